@@ -105,6 +105,8 @@ def test_workers_end_when_their_supervisor_is_gone(sqlite_crew: Town) -> None:
     server = sqlite_crew.server
     queue_id, last = registered(server, sqlite_crew.ben)
     pids = workers(server).values()
+    environment = Path(f"/proc/{workers(server)[0]}/environ").read_text()
+    (own,) = re.findall(r"TERTULIA_WORKER=([^\0]+)", environment)
     with connected(server) as waiting:
         waiting.write(poll_of(sqlite_crew.ben, queue_id, last))
         server.kill()
@@ -117,6 +119,7 @@ def test_workers_end_when_their_supervisor_is_gone(sqlite_crew: Town) -> None:
     while any(map(is_alive, pids)):
         assert time.monotonic() < deadline
         time.sleep(0.02)  # They are not our children: there is nothing to wait on.
+    assert not Path(json.loads(own)["bus"]).exists()
     launch(server)  # The port and the database are free.
     assert server.stop() == 0
 
@@ -126,10 +129,16 @@ def test_a_replacement_that_does_not_start_changes_nothing(sqlite_crew: Town) ->
     assert server.process is not None
     before = workers(server)
     settings = server.data_dir / "tertulia.toml"
-    settings.write_text("no_such_setting = 1\n")
-    server.process.send_signal(signal.SIGHUP)
-    server.wait_for_log("those that were there go on")
-    assert "no_such_setting" in server.log_text()
+    for times, (text, said) in enumerate(
+        (
+            ("no_such_setting = 1", "no_such_setting"),
+            ('database_url = "sqlite:////elsewhere"', "not that of the other workers"),
+        )
+    ):
+        settings.write_text(text)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for_log("those that were there go on", times + 1)
+        assert said in server.log_text()
     assert workers(server) == before
     settings.write_text('log_format = "json"\n')
     server.process.send_signal(signal.SIGHUP)

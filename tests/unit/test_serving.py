@@ -59,7 +59,9 @@ def test_the_number_of_workers_is_a_number_or_auto(tmp_path: Path) -> None:
 
 
 def test_a_worker_finds_its_place_in_its_environment_once() -> None:
-    place = Place(number=1, of=2, bus="/b", listener=3, control=4, counts=5, slot=6)
+    place = Place(
+        number=1, of=2, installation="i", bus="/b", listener=3, control=4, counts=5, slot=6
+    )
     text = json.dumps({field: getattr(place, field) for field in Place.__struct_fields__})
     environment = {VARIABLE: text, "PATH": "/bin"}
     assert take_place(environment) == place

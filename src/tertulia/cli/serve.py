@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import gc
+import hashlib
 import logging
 import math
 import os
 import resource
+import shutil
 import socket
 import sys
 from collections.abc import Coroutine, Sequence
@@ -120,6 +122,7 @@ def _supervise(
         Plan(
             workers=workers,
             command=[sys.executable, *sys.orig_argv[1:]],
+            installation=_installation(settings),
             python_path=os.environ.get("PYTHONPATH"),
             listener=listener.fileno(),
             lock=lock,
@@ -130,14 +133,27 @@ def _supervise(
     )
 
 
+def _installation(settings: Config) -> str:
+    """The same text for the same database and data directory; it gives no password away."""
+    named = f"{settings.data_path.resolve()}\0{settings.database_url}"
+    return hashlib.sha256(named.encode()).hexdigest()
+
+
 def _work(settings: Config, place: Place, *, demo: bool) -> None:
     """Serve as one of several workers."""
+    if _installation(settings) != place.installation:
+        raise Failed(
+            "The database or the data directory is not that of the other workers any more: stop"
+            " the server, and start it again."
+        )
     control = Control(place.control)
     counts = Counts(place.counts, place.slot)
     with socket.socket(fileno=place.listener) as listener:
         given = {**msgspec.structs.asdict(settings), "port": listener.getsockname()[1]}
         own = WorkerConfig(**given, worker=place.number, bus_path=Path(place.bus))
         run(_serve(own, listener, _limits(own, place.of), demo=demo, shared=(control, counts)))
+    if control.is_lost:
+        shutil.rmtree(place.bus, ignore_errors=True)  # Nobody else does.
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:

@@ -42,6 +42,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     workers: int
     command: Sequence[str]
     """What starts one."""
+    installation: str
+    """The same text for the same database and data directory."""
     python_path: str | None
     """PYTHONPATH of the workers."""
     listener: int
@@ -190,6 +192,7 @@ class _Group:
             place = Place(
                 number=number,
                 of=plan.workers,
+                installation=plan.installation,
                 bus=self._bus,
                 listener=plan.listener,
                 control=theirs.fileno(),
@@ -220,7 +223,7 @@ class _Group:
 
     def _hear(self, supervisor: Supervisor, process: _Process) -> None:
         reports = process.reports()
-        if reports is None:
+        if reports is None or process not in self._processes:
             self._selector.unregister(process.control)
             process.control.close()
             return
@@ -246,9 +249,9 @@ class _Group:
         for process in list(self._processes):
             code = process.popen.poll()
             if code is not None:
-                self._processes.remove(process)
                 if process.control.fileno() >= 0:
                     self._hear(supervisor, process)  # Its last words.
+                self._processes.remove(process)
                 supervisor.ended(process, code, time.monotonic())
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:

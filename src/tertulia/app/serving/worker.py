@@ -38,6 +38,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """From 0 to `of` - 1."""
     of: int
     """How many there are."""
+    installation: str
+    """What it serves, as all others do: `Plan.installation`."""
     bus: str
     """The directory by which they know each other."""
     listener: int
@@ -74,6 +76,8 @@ class Control:
     """A worker's connection with its supervisor."""
 
     def __init__(self, descriptor: int) -> None:
+        self.is_lost = False
+        """Whether the supervisor is gone."""
         self._socket = socket.socket(fileno=descriptor)
         self._calls: dict[bytes, Callable[[], None]] = {}
         threading.Thread(target=self._hear, name="supervisor", daemon=True).start()
@@ -101,6 +105,7 @@ class Control:
             except OSError:
                 told = b""
             if not told:
+                self.is_lost = True
                 logger.error("the supervisor is gone: the worker ends")
             if not self._calls:
                 os._exit(0)  # It has not begun to serve.
