@@ -366,7 +366,7 @@ def founding(credential: Credential) -> Verb[User]:
 
 def as_worker(config: Config, bus: Path, number: int = 0) -> Config:
     """The configuration of one of several workers, which know each other by the directory."""
-    return WorkerConfig(**msgspec.structs.asdict(config), worker=number, bus_path=bus)
+    return WorkerConfig(**msgspec.structs.asdict(config), worker=number, bus=bus)
 
 
 @asynccontextmanager

@@ -175,7 +175,7 @@ async def test_other_nodes_hear_of_all_that_was_told_together(
 ) -> None:
     found: set[str] = set()
     ready = asyncio.Event()
-    other = Store(database_at(config.data_path, config.database_url, config.bus_path))
+    other = Store(database_at(config.data_path, config.database_url, config.bus))
     end = other.watch(lambda _: ready.set(), found.add)
     try:
         await ready.wait()

@@ -20,7 +20,6 @@ from tertulia.service.links import Links
 from tertulia.service.messages.previews import external_media
 from tertulia.service.vault import Vault, load_secret
 from tertulia.store import file_modes
-from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
@@ -44,8 +43,7 @@ async def opened_log(
     """The organization's log, migrated and open, for the time of the context. It is a server's if
     it `serves`; else DatabaseError where a server runs and the database would be migrated."""
     file_modes.directory(config.data_path)
-    database = database_at(config.data_path, config.database_url, config.bus_path)
-    store = Store(database, serves=serves)
+    store = Store(database_at(config.data_path, config.database_url, config.bus), serves=serves)
     try:
         await store.migrate(report)
         position_file = PositionFile(config.data_path) if serves else None
@@ -129,6 +127,7 @@ async def opened_node(
         deliveries.append(delivery)
         await delivery.open()
         links = Links(vault)
+        files, disk = config.opened_files()
         supervisor = Supervisor(reporter(log, await log.store.read(troubles)))
         node = HttpNode(
             config=config,
@@ -137,7 +136,8 @@ async def opened_node(
             vault=vault,
             links=links,
             renderer=Renderer(config.external_url, external_media(config, links)),
-            files=Files(config.files_path),
+            files=files,
+            disk=disk,
             web=web or Web(config.external_url),
             clock=log.clock,
             started=log.clock(),
@@ -151,7 +151,7 @@ async def opened_node(
                 yield node
         finally:
             await delivery.close()
-            await node.web.close()
+            await node.close()
 
 
 def asgi(node: HttpNode) -> ASGIApp:

@@ -150,7 +150,7 @@ def _work(settings: Config, place: Place, *, demo: bool) -> None:
     counts = Counts(place.counts, place.slot)
     with socket.socket(fileno=place.listener) as listener:
         given = {**msgspec.structs.asdict(settings), "port": listener.getsockname()[1]}
-        own = WorkerConfig(**given, worker=place.number, bus_path=Path(place.bus))
+        own = WorkerConfig(**given, worker=place.number, bus=Path(place.bus))
         run(_serve(own, listener, _limits(own, place.of), demo=demo, shared=(control, counts)))
     if control.is_lost:
         shutil.rmtree(place.bus, ignore_errors=True)  # Nobody else does.
