@@ -68,11 +68,12 @@ class Bench:
     # What is measured
 
     @contextmanager
-    def fresh(self, name: str) -> Iterator[Served]:
-        """A server of one's own on the organization, just started."""
+    def fresh(self, name: str, workers: int = 1) -> Iterator[Served]:
+        """A server of one's own on the organization, just started, with so many workers."""
         with self.datasets.copied(name) as made:
             path = Path(made.config.data_dir)
-            command = serving.server_command(path, made.config.database_url)
+            more = ("--port", "0", "--workers", str(workers))
+            command = serving.server_command(path, made.config.database_url, *more)
             with serving.running(command, path / "serve.log") as server:
                 yield Served(server, made)
 
@@ -143,9 +144,9 @@ class Bench:
     def _sample(
         self, generator: Generator, server: Running, job: str, latency: str, **arguments: Any
     ) -> Sample:
-        used = processes.cpu(server.pid)
+        used = sum(map(processes.cpu, server.processes))
         found = generator.do(job, **arguments)
-        used = processes.cpu(server.pid) - used
+        used = sum(map(processes.cpu, server.processes)) - used
         series = {key: value for key, value in found.items() if isinstance(value, list)}
         return Sample(
             operations=found["operations"],

@@ -6,13 +6,13 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from bench import asking
+from bench import asking, processes
 
 ROOT = Path(__file__).resolve().parents[1]
 _PATIENCE = 120.0
@@ -29,6 +29,8 @@ class Running:
 
     port: int
     pid: int
+    processes: Sequence[int]
+    """Those of a server when it was ready: itself, and its workers where it has some."""
 
 
 def environment() -> dict[str, str]:
@@ -68,7 +70,7 @@ def running(command: list[str], log: Path, given: str | None = None) -> Iterator
             process.stdin.close()
         for line in process.stdout:
             if found := re.search(r"ready at http://127\.0\.0\.1:(\d+)", line):
-                yield Running(int(found[1]), process.pid)
+                yield Running(int(found[1]), process.pid, processes.family(process.pid))
                 break
         else:
             raise BenchError(f"{' '.join(command)} did not start:\n{log.read_text()}")

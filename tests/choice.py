@@ -64,7 +64,7 @@ EVERYTHING = "all"
 LONG = {
     "tests/browser": 120,
     "tests/unit/test_database_faults.py": 90,
-    "tests/e2e": 70,
+    "tests/e2e": 100,
     "tests/fuzz": 60,
     "tests/property": 60,
     "tests/chaos": 45,

@@ -16,7 +16,7 @@ import pytest
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests import choice, postgres, s3
-from tests.support import Newcomer, Organization, founded
+from tests.support import Newcomer, Organization, as_worker, founded
 
 _TERMINAL = "terminalreporter"
 _MEMORY = Path("/dev/shm")
@@ -126,9 +126,21 @@ def _database_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
-def config(database_url: str, tmp_path: Path) -> Config:
-    """The configuration of a node on an empty database."""
-    return _config(tmp_path, database_url)
+def config(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> Config:
+    """The configuration of a node on an empty database; of one of several, for tests that take
+    `several_nodes`."""
+    found = _config(tmp_path, database_url)
+    if database_url or "several_nodes" not in request.fixturenames:
+        return found
+    return as_worker(found, request.getfixturevalue("several_nodes"))
+
+
+@pytest.fixture
+def several_nodes() -> Iterator[Path]:
+    """The test opens more than one node on its database: on SQLite they are workers of one server,
+    which know each other by this directory."""
+    with tempfile.TemporaryDirectory() as place:  # Addresses of sockets are short.
+        yield Path(place)
 
 
 def _config(directory: Path, database_url: str) -> Config:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,7 +24,7 @@ from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, UserCr
 from tertulia.model.channels import Channel
 from tertulia.model.users import Bot, BotKind, Credential, Role, User
 from tertulia.outbound.http_client import Web
-from tertulia.service.config import Config
+from tertulia.service.config import Config, WorkerConfig
 from tertulia.state.moment import Decision, Moment, Verb
 from tertulia.wire.http.node import HttpNode
 from tests import contract, databases
@@ -362,6 +363,11 @@ def founding(credential: Credential) -> Verb[User]:
         )
 
     return decide
+
+
+def as_worker(config: Config, bus: Path, number: int = 0) -> Config:
+    """The configuration of one of several workers, which know each other by the directory."""
+    return WorkerConfig(**msgspec.structs.asdict(config), worker=number, bus=bus)
 
 
 @asynccontextmanager

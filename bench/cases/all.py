@@ -13,6 +13,7 @@ from bench.cases import (
     sending,
     starting,
     waiting,
+    workers,
 )
 
 CASES = (
@@ -22,6 +23,7 @@ CASES = (
     nodes.CASE,
     delivering.CASE,
     waiting.CASE,
+    workers.CASE,
     overload.CASE,
     fetching.CASE,
     reading.CASE,

@@ -285,10 +285,9 @@ def written(events: list[dict[str, Any]]) -> list[int]:
     return [event["message"]["id"] for event in events if event["type"] == "message"]
 
 
+@pytest.mark.usefixtures("several_nodes")
 async def test_a_queue_is_polled_on_whichever_node(org: Organization, config: Config) -> None:
     """Alternately, while both nodes send, type and see presence."""
-    if not org.node.store.is_shared:
-        pytest.skip("one node at a time")
     await org.channel("lounge", "ann", "ben")
     async with AsyncExitStack() as stack:
         nodes = [org, await stack.enter_async_context(reopened(config))]
@@ -310,11 +309,10 @@ async def test_a_queue_is_polled_on_whichever_node(org: Organization, config: Co
         assert written(events) == sent
 
 
+@pytest.mark.usefixtures("several_nodes")
 async def test_what_is_sent_on_one_node_wakes_a_poll_on_another(
     org: Organization, config: Config
 ) -> None:
-    if not org.node.store.is_shared:
-        pytest.skip("one node at a time")
     await org.channel("lounge", "ann", "ben")
     async with reopened(config) as other:
         ben = await other["ben"].register()

@@ -12,6 +12,8 @@ from tertulia.delivery import announcements
 from tertulia.delivery.announcements import BATCH, MAX_WAITING, Announcements
 from tertulia.model.announcements import Announcement, LimitsCharged, SignedInFrom
 from tertulia.model.transients import EditTyping, PresenceChanged, QueueGone, Typing
+from tertulia.service.config import Config
+from tertulia.store.store import Store, database_at
 from tests.support import Organization
 from tests.unit.test_log import until
 
@@ -162,12 +164,11 @@ async def test_a_node_that_stops_does_not_wait_for_ever(road: Road) -> None:
     assert road.announcements._task is None
 
 
+@pytest.mark.usefixtures("several_nodes")
 async def test_commits_do_not_wait_for_what_others_are_told(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long that takes."""
-    if not org.node.store.is_shared:
-        pytest.skip("there is nobody else")
     lasting, begun = threading.Event(), threading.Event()
     database: Any = org.node.store.database
 
@@ -188,19 +189,22 @@ async def test_commits_do_not_wait_for_what_others_are_told(
         lasting.set()
 
 
-async def test_other_nodes_hear_of_all_that_was_told_together(org: Organization) -> None:
-    if not org.node.store.is_shared:
-        pytest.skip("there is nobody else")
+@pytest.mark.usefixtures("several_nodes")
+async def test_other_nodes_hear_of_all_that_was_told_together(
+    org: Organization, config: Config
+) -> None:
     found: set[str] = set()
     ready = asyncio.Event()
-    end = org.node.store.watch(lambda _: ready.set(), found.add)
+    other = Store(database_at(config.data_path, config.database_url, config.bus))
+    end = other.watch(lambda _: ready.set(), found.add)
     try:
         await ready.wait()
         names = [f"{number} 'ä'" for number in range(BATCH)]
         messages = [encoded(QueueGone(queue_id=name)) for name in names]
         # What does not fit is told to nobody.
-        await org.node.store.announce([encoded(QueueGone(queue_id="x" * 9000)), *messages])
+        await org.node.store.announce([encoded(QueueGone(queue_id="x" * 200_000)), *messages])
         await until(lambda: len(found) == BATCH)
         assert found == set(messages)
     finally:
         await asyncio.to_thread(end)
+        await other.close()

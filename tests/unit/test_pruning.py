@@ -301,14 +301,13 @@ async def test_an_erasure_is_carried_out_by_itself_also_after_a_restart(
     assert job.trouble is None
 
 
+@pytest.mark.usefixtures("several_nodes")
 async def test_other_nodes_have_time_to_read_it(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: ())
     clock = TestClock()
     async with founded(config, clock=clock) as org:
-        if not org.node.store.is_shared:
-            pytest.skip("one node at a time")
         job = erasures(org.node.log)
         await job.once()
         user_id = await live(org)

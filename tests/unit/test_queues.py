@@ -466,9 +466,8 @@ async def test_a_machine_whose_clock_is_set_loses_no_queue(org: Organization, ju
             await here.poll("idle", user, -1, block=False)
 
 
+@pytest.mark.usefixtures("several_nodes")
 async def test_a_queue_that_another_node_serves_is_not_expired_here(org: Organization) -> None:
-    if not org.node.store.is_shared:
-        pytest.skip("one node at a time")
     clock = Clock()
     async with delivery_with(org, clock) as here, delivery_with(org, clock) as there:
         await registered(org, here, record_of(org, "ben", "q", clock))

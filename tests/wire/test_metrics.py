@@ -129,7 +129,7 @@ async def test_a_scrape_reaches_all_processes_of_a_server(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(Config, "bus_path", tmp_path)
+    monkeypatch.setattr(Config, "bus", tmp_path)
     other = OfNode("other", [Family("tertulia_event_queues", "gauge", "", [Sample({}, 7)])])
 
     async def tell(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -604,16 +604,14 @@ async def test_what_changed_after_it_was_prepared_is_not_sent_as_it_was(config: 
         assert await messages(org["ben"]) == []
 
 
+@pytest.mark.usefixtures("several_nodes")
 async def test_of_two_nodes_one_sends_it(config: Config) -> None:
-    async with timed(config) as (org, clock):
-        if not org.node.store.is_shared:
-            pytest.skip("one node at a time")
-        async with reopened(config, clock=clock) as other:
-            for number in range(5):
-                await schedule(org, content=str(number))
-            await other.node.log.catch_up()
-            clock.ahead += 61
-            await asyncio.gather(org.tick(), other.tick(), org.tick())
-            sent = [m["content"] for m in await messages(other["ben"], apply_markdown=False)]
-            assert sent == ["0", "1", "2", "3", "4"]
-            assert await scheduled(org["ann"]) == []
+    async with timed(config) as (org, clock), reopened(config, clock=clock) as other:
+        for number in range(5):
+            await schedule(org, content=str(number))
+        await other.node.log.catch_up()
+        clock.ahead += 61
+        await asyncio.gather(org.tick(), other.tick(), org.tick())
+        sent = [m["content"] for m in await messages(other["ben"], apply_markdown=False)]
+        assert sent == ["0", "1", "2", "3", "4"]
+        assert await scheduled(org["ann"]) == []

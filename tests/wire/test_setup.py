@@ -255,9 +255,8 @@ async def test_it_notices_that_another_process_made_one(config: Config) -> None:
         assert settings["realm_name"] == "Elsewhere"
 
 
+@pytest.mark.usefixtures("several_nodes")
 async def test_of_two_nodes_one_makes_it_and_the_other_serves_it(config: Config) -> None:
-    if not config.database_url:
-        pytest.skip("an SQLite file has one server")
     async with served(config) as here, served(config) as there:
         assert here.code == there.code
         responses = await asyncio.gather(here.fill(), there.fill(email="zoe@example.com"))

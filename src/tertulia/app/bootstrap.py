@@ -31,6 +31,8 @@ class Bootstrap:
         """By which an organization can be made; empty where there is one."""
         self.broken: Callable[[], None] = lambda: None
         """Called where that turn failed, or the node cannot go on."""
+        self.draining: Callable[[], None] = lambda: None
+        """Called when the node begins to leave."""
         self.outdated = ""
         """Why the program is too old to go on; empty where it is not."""
         self.node: HttpNode | None = None
@@ -138,6 +140,7 @@ class Bootstrap:
 
     def _enter(self, node: HttpNode) -> None:
         node.log.on_newer(self._outdated)
+        node.lifecycle.on_drain(lambda: self.draining())
         self.code, self.node, self._answers = "", node, asgi(node)
         self.polls = Polls(node)
         node.gauges.extend(self._gauges)

@@ -45,6 +45,8 @@ def load(
     else:
         from_file = _from_file(file)
     values = {**from_file, **from_environment, **given}
+    if type(workers := values.get("workers")) is int:  # In TOML, where a number is none in quotes.
+        values["workers"] = str(workers)
     try:
         config = msgspec.convert(values, Config, strict=False)
     except msgspec.ValidationError as error:

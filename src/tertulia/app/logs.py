@@ -17,10 +17,11 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 _WORD = re.compile(r'[^ "=\\]+')
 
 
-def begin(level: str, form: str) -> None:
-    """Write log lines from now on. `form` is `text` or `json`."""
+def begin(level: str, form: str, worker: int | None = None) -> None:
+    """Write log lines from now on. `form` is `text` or `json`; `worker` says in each line which of
+    the server's workers wrote it."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    handler.setFormatter(JsonLines(worker) if form == "json" else TextLines(worker))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
@@ -37,6 +38,10 @@ def begin(level: str, form: str) -> None:
 class _Lines(logging.Formatter):
     """What a line says, in order."""
 
+    def __init__(self, worker: int | None = None) -> None:
+        super().__init__()
+        self._worker = worker
+
     def facts(self, record: logging.LogRecord) -> dict[str, Any]:
         facts: dict[str, Any] = {
             "at": f"{_second(int(record.created))}.{int(record.created % 1 * 1000):03}Z",
@@ -47,6 +52,8 @@ class _Lines(logging.Formatter):
         fields = getattr(record, "fields", None)
         if isinstance(fields, dict):
             facts.update(fields)
+        if self._worker is not None:
+            facts.setdefault("worker", self._worker)
         if record.exc_info:
             facts["error"] = self.formatException(record.exc_info)
         return facts

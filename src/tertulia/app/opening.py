@@ -27,7 +27,8 @@ async def opened_log(
     a `membership`; else DatabaseError where a server runs and the database would be migrated."""
     file_modes.directory(config.data_path)
     serves = membership is not None
-    store = Store(database_at(config.data_path, config.database_url), serves=serves)
+    database = database_at(config.data_path, config.database_url, config.bus)
+    store = Store(database, serves=serves)
     try:
         await store.migrate(report)
         position_file = PositionFile(config.data_path) if serves else None

@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 
 from tertulia.app.config import ConfigError
 from tertulia.app.founding import NoOrganization
+from tertulia.app.serving.http_server import CannotListen
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.service.vault import VaultError
 from tertulia.store.database import DatabaseError
@@ -33,7 +34,7 @@ def sentence_for(error: BaseException) -> tuple[str, int] | None:
     match error:
         case UsageError() | ConfigError() | NoOrganization():
             return str(error), MISUSED
-        case Failed() | DatabaseError() | VaultError() | Refused() | Unavailable():
+        case Failed() | CannotListen() | DatabaseError() | VaultError() | Refused() | Unavailable():
             return str(error), FAILED
         case apsw.Error() | psycopg.Error():
             return f"The database failed: {str(error).strip()}", FAILED

@@ -2,40 +2,38 @@
 
 import asyncio
 import contextlib
-import errno
 import gc
-import ipaddress
+import hashlib
 import logging
+import math
 import os
 import resource
-import signal
+import shutil
 import socket
 import sys
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from functools import partial
-from types import FrameType
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-import uvicorn
 
 from tertulia.app import logs
 from tertulia.app.bootstrap import Bootstrap
 from tertulia.app.config import load
 from tertulia.app.first_run import setup_address
+from tertulia.app.serving.cores import usable_cores
+from tertulia.app.serving.http_server import Server, address_of, bound
+from tertulia.app.serving.process import Plan, become_supervisor
+from tertulia.app.serving.worker import Control, Counts, Place, Report, take_place
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
-from tertulia.service.config import Config
+from tertulia.service.config import AUTO, Config, WorkerConfig
 from tertulia.service.mailing import FOLDER
 from tertulia.store import file_modes
 from tertulia.store.store import database_at
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.protocol.connections import RESERVE, Connections, Limits
-from tertulia.wire.protocol.gauges import Gauges
-from tertulia.wire.protocol.http1 import TertuliaHttp
-from tertulia.wire.protocol.load import Load
+from tertulia.wire.protocol.connections import RESERVE, Limits
 
 if TYPE_CHECKING:
     from tertulia.demo import Resident
@@ -47,14 +45,9 @@ EXAMPLE = (
 logger = logging.getLogger("tertulia.mail")
 
 LOOPBACK = "127.0.0.1"
-KEEP_ALIVE_SECONDS = 75
-"""Seconds that an idle connection is kept open: longer than proxies do, which otherwise might send
-a request just when it is closed."""
 MANY_FILES = 1_000_000
 OTHER_FILES = 100
 """Files that may be open besides connections."""
-GRACE_SECONDS = 10
-"""How long requests in progress may take when the server is told to stop."""
 
 
 def serve(
@@ -71,6 +64,13 @@ def serve(
             " to sign in. Listens on this machine alone unless --host says otherwise.",
         ),
     ] = False,
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Processes that serve side by side: a number, or `auto` for one for each core.",
+        ),
+    ] = None,
     dev: Annotated[
         bool | None,
         typer.Option("--dev", help="Sign-in without a password, for development. Never in public."),
@@ -83,22 +83,77 @@ def serve(
 
     Then waiting clients are answered, what was begun is finished, and the exit code is 0. A second
     signal ends at once; nothing that was acknowledged is lost either way.
+
+    With several workers, SIGHUP replaces them one by one, by the program and the settings as they
+    are then; no client notices.
     """
     flags = {
         "data_dir": data_dir,
         "host": LOOPBACK if demo and host is None else host,
         "port": port,
         "database_url": database_url,
+        "workers": workers,
         "dev": dev,
     }
+    place = take_place(os.environ)
     settings = load(flags, file=config)
+    if place is not None:
+        _work(settings, place, demo=demo)
+        return
     with (
-        contextlib.closing(_bound(settings.host, settings.port)) as listener,
-        database_at(settings.data_path, settings.database_url).served(),
+        contextlib.closing(bound(settings.host, settings.port)) as listener,
+        database_at(settings.data_path, settings.database_url).served() as lock,
     ):
         # The host of links in mails, which come from no request.
         settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
-        run(_serve(settings, listener, demo=demo))
+        processes = usable_cores() if settings.workers == AUTO else int(settings.workers)
+        if processes > 1:
+            _supervise(settings, processes, listener, lock, demo=demo)
+        run(_serve(settings, listener, _limits(settings), demo=demo))
+
+
+def _supervise(
+    settings: Config, workers: int, listener: socket.socket, lock: int | None, *, demo: bool
+) -> None:
+    """Become the supervisor of so many workers. Does not return."""
+    if demo:
+        run(_prepare(settings))  # Two workers would create it twice.
+    become_supervisor(
+        Plan(
+            workers=workers,
+            command=[sys.executable, *sys.orig_argv[1:]],
+            installation=_installation(settings),
+            python_path=os.environ.get("PYTHONPATH"),
+            listener=listener.fileno(),
+            lock=lock,
+            drain_seconds=settings.drain_seconds,
+            log_level=settings.log_level,
+            log_format=settings.log_format,
+        )
+    )
+
+
+def _installation(settings: Config) -> str:
+    """The same text for the same database and data directory; it gives no password away."""
+    named = f"{settings.data_path.resolve()}\0{settings.database_url}"
+    return hashlib.sha256(named.encode()).hexdigest()
+
+
+def _work(settings: Config, place: Place, *, demo: bool) -> None:
+    """Serve as one of several workers."""
+    if _installation(settings) != place.installation:
+        raise Failed(
+            "The database or the data directory is not that of the other workers any more: stop"
+            " the server, and start it again."
+        )
+    control = Control(place.control)
+    counts = Counts(place.counts, place.slot)
+    with socket.socket(fileno=place.listener) as listener:
+        given = {**msgspec.structs.asdict(settings), "port": listener.getsockname()[1]}
+        own = WorkerConfig(**given, worker=place.number, bus=Path(place.bus))
+        run(_serve(own, listener, _limits(own, place.of), demo=demo, shared=(control, counts)))
+    if control.is_lost:
+        shutil.rmtree(place.bus, ignore_errors=True)  # Nobody else does.
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -112,12 +167,28 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         runner.run(main)
 
 
-async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> None:
+async def _prepare(settings: Config) -> None:
+    await _residents(settings)
+
+
+async def _serve(
+    settings: Config,
+    listener: socket.socket,
+    limits: Limits,
+    *,
+    demo: bool,
+    shared: tuple[Control, Counts] | None = None,
+) -> None:
     residents = await _residents(settings) if demo else []
+    is_first = settings.worker in (None, 0)
 
     def say(*lines: str) -> None:
-        typer.echo("\n".join(lines))
-        sys.stdout.flush()
+        text = "\n".join(lines)
+        if shared is not None:
+            shared[0].report(Report(ready=text))
+        else:
+            typer.echo(text)
+            sys.stdout.flush()
 
     def ready(address: str) -> None:
         if bootstrap.code:
@@ -127,7 +198,7 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
             say(f"Tertulia is ready at {address}", *_introduced(residents, address))
 
     def on_ready(node: HttpNode) -> None:
-        if not settings.smtp_host:
+        if not settings.smtp_host and is_first:
             logger.info(
                 "mails are written to a directory, set smtp_host to send them",
                 extra={"fields": {"directory": settings.data_path / FOLDER}},
@@ -136,22 +207,24 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
             say(f"Tertulia is ready at {address_of(listener)}")
         _spare_the_collector()
 
-    logs.begin(settings.log_level, settings.log_format)
-    _warn_if_exposed(settings)
+    logs.begin(settings.log_level, settings.log_format, settings.worker)
+    if is_first:
+        _warn_if_exposed(settings)
     server: Server | None = None
     bootstrap = Bootstrap(on_ready)
     addresses = [resident.address for resident in residents]
     async with bootstrap.opened(settings, lambda line: typer.echo(line, err=True), addresses):
-        server = Server(bootstrap, settings, listener, ready)
+        server = Server(bootstrap, settings, listener, limits, ready, shared=shared)
         await server.serve([listener])
     if bootstrap.outdated:
         raise Failed(bootstrap.outdated)
 
 
-def _limits(settings: Config) -> Limits:
+def _limits(settings: Config, workers: int = 1) -> Limits:
+    """Those of one of so many workers. What one address may have is divided among them."""
     return Limits(
         most=max(_files_allowed() - OTHER_FILES - 2 * RESERVE, 1),
-        of_one_address=settings.connections_per_address,
+        of_one_address=math.ceil(settings.connections_per_address / workers),
         trusted=settings.proxy_trusted,
         least_rate=settings.least_bytes_per_second,
     )
@@ -227,116 +300,3 @@ def _introduced(residents: "Sequence[Resident]", address: str) -> list[str]:
         "",
         "Ctrl-C ends it.",
     ]
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """A socket with that address, on which nobody listens yet. Failed where there is none."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise Failed(f"Cannot listen on {host}: {error.strerror}.") from None
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        listener.close()
-        raise _cannot_listen(host, port, error) from None
-    return listener
-
-
-def _cannot_listen(host: str, port: int, error: OSError) -> Failed:
-    if error.errno == errno.EADDRINUSE:
-        return Failed(
-            f"Port {port} of {host} is in use by another program. Stop that, or choose another"
-            " port with --port."
-        )
-    return Failed(f"Cannot listen on port {port} of {host}: {error.strerror}.")
-
-
-def address_of(listener: socket.socket) -> str:
-    """The address by which a browser on this machine reaches the socket."""
-    host, port = listener.getsockname()[:2]
-    if ipaddress.ip_address(host).is_unspecified:
-        host = "::1" if ":" in host else "127.0.0.1"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-class Server(uvicorn.Server):
-    """The HTTP server: reports when it is ready, and answers waiting polls before it stops."""
-
-    def __init__(
-        self,
-        bootstrap: Bootstrap,
-        settings: Config,
-        listener: socket.socket,
-        ready: Callable[[str], None],
-    ) -> None:
-        load, connections = Load(settings.longest_wait_ms / 1000), Connections(_limits(settings))
-        super().__init__(
-            uvicorn.Config(
-                bootstrap,
-                http=partial(  # type: ignore[arg-type]  # makes one
-                    TertuliaHttp,
-                    lambda: bootstrap.polls,
-                    load,
-                    connections,
-                ),
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=True,
-                forwarded_allow_ips=settings.proxy_trusted,
-                timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=GRACE_SECONDS,
-            )
-        )
-        bootstrap.broken = self._end
-        bootstrap.observe(Gauges(load, connections))
-        self._house = bootstrap
-        self._listener = listener
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        try:
-            await super().startup(sockets)
-        except OSError as error:
-            host, port = self._listener.getsockname()[:2]
-            raise _cannot_listen(host, port, error) from None
-        self._ready(address_of(self._listener))
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Close the listeners first: clients whose polls are answered would connect again.
-        for server in self.servers:
-            server.close()
-        await self._house.close()
-        await super().shutdown(sockets)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """The first signal shuts the server down gracefully, with exit code 0. The second ends the
-        process."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {
-            number: signal.signal(number, self.handle_exit)
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _end(self) -> None:
-        self.should_exit = True
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self.should_exit:
-            os._exit(128 + sig)
-        self.should_exit = True

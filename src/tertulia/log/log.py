@@ -331,7 +331,9 @@ class Log:
         told = telling.read(text, self.state.seq)
         if isinstance(told, int):
             self._on_growth(told)
-        elif not self._replica.hear(told):
+            return
+        self.freshness.heard(told.seq)
+        if not self._replica.hear(told):
             self._inbox.add_growth()
 
     async def _tick_on(self) -> None:

@@ -2,6 +2,7 @@
 starts finds out whether the database went back in time while none ran."""
 
 import logging
+import os
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,8 @@ FILE = "position"
 
 
 class PositionFile:
-    """The file. It may be some seconds behind the log, and is never ahead of it."""
+    """The file. It may be some seconds behind the log, and is never ahead of it. Several nodes may
+    have the same."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE
@@ -32,10 +34,14 @@ class PositionFile:
             return None
 
     def write(self, position: Position) -> None:
-        """Write the position, if it is another one. A failure is logged, and no reason to stop."""
+        """Write the position, unless the file has it, or a later one that another node has seen. A
+        failure is logged, and no reason to stop."""
         if position == self._written:
             return
-        partial = self._path.with_name(f"{FILE}.partial")
+        there = self.read()
+        if there and there.history == position.history and there.seq > position.seq:
+            return
+        partial = self._path.with_name(f"{FILE}.{os.getpid()}.partial")
         try:
             file_modes.touch(partial)
             partial.write_bytes(msgspec.json.encode(position))

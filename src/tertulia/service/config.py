@@ -20,7 +20,7 @@ from tertulia.store.s3_address import s3_address
 OF_ONE_NODE = frozenset(
     {
         *("data_dir", "database_url", "host", "port", "node_name", "metrics_allowed"),
-        *("workers", "drain_seconds", "worker", "bus_path"),
+        *("workers", "drain_seconds", "worker", "bus"),
         # Of the first, `tertulia serve` makes sure.
         *("secret", "smtp_password", "s3_access_key_id", "s3_secret_access_key"),
         *("log_level", "log_format", "longest_wait_ms", "external_content_cache_mib"),
@@ -28,6 +28,9 @@ OF_ONE_NODE = frozenset(
     }
 )
 """The settings that may be others on each node, beside those that are nobody else's business."""
+
+AUTO = "auto"
+"""As many workers as there are cores."""
 
 
 class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -77,6 +80,23 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     s3_secret_access_key: Annotated[str, Meta(description="Its secret.")] = ""
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = 9991
+    workers: Annotated[
+        str,
+        Meta(
+            pattern="^(auto|[1-9][0-9]?)$",
+            description="Processes that serve side by side, on one address and one database: about"
+            " one for each core. auto: as many as there are cores to use.",
+        ),
+    ] = "1"
+    drain_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3600,
+            description="A server that is told to stop goes on for so long, with /ready at 503: the"
+            " time that a load balancer needs to notice.",
+        ),
+    ] = 0
     external_url: Annotated[
         str,
         Meta(
@@ -406,7 +426,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         return None
 
     @property
-    def bus_path(self) -> Path | None:
+    def bus(self) -> Path | None:
         """The directory by which the server's workers know each other; None where there are
         none."""
         return None
@@ -415,3 +435,11 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     def place(self) -> str:
         """Where the organization is, in words that give no password away."""
         return "the database" if self.database_url else self.data_dir
+
+
+class WorkerConfig(Config, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """The settings of one of several workers, and which it is. None of that is for an operator to
+    set: the supervisor says it."""
+
+    worker: int
+    bus: Path

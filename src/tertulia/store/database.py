@@ -188,11 +188,11 @@ class Dialect(ABC):
     lying about in free space."""
     claim_checkpoint: Sequence[str] = ()
     """Waits until no other connection makes a checkpoint, and keeps others from it until this one
-    is closed. Empty where one process alone makes them."""
+    is closed. Empty where `Database.making_checkpoint` does."""
     tell_growth: str = ""
     """Inside such a transaction: tells other nodes, if it commits and not before, how far the log
     has grown (one parameter: the sequence number as text, or a text of `store.telling`). Empty
-    where they see it by themselves."""
+    where `Database.tell_growth` does."""
 
     @abstractmethod
     def among(self, column: str) -> str:
@@ -335,9 +335,10 @@ class Database(ABC):
         """DatabaseReplaced where the database that the connections lead to was moved away."""
 
     @abstractmethod
-    def served(self) -> AbstractContextManager[None]:
+    def served(self) -> AbstractContextManager[int | None]:
         """Be a server of this database for the time of the context. DatabaseError where only one
-        process may serve from it, and another one does."""
+        may serve from it, and another one does; then this is the descriptor of a lock, which
+        processes that inherit it hold as well."""
 
     @abstractmethod
     def servers(self) -> list[str]:
@@ -346,6 +347,17 @@ class Database(ABC):
     @abstractmethod
     def say_serving(self, connection: Connection) -> None:
         """Appear among the `servers` of other processes as long as the connection lasts."""
+
+    @abstractmethod
+    def making_checkpoint(self, goes_on: Callable[[], bool]) -> AbstractContextManager[bool]:
+        """Make a checkpoint for the time of the context, in which no other process does, where
+        `Dialect.claim_checkpoint` does not see to that; others are waited for as long as `goes_on`
+        returns True. False where it did not."""
+
+    @abstractmethod
+    def tell_growth(self, seq: int) -> None:
+        """Tell other nodes that the log has come to that entry, which is on disk, where
+        `Dialect.tell_growth` does not. Waits for nobody; called by the thread that commits."""
 
     @abstractmethod
     def announce(self, messages: Sequence[str]) -> None:

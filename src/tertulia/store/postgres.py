@@ -622,7 +622,7 @@ class PostgresDatabase(Database):
     def require_in_place(self) -> None:
         """A server is reached by its address, whatever is there."""
 
-    def served(self) -> contextlib.AbstractContextManager[None]:
+    def served(self) -> contextlib.AbstractContextManager[int | None]:
         """As many as there are may do it; each says so on a connection that it looks by."""
         return contextlib.nullcontext()
 
@@ -642,6 +642,15 @@ class PostgresDatabase(Database):
     def say_serving(self, connection: Connection) -> None:
         connection.query(f"SELECT pg_advisory_lock_shared({_SERVING}, hashtext(current_schema()))")
         connection.query("SELECT set_config('application_name', ?, false)", (_name_of_server(),))
+
+    def making_checkpoint(
+        self, goes_on: Callable[[], bool]
+    ) -> contextlib.AbstractContextManager[bool]:
+        """The dialect claims it, on the connection that makes it."""
+        return contextlib.nullcontext(True)
+
+    def tell_growth(self, seq: int) -> None:
+        """The commit itself did."""
 
     def announce(self, messages: Sequence[str]) -> None:
         fitting = [message for message in messages if len(message.encode()) <= _NOTIFY_LIMIT]

@@ -111,7 +111,9 @@ def make_checkpoint(
         if not goes_on():
             return
     try:
-        _make_checkpoint(database, goes_on, until)
+        with database.making_checkpoint(goes_on) as is_alone:
+            if is_alone:
+                _make_checkpoint(database, goes_on, until)
     finally:
         _making.release()
 

@@ -23,9 +23,10 @@ def this_process() -> str:
 
 
 @contextlib.contextmanager
-def exclusive_server(database: Path) -> Iterator[None]:
-    """Be the only server on the file for the time of the context. DatabaseError where there is one
-    already. The lock ends with the process, however that ends."""
+def exclusive_server(database: Path) -> Iterator[int]:
+    """Be the only server on the file for the time of the context; the lock's descriptor. Whoever
+    inherits it holds the lock as well: it ends with the last of these processes, however they end.
+    DatabaseError where there is a server already."""
     path = _lock_of(database)
     file_modes.directory(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -36,12 +37,13 @@ def exclusive_server(database: Path) -> Iterator[None]:
             if attempt == _TRIES - 1:
                 raise DatabaseError(
                     f"A server is running on {database} already: {_holder(descriptor)}. An SQLite"
-                    " database is served by one at a time: stop that one first, or use PostgreSQL."
+                    " database is served by one at a time (which may have several workers): stop"
+                    " that one first, or use PostgreSQL."
                 )
             time.sleep(_PAUSE_SECONDS)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, this_process().encode(), 0)
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 

@@ -1,4 +1,9 @@
-"""SQLite, by way of apsw, which brings its own recent version with FTS5."""
+"""SQLite, by way of apsw, which brings its own recent version with FTS5.
+
+Where several processes serve from one file, they hear of each other by a `LocalBus`. A writer that
+finds the file locked sleeps, and looks again, if it is left to SQLite: the one that has just let go
+is there first, time and again. So whoever lets go rings, and those that wait try at once.
+"""
 
 import asyncio
 import contextlib
@@ -26,6 +31,7 @@ from tertulia.store.database import (
     Row,
     TimeLimitReached,
 )
+from tertulia.store.local_bus import LocalBus
 from tertulia.store.server_lock import exclusive_server, running_server
 from tertulia.store.sqlite_dialect import SqliteDialect
 
@@ -64,9 +70,14 @@ def _raise_ours(error: apsw.Error) -> None:
 class SqliteConnection:
     """One connection; used by one thread at a time."""
 
-    def __init__(self, path: Path, *, readonly: bool, limits: Limits) -> None:
+    def __init__(
+        self, path: Path, *, readonly: bool, limits: Limits, bus: LocalBus | None = None
+    ) -> None:
+        """With a `bus`, the writers among its processes take turns."""
         self.dialect = DIALECT
         self._limits = limits
+        self._bus = bus
+        self._is_writing = False
         self._busy_ms = int(limits.lock * 1000)
         self._statement_ends = self._transaction_ends = float("inf")
         # The files that SQLite makes beside it have the same mode.
@@ -141,10 +152,42 @@ class SqliteConnection:
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         self._allow()
         try:
-            self._connection.execute(sql, tuple(parameters))
+            if self._bus is not None and sql in self.dialect.begin_write:
+                self._begin_in_turn(self._bus)
+            else:
+                self._connection.execute(sql, tuple(parameters))
         except apsw.Error as error:
             _raise_ours(error)
             raise
+        if self._is_writing and not self._connection.in_transaction:
+            self._let_go()
+
+    def _begin_in_turn(self, bus: LocalBus) -> None:
+        """Keep other writers out, when those that do have let go."""
+        ends = time.monotonic() + self._limits.lock
+        while not self._try_to_begin():
+            left = ends - time.monotonic()
+            if left <= 0:
+                raise apsw.BusyError("database is locked")
+            bus.wait_for_bell(left)
+
+    def _try_to_begin(self) -> bool:
+        """Keep other writers out, if none is in. Waits for nobody."""
+        self._connection.set_busy_timeout(0)
+        try:
+            for statement in self.dialect.begin_write:
+                self._connection.execute(statement)
+        except apsw.BusyError:
+            return False
+        finally:
+            self._connection.set_busy_timeout(self._busy_ms)
+        self._is_writing = True
+        return True
+
+    def _let_go(self) -> None:
+        self._is_writing = False
+        if self._bus is not None:
+            self._bus.ring()
 
     def scan(self, sql: str) -> Iterator[Row]:
         self._allow()
@@ -182,15 +225,9 @@ class SqliteConnection:
     def begin_at_once(self) -> bool:
         self._allow()
         try:
-            self._connection.set_busy_timeout(0)
-            try:
-                for statement in self.dialect.begin_write:
-                    self._connection.execute(statement)
-            finally:
-                self._connection.set_busy_timeout(self._busy_ms)
+            return self._try_to_begin()
         except apsw.Error:  # `begin` meets the same error, and raises it.
             return False
-        return True
 
     def copy_to(self, path: Path) -> None:
         """A consistent copy of the whole database, made while others use it."""
@@ -208,16 +245,20 @@ class SqliteConnection:
 
     def close(self) -> None:
         self._connection.close()
+        if self._is_writing:
+            self._let_go()
 
 
 class SqliteDatabase(Database):
     """A file. Other processes (the command line) may use it at the same time."""
 
-    is_shared = False
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, bus: Path | None = None) -> None:
+        """`bus` is the directory by which the processes that serve from the file know each other,
+        where there are several."""
         self.dialect = DIALECT
         self.path = path
+        self.is_shared = bus is not None
+        self._bus = None if bus is None else LocalBus(bus)
         self._opened: tuple[int, int] | None = None
         """The file that was opened first, as its file system knows it."""
 
@@ -236,7 +277,9 @@ class SqliteDatabase(Database):
 
     def _connect(self, *, readonly: bool, limits: Limits) -> SqliteConnection:
         try:
-            connection = SqliteConnection(self.path, readonly=readonly, limits=limits)
+            connection = SqliteConnection(
+                self.path, readonly=readonly, limits=limits, bus=self._bus
+            )
         except DatabaseUnavailable as error:
             raise DatabaseUnavailable(f"Cannot open {self.path}: {error}") from error
         except apsw.Error as error:
@@ -273,9 +316,16 @@ class SqliteDatabase(Database):
         on_told: Callable[[str], None] | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> Callable[[], None]:
-        """Other processes can only be command-line tools, which announce nothing; that they wrote
+        """Of other nodes this hears by the bus. Command-line tools say nothing; that they wrote
         shows in the file's data version. The same thread makes checkpoints."""
         stop = threading.Event()
+        listener = None if self._bus is None else self._bus.listener()
+
+        def pause() -> None:
+            if listener is None:
+                stop.wait(_WATCH_SECONDS)
+            else:
+                listener.hear(_WATCH_SECONDS, on_growth, on_announcement)
 
         def look() -> None:
             is_away = False
@@ -288,12 +338,16 @@ class SqliteDatabase(Database):
                         on_growth(
                             None
                         )  # Something may have been written before this began to watch.
-                        while not stop.wait(_WATCH_SECONDS):
+                        while True:
+                            pause()
+                            if stop.is_set():
+                                break
                             now = connection.query("PRAGMA data_version")
                             if now != version:
                                 version = now
                                 on_growth(None)
                             if self._wal_bytes() > _WAL_BYTES:
+                                # (Where another process is at it, this does nothing.)
                                 connection.run("PRAGMA wal_checkpoint(PASSIVE)")
                             if is_away:
                                 is_away = False
@@ -312,7 +366,11 @@ class SqliteDatabase(Database):
 
         def end() -> None:
             stop.set()
+            if listener is not None:
+                listener.wake()
             thread.join()
+            if listener is not None:
+                listener.close()
 
         return end
 
@@ -329,7 +387,7 @@ class SqliteDatabase(Database):
                 " the old file: stop it, put the right file in place, and start it again"
             )
 
-    def served(self) -> contextlib.AbstractContextManager[None]:
+    def served(self) -> contextlib.AbstractContextManager[int | None]:
         return exclusive_server(self.path)
 
     def servers(self) -> list[str]:
@@ -339,11 +397,22 @@ class SqliteDatabase(Database):
     def say_serving(self, connection: Connection) -> None:
         """The process that serves holds a lock: `served`."""
 
+    def making_checkpoint(
+        self, goes_on: Callable[[], bool]
+    ) -> contextlib.AbstractContextManager[bool]:
+        return contextlib.nullcontext(True) if self._bus is None else self._bus.alone(goes_on)
+
+    def tell_growth(self, seq: int) -> None:
+        if self._bus is not None:
+            self._bus.tell_growth(seq)
+
     def announce(self, messages: Sequence[str]) -> None:
-        """Nobody to tell: one process serves, and it sees the file."""
+        if self._bus is not None:
+            self._bus.announce(messages)
 
     def close(self) -> None:
-        """Nothing is held beyond the connections."""
+        if self._bus is not None:
+            self._bus.close()
 
 
 def _identity_of(path: Path) -> tuple[int, int] | None:

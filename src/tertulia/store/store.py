@@ -50,20 +50,21 @@ database takes a transaction in which nothing comes for a while for one of a nod
 """
 
 
-def database_at(data_dir: Path, url: str | None) -> Database:
+def database_at(data_dir: Path, url: str | None, bus: Path | None = None) -> Database:
     """The database that the settings name: the URL's, or the file in the data directory.
 
-    DatabaseError for a URL of a kind that is not known.
+    `bus` is the directory by which the processes of one server know each other, where there are
+    several. DatabaseError for a URL of a kind that is not known.
     """
     if not url:
-        return SqliteDatabase(data_dir / SQLITE_FILE)
+        return SqliteDatabase(data_dir / SQLITE_FILE, bus)
     scheme = urlsplit(url).scheme
     if scheme in {"postgresql", "postgres"}:
         from tertulia.store.postgres import PostgresDatabase  # Its driver takes a moment to load.
 
         return PostgresDatabase(url)
     if scheme == "sqlite":
-        return SqliteDatabase(Path(url.removeprefix("sqlite:///")))
+        return SqliteDatabase(Path(url.removeprefix("sqlite:///")), bus)
     raise DatabaseError(f"'{scheme}' is no kind of database: use postgresql://… or sqlite:///…")
 
 
@@ -265,6 +266,8 @@ class Store:
     def _commit(self, connection: Connection, batch: Batch, before: Position | None) -> None:
         self._write(connection, batch, before)
         connection.commit()
+        if batch.entries:
+            self.database.tell_growth(batch.entries[-1].seq)
 
     def _write(self, connection: Connection, batch: Batch, before: Position | None) -> None:
         write(connection, batch)

@@ -190,7 +190,7 @@ class Worker:
             except (Unanswered, Failed) as error:
                 queued.answer.set_exception(error)
             except Exception as error:
-                logger.exception("a worker could not be asked")
+                logger.exception("a helper could not be asked")
                 queued.answer.set_exception(Unanswered(str(error)))
 
     def _do(self, queued: _QueuedJob) -> Any:
@@ -212,8 +212,8 @@ class Worker:
             # A process that ended by itself has used up its time or its memory.
             allowance.processor = 0
             logger.warning(
-                "a worker was lost",
-                extra={"fields": {"worker": self._name, "job": job.function, "reason": str(error)}},
+                "a helper was lost",
+                extra={"fields": {"helper": self._name, "job": job.function, "reason": str(error)}},
             )
             raise Exceeded(str(error)) from None
         allowance.processor -= response.seconds
@@ -236,8 +236,8 @@ class Worker:
             self._failures += 1
             self._not_before = time.monotonic() + pause
             logger.warning(
-                "a worker could not be started",
-                extra={"fields": {"worker": self._name, "reason": str(error)}},
+                "a helper could not be started",
+                extra={"fields": {"helper": self._name, "reason": str(error)}},
             )
             raise Unanswered(str(error)) from None
         self._failures = 0

@@ -27,7 +27,7 @@ _decoder = msgspec.json.Decoder(OfNode)
 async def told_to_siblings(node: HttpNode) -> AsyncIterator[None]:
     """Tell the other processes of the server, if it has several, this one's numbers, for the time
     of the context."""
-    directory = node.config.bus_path
+    directory = node.config.bus
     if directory is None:
         yield
         return
@@ -52,7 +52,7 @@ async def told_to_siblings(node: HttpNode) -> AsyncIterator[None]:
 
 async def families_of_siblings(node: HttpNode) -> list[OfNode]:
     """The numbers of the server's other processes: of those that tell them in time."""
-    directory = node.config.bus_path
+    directory = node.config.bus
     if directory is None:
         return []
     others = [path for path in directory.glob(f"*{_SUFFIX}") if path != _own(directory)]

@@ -158,6 +158,8 @@ class Connections:
         self.limits = limits
         self.open = 0
         """How many there are."""
+        self.is_leaving = False
+        """Whether each is to end with its next answer."""
         self._of: Counter[str] = Counter()
         """How many each address has, for which there is a bound."""
         self._most_of_one = min(limits.of_one_address, max(limits.most // 2, 1))

@@ -257,6 +257,7 @@ class TertuliaHttp(HttpToolsProtocol):
     def _begin_rejection(self, version: str, *, keep_alive: bool = True) -> None:
         rejected = RejectedRequest(
             keep_alive=keep_alive
+            and not self._connections.is_leaving
             and version != "1.0"
             and self.parser.should_keep_alive()
             and not self.expect_100_continue,
@@ -278,7 +279,17 @@ class TertuliaHttp(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._current = cast(AsgiExchange, cycle)
+        if self._connections.is_leaving:
+            self.end_with_answer()
         super()._start_asgi_task(cycle, app)
+
+    def end_with_answer(self) -> None:
+        """Say with the answer to the request on this connection, if there is one, that it is the
+        last. (Where more have come, with the last of these.)"""
+        current = self._current
+        has_begun = isinstance(current, RequestResponseCycle) and current.response_started
+        if current is not None and not has_begun and not self.pipeline:
+            current.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         self._unused = 0
@@ -459,6 +470,11 @@ class TertuliaHttp(HttpToolsProtocol):
         self.url = b""
         self._head.begin()
         return True
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the connection ends with the next answer."""
+        return self._connections.is_leaving
 
     @property
     def headers_of_all(self) -> Headers:

@@ -45,6 +45,10 @@ class Connection(Protocol):
         """Send the answer. The head has all its lines, but not the empty one at its end."""
 
     @property
+    def is_leaving(self) -> bool:
+        """Whether it ends with the next answer."""
+
+    @property
     def headers_of_all(self) -> Headers:
         """Those that every answer of the server has."""
 
@@ -143,7 +147,7 @@ class WaitingPoll:
         self, polls: Polls, connection: Connection, queue_id: str, user_id: int, *, is_browser: bool
     ) -> None:
         self.queue_id = queue_id
-        self.keep_alive = True
+        self.keep_alive = not connection.is_leaving
         """Whether the connection is of use after the answer."""
         self.response_complete = False
         self._polls = polls

@@ -1,0 +1,96 @@
+"""Several workers behind one address, beside one process: sends, reads, waiting clients, memory."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import cycle, islice
+from statistics import median
+
+from bench import asking, processes
+from bench.arithmetic import Rounds
+from bench.cases import Case
+from bench.context import Bench, Served
+from bench.datasets import COMPANY
+from bench.organization import LARGE, SIZES, SMALL
+from bench.report import Line
+
+COUNTS = (1, 2, 4)
+ASKING = 32
+"""Connections that ask at the same time."""
+CYCLING = 1_000
+"""Clients that wait, and poll again and again."""
+
+
+def _measure(bench: Bench) -> Iterator[Line]:
+    with ExitStack() as stack:
+        served = {n: stack.enter_context(bench.fresh(COMPANY, n)) for n in COUNTS}
+        at_rest = {n: sum(map(processes.pss, one.server.processes)) for n, one in served.items()}
+        yield from _work(bench, served, "send", "POST /messages", _sends)
+        yield from _work(bench, served, "newest", "GET /messages, newest 100", _reads)
+        for count, one in served.items():
+            people = list(islice(cycle(one.made.people[: SIZES[LARGE]]), CYCLING))
+            send = asking.send(people[0], LARGE, "waiting")
+            bench.gather(f"of {count}", one.server, people, send)
+        found = bench.interleaved(
+            {
+                str(count): partial(bench.fleet, one.server, f"of {count}", "cycles")
+                for count, one in served.items()
+            }
+        )
+        yield from _lines(
+            "cycles", f"deliver and poll again, {CYCLING:,} clients", found, of="answers"
+        )
+        for count in served:
+            bench.part(f"of {count}")
+        for count, one in served.items():
+            line = Line(
+                f"workers_memory_{count}", f"memory, 5,200 users, {_words(count)}, busy", "MiB", []
+            )
+            line.rounds = [float(sum(map(processes.pss, one.server.processes)))]
+            line.more = {"at_rest": at_rest[count], "of_each": line.value / count}
+            yield line
+
+
+def _work(
+    bench: Bench,
+    served: dict[int, Served],
+    name: str,
+    title: str,
+    requests: Callable[[list[str]], list[str]],
+) -> Iterator[Line]:
+    found = bench.interleaved(
+        {
+            str(count): partial(bench.requests, one.server, *requests(one.made.people[:ASKING]))
+            for count, one in served.items()
+        }
+    )
+    yield from _lines(name, f"{title}, {ASKING} at once", found)
+
+
+def _lines(name: str, title: str, found: dict[str, Rounds], of: str = "") -> Iterator[Line]:
+    alone = found["1"]
+    for count, rounds in found.items():
+        line = Line(f"workers_{name}_{count}", f"{title}, {_words(int(count))}", "/s", [])
+        line.rounds = rounds.rates(of)
+        line.limit, line.limit_title = alone.rates(of), "one process"
+        line.cpu, line.generator = rounds.cpu, rounds.generator
+        line.more = {"cpu_of_one_process": rounds.cpu / alone.cpu}
+        if not of:
+            line.more["p50_seconds"] = median(rounds.medians())
+            line.more["p99_seconds"] = rounds.p99()
+        yield line
+
+
+def _sends(people: list[str]) -> list[str]:
+    return [asking.send(one, SMALL, f"topic {n}") for n, one in enumerate(people)]
+
+
+def _reads(people: list[str]) -> list[str]:
+    return [asking.newest(one, []) for one in people]
+
+
+def _words(count: int) -> str:
+    return "one process" if count == 1 else f"{count} workers"
+
+
+CASE = Case("workers", "several workers beside one process", _measure, is_quick=False)

@@ -1,0 +1,279 @@
+"""The HTTP server of one process: how it begins, leaves and ends."""
+
+import asyncio
+import contextlib
+import errno
+import ipaddress
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import FrameType
+from typing import Final
+
+import uvicorn
+
+from tertulia.app.bootstrap import Bootstrap
+from tertulia.app.serving.accepting import Acceptor
+from tertulia.app.serving.worker import Control, Counts, Report
+from tertulia.service.config import Config
+from tertulia.wire.protocol.connections import Connections, Limits
+from tertulia.wire.protocol.gauges import Gauges
+from tertulia.wire.protocol.http1 import TertuliaHttp
+from tertulia.wire.protocol.load import Load
+
+KEEP_ALIVE_SECONDS: Final = 75
+"""Seconds that an idle connection is kept open: longer than proxies do, which otherwise might send
+a request just when it is closed."""
+GRACE_SECONDS: Final = 10
+"""How long requests in progress may take when the server is told to stop;"""
+LEAVING_SECONDS: Final = 60
+"""and when it makes way for another worker, which keeps nobody waiting."""
+LINGER_SECONDS: Final = 5.0
+"""A worker that makes way keeps idle connections for so long: whoever asks on one is answered, and
+told to connect anew. Closed at once, they would be closed on requests that are under way."""
+
+
+class CannotListen(Exception):
+    """The address cannot be listened on. `str(error)` says why, to the operator."""
+
+
+class Server(uvicorn.Server):
+    """The HTTP server: reports when it is ready, and leaves without an error to anybody.
+
+    It leaves when it is told to stop, when its node is drained, and, as a worker, when another one
+    takes its place: first it is not ready any more and ends each connection with its next answer,
+    for `drain_seconds`; then it accepts none, answers the polls that wait, and lets requests in
+    progress finish.
+    """
+
+    def __init__(
+        self,
+        bootstrap: Bootstrap,
+        settings: Config,
+        listener: socket.socket,
+        limits: Limits,
+        ready: Callable[[str], None],
+        *,
+        shared: tuple[Control, Counts] | None = None,
+    ) -> None:
+        """`ready` is called with the address when it answers. A worker shares the listener with
+        others: it has its connection with the supervisor, and what they count in."""
+        self._connections = Connections(limits)
+        load = Load(settings.longest_wait_ms / 1000)
+        super().__init__(
+            uvicorn.Config(
+                bootstrap,
+                http=partial(  # type: ignore[arg-type]  # makes one
+                    TertuliaHttp,
+                    lambda: bootstrap.polls,
+                    load,
+                    self._connections,
+                ),
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=True,
+                forwarded_allow_ips=settings.proxy_trusted,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
+        )
+        bootstrap.broken = self._end
+        bootstrap.draining = self._leave
+        bootstrap.observe(Gauges(load, self._connections))
+        self._house = bootstrap
+        self._listener = listener
+        self._ready = ready
+        self._shared = shared
+        self._acceptor: Acceptor | None = None
+        self._pause = settings.drain_seconds
+        """How long it goes on, not ready, when it leaves."""
+        self._is_replaced = shared is not None
+        """Whether others accept connections when it leaves."""
+        self._is_told = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # Beginning
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        try:
+            if self._shared is None:
+                await super().startup(sockets)
+            else:
+                await super().startup([])
+                self._share(*self._shared)
+        except OSError as error:
+            host, port = self._listener.getsockname()[:2]
+            raise cannot_listen(host, port, error) from None
+        self._ready(address_of(self._listener))
+
+    def _share(self, control: Control, counts: Counts) -> None:
+        self._acceptor = Acceptor(
+            self._listener, counts, self._protocol, lambda: self._connections.open
+        )
+        self._acceptor.start()
+        self.servers.append(self._acceptor)  # type: ignore[arg-type]  # is closed as one is
+        control.listen(
+            on_leave=self._on_loop(self._make_way),
+            on_stop=self._on_loop(self._stop_with_all),
+            on_lost=self._on_loop(self._stop_at_once),
+        )
+
+    def _protocol(self) -> asyncio.Protocol:
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return made
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._acceptor is not None:
+            self._acceptor.tell()
+        return await super().on_tick(counter)
+
+    # Leaving
+
+    def _on_loop(self, function: Callable[[], None]) -> Callable[[], None]:
+        """The function, to be called by another thread or by a signal."""
+
+        def call() -> None:
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(function)
+
+        return call
+
+    def _make_way(self) -> None:
+        """Another worker has taken the place."""
+        self._pause = 0
+        self._drain()
+
+    def _stop_at_once(self) -> None:
+        """The supervisor is gone."""
+        self._pause, self._is_replaced = 0, False
+        self._drain()
+
+    def _stop_with_all(self) -> None:
+        """All workers stop."""
+        self._is_replaced = False
+        self._drain()
+
+    def _drain(self) -> None:
+        if self._connections.is_leaving and not self._pause:
+            self._end()  # It has begun to, with a pause.
+        elif self._house.node is None:
+            self._leave()
+        else:
+            self._house.node.lifecycle.drain()
+
+    def _leave(self) -> None:
+        """The node takes on no more work."""
+        if self._connections.is_leaving:
+            return
+        if self._shared is not None:
+            self._shared[0].report(Report(leaving=True))
+        if not self._pause:
+            self._end()
+            return
+        self._end_connections_softly()
+        asyncio.get_running_loop().call_later(self._pause, self._end)
+
+    def _end_connections_softly(self) -> None:
+        """Let each connection end with the answer to the request on it, or the next one."""
+        self._connections.is_leaving = True
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, TertuliaHttp):
+                connection.end_with_answer()
+
+    def _end(self) -> None:
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Close the listeners first: clients whose polls are answered would connect again.
+        for server in self.servers:
+            server.close()
+        if self._acceptor is not None:
+            await self._acceptor.wait_closed()
+        self._end_connections_softly()
+        await self._house.close()
+        if self._is_replaced:
+            self.config.timeout_graceful_shutdown = LEAVING_SECONDS
+            await self._linger()
+        await super().shutdown(sockets)
+
+    async def _linger(self) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LINGER_SECONDS
+        # (Nobody is told when a connection ends.)
+        while (  # noqa: ASYNC110
+            self.server_state.connections and self._is_replaced and loop.time() < until
+        ):
+            await asyncio.sleep(0.1)
+
+    # Signals
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """The first signal shuts the server down gracefully, with exit code 0. The second ends the
+        process; a worker's, its supervisor does."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {
+            number: signal.signal(number, self.handle_exit)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._is_told and self._shared is None:
+            os._exit(128 + sig)
+        self._is_told = True
+        if self._loop is None:
+            self._end()
+        else:
+            self._on_loop(self._drain)()
+
+
+def address_of(listener: socket.socket) -> str:
+    """The address by which a browser on this machine reaches the socket."""
+    host, port = listener.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:
+        host = "::1" if ":" in host else "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket with that address, on which nobody listens yet. CannotListen where there is none."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise CannotListen(f"Cannot listen on {host}: {error.strerror}.") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise cannot_listen(host, port, error) from None
+    return listener
+
+
+def cannot_listen(host: str, port: int, error: OSError) -> CannotListen:
+    """Why nobody can listen there."""
+    if error.errno == errno.EADDRINUSE:
+        return CannotListen(
+            f"Port {port} of {host} is in use by another program. Stop that, or choose another"
+            " port with --port."
+        )
+    return CannotListen(f"Cannot listen on port {port} of {host}: {error.strerror}.")

@@ -1,0 +1,282 @@
+"""The supervisor's process, which `tertulia serve` turns into where there are several workers. It
+imports as little as it can: it is there for as long as the server is."""
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import msgspec
+
+from tertulia.app import logs
+from tertulia.app.serving.supervisor import STOP_SECONDS, Supervisor
+from tertulia.app.serving.worker import (
+    COUNTS_BYTES,
+    LEAVE,
+    SLOTS,
+    STOP,
+    VARIABLE,
+    Counts,
+    Place,
+    Report,
+)
+
+_LONGEST_PATH: Final = 70
+"""Of the directory in which the workers' sockets are: their addresses have 100 bytes."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the supervisor is told."""
+
+    workers: int
+    command: Sequence[str]
+    """What starts one."""
+    installation: str
+    """The same text for the same database and data directory."""
+    python_path: str | None
+    """PYTHONPATH of the workers."""
+    listener: int
+    """The descriptor of the socket that is bound."""
+    lock: int | None
+    """That of the lock which says that somebody serves."""
+    drain_seconds: int
+    log_level: str
+    log_format: str
+
+
+def become_supervisor(plan: Plan) -> None:
+    """Go on as the supervisor, in this process. Does not return."""
+    for descriptor in (plan.listener, plan.lock):
+        if descriptor is not None:
+            os.set_inheritable(descriptor, True)
+    # Wherever this package is, the new program finds it too.
+    source = str(Path(__file__).parents[3])
+    path = os.pathsep.join(filter(None, (source, plan.python_path)))
+    os.execve(  # noqa: S606 (our own module, by our own interpreter)
+        sys.executable,
+        [sys.executable, "-P", "-m", __name__, msgspec.json.encode(plan).decode()],
+        {**os.environ, "PYTHONPATH": path},
+    )
+
+
+class _Process:
+    """A worker's process, and the connection with it."""
+
+    def __init__(
+        self,
+        popen: "subprocess.Popen[bytes]",
+        control: socket.socket,
+        beat: Callable[[], float | None],
+    ) -> None:
+        self.popen = popen
+        self.control = control
+        self._beat = beat
+        self._received = b""
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    @property
+    def beat(self) -> float | None:
+        return self._beat()
+
+    def leave(self) -> None:
+        self._tell(LEAVE)
+
+    def stop(self) -> None:
+        self._tell(STOP)
+
+    def _tell(self, what: bytes) -> None:
+        with contextlib.suppress(OSError):  # It has just ended.
+            self.control.send(what)
+
+    def kill(self) -> None:
+        self.popen.kill()
+
+    def reports(self) -> Sequence[Report] | None:
+        """What it told since the last time; None when it will tell no more."""
+        try:
+            data = self.control.recv(65536)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        if not data:
+            return None
+        *lines, self._received = (self._received + data).split(b"\n")
+        return [msgspec.json.decode(line, type=Report) for line in lines]
+
+
+class _Killed(Exception):
+    """A second signal came."""
+
+    def __init__(self, number: int) -> None:
+        self.signal = number
+
+
+class _Group:
+    """Starts workers, and listens to them and to signals."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._selector = selectors.DefaultSelector()
+        self._memory = _shared_memory()
+        self._counts = Counts(self._memory)
+        self._processes: list[_Process] = []
+        self._bus = ""
+        self._started = 0
+        self._signals: list[int] = []
+        self._is_told = False
+        """Whether it was told to stop."""
+        self._woken, self._waker = socket.socketpair()
+        self._woken.setblocking(False)
+        self._waker.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(number, self._on_signal)
+
+    def run(self) -> int:
+        """Serve until the end; the exit code."""
+        place = tempfile.mkdtemp(prefix="tertulia-")
+        if len(place) > _LONGEST_PATH:
+            os.rmdir(place)
+            place = tempfile.mkdtemp(prefix="tertulia-", dir="/tmp")
+        self._bus = place
+        try:
+            return self._run()
+        except _Killed as killed:
+            return 128 + killed.signal
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _run(self) -> int:
+        supervisor = Supervisor(
+            self._plan.workers,
+            self._start,
+            _say,
+            now=time.monotonic(),
+            stop_seconds=self._plan.drain_seconds + STOP_SECONDS,
+        )
+        while supervisor.exit_code is None:
+            left = max(supervisor.tick(time.monotonic()) - time.monotonic(), 0)
+            ready = {key.fileobj: key.data for key, _ in self._selector.select(left)}
+            for process in ready.values():
+                if process is not None:
+                    self._hear(supervisor, process)
+            if self._woken in ready:
+                self._woken.recv(4096)
+                self._obey(supervisor)
+                self._reap(supervisor)
+        return supervisor.exit_code
+
+    def _start(self, number: int) -> _Process:
+        plan = self._plan
+        slot = self._started % SLOTS
+        self._counts.withdraw(slot)  # Somebody may have had it.
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        with theirs:
+            place = Place(
+                number=number,
+                of=plan.workers,
+                installation=plan.installation,
+                bus=self._bus,
+                listener=plan.listener,
+                control=theirs.fileno(),
+                counts=self._memory,
+                slot=slot,
+            )
+            inherited = (plan.listener, plan.lock, theirs.fileno(), self._memory)
+            popen = subprocess.Popen(  # noqa: S603 (what started this program)
+                plan.command,
+                stdin=subprocess.DEVNULL,
+                env=self._environment(place),
+                pass_fds=[one for one in inherited if one is not None],
+                # What is pressed on a terminal is for the supervisor alone.
+                start_new_session=True,
+            )
+        self._started += 1
+        process = _Process(popen, ours, partial(self._counts.beat, slot))
+        self._processes.append(process)
+        self._selector.register(ours, selectors.EVENT_READ, process)
+        return process
+
+    def _environment(self, place: Place) -> Mapping[str, str]:
+        environment = {**os.environ, VARIABLE: msgspec.json.encode(place).decode()}
+        del environment["PYTHONPATH"]
+        if self._plan.python_path is not None:
+            environment["PYTHONPATH"] = self._plan.python_path
+        return environment
+
+    def _hear(self, supervisor: Supervisor, process: _Process) -> None:
+        reports = process.reports()
+        if reports is None or process not in self._processes:
+            self._selector.unregister(process.control)
+            process.control.close()
+            return
+        for report in reports:
+            if report.ready:
+                supervisor.ready(process, report.ready, time.monotonic())
+            if report.leaving:
+                supervisor.leaving(process, time.monotonic())
+
+    def _obey(self, supervisor: Supervisor) -> None:
+        signals, self._signals = self._signals, []
+        for number in signals:
+            if number == signal.SIGHUP:
+                supervisor.replace(time.monotonic())
+            elif self._is_told:
+                supervisor.kill()
+                raise _Killed(number)
+            else:
+                self._is_told = True
+                supervisor.stop(time.monotonic())
+
+    def _reap(self, supervisor: Supervisor) -> None:
+        for process in list(self._processes):
+            code = process.popen.poll()
+            if code is not None:
+                if process.control.fileno() >= 0:
+                    self._hear(supervisor, process)  # Its last words.
+                self._processes.remove(process)
+                supervisor.ended(process, code, time.monotonic())
+
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        if number != signal.SIGCHLD:
+            self._signals.append(number)
+
+
+def _shared_memory() -> int:
+    """The descriptor of memory that workers share."""
+    with tempfile.TemporaryFile() as file:
+        file.truncate(COUNTS_BYTES)
+        return os.dup(file.fileno())
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The supervisor: its exit code is the server's."""
+    plan = msgspec.json.decode(arguments[0], type=Plan)
+    logs.begin(plan.log_level, plan.log_format)
+    return _Group(plan).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,320 @@
+"""What a supervisor decides: which workers there are, when one is started, replaced or given up.
+
+It does nothing itself, and knows no clock: `process` tells it what happened, and carries out.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol
+
+logger = logging.getLogger("tertulia.serving")
+
+STEADY_SECONDS: Final = 60.0
+"""A worker that ends sooner counts as a failure, as one that does not become ready."""
+PAUSES: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Seconds before the next start after so many failures in a row, the last one from then on."""
+FAILED_STARTS: Final = 5
+"""So many in a row, while no worker is ready, and the server gives up."""
+STOP_SECONDS: Final = 100.0
+"""A worker that is to end is killed after so long, beside what its settings let it take."""
+LOOK_SECONDS: Final = 10.0
+"""Between two looks whether workers go on;"""
+LOOKS: Final = 6
+"""one of which nothing was seen in so many is killed. (It may hold what all the others need. That
+looks are counted, and not time, forgives a machine that was asleep.)"""
+FAILED: Final = 1
+"""The exit code of a server that gives up, where no worker's says more."""
+
+
+class Worker(Protocol):
+    """A worker's process."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def beat(self) -> float | None:
+        """Another number each time, as long as it goes on; None while it does not say."""
+
+    def leave(self) -> None:
+        """Let it finish what it does, and end: others take what comes."""
+
+    def stop(self) -> None:
+        """Let it end as a server does that is told to."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+class _Life:
+    """A process, and how far it has come."""
+
+    def __init__(self, worker: Worker, number: int, began: float) -> None:
+        self.worker = worker
+        self.number = number
+        self.began = began
+        self.text = ""
+        """What is to be printed when all workers say so; empty until it is ready."""
+        self.is_ending = False
+        """Whether it was told to end, or said that it does."""
+        self.killed_at = float("inf")
+        """When it is killed, unless it has ended."""
+        self.beat: float | None = None
+        self.looks = 0
+        """In so many one after the other it had the same beat."""
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self.text)
+
+
+class _Place:
+    """One of the server's N places, which a process fills."""
+
+    def __init__(self) -> None:
+        self.life: _Life | None = None
+        self.failures = 0
+        self.start_at: float | None = None
+        """When the next one is to be started; None while there is one."""
+
+
+class Supervisor:
+    """The group of workers. All times are of one steady clock, in seconds."""
+
+    def __init__(
+        self,
+        places: int,
+        start: Callable[[int], Worker],
+        say: Callable[[str], None],
+        *,
+        now: float,
+        stop_seconds: float = STOP_SECONDS,
+    ) -> None:
+        """`start` makes the worker of that number (OSError where it cannot be); `say` prints. A
+        worker that does not end is killed after `stop_seconds`."""
+        self.exit_code: int | None = None
+        """With which the server has ended; None as long as it has not."""
+        self._start = start
+        self._say = say
+        self._stop_seconds = stop_seconds
+        self._places = [_Place() for _ in range(places)]
+        self._lives: dict[Worker, _Life] = {}
+        self._to_replace: list[int] = []
+        self._successor: _Life | None = None
+        """Takes its place when it is ready."""
+        self._leaving: _Life | None = None
+        """The one that makes way in a replacement; the next one waits for its end."""
+        self._failed_starts = 0
+        self._look_at = now + LOOK_SECONDS
+        self._was_ready = False
+        """Whether all workers have been ready at some time."""
+        self._said = ""
+        self._stops = False
+        self._code = 0
+        for number in range(places):
+            self._begin(number, now)
+
+    # What happens
+
+    def ready(self, worker: Worker, text: str, now: float) -> None:
+        """The worker answers. `text` is what is to be printed when all do."""
+        life = self._lives[worker]
+        self._failed_starts = 0
+        if not life.is_ready:
+            logger.info("a worker is ready", extra=_fields(life))
+        life.text = text
+        if life is self._successor:
+            self._take_over(life, now)
+        current = [place.life for place in self._places]
+        if text != self._said and all(one is not None and one.text == text for one in current):
+            self._was_ready = True
+            self._said = text
+            self._say(text)
+
+    def _take_over(self, life: _Life, now: float) -> None:
+        self._successor = None
+        place = self._places[life.number]
+        before, place.life, place.start_at = place.life, life, None
+        if before is None:
+            self._replace_next(now)
+        else:
+            self._leaving = before
+            self._mark_ending(before, now)
+            before.worker.leave()
+
+    def leaving(self, worker: Worker, now: float) -> None:
+        """The worker ends by itself, or because somebody told it."""
+        life = self._lives[worker]
+        if life.is_ending:
+            return
+        self._mark_ending(life, now)
+        if not self._stops:
+            logger.info("a worker leaves, and is replaced", extra=_fields(life))
+            self._vacate(life, now)
+
+    def ended(self, worker: Worker, code: int, now: float) -> None:
+        """The worker's process has ended: with that exit code, or by the signal of that negative
+        number."""
+        life = self._lives.pop(worker)
+        if self._stops:
+            if code > 0 and self._code == 0:
+                self._code = code
+        elif life.is_ending:
+            if code != 0:
+                logger.warning("a worker did not end well", extra=_fields(life, code=code))
+        else:
+            self._died(life, code, now)
+        if life is self._leaving:
+            self._leaving = None
+            self._replace_next(now)
+        if self._stops and not self._lives:
+            self.exit_code = self._code
+
+    def _died(self, life: _Life, code: int, now: float) -> None:
+        """The process ended without having been asked to."""
+        what = "a worker has died" if life.is_ready else "a worker could not be started"
+        logger.error(what, extra=_fields(life, **_cause(code)))
+        place = self._places[life.number]
+        if life is self._successor:
+            self._successor = None
+            self._to_replace.clear()
+            logger.error("the workers are not replaced: those that were there go on")
+            if place.life is None:
+                self._fail(place, now)
+            return
+        if not life.is_ready:
+            self._failed_starts += 1
+            # At first it says itself what is wrong, and that will not change.
+            if self._is_hopeless or (code > 0 and not self._was_ready):
+                self._give_up(code if code > 0 else FAILED, now)
+                return
+        self._vacate(life, now)
+
+    # What is asked
+
+    def replace(self, now: float) -> None:
+        """Replace the workers one by one, each when its successor is ready."""
+        if self._stops:
+            return
+        logger.info("the workers are replaced")
+        self._to_replace = list(range(len(self._places)))
+        if self._successor is None and self._leaving is None:
+            self._replace_next(now)
+
+    def stop(self, now: float) -> None:
+        """End, when all workers have ended by themselves."""
+        self._stops = True
+        for life in list(self._lives.values()):
+            self._mark_ending(life, now)
+            life.worker.stop()
+        if not self._lives:
+            self.exit_code = self._code
+
+    def kill(self) -> None:
+        """End all workers at once."""
+        for life in self._lives.values():
+            life.worker.kill()
+
+    def tick(self, now: float) -> float:
+        """Do what is due by now. Returns the time of what comes next."""
+        if self._look_at <= now:
+            self._look_at = now + LOOK_SECONDS
+            self._look()
+        times = [self._look_at]
+        for life in self._lives.values():
+            if life.killed_at <= now:
+                logger.error("a worker did not end in time, and is killed", extra=_fields(life))
+                life.killed_at = float("inf")
+                life.worker.kill()
+            times.append(life.killed_at)
+        if not self._stops:
+            for number, place in enumerate(self._places):
+                if place.start_at is not None and place.start_at <= now:
+                    self._begin(number, now)
+                if place.start_at is not None:
+                    times.append(place.start_at)
+        return min(times)
+
+    def _look(self) -> None:
+        """Kill the workers that stand still."""
+        for life in self._lives.values():
+            beat = life.worker.beat
+            is_same = beat is not None and beat == life.beat
+            life.beat, life.looks = beat, life.looks + 1 if is_same else 0
+            if life.looks >= LOOKS:
+                life.looks = 0
+                logger.error("a worker stands still, and is killed", extra=_fields(life))
+                life.worker.kill()
+
+    # How it is done
+
+    @property
+    def _is_hopeless(self) -> bool:
+        is_any_ready = any(life.is_ready and not life.is_ending for life in self._lives.values())
+        return self._failed_starts >= FAILED_STARTS and not is_any_ready
+
+    def _begin(self, number: int, now: float) -> None:
+        """Fill the place."""
+        place = self._places[number]
+        place.life, place.start_at = self._started(number, now), None
+        if place.life is None:
+            self._failed_starts += 1
+            if self._is_hopeless:
+                self._give_up(FAILED, now)
+            else:
+                self._fail(place, now)
+
+    def _started(self, number: int, now: float) -> _Life | None:
+        try:
+            worker = self._start(number)
+        except OSError as error:
+            fields = {"worker": number, "reason": error}
+            logger.error("a worker could not be started", extra={"fields": fields})
+            return None
+        life = self._lives[worker] = _Life(worker, number, now)
+        return life
+
+    def _vacate(self, life: _Life, now: float) -> None:
+        """The process does not fill its place any more: another one will, soon."""
+        place = self._places[life.number]
+        if place.life is not life:
+            return
+        place.life = None
+        if self._successor is not None and self._successor.number == life.number:
+            return
+        if life.is_ready and now - life.began >= STEADY_SECONDS:
+            place.failures = 0
+        self._fail(place, now)
+
+    def _fail(self, place: _Place, now: float) -> None:
+        place.start_at = now + PAUSES[min(place.failures, len(PAUSES) - 1)]
+        place.failures += 1
+
+    def _replace_next(self, now: float) -> None:
+        """Start the next successor, where one is wanted."""
+        while self._to_replace and not self._stops:
+            number = self._to_replace.pop(0)
+            place = self._places[number]
+            if place.life is None:
+                continue  # Whoever is started there is new.
+            self._successor = self._started(number, now)
+            if self._successor is not None:
+                return
+            self._to_replace.clear()
+
+    def _mark_ending(self, life: _Life, now: float) -> None:
+        life.is_ending = True
+        life.killed_at = min(life.killed_at, now + self._stop_seconds)
+
+    def _give_up(self, code: int, now: float) -> None:
+        logger.error("the server ends: no worker can be started")
+        self._code = code
+        self.stop(now)
+
+
+def _cause(code: int) -> dict[str, int]:
+    return {"signal": -code} if code < 0 else {"code": code}
+
+
+def _fields(life: _Life, **more: object) -> dict[str, object]:
+    return {"fields": {"worker": life.number, "pid": life.worker.pid, **more}}

@@ -1,0 +1,155 @@
+"""Clients that never give in: what was answered must be true, and no connection may fail where none
+has to."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+
+from tests.e2e.people import PATIENCE
+from tests.e2e.server import Account, Server
+
+TIMEOUT = 90
+PAUSE = 0.02
+"""Seconds between two messages of one sender, and after a failure."""
+
+
+@dataclass
+class Crowd:
+    """What everybody together has seen."""
+
+    acknowledged: dict[str, int] = field(default_factory=dict)
+    """Messages by their content."""
+    attempted: set[str] = field(default_factory=set)
+    heard: list[list[tuple[int, str]]] = field(default_factory=list)
+    """The message events of each listener, as event ID and content."""
+    failures: list[str] = field(default_factory=list)
+    """Connections that failed, and answers of 503."""
+    wrong: list[str] = field(default_factory=list)
+    """What must never be."""
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def wait(self, happened: Callable[[], bool], what: str) -> None:
+        """Return when it has happened, which is asked after each answer."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: self.wrong or happened(), PATIENCE), what
+        assert not self.wrong
+
+    def wait_for_more(self, count: int) -> None:
+        """Return when so many more messages were acknowledged."""
+        enough = len(self.acknowledged) + count
+        self.wait(lambda: len(self.acknowledged) >= enough, f"{count} more messages are sent")
+
+    def wait_until_all_heard(self) -> None:
+        """Return when every listener has heard everything that was acknowledged."""
+        sent = self.acknowledged.keys()
+        self.wait(
+            lambda: all(sent <= {content for _, content in heard} for heard in self.heard),
+            "everything is heard",
+        )
+
+    def note(self, where: Any, what: Any) -> None:
+        """Add it there."""
+        with self.changed:
+            where.append(what)
+            self.changed.notify_all()
+
+
+class _Client:
+    def __init__(self, server: Server, account: Account, crowd: Crowd) -> None:
+        self.server, self.crowd = server, crowd
+        self.http = requests.Session()
+        self.http.auth = (account.email, account.api_key)
+        self.http.trust_env = False
+
+    def ask(self, method: str, path: str, **parameters: Any) -> dict[str, Any] | None:
+        """The body of a success; None for what may be tried again."""
+        query, form = (parameters, None) if method == "GET" else (None, parameters)
+        url = f"{self.server.url}/api/v1{path}"
+        try:
+            response = self.http.request(method, url, query, form, timeout=TIMEOUT)
+        except requests.RequestException as error:
+            self.crowd.note(self.crowd.failures, f"{method} {path}: {error!r}")
+            return None
+        if response.status_code == 503:
+            self.crowd.note(self.crowd.failures, f"{method} {path}: {response.text}")
+            return None
+        if response.status_code != 200:
+            self.crowd.note(self.crowd.wrong, f"{method} {path}: {response.text}")
+            return None
+        answer: dict[str, Any] = response.json()
+        return answer
+
+
+def _send(client: _Client, name: str, stop: threading.Event) -> None:
+    crowd, number = client.crowd, 0
+    while not stop.wait(PAUSE):
+        number += 1
+        content = f"{name} {number}"
+        crowd.attempted.add(content)
+        message = {"type": "stream", "to": "general", "topic": "news", "content": content}
+        answer = client.ask("POST", "/messages", **message)
+        if answer is not None:
+            with crowd.changed:
+                crowd.acknowledged[content] = answer["id"]
+                crowd.changed.notify_all()
+
+
+def _hear(client: _Client, heard: list[tuple[int, str]], stop: threading.Event) -> None:
+    crowd = client.crowd
+    queue = client.ask("POST", "/register", event_types='["message"]', apply_markdown="false")
+    assert queue is not None
+    last = queue["last_event_id"]
+    crowd.note(crowd.heard, heard)
+    while not stop.is_set():
+        answer = client.ask("GET", "/events", queue_id=queue["queue_id"], last_event_id=last)
+        if answer is None:
+            stop.wait(PAUSE)
+            continue
+        for event in answer["events"]:
+            if event["id"] <= last:
+                crowd.note(crowd.wrong, f"event {event['id']} came after {last}")
+            last = event["id"]
+            if event["type"] == "message":
+                crowd.note(heard, (last, event["message"]["content"]))
+
+
+@contextmanager
+def crowded(
+    server: Server, account: Account, *, senders: int = 3, listeners: int = 4
+) -> Iterator[Crowd]:
+    """So many who send and who listen, for the time of the context, of which the last act is a
+    message that all have heard."""
+    crowd, stop, over = Crowd(), threading.Event(), threading.Event()
+
+    def start(work: Callable[..., None], *arguments: Any) -> threading.Thread:
+        client = _Client(server, account, crowd)
+        thread = threading.Thread(target=work, args=(client, *arguments), daemon=True)
+        thread.start()
+        return thread
+
+    hearing = [start(_hear, [], over) for _ in range(listeners)]
+    crowd.wait(lambda: len(crowd.heard) == listeners, "everybody listens")
+    sending = [start(_send, f"sender {number}", stop) for number in range(senders)]
+    try:
+        yield crowd
+    finally:
+        stop.set()
+        for thread in sending:
+            thread.join(PATIENCE)
+    crowd.wait_until_all_heard()
+    over.set()
+    last = _Client(server, account, crowd)
+    message = {"type": "stream", "to": "general", "topic": "news", "content": "the end"}
+    assert last.ask("POST", "/messages", **message)
+    for thread in hearing:
+        thread.join(PATIENCE)
+    # None came twice, none that nobody sent.
+    for heard in crowd.heard:
+        contents = [content for _, content in heard if content != "the end"]
+        assert len(contents) == len(set(contents))
+        assert set(contents) <= crowd.attempted
+    assert not crowd.wrong

@@ -1,0 +1,199 @@
+"""Several workers behind one address: what clients notice when they are replaced and killed."""
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Town
+from tests.e2e.people import PATIENCE
+from tests.e2e.raw import connected, request
+from tests.e2e.server import Server, ended
+from tests.e2e.strict import crowded
+from tests.e2e.test_first_run import FILLED, browser, printed_code
+from tests.e2e.test_operations import poll_of, registered
+
+
+@contextmanager
+def _served(data_dir: Path, database_url: str = "") -> Iterator[Town]:
+    server = Server(data_dir, database_url)
+    ann, ben = server.found(), server.add("ben")
+    with ended(server):
+        launch(server)
+        yield Town(server, ann, ben)
+
+
+@pytest.fixture
+def crew(database_url: str, tmp_path: Path) -> Iterator[Town]:
+    """A town that two workers serve, on each kind of database."""
+    with _served(tmp_path / "data", database_url) as town:
+        yield town
+
+
+@pytest.fixture
+def sqlite_crew(tmp_path: Path) -> Iterator[Town]:
+    """The same on SQLite alone: for what has nothing to do with the database."""
+    with _served(tmp_path / "data") as town:
+        yield town
+
+
+def launch(server: Server, *more: str) -> None:
+    """Start two workers, and return when the server says that it is ready."""
+    times = server.log_text().count("ready at") if server.log_path.exists() else 0
+    server.launch("--workers", "2", *more)
+    server.wait_for_log("ready at", times + 1)
+
+
+def workers(server: Server) -> dict[int, int]:
+    """The process of each worker that became ready last, by number."""
+    found = re.findall(r"a worker is ready\" worker=(\d) pid=(\d+)", server.log_text())
+    return {int(number): int(pid) for number, pid in found}
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_workers_are_replaced_without_an_error_to_anybody(crew: Town) -> None:
+    server = crew.server
+    assert server.process is not None
+    before = workers(server)
+    assert before.keys() == {0, 1}
+    with crowded(server, crew.ann) as crowd:
+        crowd.wait_for_more(20)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for_log("a worker is ready", 4)
+        server.wait(lambda: not any(map(is_alive, before.values())), "the old workers are gone")
+        # One that somebody tells to end is replaced as well.
+        after = workers(server)
+        os.kill(after[1], signal.SIGTERM)
+        server.wait_for_log("a worker is ready", 5)
+        crowd.wait_for_more(20)
+    assert crowd.failures == []
+    assert not set(after.values()) & set(before.values())
+    assert server.stop() == 0
+    assert server.log_text().count("Tertulia is ready at") == 1
+    assert not any(map(is_alive, workers(server).values()))
+    assert not server._answers("/health")
+
+
+def test_what_was_acknowledged_outlasts_killed_workers(crew: Town) -> None:
+    server = crew.server
+    with crowded(server, crew.ann) as crowd:
+        for times, victim in enumerate((0, 1, 0)):
+            crowd.wait_for_more(15)
+            os.kill(workers(server)[victim], signal.SIGKILL)
+            server.wait_for_log("a worker is ready", 3 + times)
+        crowd.wait_for_more(15)
+    # No listener has registered again, and none has missed anything: `crowded` saw to that.
+    assert len(set(crowd.acknowledged.values())) == len(crowd.acknowledged)
+    assert server.log_text().count("a worker has died") == 3
+    assert server.command("check")["ok"]
+
+
+def test_workers_end_when_their_supervisor_is_gone(sqlite_crew: Town) -> None:
+    server = sqlite_crew.server
+    queue_id, last = registered(server, sqlite_crew.ben)
+    pids = workers(server).values()
+    environment = Path(f"/proc/{workers(server)[0]}/environ").read_text()
+    (own,) = re.findall(r"TERTULIA_WORKER=([^\0]+)", environment)
+    with connected(server) as waiting:
+        waiting.write(poll_of(sqlite_crew.ben, queue_id, last))
+        server.kill()
+        answer = waiting.read()
+        assert (answer.status, json.loads(answer.body)["events"]) == (200, [])
+        assert answer.headers["connection"] == "close"
+    assert server.process is not None
+    server.process = None
+    deadline = time.monotonic() + PATIENCE
+    while any(map(is_alive, pids)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)  # They are not our children: there is nothing to wait on.
+    assert not Path(json.loads(own)["bus"]).exists()
+    launch(server)  # The port and the database are free.
+    assert server.stop() == 0
+
+
+def test_a_replacement_that_does_not_start_changes_nothing(sqlite_crew: Town) -> None:
+    server = sqlite_crew.server
+    assert server.process is not None
+    before = workers(server)
+    settings = server.data_dir / "tertulia.toml"
+    for times, (text, said) in enumerate(
+        (
+            ("no_such_setting = 1", "no_such_setting"),
+            ('database_url = "sqlite:////elsewhere"', "not that of the other workers"),
+        )
+    ):
+        settings.write_text(text)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for_log("those that were there go on", times + 1)
+        assert said in server.log_text()
+    assert workers(server) == before
+    settings.write_text('log_format = "json"\n')
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_for_log('"logger":"tertulia.', 1)
+    server.wait_for_log("a worker is ready", 4)
+    assert server.stop() == 0
+
+
+def test_workers_wait_together_for_an_organization(database_url: str, tmp_path: Path) -> None:
+    server = Server(tmp_path / "data", database_url)
+    server.data_dir.mkdir(mode=0o700)
+    with ended(server):
+        server.launch("--workers", "2")
+        code = printed_code(server)
+        with browser(server) as ann:
+            made = ann.post("/setup", data={**FILLED, "code": code})
+            assert (made.status_code, made.headers["location"]) == (303, "/")
+        server.wait_for_log("Tertulia is ready at")
+        for _ in range(8):  # Whichever answers.
+            with browser(server) as ann:
+                ann.cookies.update(dict(made.cookies))
+                assert ann.get("/api/v1/users/me").json()["full_name"] == "Ann"
+        assert server.stop() == 0
+    assert server.log_text().count("waiting at") == server.log_text().count("ready at") == 1
+
+
+def test_a_server_that_cannot_start_says_why_and_ends(tmp_path: Path) -> None:
+    server = Server(tmp_path / "data")
+    server.found()
+    (server.data_dir / "secret").write_text("another one, of the same length, perhaps")
+    server.launch("--workers", "2")
+    assert server.process is not None
+    assert server.process.wait(60) == 1
+    assert "no worker can be started" in server.log_text()
+
+
+def test_a_server_that_drains_is_not_ready_and_goes_on_for_a_while(tmp_path: Path) -> None:
+    server = Server(tmp_path / "data")
+    ann = server.found()
+    (server.data_dir / "tertulia.toml").write_text("drain_seconds = 3\n")
+    with ended(server):
+        server.start()
+        queue_id, last = registered(server, ann)
+        assert server.process is not None
+        with connected(server) as waiting, connected(server) as other:
+            assert "connection" not in other.ask(request(b"GET", b"/server_settings")).headers
+            waiting.write(poll_of(ann, queue_id, last))
+            server.process.send_signal(signal.SIGTERM)
+            server.wait(lambda: not server._answers("/ready"), "the server is not ready")
+            answer = other.ask(request(b"GET", b"/server_settings"))
+            assert (answer.status, answer.headers["connection"]) == (200, "close")
+            with connected(server) as late:
+                answer = late.ask(request(b"GET", b"/server_settings"))
+                assert (answer.status, answer.headers["connection"]) == (200, "close")
+            answer = waiting.read()
+            assert (answer.status, json.loads(answer.body)["events"]) == (200, [])
+            assert answer.headers["connection"] == "close"
+        assert server.process.wait(30) == 0

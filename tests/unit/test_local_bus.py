@@ -1,0 +1,149 @@
+"""How the processes that serve from one SQLite file hear of each other, and take turns."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tertulia.store import local_bus
+from tertulia.store.database import WRITING, DatabaseUnavailable, Limits
+from tertulia.store.local_bus import Listener, LocalBus
+from tertulia.store.migrations import migrate
+from tertulia.store.sqlite import SqliteDatabase
+
+PATIENCE = 60
+
+
+@pytest.fixture
+def bus(several_nodes: Path) -> Iterator[LocalBus]:
+    found = LocalBus(several_nodes)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def other(several_nodes: Path) -> Iterator[LocalBus]:
+    found = LocalBus(several_nodes)
+    yield found
+    found.close()
+
+
+def heard(listener: Listener) -> list[int | str | None]:
+    """Everything that waits for the listener."""
+    found: list[int | str | None] = []
+    listener.hear(0.05, found.append, found.append)
+    return found
+
+
+def test_what_one_tells_all_others_hear(bus: LocalBus, other: LocalBus) -> None:
+    with contextlib.closing(bus.listener()) as own, contextlib.closing(other.listener()) as one:
+        bus.tell_growth(7)
+        bus.announce(["a", "ä" * 20_000, "b", "c" * 500_000])
+        bus.tell_growth(9)
+        assert heard(one) == ["a", "ä" * 20_000, "b", 9]
+        assert heard(own) == []
+        with contextlib.closing(other.listener()) as late:
+            bus.announce(["later"])
+            assert heard(one) == heard(late) == ["later"]
+        other.tell_growth(10)
+        assert heard(own) == [10]
+
+
+def test_one_that_does_not_listen_keeps_nobody_waiting_for_long(
+    bus: LocalBus, other: LocalBus, several_nodes: Path
+) -> None:
+    # Killed: nobody is behind the address any more.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
+        dead.bind(str(several_nodes / "1-dead.socket"))
+    with contextlib.closing(other.listener()) as slow:
+        for number in range(2_000):
+            bus.tell_growth(number)
+        for _ in range(3):
+            bus.announce(["x" * 30_000] * 100)
+        # Some of it was lost, and what comes now is heard.
+        heard(slow)
+        bus.announce(["again"])
+        assert heard(slow) == ["again"]
+    assert [place.name for place in several_nodes.iterdir() if place.suffix] == []
+
+
+def test_listening_ends_at_once_when_it_is_to(bus: LocalBus) -> None:
+    with contextlib.closing(bus.listener()) as listener:
+        waiting = threading.Thread(
+            target=listener.hear, args=(PATIENCE, lambda _: None, lambda _: None)
+        )
+        waiting.start()
+        listener.wake()
+        waiting.join(PATIENCE / 2)
+        assert not waiting.is_alive()
+
+
+def test_one_at_a_time_makes_a_checkpoint(bus: LocalBus, other: LocalBus) -> None:
+    with bus.alone(lambda: True) as first:
+        assert first
+        with other.alone(lambda: False) as second:
+            assert not second
+    with other.alone(lambda: False) as third:
+        assert third
+
+
+@pytest.fixture
+def database(tmp_path: Path, several_nodes: Path) -> Iterator[SqliteDatabase]:
+    found = SqliteDatabase(tmp_path / "db", several_nodes)
+    migrate(found, lambda _: None)
+    yield found
+    found.close()
+
+
+def test_writers_take_turns(
+    database: SqliteDatabase, tmp_path: Path, several_nodes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A writer that waits is not let in by looking now and then, but by who lets go.
+    monkeypatch.setattr(local_bus, "_BELL_SECONDS", PATIENCE)
+    second = SqliteDatabase(tmp_path / "db", several_nodes)
+    with (
+        contextlib.closing(second),
+        contextlib.closing(database.connect(readonly=False, limits=WRITING)) as one,
+        contextlib.closing(second.connect(readonly=False, limits=WRITING)) as other,
+    ):
+        for end in ("COMMIT", "ROLLBACK", "close"):
+            assert one.begin_at_once()
+            assert not other.begin_at_once()
+            entered = threading.Event()
+
+            def enter(entered: threading.Event = entered) -> None:
+                for statement in other.dialect.begin_write:
+                    other.run(statement)
+                entered.set()
+                other.run("ROLLBACK")
+
+            waiting = threading.Thread(target=enter)
+            waiting.start()
+            time.sleep(0.05)  # Until it waits, most probably.
+            assert not entered.is_set()
+            if end == "COMMIT":
+                one.commit()
+            elif end == "ROLLBACK":
+                one.run(end)
+            else:
+                one.close()
+            waiting.join(PATIENCE / 2)
+            assert entered.is_set(), end
+
+
+def test_a_writer_does_not_wait_for_ever(database: SqliteDatabase) -> None:
+    limits = Limits(statement=1, lock=0.1, idle=1)
+    with (
+        contextlib.closing(database.connect(readonly=False, limits=WRITING)) as one,
+        contextlib.closing(database.connect(readonly=False, limits=limits)) as other,
+    ):
+        assert one.begin_at_once()
+        with pytest.raises(DatabaseUnavailable, match="does not let go"):
+            other.run(other.dialect.begin_write[0])
+        # A command does not ring: it is noticed all the same.
+        one.run("ROLLBACK")
+        other.run(other.dialect.begin_write[0])

@@ -1,0 +1,207 @@
+"""Serving by several processes: cores, shares of connections, what a worker knows."""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tertulia.app.config import ConfigError, load
+from tertulia.app.serving import accepting
+from tertulia.app.serving.accepting import Acceptor, has_more
+from tertulia.app.serving.cores import usable_cores
+from tertulia.app.serving.worker import COUNTS_BYTES, VARIABLE, Counts, Place, take_place
+from tertulia.log.position_file import FILE, PositionFile
+from tertulia.store.history import Position
+from tests.unit.test_architecture import ROOT
+
+
+@pytest.mark.parametrize(
+    ("quotas", "expected"),
+    [
+        ({}, 8),
+        ({"": "max 100000"}, 8),
+        ({"": "250000 100000"}, 3),
+        ({"": "max 100000", "slice/unit": "50000 100000"}, 1),
+        ({"slice": "400000 100000", "slice/unit": "max 100000"}, 4),
+        ({"": "6400000 100000"}, 8),
+        ({"slice/unit": "nonsense"}, 8),
+    ],
+)
+def test_the_cores_that_are_used_are_those_that_one_may_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quotas: dict[str, str], expected: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    own = tmp_path / "own"
+    own.write_text("1:name=systemd:/else\n0::/slice/unit\n")
+    (tmp_path / "groups" / "slice" / "unit").mkdir(parents=True)
+    for place, text in quotas.items():
+        (tmp_path / "groups" / place / "cpu.max").write_text(text + "\n")
+    assert usable_cores(tmp_path / "groups", own) == expected
+
+
+def test_the_number_of_workers_is_a_number_or_auto(tmp_path: Path) -> None:
+    file = tmp_path / "tertulia.toml"
+    for text, expected in (("workers = 4", "4"), ('workers = "auto"', "auto"), ("", "1")):
+        file.write_text(text)
+        assert load({}, file=file, environment={}).workers == expected
+    for text in ("workers = 0", "workers = true", 'workers = "many"', "workers = 1000"):
+        file.write_text(text)
+        with pytest.raises(ConfigError, match="workers"):
+            load({}, file=file, environment={})
+
+
+def test_a_worker_finds_its_place_in_its_environment_once() -> None:
+    place = Place(
+        number=1, of=2, installation="i", bus="/b", listener=3, control=4, counts=5, slot=6
+    )
+    text = json.dumps({field: getattr(place, field) for field in Place.__struct_fields__})
+    environment = {VARIABLE: text, "PATH": "/bin"}
+    assert take_place(environment) == place
+    assert environment == {"PATH": "/bin"}
+    assert take_place(environment) is None
+    # What an operator sets is no place, and is refused as a setting that is unknown.
+    environment[VARIABLE] = "2"
+    assert take_place(environment) is None
+    with pytest.raises(ConfigError, match=VARIABLE):
+        load({}, environment=environment)
+
+
+def test_a_supervisor_loads_next_to_nothing() -> None:
+    code = "import sys, tertulia.app.serving.process; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(ROOT.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {name for name in done.stdout.split() if name.startswith("tertulia.")}
+    assert loaded == {
+        "tertulia.app",
+        "tertulia.app.logs",
+        "tertulia.app.serving",
+        "tertulia.app.serving.process",
+        "tertulia.app.serving.supervisor",
+        "tertulia.app.serving.worker",
+    }
+    assert not {"asyncio", "uvicorn", "uvloop", "starlette", "apsw"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("own", "least", "expected"),
+    [
+        (0, None, False),
+        (9, None, False),
+        (4, 0, False),
+        (5, 0, True),
+        (10, 20, False),
+        (1030, 1000, False),
+        (1040, 1000, True),
+    ],
+)
+def test_who_has_more_connections_than_another(
+    own: int, least: int | None, *, expected: bool
+) -> None:
+    assert has_more(own, least) == expected
+
+
+@contextlib.contextmanager
+def shared_counts(number: int) -> Iterator[list[Counts]]:
+    with tempfile.TemporaryFile() as file:
+        file.truncate(COUNTS_BYTES)
+        yield [Counts(file.fileno(), slot) for slot in range(number)]
+
+
+def test_workers_see_what_the_others_have_while_these_count() -> None:
+    with shared_counts(3) as (one, two, three):
+        assert one.least(100.0) is None
+        one.tell(5, 100.0)
+        assert one.least(100.0) is None, "of its own it is not asked"
+        two.tell(7, 100.0)
+        three.tell(9, 100.5)
+        assert one.least(100.9) == 7
+        assert one.least(101.2) == 9, "the second stands still"
+        three.withdraw()
+        assert one.least(100.9) == 7
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, server: "_Worker") -> None:
+        self._server = server
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._server.open.append(transport)
+
+
+class _Worker:
+    def __init__(self, listener: socket.socket, counts: Counts) -> None:
+        self.open: list[asyncio.BaseTransport] = []
+        self.acceptor = Acceptor(
+            listener, counts, lambda: _Connection(self), lambda: len(self.open)
+        )
+
+
+@pytest.fixture
+async def workers() -> AsyncIterator[tuple[int, list[_Worker]]]:
+    """Three that share a socket; its port."""
+    with shared_counts(3) as counts, contextlib.ExitStack() as stack:
+        first = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        copies = [socket.socket(fileno=os.dup(first.fileno())) for _ in range(2)]
+        listeners = [first, *map(stack.enter_context, copies)]
+        found = [_Worker(one, own) for one, own in zip(listeners, counts, strict=True)]
+        for worker in found:
+            worker.acceptor.start()
+        yield first.getsockname()[1], found
+        for worker in found:
+            worker.acceptor.close()
+            await worker.acceptor.wait_closed()
+            for transport in worker.open:
+                transport.close()
+
+
+@pytest.mark.usefixtures("anyio_backend")
+async def test_each_worker_has_its_part_of_the_connections(
+    workers: tuple[int, list[_Worker]],
+) -> None:
+    port, (one, two, three) = workers
+    clients: list[asyncio.StreamWriter] = []
+
+    async def connect(number: int) -> None:
+        opened = await asyncio.gather(
+            *(asyncio.open_connection("127.0.0.1", port) for _ in range(number))
+        )
+        clients.extend(writer for _, writer in opened)
+        async with asyncio.timeout(60):
+            while sum(len(w.open) for w in (one, two, three)) < len(clients):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+    await connect(300)
+    counts = [len(worker.open) for worker in (one, two, three)]
+    assert max(counts) - min(counts) <= 4 * accepting.AT_ONCE, counts
+    # One that leaves takes no more, and none is lost.
+    two.acceptor.close()
+    left = len(two.open)
+    await connect(100)
+    assert len(two.open) == left
+    for writer in clients:
+        writer.close()
+
+
+def test_the_position_file_of_several_nodes_never_goes_back(tmp_path: Path) -> None:
+    early, late = PositionFile(tmp_path), PositionFile(tmp_path)
+    early.write(Position("h", 5, "a"))
+    late.write(Position("h", 9, "b"))
+    early.write(Position("h", 7, "c"))
+    assert PositionFile(tmp_path).read() == Position("h", 9, "b")
+    # But for another history, whose numbers are others.
+    early.write(Position("i", 3, "d"))
+    assert PositionFile(tmp_path).read() == Position("i", 3, "d")
+    assert [place.name for place in tmp_path.iterdir()] == [FILE]

@@ -1,0 +1,76 @@
+"""How a node leaves: what clients are told, and that its server ends."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import httpx
+import msgspec
+import pytest
+
+from tertulia.app.bootstrap import Bootstrap
+from tertulia.app.serving.http_server import Server, bound
+from tertulia.service.config import Config
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.protocol.connections import Limits
+from tests.support import founded
+
+pytestmark = pytest.mark.usefixtures("anyio_backend")
+
+
+@dataclass
+class Serving:
+    node: HttpNode
+    client: httpx.AsyncClient
+    ended: "asyncio.Task[None]"
+
+    async def asked(self, path: str = "/health") -> tuple[int, str | None]:
+        """The status, and what is said of the connection."""
+        response = await self.client.get(path)
+        return response.status_code, response.headers.get("connection")
+
+
+@contextlib.asynccontextmanager
+async def serving(config: Config) -> AsyncIterator[Serving]:
+    """A server on the organization, and a client with connections that it keeps."""
+    begun = asyncio.Event()
+    bootstrap = Bootstrap(lambda _: None)
+    with contextlib.closing(bound("127.0.0.1", 0)) as listener:
+        async with bootstrap.opened(config, lambda _: None, ()):
+            server = Server(bootstrap, config, listener, Limits(most=100), lambda _: begun.set())
+            ended = asyncio.create_task(server.serve([listener]))
+            await begun.wait()
+            port = listener.getsockname()[1]
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+                assert bootstrap.node is not None
+                yield Serving(bootstrap.node, client, ended)
+            server.should_exit = True
+            await ended
+
+
+@pytest.fixture
+async def settings(config: Config) -> Config:
+    """Those of an organization that is there."""
+    async with founded(config):
+        return config
+
+
+async def test_a_node_that_is_drained_serves_out_and_ends(settings: Config) -> None:
+    async with serving(settings) as served:
+        assert await served.asked() == (200, None)
+        served.node.lifecycle.drain()
+        served.node.lifecycle.drain()
+        await asyncio.wait_for(asyncio.shield(served.ended), 60)
+
+
+async def test_for_a_while_it_is_not_ready_and_ends_each_connection_with_an_answer(
+    settings: Config,
+) -> None:
+    async with serving(msgspec.structs.replace(settings, drain_seconds=3600)) as served:
+        assert await served.asked("/ready") == (200, None)
+        served.node.lifecycle.drain()
+        assert await served.asked("/ready") == (503, "close")
+        assert await served.asked("/api/v1/server_settings") == (200, "close")
+        assert await served.asked() == (200, "close")
+        assert not served.ended.done()
