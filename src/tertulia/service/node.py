@@ -12,6 +12,7 @@ from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.lifecycle import Lifecycle
 from tertulia.service.links import Links
+from tertulia.service.messages.recent import RecentMessages
 from tertulia.service.single_flight import SingleFlight
 from tertulia.service.vault import Vault
 from tertulia.state.moment import Moment
@@ -42,6 +43,7 @@ class Node:
         default_factory=lambda: SingleFlight("Too many pictures are waiting to be made smaller.")
     )
     """Those that are being made."""
+    recent_messages: RecentMessages = field(default_factory=RecentMessages)
     started: float
     """UNIX seconds."""
     lifecycle: Lifecycle = field(default_factory=Lifecycle)

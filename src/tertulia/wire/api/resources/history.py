@@ -9,13 +9,8 @@ from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.service.messages.history import (
-    MessageExtras,
-    Query,
-    beside,
-    find_messages,
-    one_message,
-)
+from tertulia.service.messages.extras import MessageExtras
+from tertulia.service.messages.history import Query, find_messages, one_message
 from tertulia.store import message_details
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.highlighting import highlight
@@ -83,10 +78,10 @@ class MessagePage(Answer, kw_only=True):
 async def get_messages(call: Call, params: GetMessages) -> MessagePage:
     """Messages around an anchor, filtered by a narrow."""
     user = _spectator_or_user(call, params)
-    found = await find_messages(call.node, user, params.query(), beside(user))
+    found = await find_messages(call.node, user, params.query())
     page, anchor = found.page, found.anchor
-    shown = shown_to(call, user, page.messages, found.beside, params)
-    highlight(shown, found.compiled.terms)
+    shown = shown_to(call, user, page.messages, found.extras, params)
+    highlight(shown, found.terms)
     return MessagePage(
         messages=shown,
         anchor=UNSET if anchor is None else anchor,
@@ -109,7 +104,7 @@ def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
 
 
 def shown_to(
-    call: Call, user: User | None, found: list[Message], beside: MessageExtras, params: GetMessages
+    call: Call, user: User | None, found: list[Message], extras: MessageExtras, params: GetMessages
 ) -> list[MessageObject]:
     """The messages as the user (None: a spectator) sees them, in the way that was asked for."""
     shown = []
@@ -123,17 +118,18 @@ def shown_to(
         empty_topic_name=params.allow_empty_topic_name,
     )
     for message in found:
-        one = objects.of(message, beside.details.get(message.id, message_details.NO_DETAILS))
+        details = extras.details.get(message.id, message_details.NO_DETAILS)
+        one = objects.of(message, details)
         one.flags = (
             ["read"]
             if user is None
-            else flags_of(call.state, user.id, message, beside.relations[message.id])
+            else flags_of(call.state, user.id, message, extras.relations[message.id])
         )
-        if message.id in beside.edits:
+        if details.edits:
             add_history(
                 call.state,
                 one,
-                permissions.history_open(call.state, user, beside.edits[message.id]),
+                permissions.history_open(call.state, user, details.edits),
                 empty_topic_name=params.allow_empty_topic_name,
             )
         shown.append(one)

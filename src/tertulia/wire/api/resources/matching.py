@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from tertulia.domain.messages.narrow import NarrowTerm
-from tertulia.service.messages.history import beside, find_messages
+from tertulia.service.messages.history import find_messages
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.highlighting import highlight
 from tertulia.wire.api.resources.history import GetMessages, shown_to
@@ -38,9 +38,9 @@ class MatchingMessages(Answer, kw_only=True):
 async def get_matches(call: Call, params: MatchesNarrow) -> MatchingMessages:
     """Which of the messages are in a narrow."""
     asked = GetMessages(message_ids=params.msg_ids, narrow=params.narrow)
-    found = await find_messages(call.node, call.user, asked.query(), beside(call.user))
-    shown = shown_to(call, call.user, found.page.messages, found.beside, asked)
-    highlight(shown, found.compiled.terms)
+    found = await find_messages(call.node, call.user, asked.query())
+    shown = shown_to(call, call.user, found.page.messages, found.extras, asked)
+    highlight(shown, found.terms)
     return MatchingMessages(
         messages={
             str(message.id): Match(
