@@ -220,14 +220,12 @@ def _by_ids(
     return find
 
 
-async def one_message(
-    node: Node, user: User | None, message_id: int
-) -> tuple[Message, MessageExtras] | None:
-    """The message, with what is shown with it, if the user (None: a spectator) may read it."""
+async def one_message(node: Node, user: User | None, message_id: int) -> Found | None:
+    """The message alone, if the user (None: a spectator) may read it."""
 
     def find(connection: Connection) -> Page:
         found = queries.messages(connection, [message_id])
         return Page(found, found_oldest=False, found_newest=False)
 
     page, extras = await _read(node, user, find, extras=True)
-    return (page.messages[0], extras) if page.messages else None
+    return Found(page, None, (), extras) if page.messages else None

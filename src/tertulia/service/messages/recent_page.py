@@ -180,8 +180,8 @@ class _Received:
 
     def __init__(self, state: State, user: User, marks: Marks | None) -> None:
         self._state, self._user = state, user
-        self._flags = {} if marks is None else marks.flags
-        """Empty where the reader has no records."""
+        flags = {} if marks is None else marks.flags
+        self._recorded = {one for one, value in flags.items() if value & int(Flag.RECORD)}
         self._directs = state.directs.of_user[user.id]
         self._channels: dict[int, tuple[Sequence[tuple[int, int | None]], bool]] = {}
         """The stretches of each channel that the reader received, and whether all of it is open
@@ -197,7 +197,7 @@ class _Received:
         for after, until in known[0]:
             if after < message.id and (until is None or message.id <= until):
                 return True
-        return known[1] and bool(self._flags.get(message.id, 0) & Flag.RECORD)
+        return message.id in self._recorded and known[1]
 
     def _channel(self, channel_id: int) -> tuple[Sequence[tuple[int, int | None]], bool]:
         channel = self._state.channels.get(channel_id)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from tertulia.model.narrow import Term, phrases_in
 from tertulia.model.tokenizer import Phrase, places
-from tertulia.wire.api.objects.messages import MessageObject
 
 _PIECES = re.compile(r"<[^>]*>|&#?\w+;|[^<&]+|&")
 """The HTML's tags, characters that are written as names, and stretches of text."""
@@ -16,20 +15,25 @@ _INSIDE, _BETWEEN = "*", "\n"
 _OPENING, _CLOSING = '<span class="highlight">', "</span>"
 
 
-def highlight(shown: Iterable[MessageObject], terms: Iterable[Term]) -> None:
-    """Add content and topic with what a search found in them marked, where the terms search."""
-    phrases = phrases_in(terms)
-    if not phrases:
-        return
-    subjects: dict[str, str] = {}
-    for message in shown:
-        is_html = message.content_type == "text/html"
-        content = message.content if is_html else html.escape(message.content)
-        message.match_content = marked(content, phrases)
-        subject = message.subject
-        if subject not in subjects:
-            subjects[subject] = marked(html.escape(subject), phrases)
-        message.match_subject = subjects[subject]
+class Highlighter:
+    """Marks what a narrow's terms search for: true where they search for anything."""
+
+    def __init__(self, terms: Iterable[Term]) -> None:
+        self._phrases = phrases_in(terms)
+        self._topics: dict[str, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._phrases)
+
+    def content(self, content: str, *, is_html: bool) -> str:
+        """HTML of a message's content with what is found in it marked."""
+        return marked(content if is_html else html.escape(content), self._phrases)
+
+    def topic(self, name: str) -> str:
+        """The same of a topic's name."""
+        if name not in self._topics:
+            self._topics[name] = marked(html.escape(name), self._phrases)
+        return self._topics[name]
 
 
 def marked(text: str, phrases: Sequence[Phrase]) -> str:

@@ -21,6 +21,8 @@ A = TypeVar("A")
 
 MAX_BYTES: Final = 64 * 2**20
 """Bytes of fragments that a node keeps."""
+MESSAGE_BYTES: Final = 4 * 2**20
+"""Bytes of encoded messages that a node keeps."""
 TURN_SECONDS: Final = 0.015
 """For so long an answer may make missing fragments in one turn of the event loop."""
 _MAX_TURNS: Final = 200
