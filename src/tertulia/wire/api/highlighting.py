@@ -3,9 +3,10 @@
 import html
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from tertulia.model.narrow import Term, phrases_in
-from tertulia.model.tokenizer import Phrase, places
+from tertulia.model.tokenizer import MAX_LENGTH, Phrase, places
 
 _PIECES = re.compile(r"<[^>]*>|&#?\w+;|[^<&]+|&")
 """The HTML's tags, characters that are written as names, and stretches of text."""
@@ -13,6 +14,34 @@ _INLINE = re.compile(r"</?(?:a|code|del|em|span|strong|time)\b")
 """Elements inside of which a word may go on, as it may in the source between asterisks."""
 _INSIDE, _BETWEEN = "*", "\n"
 _OPENING, _CLOSING = '<span class="highlight">', "</span>"
+
+_ODD = re.compile(r"&(?!(?:amp|lt|gt|quot|#x27|#39);)")
+"""A character that may be written by the name of a letter."""
+
+
+@lru_cache(maxsize=200)
+def _single_words(phrases: tuple[Phrase, ...]) -> re.Pattern[str] | None:
+    """What finds tags, named characters and, as group 1, the phrases, in HTML of ASCII where names
+    stand for separators alone: most of what people write. None where a phrase has several words,
+    or there is none."""
+    found: list[str] = []
+    for phrase in phrases:
+        word = phrase.words[0]
+        if len(phrase.words) > 1 or not word.isascii() or len(word) >= MAX_LENGTH:
+            return None
+        found.append(f"{re.escape(word)}{'' if phrase.is_open else _NO_LETTER}")
+    if not found:
+        return None
+    either = "|".join(found)
+    return re.compile(rf"<[^>]*>|&#?\w+;|(?<![a-z0-9])((?:{either})[a-z0-9]*)", re.IGNORECASE)
+
+
+_NO_LETTER = "(?![a-z0-9])"
+
+
+def _mark(match: re.Match[str]) -> str:
+    word = match[1]
+    return match[0] if word is None else f"{_OPENING}{word}{_CLOSING}"
 
 
 class Highlighter:
@@ -39,6 +68,8 @@ class Highlighter:
 def marked(text: str, phrases: Sequence[Phrase]) -> str:
     """HTML with the phrases in its text marked. A phrase that reaches into another element is
     marked in each of them."""
+    if text.isascii() and (pattern := _single_words(tuple(phrases))) and not _ODD.search(text):
+        return pattern.sub(_mark, text)
     pieces = [
         (piece, _seen(piece) if piece[0] in "<&" else piece) for piece in _PIECES.findall(text)
     ]
