@@ -65,7 +65,7 @@ class Fragments:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[Hashable, tuple[Hashable, Fragment]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, tuple[object, Fragment]] = OrderedDict()
         self._bytes_kept = 0
         self._until: float | None = None
         """When this turn's time for making fragments is over; None where there is no bound."""
@@ -90,8 +90,9 @@ class Fragments:
         finally:
             self._until = None
 
-    def get(self, key: Hashable, version: Hashable, make: Callable[[], bytes]) -> Fragment:
-        """The fragment of that key and version: the one that is kept, or else a new one."""
+    def get(self, key: Hashable, version: object, make: Callable[[], bytes]) -> Fragment:
+        """The fragment of that key and version (anything that compares): the one that is kept, or
+        else a new one."""
         kept = self._kept.get(key)
         if kept is not None:
             if kept[0] == version:

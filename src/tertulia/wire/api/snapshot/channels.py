@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from tertulia.domain import permissions
@@ -10,7 +10,9 @@ from tertulia.domain.channels.folders import in_order
 from tertulia.model.channels import Subscription
 from tertulia.wire.api.objects.administration import default_group_objects
 from tertulia.wire.api.objects.channels import (
+    OwnSettings,
     channel_object,
+    inherited_settings,
     list_subscribers,
     own_settings,
     subscription_fields,
@@ -39,40 +41,47 @@ def _by_relation(
     return shard_ranges(context.state.channel_shards, _Relation.NONE, others)
 
 
-def _channels(
-    context: SnapshotContext,
-    ids: Sequence[int],
-    shard_range: ShardRange[Any],
-    wanted: str,
-    sees_subscribers: bool,
-) -> Fragment:
-    """These channels of the range, with their subscribers as far as they are `wanted`
-    (`include_subscribers`) and the viewer sees them."""
-    state = context.state
-    listed = sees_subscribers and wanted != "false"
-    seen = context.node.delivery.presence.lately if wanted == "partial" else None
+class _Channels:
+    """Makes fragments of channels with their subscribers, as far as they are `wanted`
+    (`include_subscribers`)."""
 
-    def made() -> bytes:
+    def __init__(self, context: SnapshotContext, wanted: str) -> None:
+        self._context, self._wanted = context, wanted
+        self._seen = context.node.delivery.presence.lately if wanted == "partial" else None
+        self._activity = context.state.users.activity.number
+
+    def of(
+        self, shard_range: ShardRange[Any], ids: Sequence[int], *, sees_subscribers: bool
+    ) -> Fragment:
+        """These channels of the range, for viewers who see their subscribers or not."""
+        listed = sees_subscribers and self._wanted != "false"
+        traffic = self._context.traffic
+        return self._context.node.fragments.get(
+            ("channels", self._wanted, listed, ids[0], len(ids)),
+            (
+                shard_range.version,
+                self._activity,
+                traffic[ids[0]] if len(ids) == 1 else tuple([traffic[one] for one in ids]),
+                self._seen,
+            ),
+            partial(self._made, ids, listed=listed),
+        )
+
+    def _made(self, ids: Sequence[int], *, listed: bool) -> bytes:
+        context, seen = self._context, self._seen or frozenset()
         found = []
         for channel_id in ids:
-            channel = state.channels[channel_id]
-            shown = channel_object(state, channel, context.now)
-            list_subscribers(state, channel, shown, wanted, seen or frozenset(), visible=listed)
+            channel = context.state.channels[channel_id]
+            shown = channel_object(context.state, channel, context.now)
+            list_subscribers(context.state, channel, shown, self._wanted, seen, visible=listed)
             found.append(shown)
         return array_items(found)
 
-    traffic = tuple([context.traffic[channel_id] for channel_id in ids])
-    return context.node.fragments.get(
-        ("channels", wanted, listed, ids[0], len(ids)),
-        (shard_range.version, state.users.activity.number, traffic, seen),
-        made,
-    )
-
 
 @lru_cache(maxsize=1024)
-def _settings(own: tuple[Any, ...]) -> bytes:
+def _settings(own: OwnSettings, inherited: OwnSettings | None) -> bytes:
     """What a subscriber has set: most have set the same of most channels."""
-    return object_fields(subscription_fields(own))
+    return object_fields(subscription_fields(own, inherited))
 
 
 def subscriptions(context: SnapshotContext) -> dict[str, Any]:
@@ -85,21 +94,23 @@ def subscriptions(context: SnapshotContext) -> dict[str, Any]:
     own = {} if viewer is None else state.subscriptions.of_user[viewer.id]
     is_member = viewer is not None and not permissions.is_guest(state, viewer)
     nulls = context.registration.capabilities.notification_settings_null
-    wanted = context.registration.include_subscribers
+    inherited = None if viewer is None else inherited_settings(state, viewer.id, nulls=nulls)
+    fragments = _Channels(context, context.registration.include_subscribers)
     present: list[bytes] = []
     past: list[bytes] = []
     never: list[Fragment] = []
     for one in _by_relation(context, own):
         if one.kind is _Relation.NONE:
-            never.append(_channels(context, one.ids, one, wanted, is_member))
+            never.append(fragments.of(one, one.ids, sees_subscribers=is_member))
         elif one.kind is _Relation.OWN:
             for channel_id in one.ids:
                 subscription = own[channel_id]
-                sees_subscribers = subscription.is_active or is_member
-                channel = _channels(context, (channel_id,), one, wanted, sees_subscribers).content
-                settings = _settings(own_settings(state, subscription, nulls=nulls))
-                shown = b"%b,%b}" % (channel[:-1], settings)
-                (present if subscription.is_active else past).append(shown)
+                is_active = subscription.is_active
+                channel = fragments.of(
+                    one, (channel_id,), sees_subscribers=is_member or is_active
+                ).content
+                settings = _settings(own_settings(subscription), inherited)
+                (present if is_active else past).append(b"%b,%b}" % (channel[:-1], settings))
     return {
         "subscriptions": json_array([b",".join(present)]),
         "unsubscribed": json_array([b",".join(past)]),
@@ -110,8 +121,9 @@ def subscriptions(context: SnapshotContext) -> dict[str, Any]:
 def channels(context: SnapshotContext) -> dict[str, Any]:
     """All channels that the viewer sees, without anything of the viewer's own."""
     found = [one for one in _by_relation(context, {}) if one.kind is _Relation.NONE]
+    fragments = _Channels(context, "false")
     return {
-        "streams": json_array(_channels(context, one.ids, one, "false", False) for one in found)
+        "streams": json_array(fragments.of(one, one.ids, sees_subscribers=False) for one in found)
     }
 
 
