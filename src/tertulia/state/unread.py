@@ -7,7 +7,7 @@ What was not used for the longest time is evicted (`make_room`).
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyroaring import BitMap
 
@@ -84,6 +84,10 @@ class Reader:
     """The channels that count, found when they were last asked for..."""
     channels_of: tuple[int, int] = (0, 0)
     """... of these versions of the subscriptions and the channels."""
+    fresh: dict[int, "Fresh"] = field(default_factory=dict)
+    """What is unread of channels, as it was last found."""
+    touched: BitMap = field(default_factory=BitMap)
+    """Messages that were marked since then."""
 
     def with_any(self, flags: Flag) -> BitMap:
         """The messages that have one of the flags."""
@@ -92,7 +96,19 @@ class Reader:
     @property
     def size(self) -> int:
         """Bytes, roughly."""
-        return _bytes(self.read, *self.flagged.values())
+        fresh = (one.ids for one in self.fresh.values())
+        return _bytes(self.read, *self.flagged.values(), *fresh)
+
+
+class Fresh(NamedTuple):
+    """What one user has not read of a channel."""
+
+    version: int
+    """The channel's messages then."""
+    since: int
+    """`State.unread_since` then."""
+    ids: BitMap
+    """Where that is all of them, the channel's own bitmap."""
 
 
 @dataclass
@@ -219,6 +235,7 @@ class UnreadIndex:
         """A user has no sparse flags on these messages any more."""
         reader = self.readers.get(user_id)
         if reader is not None:
+            reader.touched |= ids
             for flagged in reader.flagged.values():
                 flagged.difference_update(ids)
 
@@ -231,6 +248,7 @@ class UnreadIndex:
         reader = self.readers.get(user_id)
         if reader is None:
             return
+        reader.touched.update(message_ids)
         if read:
             reader.read.update(message_ids)
         else:
@@ -241,6 +259,7 @@ class UnreadIndex:
         reader = self.readers.get(user_id)
         if reader is None:
             return
+        reader.touched.update(message_ids)
         for one in flag:
             ids = reader.flagged.setdefault(one, BitMap())
             if added:
@@ -296,19 +315,33 @@ class UnreadIndex:
     def _fresh(self, state: "State", reader: Reader, user_id: int) -> Iterator[tuple[int, BitMap]]:
         """The channels in which the user has something unread, each with it: where that is all of
         it, the channel's own bitmap, which is not the caller's to change."""
-        recorded, read = reader.with_any(Flag.RECORD), reader.read
+        read, touched, before = reader.read, reader.touched, reader.fresh
         own, loaded = state.subscriptions.of_user[user_id], self.channels
+        found: dict[int, Fresh] = {}
+        recorded: BitMap | None = None
         for channel_id in self._channel_ids(state, user_id):
-            fresh = loaded[channel_id].all
-            if read.intersect(fresh):
-                fresh = fresh - read
-            if not fresh:
+            channel = loaded[channel_id]
+            every = channel.all
+            if not every:
                 continue
             since = state.unread_since(own[channel_id])
-            if fresh.min() <= since:
-                fresh = fresh & (BitMap(range(since + 1, fresh.max() + 1)) | recorded)
-            if fresh:
-                yield channel_id, fresh
+            known = before.get(channel_id)
+            if (
+                known is None
+                or known.version != channel.version
+                or known.since != since
+                or (touched and touched.intersect(every))
+            ):
+                fresh = every - read if read.intersect(every) else every
+                if fresh and fresh.min() <= since:
+                    recorded = reader.with_any(Flag.RECORD) if recorded is None else recorded
+                    fresh = fresh & (BitMap(range(since + 1, fresh.max() + 1)) | recorded)
+                known = Fresh(channel.version, since, fresh)
+            found[channel_id] = known
+            if known.ids:
+                yield channel_id, known.ids
+        # Only when all were looked at.
+        reader.fresh, reader.touched = found, BitMap()
 
     # Room
 

@@ -1,8 +1,8 @@
 """Channels, and the viewer's subscriptions to them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final
 
 from tertulia.domain import permissions
@@ -10,6 +10,7 @@ from tertulia.domain.channels.folders import in_order
 from tertulia.model.channels import Subscription
 from tertulia.wire.api.objects.administration import default_group_objects
 from tertulia.wire.api.objects.channels import (
+    ChannelObject,
     OwnSettings,
     channel_object,
     inherited_settings,
@@ -20,7 +21,7 @@ from tertulia.wire.api.objects.channels import (
 from tertulia.wire.api.objects.folders import folder_object
 from tertulia.wire.api.shard_ranges import ShardRange, shard_ranges
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
-from tertulia.wire.http.fragments import Fragment, array_items, json_array, object_fields
+from tertulia.wire.http.fragments import Fragment, array_items, encode, json_array, object_fields
 
 
 class _Relation(Enum):
@@ -47,41 +48,42 @@ class _Channels:
 
     def __init__(self, context: SnapshotContext, wanted: str) -> None:
         self._context, self._wanted = context, wanted
+        self._traffic, self._fragments = context.traffic, context.node.fragments
         self._seen = context.node.delivery.presence.lately if wanted == "partial" else None
         self._activity = context.state.users.activity.number
 
-    def of(
-        self, shard_range: ShardRange[Any], ids: Sequence[int], *, sees_subscribers: bool
-    ) -> Fragment:
-        """These channels of the range, for viewers who see their subscribers or not."""
+    def of(self, one: ShardRange[Any], *, sees_subscribers: bool) -> Fragment:
+        """The channels of the range, for viewers who see their subscribers or not."""
         listed = sees_subscribers and self._wanted != "false"
-        traffic = self._context.traffic
-        return self._context.node.fragments.get(
-            ("channels", self._wanted, listed, ids[0], len(ids)),
-            (
-                shard_range.version,
-                self._activity,
-                traffic[ids[0]] if len(ids) == 1 else tuple([traffic[one] for one in ids]),
-                self._seen,
-            ),
-            partial(self._made, ids, listed=listed),
+        traffic = tuple([self._traffic[channel_id] for channel_id in one.ids])
+        return self._fragments.get(
+            ("channels", self._wanted, listed, one.ids[0], len(one.ids)),
+            (one.version, self._activity, traffic, self._seen),
+            lambda: array_items(self._shown(channel_id, listed) for channel_id in one.ids),
         )
 
-    def _made(self, ids: Sequence[int], *, listed: bool) -> bytes:
-        context, seen = self._context, self._seen or frozenset()
-        found = []
-        for channel_id in ids:
-            channel = context.state.channels[channel_id]
-            shown = channel_object(context.state, channel, context.now)
-            list_subscribers(context.state, channel, shown, self._wanted, seen, visible=listed)
-            found.append(shown)
-        return array_items(found)
+    def begun(self, one: ShardRange[Any], channel_id: int, *, sees_subscribers: bool) -> bytes:
+        """A channel of the range, without the brace at the end."""
+        listed = sees_subscribers and self._wanted != "false"
+        return self._fragments.get(
+            ("channel", self._wanted, listed, channel_id),
+            (one.version, self._activity, self._traffic[channel_id], self._seen),
+            lambda: encode(self._shown(channel_id, listed))[:-1],
+        ).content
+
+    def _shown(self, channel_id: int, listed: bool) -> ChannelObject:
+        state, seen = self._context.state, self._seen or frozenset()
+        channel = state.channels[channel_id]
+        shown = channel_object(state, channel, self._context.now)
+        list_subscribers(state, channel, shown, self._wanted, seen, visible=listed)
+        return shown
 
 
 @lru_cache(maxsize=1024)
 def _settings(own: OwnSettings, inherited: OwnSettings | None) -> bytes:
-    """What a subscriber has set: most have set the same of most channels."""
-    return object_fields(subscription_fields(own, inherited))
+    """What a subscriber has set, as the end of the channel's object and what comes between it and
+    the next one: most have set the same of most channels."""
+    return b",%b}," % object_fields(subscription_fields(own, inherited))
 
 
 def subscriptions(context: SnapshotContext) -> dict[str, Any]:
@@ -101,30 +103,32 @@ def subscriptions(context: SnapshotContext) -> dict[str, Any]:
     never: list[Fragment] = []
     for one in _by_relation(context, own):
         if one.kind is _Relation.NONE:
-            never.append(fragments.of(one, one.ids, sees_subscribers=is_member))
+            never.append(fragments.of(one, sees_subscribers=is_member))
         elif one.kind is _Relation.OWN:
             for channel_id in one.ids:
                 subscription = own[channel_id]
                 is_active = subscription.is_active
-                channel = fragments.of(
-                    one, (channel_id,), sees_subscribers=is_member or is_active
-                ).content
+                channel = fragments.begun(one, channel_id, sees_subscribers=is_member or is_active)
                 settings = _settings(own_settings(subscription), inherited)
-                (present if is_active else past).append(b"%b,%b}" % (channel[:-1], settings))
+                (present if is_active else past).extend((channel, settings))
     return {
-        "subscriptions": json_array([b",".join(present)]),
-        "unsubscribed": json_array([b",".join(past)]),
+        "subscriptions": json_array([_joined(present)]),
+        "unsubscribed": json_array([_joined(past)]),
         "never_subscribed": json_array(never),
     }
+
+
+def _joined(pieces: list[bytes]) -> bytes:
+    if pieces:
+        pieces[-1] = pieces[-1].removesuffix(b",")
+    return b"".join(pieces)
 
 
 def channels(context: SnapshotContext) -> dict[str, Any]:
     """All channels that the viewer sees, without anything of the viewer's own."""
     found = [one for one in _by_relation(context, {}) if one.kind is _Relation.NONE]
     fragments = _Channels(context, "false")
-    return {
-        "streams": json_array(fragments.of(one, one.ids, sees_subscribers=False) for one in found)
-    }
+    return {"streams": json_array(fragments.of(one, sees_subscribers=False) for one in found)}
 
 
 def default_channels(context: SnapshotContext) -> dict[str, Any]:

@@ -22,9 +22,7 @@ from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
 from tertulia.wire.http.fragments import (
     Fragments,
     JsonParts,
-    Part,
     encode,
-    json_array,
 )
 
 MAX_UNREAD: Final = 50_000
@@ -95,16 +93,15 @@ def unread(context: SnapshotContext) -> dict[str, Any]:
     }
 
 
-def _unread_object(shown: UnreadMessages, topics: Iterable[Part]) -> JsonParts:
-    streams = json_array(topics).parts
-    return JsonParts([encode(shown)[:-1] + b',"streams":', *streams, b"}"])
+def _unread_object(shown: UnreadMessages, topics: Iterable[bytes]) -> JsonParts:
+    return JsonParts([b'%b,"streams":[%b]}' % (encode(shown)[:-1], b",".join(topics))])
 
 
 def unread_messages(
     state: State, reader: User, kept: Fragments, *, limit: int, empty_topic_name: bool
 ) -> JsonParts:
     """The newest unread messages, at most `limit`, by conversation: `UnreadMessages`, with its
-    topics. Those of channels of which nothing was read are fragments."""
+    topics. What is unread of a channel is kept until that changes."""
     found = state.unread.of(state, reader.id)
     missing = len(found.all) > limit
     first = found.all[-limit] if missing else 0
@@ -119,7 +116,7 @@ def unread_messages(
     for one in state.user_topics.of_user[reader.id]:
         own[one.channel_id].append(one)
     subscriptions = state.subscriptions.of_user[reader.id]
-    streams: list[Part] = []
+    streams: list[bytes] = []
     for channel_id in sorted(found.channels):
         if not (ids := cut(found.channels[channel_id])):
             continue
@@ -131,7 +128,7 @@ def unread_messages(
                 ("unread", channel_id, whose, empty_topic_name),
                 (channel.version, None if whose is None else ids),
                 partial(_unread_topics, state, channel_id, ids, empty_topic_name),
-            )
+            ).content
         )
         subscription = subscriptions[channel_id]
         is_usually_muted = is_muted(Visibility.INHERIT, subscription)
