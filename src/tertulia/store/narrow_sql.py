@@ -146,13 +146,15 @@ def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
     if scope.direct_ids:
         either.append(dialect.among("+messages.direct_id"))
         parameters.append(dialect.array(sorted(scope.direct_ids)))
-    if scope.recorded:
+    # Where all was received, no record says more.
+    whole = {span.channel_id for span in scope.spans if span.is_whole}
+    if recorded := scope.recorded - whole:
         either.append(
             f"({dialect.among('+messages.channel_id')} AND EXISTS (SELECT 1 FROM message_flags"
             " WHERE message_flags.user_id = ? AND message_flags.message_id = messages.id"
             f" AND (flags & {int(Flag.RECORD)}) != 0))"
         )
-        parameters += [dialect.array(sorted(scope.recorded)), scope.user_id]
+        parameters += [dialect.array(sorted(recorded)), scope.user_id]
     return (f"({' OR '.join(either)})", parameters) if either else _NONE
 
 
@@ -161,7 +163,7 @@ def _spans(dialect: Dialect, spans: Iterable[Span]) -> Clause:
     whole: list[int] = []
     parts: list[tuple[int, int, int]] = []
     for span in spans:
-        if span.after == 0 and span.until is None:
+        if span.is_whole:
             whole.append(span.channel_id)
         else:
             until = narrow.LARGEST if span.until is None else span.until

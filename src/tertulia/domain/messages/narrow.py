@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from tertulia.domain import names, permissions
 from tertulia.domain.accounts import users
 from tertulia.model import narrow
-from tertulia.model.channels import Channel, topic_key
+from tertulia.model.channels import Channel, Subscription, topic_key
 from tertulia.model.errors import BadNarrow
 from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.model.narrow import Condition, Scope, Span, Term
@@ -381,12 +381,13 @@ _OPERATORS: dict[str, Operator] = {
 
 def received_spans(reader: Reader) -> tuple[Span, ...]:
     """The ranges of channels' messages that were delivered to the reader."""
-    if reader.user is None:
+    user = reader.user
+    if user is None:
         return ()
     return tuple(
         Span(channel_id, after, until)
-        for channel_id in sorted(reader.state.subscriptions.of_user[reader.user.id])
-        for after, until in spans_received(reader.state, reader.user, channel_id)
+        for channel_id, subscription in reader.state.subscriptions.of_user[user.id].items()
+        for after, until in _open_spans(reader.state, user, subscription)
     )
 
 
@@ -394,12 +395,19 @@ def spans_received(state: State, user: User, channel_id: int) -> Sequence[tuple[
     """The ranges (`Subscription.spans`) of a channel's messages that were delivered to the user,
     who may still read them."""
     subscription = state.subscription(user.id, channel_id)
+    return () if subscription is None else _open_spans(state, user, subscription)
+
+
+def _open_spans(
+    state: State, user: User, subscription: Subscription
+) -> Sequence[tuple[int, int | None]]:
+    spans = subscription.spans
     # Whoever is subscribed reads it.
-    if subscription is None or not (
-        subscription.is_active or permissions.reads_channel(state, user, state.channels[channel_id])
+    if (spans and spans[-1][1] is None) or permissions.reads_channel(
+        state, user, state.channels[subscription.channel_id]
     ):
-        return ()
-    return subscription.spans
+        return spans
+    return ()
 
 
 def everything_readable(reader: Reader) -> Scope:

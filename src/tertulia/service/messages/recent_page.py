@@ -51,40 +51,31 @@ async def _attempt(
     await recent.bring_up_to_date(node)
     first = recent.first
     marks = None
-    if not _is_known(node, user_id, first):
+    begun = _begun(node, user_id, terms, before + 1, first, marks)
+    if begun.needs_marks:
         marks = await node.store.read(queries.marks_since, user_id, first)
+        begun = _begun(node, user_id, terms, before + 1, first, marks)
     state = node.state
     user, seq = state.users[user_id], state.seq
-    begun = _begun(node, user, terms, before + 1, first, marks)
     found = begun.found[:before]
     messages = [one.message for one in reversed(found)]
     details = {one.message.id: one.details for one in found}
     ids = [message.id for message in messages]
-    if marks is None:
+    has_more = len(begun.found) > before
+    if not has_more and begun.last:
+        older, extras = await _older(node, user, terms, before - len(found), begun)
+        messages = older.messages + messages
+        relations, details = extras.relations, {**details, **extras.details}
+        has_more = not older.found_oldest
+    elif marks is None:
         relations = await relations_now(node, user, ids, {})
     else:
         relations = {message_id: marks.relation(message_id) for message_id in ids}
-    has_more = len(begun.found) > before
-    if not has_more and begun.last:
-        older, more = await _older(node, user, terms, before - len(found), begun)
-        messages = older.messages + messages
-        relations = {**relations, **more.relations}
-        details = {**details, **more.details}
-        has_more = not older.found_oldest
     _require_unchanged(node.state, state, seq, messages)
     # The reader's rights are those of now.
     readable = [message for message in messages if may_read(node, user, message)]
     page = Page(readable, found_oldest=not has_more, found_newest=True)
     return page, MessageExtras(relations, details)
-
-
-def _is_known(node: Node, user_id: int, first: int) -> bool:
-    """Whether the state knows what the user has done with the messages from that one on. Of which
-    of them the user has a record, and why, the database knows."""
-    if not is_loaded(node, user_id):
-        return False
-    recorded = node.state.unread.readers[user_id].flagged.get(Flag.RECORD)
-    return not recorded or recorded.max() < first
 
 
 def _require_unchanged(now: State, then: State, seq: int, found: Sequence[Message]) -> None:
@@ -105,15 +96,17 @@ class _Begun(Struct):
     last: int
     """Everything from this message on was looked at; 0 where that is all there is."""
     seen: Seen
+    needs_marks: bool
+    """Whether it depends on the reader's records of messages, which the database knows."""
 
 
 def _begun(
-    node: Node, user: User, terms: Sequence[Term], limit: int, first: int, marks: Marks | None
+    node: Node, user_id: int, terms: Sequence[Term], limit: int, first: int, marks: Marks | None
 ) -> _Begun:
     """The first so many that the user received and the terms hold for, among those from the message
-    `first` on."""
+    `first` on. `marks` are the user's on them, where they were read."""
     recent, state = node.recent_messages, node.state
-    received = _Received(state, user, marks)
+    received = _Received(state, state.users[user_id], first, marks)
     texts, _ = message_search.split_terms(terms)
     found: list[RecentMessage] = []
     sample: list[Message] = []
@@ -139,15 +132,15 @@ def _begun(
         found.append(one)
     else:
         last = max(first, recent.first)
-    return _Begun(
-        found, last, Seen(len(sample), len(found), start - last, state.last_message_id, sample)
-    )
+    seen = Seen(len(sample), len(found), start - last, state.last_message_id, sample)
+    return _Begun(found, last, seen, received.is_unsure)
 
 
 async def _older(
     node: Node, user: User, terms: tuple[Term, ...], before: int, begun: _Begun
 ) -> tuple[Page, MessageExtras]:
-    """What comes before what was found in memory: at most so many, and whether there is more."""
+    """What comes before what was found in memory: at most so many, and whether there is more; with
+    the user's relation to all of it."""
     reader = narrow.Reader(state=node.state, user=user, host=node.config.address_host)
     search = Search(
         scope=narrow.scope_of(reader, terms),
@@ -158,19 +151,20 @@ async def _older(
         include_anchor=False,
     )
     is_known = is_loaded(node, user.id)
+    newer = [one.message.id for one in begun.found]
 
     def look(connection: Connection) -> tuple[Page, MessageExtras]:
         page = message_search.find(connection, search, begun.seen)
         if not before:
             page = Page([], found_oldest=not page.messages, found_newest=False)
         ids = [message.id for message in page.messages]
-        relations = {} if is_known else queries.relations(connection, user.id, ids)
+        relations = {} if is_known else queries.relations(connection, user.id, ids + newer)
         return page, MessageExtras(relations, message_details.details_of(connection, ids))
 
     await node.log.settled()
     page, extras = await node.store.read(look)
     ids = [message.id for message in page.messages]
-    relations = await relations_now(node, user, ids, extras.relations)
+    relations = await relations_now(node, user, ids + newer, extras.relations)
     return page, MessageExtras(relations, extras.details)
 
 
@@ -178,10 +172,14 @@ class _Received:
     """Whether a reader received messages, or has a record of them: the scope of a narrow that
     names no channels (`narrow.scope_of`), message by message."""
 
-    def __init__(self, state: State, user: User, marks: Marks | None) -> None:
+    def __init__(self, state: State, user: User, first: int, marks: Marks | None) -> None:
+        """For messages from that one on. Where the user's records of messages must be known, and
+        are not, `is_unsure` says so afterwards."""
         self._state, self._user = state, user
+        self.is_unsure = False
         flags = {} if marks is None else marks.flags
         self._recorded = {one for one, value in flags.items() if value & int(Flag.RECORD)}
+        self._knows = marks is not None or _has_no_records(state, user.id, first)
         self._directs = state.directs.of_user[user.id]
         self._channels: dict[int, tuple[Sequence[tuple[int, int | None]], bool]] = {}
         """The stretches of each channel that the reader received, and whether all of it is open
@@ -197,7 +195,9 @@ class _Received:
         for after, until in known[0]:
             if after < message.id and (until is None or message.id <= until):
                 return True
-        return message.id in self._recorded and known[1]
+        if known[1] and not self._knows:
+            self.is_unsure = True
+        return known[1] and message.id in self._recorded
 
     def _channel(self, channel_id: int) -> tuple[Sequence[tuple[int, int | None]], bool]:
         channel = self._state.channels.get(channel_id)
@@ -205,3 +205,11 @@ class _Received:
             return (), False  # Another node made it just now.
         spans = narrow.spans_received(self._state, self._user, channel_id)
         return spans, permissions.reads_whole_history(self._state, self._user, channel)
+
+
+def _has_no_records(state: State, user_id: int, first: int) -> bool:
+    """Whether the state knows that the user has no records of messages from that one on. (Where
+    there are, the database knows which of them are for another reason than a move.)"""
+    reader = state.unread.readers.get(user_id)
+    recorded = None if reader is None else reader.flagged.get(Flag.RECORD)
+    return reader is not None and (not recorded or recorded.max() < first)
