@@ -14,6 +14,7 @@ class SqliteDialect(Dialect):
     real = "REAL"
     counted = "INTEGER PRIMARY KEY"
     begin_read = "BEGIN"
+    intersects_indexes = False
     begin_write = ("BEGIN IMMEDIATE",)
     overwrite_deleted = ("PRAGMA secure_delete = ON",)
 
