@@ -11,6 +11,7 @@ from tertulia.model.changes import Unsubscribed
 from tertulia.service.config import Config
 from tertulia.service.messages.recent import RecentMessages
 from tests.support import Organization, reopened
+from tests.unit.test_log import until
 from tests.wire.stage import LIMITED, Data, flag
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
@@ -296,12 +297,14 @@ async def test_nothing_is_left_of_what_was_not_committed(
     """The state is loaded again, and its entries get the numbers of others."""
     before = await talk.pages()
     store = talk.org.node.store
+    state = talk.org.node.state
     with monkeypatch.context() as patch:
         patch.setattr(type(store), "_commit", lambda *_: 1 / 0)
         path = f"/messages/{talk.ids['one']}"
         reply = await talk.org["ben"].patch(path, content="never said")
         assert reply.status == 503
     caplog.clear()
+    await until(lambda: talk.org.node.state is not state)
     assert await talk.pages() == before
     await edited(talk)
     assert await talk.pages() == await talk.stored() != before
