@@ -9,6 +9,7 @@ import pytest
 
 from tertulia.model.changes import Unsubscribed
 from tertulia.service.config import Config
+from tertulia.service.messages import recent
 from tertulia.service.messages.recent import RecentMessages
 from tests.support import Organization, reopened
 from tests.unit.test_log import until
@@ -283,12 +284,23 @@ async def test_a_page_goes_on_where_memory_ends(talk: Talk) -> None:
 
 
 async def test_only_so_much_is_kept(talk: Talk) -> None:
-    recent = RecentMessages(characters=600)
-    object.__setattr__(talk.org.node, "recent_messages", recent)
+    kept = RecentMessages(characters=600)
+    object.__setattr__(talk.org.node, "recent_messages", kept)
     for number in range(20):
         await talk.org["ben"].send("lounge", "tea", f"{number} {'x' * 50}")
         assert await talk.pages() == await talk.stored()
-    assert 0 < len(recent) < 10
+    assert 0 < len(kept) < 10
+
+
+async def test_who_waits_for_another_does_not_wait_for_ever(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent, "READ_SECONDS", 0.01)
+    newest: Data = {"anchor": "newest", "num_before": 100, "num_after": 0}
+    async with talk.org.node.recent_messages._lock:
+        reply = await talk.org["ben"].get("/messages", narrow="[]", **newest)
+        assert reply.status == 503
+    assert await talk.page("ben", [], **newest)
 
 
 async def test_nothing_is_left_of_what_was_not_committed(

@@ -17,8 +17,9 @@ from tertulia.model.tokenizer import folded
 from tertulia.state.organization import State
 from tertulia.state.recent_writes import message_in
 from tertulia.store import message_details, queries
-from tertulia.store.database import Connection
+from tertulia.store.database import Connection, TimeLimitReached
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
+from tertulia.store.store import READ_SECONDS
 
 if TYPE_CHECKING:
     from tertulia.service.node import Node
@@ -81,10 +82,18 @@ class RecentMessages:
     async def bring_up_to_date(self, node: "Node") -> None:
         """Read what is missing as of now. DatabaseUnavailable."""
         last = node.state.last_message_id
-        if not self._has_all(node.state, last):
-            async with self._lock:
-                if not self._has_all(node.state, last):
-                    await self._read(node)
+        if self._has_all(node.state, last):
+            return
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise TimeLimitReached("The database took too long to answer others.") from None
+        try:
+            if not self._has_all(node.state, last):
+                await self._read(node)
+        finally:
+            self._lock.release()
 
     def newest_first(self, state: State) -> Iterator[RecentMessage]:
         """The messages as they are now, the newest first; to be looked at without awaiting. What
