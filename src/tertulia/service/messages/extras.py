@@ -40,7 +40,7 @@ async def relations_now(
 ) -> Relations:
     """The user's relation to each of the messages, as of now where that is loaded. `read` is what
     was read of the database: empty where it was loaded then."""
-    if user is None or read:
+    if user is None or read or not ids:
         return read
     reader = node.state.unread.readers.get(user.id)
     if reader is None:
