@@ -1,6 +1,7 @@
 """What the tables, the log and the memory say of an organization is the same."""
 
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -164,20 +165,24 @@ async def assert_unread(history: History, user_id: int) -> None:
 
     messages, relations = await history.org.node.store.read(look)
     expected = Unread(BitMap())
+    by_topic: dict[int, dict[str, BitMap]] = defaultdict(lambda: defaultdict(BitMap))
     for message in messages:
         relation = relations[message.id]
         if relation.read or not counts(state, user_id, message, relation):
             continue
         expected.all.add(message.id)
         if message.channel_id is not None:
-            topics = expected.channels.setdefault(message.channel_id, {})
-            topics.setdefault(message.topic.casefold(), BitMap()).add(message.id)
+            expected.channels.setdefault(message.channel_id, BitMap()).add(message.id)
+            by_topic[message.channel_id][message.topic.casefold()].add(message.id)
         else:
             expected.directs.setdefault(message.direct_id or 0, BitMap()).add(message.id)
         reached = message.mentions_all and state.received(user_id, message)
         if relation.flags & ANY_MENTION or reached:
             expected.mentions.add(message.id)
-    assert await unread_of(history, user_id) == expected
+    unread = await unread_of(history, user_id)
+    assert unread == expected
+    for channel_id, ids in unread.channels.items():
+        assert dict(state.unread.by_topic(channel_id, ids)) == by_topic[channel_id]
 
 
 def counts(state: State, user_id: int, message: Message, relation: queries.Relation) -> bool:

@@ -1,9 +1,12 @@
 """What POST /register answers: messages."""
 
+import json
+
 from tertulia.model.changes import (
     SubscriptionChanged,
 )
 from tertulia.wire.api.snapshot.conversations import unread_messages
+from tertulia.wire.http.fragments import Fragments, body_of
 from tests.support import Listener, Organization
 from tests.wire.stage import Data, flag
 
@@ -87,10 +90,11 @@ async def test_of_too_many_unread_messages_the_newest_are_told(org: Organization
     three = await org["ann"].write([ben], "3")
     await org["ben"].register()
     state = org.node.state
-    found = unread_messages(state, state.users[ben], limit=2, empty_topic_name=True)
-    assert [topic.unread_message_ids for topic in found.streams] == [[two]]
-    assert [direct.unread_message_ids for direct in found.pms] == [[three]]
-    assert (found.count, found.old_unreads_missing) == (2, True)
+    shown = unread_messages(state, state.users[ben], Fragments(), limit=2, empty_topic_name=True)
+    found = json.loads(body_of(shown.parts, None)[0])
+    assert [topic["unread_message_ids"] for topic in found["streams"]] == [[two]]
+    assert [direct["unread_message_ids"] for direct in found["pms"]] == [[three]]
+    assert (found["count"], found["old_unreads_missing"]) == (2, True)
 
 
 async def test_starred_messages_are_the_viewers_own(org: Organization) -> None:

@@ -143,6 +143,11 @@ class Span(Struct, frozen=True):
     after: int
     until: int | None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole channel."""
+        return self.after == 0 and self.until is None
+
 
 class Scope(Struct, frozen=True):
     """Which messages the reader may see at all.

@@ -15,6 +15,7 @@ from tertulia.service.config import Config
 from tertulia.service.lifecycle import Lifecycle
 from tertulia.service.links import Links
 from tertulia.service.membership import Membership
+from tertulia.service.messages.recent import RecentMessages
 from tertulia.service.single_flight import SingleFlight
 from tertulia.service.vault import Vault
 from tertulia.state.moment import Moment
@@ -61,6 +62,8 @@ class Node:
         default_factory=lambda: SingleFlight("Too many pictures are waiting to be made smaller.")
     )
     """Those that are being made."""
+    recent_messages: RecentMessages = field(default_factory=RecentMessages)
+    """The newest ones, in memory."""
     copies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
     """Who may have a copy of a file that is elsewhere on the disk of this machine."""
     started: float

@@ -3,14 +3,28 @@ knows whether what it read is still true (see `Conflict`)."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
+from itertools import takewhile
 
 KEPT = 50_000
 """Things that are remembered. Of those that are forgotten it is only known that they were written
 at `floor` or before."""
 
 
+def message_in(thing: Hashable) -> int | None:
+    """The message that the thing is, or belongs to as a reaction or a part of a widget does; None
+    for a conversation."""
+    match thing:
+        case int():
+            return thing
+        case (("reactions" | "submessages"), int(message_id), *_):
+            return message_id
+        case _:
+            return None
+
+
 class RecentWrites:
-    """The newest entry that wrote to each thing: a message by its ID, a conversation by its key."""
+    """The newest entry that wrote to each thing: a message by its ID, a conversation by its key,
+    what people add to a message by a name, its ID, and more."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[Hashable, int] = OrderedDict()
@@ -29,3 +43,11 @@ class RecentWrites:
         if self.floor > seq:
             return True
         return any(self._last.get(thing, 0) > seq for thing in things)
+
+    def after(self, seq: int) -> list[Hashable] | None:
+        """All things that were written to after that entry, the last ones first; None where some
+        of them are forgotten."""
+        if self.floor > seq:
+            return None
+        newest_first = reversed(self._last.items())
+        return [thing for thing, _ in takewhile(lambda written: written[1] > seq, newest_first)]

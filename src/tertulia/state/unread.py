@@ -7,12 +7,13 @@ What was not used for the longest time is evicted (`make_room`).
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyroaring import BitMap
 
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import ANY_MENTION, Flag, Message
+from tertulia.state.tables import next_version
 
 if TYPE_CHECKING:
     from tertulia.state.organization import State
@@ -45,6 +46,12 @@ class ChannelMessages:
     """Those that mention everybody."""
     used_at: int = 0
     """The number of the last question that used it, here and below."""
+    version: int = field(default_factory=next_version)
+    """Another one after each change of its messages, and of how its topics are spelled."""
+
+    def changed(self) -> None:
+        """Give it another version."""
+        self.version = next_version()
 
     @property
     def size(self) -> int:
@@ -73,6 +80,14 @@ class Reader:
     read: BitMap
     flagged: dict[Flag, BitMap]
     used_at: int = 0
+    channel_ids: Sequence[int] = ()
+    """The channels that count, found when they were last asked for..."""
+    channels_of: tuple[int, int] = (0, 0)
+    """... of these versions of the subscriptions and the channels."""
+    fresh: dict[int, "Fresh"] = field(default_factory=dict)
+    """What is unread of channels, as it was last found."""
+    touched: BitMap = field(default_factory=BitMap)
+    """Messages that were marked since then."""
 
     def with_any(self, flags: Flag) -> BitMap:
         """The messages that have one of the flags."""
@@ -81,7 +96,19 @@ class Reader:
     @property
     def size(self) -> int:
         """Bytes, roughly."""
-        return _bytes(self.read, *self.flagged.values())
+        fresh = (one.ids for one in self.fresh.values())
+        return _bytes(self.read, *self.flagged.values(), *fresh)
+
+
+class Fresh(NamedTuple):
+    """What one user has not read of a channel."""
+
+    version: int
+    """The channel's messages then."""
+    since: int
+    """`State.unread_since` then."""
+    ids: BitMap
+    """Where that is all of them, the channel's own bitmap."""
 
 
 @dataclass
@@ -89,8 +116,8 @@ class Unread:
     """One user's unread messages, by conversation."""
 
     all: BitMap
-    channels: dict[int, dict[str, BitMap]] = field(default_factory=dict)
-    """By channel ID and topic key. What is in them is not the caller's to change."""
+    channels: dict[int, BitMap] = field(default_factory=dict)
+    """By channel ID, as `fresh`. What is in them is not the caller's to change."""
     directs: dict[int, BitMap] = field(default_factory=dict)
     """By conversation ID."""
     mentions: BitMap = field(default_factory=BitMap)
@@ -109,6 +136,7 @@ class Missing:
 
 
 def _take_out(channel: ChannelMessages, ids: BitMap, key: str) -> None:
+    channel.changed()
     channel.all -= ids
     channel.wildcards -= ids
     topic = channel.topics.get(key, BitMap()) - ids
@@ -137,18 +165,24 @@ class UnreadIndex:
             direct_ids=[d for d in state.directs.of_user[user_id] if d not in self.directs],
         )
 
-    def _channel_ids(self, state: "State", user_id: int) -> list[int]:
-        return [
-            channel_id
-            for channel_id in state.channel_ids_of(user_id)
-            if not state.channels[channel_id].is_archived
-        ]
+    def _channel_ids(self, state: "State", user_id: int) -> Sequence[int]:
+        """The channels of which something may be unread to the user."""
+        reader = self.readers.get(user_id)
+        made_of = state.subscriptions.version, state.channels.version
+        if reader is not None and reader.channels_of == made_of:
+            return reader.channel_ids
+        channels = state.channels.rows
+        found = [one for one in state.channel_ids_of(user_id) if not channels[one].is_archived]
+        if reader is not None:
+            reader.channel_ids, reader.channels_of = found, made_of
+        return found
 
     def sent(self, message: Message) -> None:
         """A message was sent."""
         if message.channel_id is not None:
             channel = self.channels.get(message.channel_id)
             if channel is not None:
+                channel.changed()
                 channel.all.add(message.id)
                 key = topic_key(message.topic)
                 channel.topics.setdefault(key, BitMap()).add(message.id)
@@ -174,6 +208,7 @@ class UnreadIndex:
             wildcards = source.wildcards & ids if source is target else wildcards
             _take_out(source, ids, old[1])
         if target is not None:
+            target.changed()
             target.all |= ids
             target.wildcards |= wildcards
             target.topics[new[1]] = target.topics.get(new[1], BitMap()) | ids
@@ -200,6 +235,7 @@ class UnreadIndex:
         """A user has no sparse flags on these messages any more."""
         reader = self.readers.get(user_id)
         if reader is not None:
+            reader.touched |= ids
             for flagged in reader.flagged.values():
                 flagged.difference_update(ids)
 
@@ -212,6 +248,7 @@ class UnreadIndex:
         reader = self.readers.get(user_id)
         if reader is None:
             return
+        reader.touched.update(message_ids)
         if read:
             reader.read.update(message_ids)
         else:
@@ -222,6 +259,7 @@ class UnreadIndex:
         reader = self.readers.get(user_id)
         if reader is None:
             return
+        reader.touched.update(message_ids)
         for one in flag:
             ids = reader.flagged.setdefault(one, BitMap())
             if added:
@@ -232,31 +270,34 @@ class UnreadIndex:
     def of(self, state: "State", user_id: int) -> Unread:
         """What the user has not read, by conversation. All that `missing` names must be loaded."""
         reader = self.readers[user_id]
-        unread = Unread(self.unread_ids(state, user_id))
+        unread = Unread(BitMap())
         wildcards = BitMap()
         for channel_id, fresh in self._fresh(state, reader, user_id):
-            channel = self.channels[channel_id]
-            subscription = state.subscriptions[(channel_id, user_id)]
-            # A wildcard mentions the users who received it: a reader's record does not mean that.
-            wildcards |= BitMap(m for m in channel.wildcards & fresh if subscription.covers(m))
-            left = len(fresh)
-            if left == len(channel.all):
-                unread.channels[channel_id] = dict(channel.topics)
-                continue
-            topics = unread.channels[channel_id] = {}
-            for key, ids in channel.topics.items():
-                hit = ids & fresh
-                if hit:
-                    topics[key] = hit
-                    left -= len(hit)
-                    if not left:
-                        break
+            unread.channels[channel_id] = fresh
+            if all_mentioned := self.channels[channel_id].wildcards:
+                subscription = state.subscriptions[(channel_id, user_id)]
+                # A wildcard mentions the users who received it: a reader's record does not mean
+                # that.
+                wildcards |= BitMap(m for m in all_mentioned & fresh if subscription.covers(m))
         for direct_id in state.directs.of_user[user_id]:
             fresh = self.directs[direct_id].all - reader.read
             if fresh:
                 unread.directs[direct_id] = fresh
+        unread.all = BitMap.union(BitMap(), *unread.channels.values(), *unread.directs.values())
         unread.mentions = (wildcards | reader.with_any(ANY_MENTION)) & unread.all
         return unread
+
+    def by_topic(self, channel_id: int, ids: BitMap) -> list[tuple[str, BitMap]]:
+        """Those of the channel's messages by topic key, of the topics that have any."""
+        found = []
+        left = len(ids)
+        for key, every in self.channels[channel_id].topics.items():
+            if hit := every & ids:
+                found.append((key, hit))
+                left -= len(hit)
+                if not left:
+                    break
+        return found
 
     def unread_ids(self, state: "State", user_id: int) -> BitMap:
         """What the user has not read. All that `missing` names must be loaded.
@@ -272,15 +313,35 @@ class UnreadIndex:
         )
 
     def _fresh(self, state: "State", reader: Reader, user_id: int) -> Iterator[tuple[int, BitMap]]:
-        """The channels in which the user has something unread, each with it."""
-        recorded = reader.with_any(Flag.RECORD)
+        """The channels in which the user has something unread, each with it: where that is all of
+        it, the channel's own bitmap, which is not the caller's to change."""
+        read, touched, before = reader.read, reader.touched, reader.fresh
+        own, loaded = state.subscriptions.of_user[user_id], self.channels
+        found: dict[int, Fresh] = {}
+        recorded: BitMap | None = None
         for channel_id in self._channel_ids(state, user_id):
-            fresh = self.channels[channel_id].all - reader.read
-            since = state.unread_since(state.subscriptions[(channel_id, user_id)])
-            if fresh and fresh.min() <= since:
-                fresh &= BitMap(range(since + 1, fresh.max() + 1)) | recorded
-            if fresh:
-                yield channel_id, fresh
+            channel = loaded[channel_id]
+            every = channel.all
+            if not every:
+                continue
+            since = state.unread_since(own[channel_id])
+            known = before.get(channel_id)
+            if (
+                known is None
+                or known.version != channel.version
+                or known.since != since
+                or (touched and touched.intersect(every))
+            ):
+                fresh = every - read if read.intersect(every) else every
+                if fresh and fresh.min() <= since:
+                    recorded = reader.with_any(Flag.RECORD) if recorded is None else recorded
+                    fresh = fresh & (BitMap(range(since + 1, fresh.max() + 1)) | recorded)
+                known = Fresh(channel.version, since, fresh)
+            found[channel_id] = known
+            if known.ids:
+                yield channel_id, known.ids
+        # Only when all were looked at.
+        reader.fresh, reader.touched = found, BitMap()
 
     # Room
 

@@ -88,17 +88,10 @@ def take_out(connection: Connection, table: str, ids: Iterable[int]) -> None:
             )
 
 
-def of_user(
-    connection: Connection, table: str, user_id: int, among: Iterable[int] | None = None
-) -> BitMap:
-    """The user's messages; with `among`, at least those of these."""
-    where, parameters = "user_id = ?", [user_id]
-    if among is not None:
-        dialect = connection.dialect
-        where += f" AND {dialect.among('chunk')}"
-        parameters.append(dialect.array(sorted({one >> CHUNK_BITS for one in among})))
-    rows = connection.query(f"SELECT bitmap FROM {table} WHERE {where}", parameters)
-    return BitMap.union(BitMap(), *(_bitmap(bitmap) for (bitmap,) in rows))
+def of_user(connection: Connection, table: str, user_id: int) -> BitMap:
+    """The user's messages."""
+    rows = connection.query(f"SELECT bitmap FROM {table} WHERE user_id = ?", (user_id,))
+    return BitMap.union(BitMap(), *(bitmap_of(bitmap) for (bitmap,) in rows))
 
 
 def users_with(connection: Connection, table: str, message_id: int) -> list[int]:
@@ -122,7 +115,7 @@ def _rows(
     connection: Connection, table: str, chunk: int, users: Iterable[int] | None = None
 ) -> list[tuple[int, BitMap]]:
     rows = connection.query(*_question(connection.dialect, table, chunk, users))
-    return [(user, _bitmap(bitmap)) for user, bitmap in rows]
+    return [(user, bitmap_of(bitmap)) for user, bitmap in rows]
 
 
 def _question(
@@ -135,5 +128,6 @@ def _question(
     return Question(f"SELECT user_id, bitmap FROM {table} WHERE {where}", parameters)
 
 
-def _bitmap(stored: bytes) -> BitMap:
+def bitmap_of(stored: bytes) -> BitMap:
+    """The messages of a row."""
     return BitMap.deserialize(bytes(stored))

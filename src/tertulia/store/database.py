@@ -183,6 +183,8 @@ class Dialect(ABC):
     """Starts a transaction that sees one moment throughout."""
     begin_write: Sequence[str]
     """Starts a transaction that no other writer can enter before it ends."""
+    intersects_indexes: bool
+    """Whether a query looks at several indexes of a table for the rows that it reads."""
     overwrite_deleted: Sequence[str] = ()
     """From then on, what the connection deletes is overwritten, where the database would leave it
     lying about in free space."""

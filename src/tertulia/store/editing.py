@@ -15,7 +15,7 @@ from tertulia.model.ranges import ids_of
 from tertulia.store import bitmaps, search_index
 from tertulia.store.database import Connection
 
-_EDIT_COLUMNS = (
+EDIT_COLUMNS = (
     "message_id, seq, at, user_id, was_content, was_rendered, was_topic, topic, was_channel_id,"
     " channel_id"
 )
@@ -110,7 +110,7 @@ def _write_edits(
     names = ("was_content", "was_rendered", "was_topic", "topic", "was_channel_id", "channel_id")
     tail = tuple(values.get(name) for name in names)
     connection.run_many(
-        f"INSERT INTO message_edits ({_EDIT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO message_edits ({EDIT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [(mid, entry.seq, int(entry.at), entry.actor_id, *tail) for mid in message_ids],
     )
 
@@ -135,13 +135,17 @@ def edits(connection: Connection, message_ids: Sequence[int]) -> dict[int, list[
     dialect = connection.dialect
     found: dict[int, list[Edit]] = defaultdict(list)
     for row in connection.query(
-        f"SELECT {_EDIT_COLUMNS} FROM message_edits WHERE {dialect.among('message_id')}"
+        f"SELECT {EDIT_COLUMNS} FROM message_edits WHERE {dialect.among('message_id')}"
         " ORDER BY message_id, seq DESC",
         (dialect.array(message_ids),),
     ):
-        names = Edit.__struct_fields__
-        found[row[0]].append(Edit(**dict(zip(names, row, strict=True))))
+        found[row[0]].append(edit_of(row))
     return found
+
+
+def edit_of(row: Sequence[Any]) -> Edit:
+    """An edit from `EDIT_COLUMNS`."""
+    return Edit(**dict(zip(Edit.__struct_fields__, row, strict=True)))
 
 
 def contents_before(connection: Connection, seqs: Sequence[int]) -> dict[int, tuple[str, str]]:

@@ -1,4 +1,5 @@
-"""What belongs to a message besides its row: reactions, submessages, and who has a record of it."""
+"""What belongs to a message besides its row: reactions, submessages, its history, and who has a
+record of it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -7,7 +8,7 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.model.changes.editing import Arrival
-from tertulia.model.messages import Flag, Message, Submessage
+from tertulia.model.messages import Edit, Flag, Message, Submessage
 from tertulia.model.reactions import EmojiKind, Reaction
 from tertulia.store import bitmaps, editing, log_entries, queries
 from tertulia.store.codec import CHUNK_BITS
@@ -15,12 +16,14 @@ from tertulia.store.database import Connection
 
 
 class MessageDetails(Struct, frozen=True):
-    """Reactions and submessages (the parts of a widget) of one message."""
+    """Reactions, submessages (the parts of a widget) and the history of one message."""
 
     reactions: Sequence[Reaction] = ()
     """In the order in which people reacted."""
     submessages: Sequence[Submessage] = ()
     """In the order of their IDs."""
+    edits: Sequence[Edit] = ()
+    """Newest first."""
 
 
 NO_DETAILS = MessageDetails()
@@ -64,35 +67,46 @@ def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, 
     if not message_ids:
         return {}
     dialect = connection.dialect
-    ids = dialect.array(message_ids)
+    among = dialect.among("message_id")
     reactions: dict[int, list[Reaction]] = defaultdict(list)
-    for mid, user_id, kind, code, name, neutral in connection.query(
-        "SELECT message_id, user_id, kind, code, name, neutral FROM reactions"
-        f" WHERE {dialect.among('message_id')} ORDER BY seq",
-        (ids,),
-    ):
-        reactions[mid].append(
-            Reaction(
-                message_id=mid,
-                user_id=user_id,
-                kind=EmojiKind(kind),
-                code=code,
-                name=name,
-                neutral=bool(neutral),
-            )
-        )
     submessages: dict[int, list[Submessage]] = defaultdict(list)
-    for part_id, mid, sender_id, kind, content in connection.query(
-        "SELECT id, message_id, sender_id, kind, content FROM submessages"
-        f" WHERE {dialect.among('message_id')} ORDER BY id",
-        (ids,),
+    edits: dict[int, list[Edit]] = defaultdict(list)
+    # One query for all three: most messages have none of it, and each costs a way to the database.
+    for what, *row in connection.query(
+        f"SELECT 'edit', {editing.EDIT_COLUMNS} FROM message_edits WHERE {among}"
+        " UNION ALL SELECT 'reaction', message_id, seq, neutral, user_id, kind, code, name, NULL,"
+        f" NULL, NULL FROM reactions WHERE {among}"
+        " UNION ALL SELECT 'part', message_id, id, 0, sender_id, kind, content, NULL, NULL, NULL,"
+        f" NULL FROM submessages WHERE {among} ORDER BY 3",
+        [dialect.array(message_ids)] * 3,
     ):
-        submessages[mid].append(
-            Submessage(id=part_id, message_id=mid, sender_id=sender_id, kind=kind, content=content)
-        )
+        mid, number, flag, user_id, *texts = row
+        match what:
+            case "edit":
+                edits[mid].append(editing.edit_of(row))
+            case "reaction":
+                kind, code, name, *_ = texts
+                reactions[mid].append(
+                    Reaction(
+                        message_id=mid,
+                        user_id=user_id,
+                        kind=EmojiKind(kind),
+                        code=code,
+                        name=name,
+                        neutral=bool(flag),
+                    )
+                )
+            case _:
+                kind, content, *_ = texts
+                part = Submessage(
+                    id=number, message_id=mid, sender_id=user_id, kind=kind, content=content
+                )
+                submessages[mid].append(part)
     return {
-        mid: MessageDetails(reactions.get(mid, ()), submessages.get(mid, ()))
-        for mid in reactions.keys() | submessages.keys()
+        mid: MessageDetails(
+            reactions.get(mid, ()), submessages.get(mid, ()), edits.get(mid, [])[::-1]
+        )
+        for mid in reactions.keys() | submessages.keys() | edits.keys()
     }
 
 

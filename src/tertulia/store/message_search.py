@@ -49,7 +49,23 @@ class Page(Struct):
     found_newest: bool
 
 
-def find(connection: Connection, search: Search) -> Page:
+class Seen(Struct, frozen=True):
+    """Messages between the newest of all and a search's anchor that were looked at already, by
+    which it is estimated how common its phrases are."""
+
+    passed: int
+    """How many that its other conditions held for."""
+    gained: int
+    """How many of them matched."""
+    span: int
+    """The range of IDs that they come from."""
+    newest: int
+    """The newest message of all."""
+    messages: Sequence[Message]
+    """Some of them, the newest first."""
+
+
+def find(connection: Connection, search: Search, seen: Seen | None = None) -> Page:
     """The page that the search asks for."""
     older: list[Message] = []
     newer: list[Message] = []
@@ -57,7 +73,7 @@ def find(connection: Connection, search: Search) -> Page:
     # The anchor itself comes with the later half; one more row on each side tells whether the
     # history goes on.
     want_anchor = search.include_anchor
-    if search.after or want_anchor:
+    if (search.after or want_anchor) and anchor <= narrow.LARGEST:
         start = anchor - int(want_anchor)
         newer = _one_side(connection, search, ">", start, search.after + int(want_anchor) + 1)
     has_anchor = bool(newer) and newer[0].id == anchor
@@ -65,7 +81,7 @@ def find(connection: Connection, search: Search) -> Page:
     found_newest = len(newer) <= keep if (search.after or anchor >= narrow.LARGEST) else False
     newer = newer[:keep]
     if search.before:
-        older = _one_side(connection, search, "<", anchor, search.before + 1)
+        older = _one_side(connection, search, "<", anchor, search.before + 1, seen)
     found_oldest = len(older) <= search.before if (search.before or anchor <= 0) else False
     older = older[: search.before]
     older.reverse()
@@ -73,11 +89,16 @@ def find(connection: Connection, search: Search) -> Page:
 
 
 def _one_side(
-    connection: Connection, search: Search, comparison: str, anchor: int, limit: int
+    connection: Connection,
+    search: Search,
+    comparison: str,
+    anchor: int,
+    limit: int,
+    seen: Seen | None = None,
 ) -> list[Message]:
     found: list[Message] = []
     for part in _unread_slices(search, comparison, anchor):
-        found += _Walk(connection, part, comparison, anchor).found(limit - len(found))
+        found += _Walk(connection, part, comparison, anchor, seen).found(limit - len(found))
         if len(found) >= limit:
             break
     return found
@@ -147,14 +168,20 @@ class _Walk:
     """A walk through what a search finds, away from its anchor."""
 
     def __init__(
-        self, connection: Connection, search: Search, comparison: str, anchor: int
+        self,
+        connection: Connection,
+        search: Search,
+        comparison: str,
+        anchor: int,
+        seen: Seen | None = None,
     ) -> None:
         self._connection = connection
+        self._seen = seen
         self._comparison = comparison
         self._order = "DESC" if comparison == "<" else "ASC"
         self._last_id = anchor
         """Everything up to this ID was looked at."""
-        self._texts, rest = _split_terms(search.terms)
+        self._texts, rest = split_terms(search.terms)
         self._queried = self._phrases = search.phrases
         """The phrases that are looked up in the search index."""
         self._where = narrow_condition(connection, search.scope, rest)
@@ -178,13 +205,15 @@ class _Walk:
     def _find_text(self, limit: int) -> list[Message]:
         """The first so many with the text. The strategies take turns: each goes on from where the
         other came to."""
-        ((newest,),) = self._connection.query("SELECT MAX(id) FROM messages")
-        self._newest: int = newest or 0
+        self._newest = self._newest_of_all()
         if self._comparison == "<":
             self._last_id = min(self._last_id, self._newest + 1)
-        scan = _Strategy(_SCAN_COST, _FIRST_STEP)
+        scan = strategy = _Strategy(_SCAN_COST, _FIRST_STEP)
         lookup = None
-        strategy = scan
+        if (seen := self._seen) is not None and seen.passed:
+            scan.passed, scan.gained, scan.span = seen.passed, seen.gained, seen.span
+            lookup = self._expected_lookup(scan, seen.messages)
+            strategy = self._cheaper(scan, lookup, limit)
         found: list[Message] = []
         while True:
             start, need = self._last_id, limit - len(found)
@@ -200,12 +229,18 @@ class _Walk:
             strategy.gained += len(new)
             strategy.span += abs(start - self._last_id)
             if lookup is None:
-                lookup = self._expected_lookup(scan)
-                self._queried = _rare_phrases(self._phrases, some[:_SAMPLE])
+                lookup = self._expected_lookup(scan, some)
             strategy = self._cheaper(scan, lookup, limit - len(found))
 
-    def _expected_lookup(self, scan: _Strategy) -> _Strategy:
-        """What the search index is expected to find, by what the scan found."""
+    def _newest_of_all(self) -> int:
+        if self._seen is not None:
+            return self._seen.newest
+        ((newest,),) = self._connection.query("SELECT MAX(id) FROM messages")
+        return newest or 0
+
+    def _expected_lookup(self, scan: _Strategy, some: Sequence[Message]) -> _Strategy:
+        """What the search index is expected to find, by what the scan found; `some` are of it."""
+        self._queried = _rare_phrases(self._phrases, some[:_SAMPLE])
         common = (scan.gained + 1) / (scan.passed + 1)
         hits = int(scan.span * common)
         return _Strategy(_LOOKUP_COST, _FIRST_STEP, hits, scan.gained, scan.span)
@@ -256,7 +291,7 @@ class _Walk:
 
 def matching(connection: Connection, search: Search, ids: list[int]) -> list[Message]:
     """Those of the messages that the search's scope and terms let through, ascending."""
-    texts, rest = _split_terms(search.terms)
+    texts, rest = split_terms(search.terms)
     where, values = narrow_condition(connection, search.scope, rest)
     rows = connection.query(
         f"SELECT {MESSAGE_COLUMNS} FROM messages"
@@ -285,7 +320,7 @@ def _rare_phrases(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple
     return tuple(phrase for phrase, count in zip(phrases, counts, strict=True) if count <= limit)
 
 
-def _split_terms(terms: Iterable[Term]) -> tuple[list[TextTerm], list[Term]]:
+def split_terms(terms: Iterable[Term]) -> tuple[list[TextTerm], list[Term]]:
     """The terms about text, and the rest."""
     texts: list[TextTerm] = []
     rest: list[Term] = []

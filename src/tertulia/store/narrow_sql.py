@@ -12,6 +12,8 @@ from tertulia.store.database import Connection, Dialect
 Clause = tuple[str, list[Any]]
 _FEW = 5000
 """So many messages are found faster by their IDs than by walking along the others."""
+_QUICK = 30_000
+"""So many entries of an index are looked through within a moment."""
 _NONE: Clause = ("1 = 0", [])
 
 
@@ -24,6 +26,8 @@ def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]
         sql, values = few or _condition(dialect, term.condition, scope.user_id)
         # A condition on a missing value is neither true nor false in SQL.
         clauses.append((f"NOT COALESCE({sql}, FALSE)" if term.negated else sql, values))
+    if not dialect.intersects_indexes and (both := _intersection(connection, terms)):
+        clauses.append(both)
     clauses.append(scope_condition(dialect, scope))
     return " AND ".join(sql for sql, _ in clauses), [one for _, some in clauses for one in some]
 
@@ -52,6 +56,40 @@ def _few(
         f"SELECT COUNT(*) FROM ({rows} LIMIT {_FEW + 1}) AS found", values
     )
     return (f"messages.id IN ({rows})", values) if count <= _FEW else None
+
+
+def _intersection(connection: Connection, terms: Sequence[Term]) -> Clause | None:
+    """The messages that several terms hold for, found by their indexes alone: where each holds for
+    so few that those take less time than reading the messages of one, to find few of the other."""
+    wanted = [term.condition for term in terms if not term.negated]
+    clauses = [one for condition in wanted if (one := _indexed(condition)) is not None]
+    if len(clauses) < 2:
+        return None
+    counted = "SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE {} LIMIT {})"
+    few = [
+        (sql, values)
+        for sql, values in clauses
+        if connection.query(counted.format(sql, _QUICK + 1), values)[0][0] <= _QUICK
+    ]
+    if len(few) < 2:
+        return None
+    ids = " INTERSECT ".join(f"SELECT id FROM messages WHERE {sql}" for sql, _ in few)
+    return f"messages.id IN ({ids})", [one for _, values in few for one in values]
+
+
+def _indexed(condition: narrow.Condition) -> Clause | None:
+    """The condition, where an index has the IDs of the messages that it holds for, in order."""
+    match condition:
+        case narrow.InChannels(channel_ids=ids) if len(ids) == 1:
+            return "channel_id = ?", list(ids)
+        case narrow.FromSender(user_id=sender):
+            return "sender_id = ?", [sender]
+        case narrow.InDirect(direct_ids=ids) if len(ids) == 1:
+            return "direct_id = ?", list(ids)
+        case narrow.HasPart(part=part):
+            return f"has_{part} = 1", []
+        case _:
+            return None
 
 
 def _names_channels(terms: Sequence[Term]) -> bool:
@@ -146,13 +184,15 @@ def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
     if scope.direct_ids:
         either.append(dialect.among("+messages.direct_id"))
         parameters.append(dialect.array(sorted(scope.direct_ids)))
-    if scope.recorded:
+    # Where all was received, no record says more.
+    whole = {span.channel_id for span in scope.spans if span.is_whole}
+    if recorded := scope.recorded - whole:
         either.append(
             f"({dialect.among('+messages.channel_id')} AND EXISTS (SELECT 1 FROM message_flags"
             " WHERE message_flags.user_id = ? AND message_flags.message_id = messages.id"
             f" AND (flags & {int(Flag.RECORD)}) != 0))"
         )
-        parameters += [dialect.array(sorted(scope.recorded)), scope.user_id]
+        parameters += [dialect.array(sorted(recorded)), scope.user_id]
     return (f"({' OR '.join(either)})", parameters) if either else _NONE
 
 
@@ -161,7 +201,7 @@ def _spans(dialect: Dialect, spans: Iterable[Span]) -> Clause:
     whole: list[int] = []
     parts: list[tuple[int, int, int]] = []
     for span in spans:
-        if span.after == 0 and span.until is None:
+        if span.is_whole:
             whole.append(span.channel_id)
         else:
             until = narrow.LARGEST if span.until is None else span.until

@@ -29,6 +29,7 @@ class PostgresDialect(Dialect):
         "SELECT seq FROM head WHERE id = 1 FOR UPDATE",
     )
     hasty = ("SET synchronous_commit TO off",)
+    intersects_indexes = True
     begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     begin_write = ("BEGIN", "SELECT seq FROM head WHERE id = 1 FOR UPDATE")
     claim_checkpoint = (

@@ -14,11 +14,7 @@ from tertulia.model.messages import Flag, Message
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
 from tertulia.store import bitmaps
-from tertulia.store.codec import (
-    MESSAGE_COLUMNS,
-    decode_record,
-    message_of,
-)
+from tertulia.store.codec import CHUNK_BITS, MESSAGE_COLUMNS, decode_record, message_of
 from tertulia.store.database import Connection
 from tertulia.store.writing import PresenceSeen
 
@@ -56,26 +52,87 @@ def messages(connection: Connection, ids: Sequence[int]) -> list[Message]:
     return [message_of(row) for row in rows]
 
 
+def newest_messages(connection: Connection, after: int, until: int, limit: int) -> list[Message]:
+    """The newest messages with after < id <= until, ascending, at most so many."""
+    rows = connection.query(
+        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE id > ? AND id <= ?"
+        f" ORDER BY id DESC LIMIT {int(limit)}",
+        (after, until),
+    )
+    return [message_of(row) for row in reversed(rows)]
+
+
 def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[int, Relation]:
     """The user's relation to each of the messages."""
     wanted = list(ids)
     if not wanted:
         return {}
     dialect = connection.dialect
-    flags: dict[int, int] = dict(
-        connection.query(
-            "SELECT message_id, flags FROM message_flags"
-            f" WHERE user_id = ? AND {dialect.among('message_id')}",
-            (user_id, dialect.array(wanted)),
-        )
+    chunks = dialect.array({mid >> CHUNK_BITS for mid in wanted})
+    marks = _marks(
+        connection,
+        user_id,
+        (dialect.among("message_id"), dialect.array(wanted)),
+        (dialect.among("chunk"), chunks),
     )
-    for mid in bitmaps.of_user(connection, bitmaps.RECORDS, user_id, wanted) & BitMap(wanted):
-        flags[mid] = flags.get(mid, 0) | Flag.RECORD
-    read = bitmaps.of_user(connection, bitmaps.READ, user_id, wanted)
-    none = Flag(0)
-    return {
-        mid: Relation(Flag(flags[mid]) if mid in flags else none, mid in read) for mid in wanted
-    }
+    return {mid: marks.relation(mid) for mid in wanted}
+
+
+class Marks(Struct, frozen=True):
+    """What one reader has done with some messages, and what has been done with them for the reader:
+    enough to tell the relation to each of them."""
+
+    flags: dict[int, int]
+    """By message. What a record of the reader's own was moved with is in `moved`."""
+    read: BitMap
+    moved: BitMap = BitMap()
+    """Messages of which the reader has a record because they were moved."""
+
+    def relation(self, message_id: int) -> Relation:
+        """The reader's relation to one of the messages."""
+        flags = self.flags.get(message_id, 0)
+        if message_id in self.moved:
+            flags |= Flag.RECORD
+        return Relation(Flag(flags) if flags else _NO_FLAG, message_id in self.read)
+
+
+_NO_FLAG = Flag(0)
+
+
+def marks_since(connection: Connection, user_id: int, first: int) -> Marks:
+    """The user's marks on all messages from that one on."""
+    return _marks(
+        connection, user_id, ("message_id >= ?", first), ("chunk >= ?", first >> CHUNK_BITS)
+    )
+
+
+def _marks(
+    connection: Connection, user_id: int, messages: tuple[str, Any], chunks: tuple[str, Any]
+) -> Marks:
+    """The user's marks on messages: a condition on their IDs and one on the rows of bitmaps that
+    they are in, each with its parameter."""
+    flags: dict[int, int] = {}
+    found: dict[str, list[BitMap]] = {bitmaps.READ: [], bitmaps.RECORDS: []}
+    of_chunk, chunk = chunks
+    # One query for all: each costs a way to the database.
+    for table, number, value, bitmap in connection.query(
+        "SELECT 'message_flags', message_id, flags, NULL FROM message_flags"
+        f" WHERE user_id = ? AND {messages[0]}"
+        + "".join(
+            f" UNION ALL SELECT '{table}', chunk, 0, bitmap FROM {table}"
+            f" WHERE user_id = ? AND {of_chunk}"
+            for table in found
+        ),
+        (user_id, messages[1], user_id, chunk, user_id, chunk),
+    ):
+        if bitmap is None:
+            flags[number] = value
+        else:
+            found[table].append(bitmaps.bitmap_of(bitmap))
+    return Marks(
+        flags,
+        *(BitMap.union(BitMap(), *found[table]) for table in (bitmaps.READ, bitmaps.RECORDS)),
+    )
 
 
 def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[Flag, BitMap]]:

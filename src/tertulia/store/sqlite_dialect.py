@@ -16,6 +16,7 @@ class SqliteDialect(Dialect):
     now = "unixepoch('subsec')"
     hasty = ("PRAGMA synchronous = NORMAL",)
     begin_read = "BEGIN"
+    intersects_indexes = False
     begin_write = ("BEGIN IMMEDIATE",)
     overwrite_deleted = ("PRAGMA secure_delete = ON",)
 

@@ -128,8 +128,7 @@ def mark_everything_read(moment: Moment) -> Decision[bool]:
 def mark_channel_read(moment: Moment, channel_id: int) -> Decision[None]:
     """Mark the channel's messages as read. Raises NoSuchChannel, Conflict."""
     _visible(moment, channel_id)
-    own = _unread(moment).channels.get(channel_id, {})
-    return _read(moment, BitMap.union(BitMap(), *own.values()))
+    return _read(moment, _unread(moment).channels.get(channel_id, ()))
 
 
 def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[None]:
@@ -143,7 +142,13 @@ def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[Non
         state, moment.actor, MessagePlace(id=known.last_message_id, channel_id=channel_id)
     ):
         raise Refused("There is no such topic.")
-    return _read(moment, _unread(moment).channels.get(channel_id, {}).get(key, ()))
+    unread = _unread(moment).channels.get(channel_id)
+    return _read(
+        moment,
+        ()
+        if unread is None
+        else unread & state.unread.channels[channel_id].topics.get(key, BitMap()),
+    )
 
 
 def mark_given_read(moment: Moment, message_ids: Sequence[int]) -> Decision[None]:

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from tertulia.domain import names, permissions
 from tertulia.domain.accounts import users
 from tertulia.model import narrow
-from tertulia.model.channels import Channel, topic_key
+from tertulia.model.channels import Channel, Subscription, topic_key
 from tertulia.model.errors import BadNarrow
 from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.model.narrow import Condition, Scope, Span, Term
@@ -53,15 +53,8 @@ class Reader(Struct, frozen=True):
     conversation: Message | None = None
 
 
-class Compiled(Struct, frozen=True):
-    """A narrow as the store queries it."""
-
-    scope: Scope
-    terms: tuple[Term, ...]
-
-
-def compiled(reader: Reader, asked: Sequence[NarrowTerm]) -> Compiled:
-    """Compile the terms, and find the scope of messages that the reader may see.
+def terms_of(reader: Reader, asked: Sequence[NarrowTerm]) -> tuple[Term, ...]:
+    """The terms, compiled.
 
     Raises BadNarrow for unknown operators and operands, and for channels and people that the reader
     may not see, as for those that do not exist.
@@ -77,7 +70,7 @@ def compiled(reader: Reader, asked: Sequence[NarrowTerm]) -> Compiled:
             raise BadNarrow(f"unknown operator '{term.operator}'")
         terms += read(reader, term)
     _require_few_phrases(terms)
-    return Compiled(_scope(reader, asked, terms), tuple(terms))
+    return tuple(terms)
 
 
 def _with_conversation(reader: Reader, asked: Sequence[NarrowTerm]) -> list[NarrowTerm]:
@@ -303,15 +296,14 @@ def _unless_muted(reader: Reader) -> list[Term]:
     return [Term(muted, negated=True)] if muted.channel_ids or muted.topics else []
 
 
-def without_muted(reader: Reader, compiled: Compiled) -> list[Term]:
+def without_muted(reader: Reader, terms: Sequence[Term]) -> list[Term]:
     """Terms that leave out muted channels and topics, unless the narrow names them itself."""
     named = any(
-        isinstance(term.condition, narrow.InChannels) and not term.negated
-        for term in compiled.terms
+        isinstance(term.condition, narrow.InChannels) and not term.negated for term in terms
     )
     if not named:
         return _unless_muted(reader)
-    if any(isinstance(term.condition, narrow.InTopic) for term in compiled.terms):
+    if any(isinstance(term.condition, narrow.InTopic) for term in terms):
         return []
     muted = _topics_with(reader, Visibility.MUTED)
     return [Term(narrow.InTopics(muted), negated=True)] if muted else []
@@ -389,18 +381,33 @@ _OPERATORS: dict[str, Operator] = {
 
 def received_spans(reader: Reader) -> tuple[Span, ...]:
     """The ranges of channels' messages that were delivered to the reader."""
-    if reader.user is None:
+    user = reader.user
+    if user is None:
         return ()
     return tuple(
         Span(channel_id, after, until)
-        for channel_id, subscription in sorted(
-            reader.state.subscriptions.of_user[reader.user.id].items()
-        )
-        # Whoever is subscribed reads it.
-        if subscription.is_active
-        or permissions.reads_channel(reader.state, reader.user, reader.state.channels[channel_id])
-        for after, until in subscription.spans
+        for channel_id, subscription in reader.state.subscriptions.of_user[user.id].items()
+        for after, until in _open_spans(reader.state, user, subscription)
     )
+
+
+def spans_received(state: State, user: User, channel_id: int) -> Sequence[tuple[int, int | None]]:
+    """The ranges (`Subscription.spans`) of a channel's messages that were delivered to the user,
+    who may still read them."""
+    subscription = state.subscription(user.id, channel_id)
+    return () if subscription is None else _open_spans(state, user, subscription)
+
+
+def _open_spans(
+    state: State, user: User, subscription: Subscription
+) -> Sequence[tuple[int, int | None]]:
+    spans = subscription.spans
+    # Whoever is subscribed reads it.
+    if (spans and spans[-1][1] is None) or permissions.reads_channel(
+        state, user, state.channels[subscription.channel_id]
+    ):
+        return spans
+    return ()
 
 
 def everything_readable(reader: Reader) -> Scope:
@@ -414,8 +421,9 @@ def everything_readable(reader: Reader) -> Scope:
     )
 
 
-def _scope(reader: Reader, asked: Sequence[NarrowTerm], terms: Sequence[Term]) -> Scope:
-    """Where the narrow names channels, their open history; otherwise what was received.
+def scope_of(reader: Reader, terms: Sequence[Term]) -> Scope:
+    """What a narrow of these terms is about, of what the reader may read: where they name channels,
+    these channels' open history; otherwise what was received.
 
     A single message (`id`, `with`) may be any that the reader can read.
     """
@@ -427,7 +435,7 @@ def _scope(reader: Reader, asked: Sequence[NarrowTerm], terms: Sequence[Term]) -
             ids = term.condition.channel_ids
             named = ids if named is None else named & ids
     if named is None:
-        if any(term.operator == "id" and not term.negated for term in asked):
+        if any(isinstance(term.condition, narrow.HasId) and not term.negated for term in terms):
             return everything_readable(reader)
         return Scope(
             user_id=reader.user.id,

@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from msgspec import Struct
 from pyroaring import BitMap
@@ -13,18 +13,23 @@ from tertulia.domain.messages import narrow
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model import narrow as model_narrow
 from tertulia.model.errors import Refused
-from tertulia.model.messages import Edit, Message
-from tertulia.model.narrow import Search
+from tertulia.model.messages import Message
+from tertulia.model.narrow import Search, Term
 from tertulia.model.users import User
+from tertulia.service.messages import recent_page
+from tertulia.service.messages.extras import (
+    NO_EXTRAS,
+    MessageExtras,
+    Relations,
+    is_loaded,
+    relations_now,
+)
 from tertulia.service.messages.flags import unread_ids
 from tertulia.service.messages.reading import may_read, read_unchanged, readable_message
 from tertulia.service.node import Node
-from tertulia.store import editing, message_details, message_search, queries
+from tertulia.store import message_details, message_search, queries
 from tertulia.store.database import Connection
-
-T = TypeVar("T")
-Look = Callable[[Connection, Sequence[Message]], T]
-"""Reads what else is wanted of the messages that were found."""
+from tertulia.store.message_search import Page
 
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 NOTHING_UNREAD: Final = 10_000_000_000_000_000
@@ -48,19 +53,22 @@ class Query(Struct, frozen=True, kw_only=True):
     include_anchor: bool = True
 
 
-class Found(Struct, Generic[T], frozen=True):
+class Found(Struct, frozen=True):
     """A page of messages, and what it was found by."""
 
-    page: message_search.Page
+    page: Page
     anchor: int | None
     """None where the messages were asked for by their IDs."""
-    compiled: narrow.Compiled
-    beside: T
-    """What else was read, at the same moment."""
+    terms: tuple[Term, ...]
+    extras: MessageExtras
+    """Empty where they were not asked for."""
 
 
-async def find_messages(node: Node, user: User | None, query: Query, look: Look[T]) -> Found[T]:
-    """The messages that the query asks for and the user (None: a spectator) may read.
+async def find_messages(
+    node: Node, user: User | None, query: Query, *, extras: bool = True
+) -> Found:
+    """The messages that the query asks for and the user (None: a spectator) may read; with what is
+    shown with them, if `extras` are wanted.
 
     Raises BadNarrow, and Refused for an anchor or a number that makes no sense.
     """
@@ -71,22 +79,53 @@ async def find_messages(node: Node, user: User | None, query: Query, look: Look[
         unread=await _unread(node, user, query),
         conversation=await _conversation(node, user, query.narrow),
     )
-    compiled = narrow.compiled(reader, query.narrow)
+    terms = narrow.terms_of(reader, query.narrow)
     anchor: int | None = None
     if query.ids is not None:
-        find = _by_ids(reader, compiled, query.ids)
+        find = _by_ids(reader, terms, query.ids)
     else:
-        anchor = await _anchor(node, query, reader, compiled)
-        find = functools.partial(message_search.find, search=_search(query, compiled, anchor))
+        anchor = await _anchor(node, query, reader, terms)
+        before, after = _numbers(query)
+        if user is not None and extras and recent_page.may_begin(terms, anchor, before):
+            page, shown = await recent_page.find(node, user, terms, before)
+            return Found(page, anchor, terms, shown)
+        search = Search(
+            scope=narrow.scope_of(reader, terms),
+            terms=terms,
+            anchor=anchor,
+            before=before,
+            after=after,
+            include_anchor=query.include_anchor,
+        )
+        find = functools.partial(message_search.find, search=search)
 
-    def read(connection: Connection) -> tuple[message_search.Page, T]:
+    page, shown = await _read(node, user, find, extras=extras)
+    return Found(page, anchor, terms, shown)
+
+
+async def _read(
+    node: Node, user: User | None, find: Callable[[Connection], Page], *, extras: bool
+) -> tuple[Page, MessageExtras]:
+    """What `find` finds and the user may read."""
+    reads_relations = extras and user is not None and not is_loaded(node, user.id)
+
+    def read(connection: Connection) -> tuple[Page, MessageExtras]:
         page = find(connection)
-        return page, look(connection, page.messages)
+        if not extras:
+            return page, NO_EXTRAS
+        ids = [message.id for message in page.messages]
+        relations: Relations = {}
+        if user is not None and reads_relations:
+            relations = queries.relations(connection, user.id, ids)
+        return page, MessageExtras(relations, message_details.details_of(connection, ids))
 
-    page, beside = await read_unchanged(node, read, lambda found: found[0].messages)
+    page, shown = await read_unchanged(node, read, lambda found: found[0].messages)
+    if extras:
+        ids = [message.id for message in page.messages]
+        shown = MessageExtras(await relations_now(node, user, ids, shown.relations), shown.details)
     # The reader's rights are those of now, and not those of before it was read.
     page.messages = [message for message in page.messages if may_read(node, user, message)]
-    return Found(page, anchor, compiled, beside)
+    return page, shown
 
 
 async def _unread(node: Node, user: User | None, query: Query) -> BitMap:
@@ -110,14 +149,12 @@ async def _conversation(
     return None
 
 
-async def _anchor(
-    node: Node, query: Query, reader: narrow.Reader, compiled: narrow.Compiled
-) -> int:
+async def _anchor(node: Node, query: Query, reader: narrow.Reader, terms: Sequence[Term]) -> int:
     match query.anchor:
         case None:
             raise Refused("The anchor is missing.")
         case "first_unread":
-            return await _first_unread_in(node, reader, compiled)
+            return await _first_unread_in(node, reader, terms)
         case "newest":
             return NOTHING_UNREAD
         case "oldest":
@@ -131,13 +168,13 @@ async def _anchor(
             return min(max(int(text[:20]), 0), NOTHING_UNREAD)
 
 
-async def _first_unread_in(node: Node, reader: narrow.Reader, compiled: narrow.Compiled) -> int:
-    terms = (
-        *compiled.terms,
-        *narrow.without_muted(reader, compiled),
-        model_narrow.Term(model_narrow.IsUnread(reader.unread)),
+async def _first_unread_in(node: Node, reader: narrow.Reader, terms: Sequence[Term]) -> int:
+    wanted = (
+        *terms,
+        *narrow.without_muted(reader, terms),
+        Term(model_narrow.IsUnread(reader.unread)),
     )
-    search = Search(compiled.scope, terms, anchor=0, before=0, after=1)
+    search = Search(narrow.scope_of(reader, terms), wanted, anchor=0, before=0, after=1)
     page = await node.store.read(message_search.find, search)
     return page.messages[0].id if page.messages else NOTHING_UNREAD
 
@@ -157,7 +194,8 @@ async def _anchor_at(node: Node, text: str | None) -> int:
     return NOTHING_UNREAD if found is None else found
 
 
-def _search(query: Query, compiled: narrow.Compiled, anchor: int) -> Search:
+def _numbers(query: Query) -> tuple[int, int]:
+    """How many before the anchor, and how many after it."""
     before, after = query.before, query.after
     if before is None or after is None:
         raise Refused("'num_before' and 'num_after' are required with an anchor.")
@@ -165,66 +203,29 @@ def _search(query: Query, compiled: narrow.Compiled, anchor: int) -> Search:
         raise Refused(f"At most {MAX_PAGE} messages come at once.")
     if not query.include_anchor and before and after:
         raise Refused("The anchor can be left out only at an end of the page.")
-    return Search(
-        scope=compiled.scope,
-        terms=compiled.terms,
-        anchor=anchor,
-        before=before,
-        after=after,
-        include_anchor=query.include_anchor,
-    )
+    return before, after
 
 
 def _by_ids(
-    reader: narrow.Reader, compiled: narrow.Compiled, ids: list[int]
-) -> Callable[[Connection], message_search.Page]:
+    reader: narrow.Reader, terms: tuple[Term, ...], ids: list[int]
+) -> Callable[[Connection], Page]:
     if len(ids) > MAX_PAGE:
         raise Refused(f"At most {MAX_PAGE} messages come at once.")
-    search = Search(narrow.everything_readable(reader), compiled.terms, 0, 0, 0)
+    search = Search(narrow.everything_readable(reader), terms, 0, 0, 0)
 
-    def find(connection: Connection) -> message_search.Page:
+    def find(connection: Connection) -> Page:
         found = message_search.matching(connection, search, ids)
-        return message_search.Page(found, found_oldest=False, found_newest=False)
+        return Page(found, found_oldest=False, found_newest=False)
 
     return find
 
 
-class MessageExtras(Struct, frozen=True):
-    """What is shown with messages, by their IDs."""
+async def one_message(node: Node, user: User | None, message_id: int) -> Found | None:
+    """The message alone, if the user (None: a spectator) may read it."""
 
-    relations: dict[int, queries.Relation]
-    """The reader's; none of a spectator."""
-    details: dict[int, message_details.MessageDetails]
-    edits: dict[int, list[Edit]]
-
-
-def beside(user: User | None) -> Look[MessageExtras]:
-    """Reads what is shown to the user with messages."""
-
-    def look(connection: Connection, messages: Sequence[Message]) -> MessageExtras:
-        ids = [message.id for message in messages]
-        return MessageExtras(
-            relations={} if user is None else queries.relations(connection, user.id, ids),
-            details=message_details.details_of(connection, ids),
-            edits=editing.edits(connection, ids),
-        )
-
-    return look
-
-
-def nothing_beside(_: Connection, __: Sequence[Message]) -> None:
-    """Reads nothing more of messages."""
-
-
-async def one_message(
-    node: Node, user: User | None, message_id: int
-) -> tuple[Message, MessageExtras] | None:
-    """The message, with what is shown with it, if the user (None: a spectator) may read it."""
-    look = beside(user)
-
-    def read(connection: Connection) -> tuple[list[Message], MessageExtras]:
+    def find(connection: Connection) -> Page:
         found = queries.messages(connection, [message_id])
-        return found, look(connection, found)
+        return Page(found, found_oldest=False, found_newest=False)
 
-    found, more = await read_unchanged(node, read, lambda looked: looked[0])
-    return (found[0], more) if found and may_read(node, user, found[0]) else None
+    page, extras = await _read(node, user, find, extras=True)
+    return Found(page, None, (), extras) if page.messages else None

@@ -32,7 +32,9 @@ def _(state: State, change: changes.ReactionRemoved) -> None:
 
 @FOLDS.of(changes.SubmessageAdded)
 def _(state: State, change: changes.SubmessageAdded) -> None:
-    state.counters.put(Counter(name="submessages", last=change.submessage.id))
+    part = change.submessage
+    state.counters.put(Counter(name="submessages", last=part.id))
+    state.recent_writes.note([("submessages", part.message_id)], state.seq + 1)
 
 
 @FOLDS.of(changes.CustomEmojiAdded)

@@ -3,10 +3,10 @@
 import html
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from tertulia.model.narrow import Term, phrases_in
-from tertulia.model.tokenizer import Phrase, places
-from tertulia.wire.api.objects.messages import MessageObject
+from tertulia.model.tokenizer import MAX_LENGTH, Phrase, places
 
 _PIECES = re.compile(r"<[^>]*>|&#?\w+;|[^<&]+|&")
 """The HTML's tags, characters that are written as names, and stretches of text."""
@@ -15,26 +15,61 @@ _INLINE = re.compile(r"</?(?:a|code|del|em|span|strong|time)\b")
 _INSIDE, _BETWEEN = "*", "\n"
 _OPENING, _CLOSING = '<span class="highlight">', "</span>"
 
+_ODD = re.compile(r"&(?!(?:amp|lt|gt|quot|#x27|#39);)")
+"""A character that may be written by the name of a letter."""
 
-def highlight(shown: Iterable[MessageObject], terms: Iterable[Term]) -> None:
-    """Add content and topic with what a search found in them marked, where the terms search."""
-    phrases = phrases_in(terms)
-    if not phrases:
-        return
-    subjects: dict[str, str] = {}
-    for message in shown:
-        is_html = message.content_type == "text/html"
-        content = message.content if is_html else html.escape(message.content)
-        message.match_content = marked(content, phrases)
-        subject = message.subject
-        if subject not in subjects:
-            subjects[subject] = marked(html.escape(subject), phrases)
-        message.match_subject = subjects[subject]
+
+@lru_cache(maxsize=200)
+def _single_words(phrases: tuple[Phrase, ...]) -> re.Pattern[str] | None:
+    """What finds tags, named characters and, as group 1, the phrases, in HTML of ASCII where names
+    stand for separators alone: most of what people write. None where a phrase has several words,
+    or there is none."""
+    found: list[str] = []
+    for phrase in phrases:
+        word = phrase.words[0]
+        if len(phrase.words) > 1 or not word.isascii() or len(word) >= MAX_LENGTH:
+            return None
+        found.append(f"{re.escape(word)}{'' if phrase.is_open else _NO_LETTER}")
+    if not found:
+        return None
+    either = "|".join(found)
+    return re.compile(rf"<[^>]*>|&#?\w+;|(?<![a-z0-9])((?:{either})[a-z0-9]*)", re.IGNORECASE)
+
+
+_NO_LETTER = "(?![a-z0-9])"
+
+
+def _mark(match: re.Match[str]) -> str:
+    word = match[1]
+    return match[0] if word is None else f"{_OPENING}{word}{_CLOSING}"
+
+
+class Highlighter:
+    """Marks what a narrow's terms search for: true where they search for anything."""
+
+    def __init__(self, terms: Iterable[Term]) -> None:
+        self._phrases = phrases_in(terms)
+        self._topics: dict[str, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._phrases)
+
+    def content(self, content: str, *, is_html: bool) -> str:
+        """HTML of a message's content with what is found in it marked."""
+        return marked(content if is_html else html.escape(content), self._phrases)
+
+    def topic(self, name: str) -> str:
+        """The same of a topic's name."""
+        if name not in self._topics:
+            self._topics[name] = marked(html.escape(name), self._phrases)
+        return self._topics[name]
 
 
 def marked(text: str, phrases: Sequence[Phrase]) -> str:
     """HTML with the phrases in its text marked. A phrase that reaches into another element is
     marked in each of them."""
+    if text.isascii() and (pattern := _single_words(tuple(phrases))) and not _ODD.search(text):
+        return pattern.sub(_mark, text)
     pieces = [
         (piece, _seen(piece) if piece[0] in "<&" else piece) for piece in _PIECES.findall(text)
     ]

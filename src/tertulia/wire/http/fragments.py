@@ -21,6 +21,8 @@ A = TypeVar("A")
 
 MAX_BYTES: Final = 64 * 2**20
 """Bytes of fragments that a node keeps."""
+MESSAGE_BYTES: Final = 4 * 2**20
+"""Bytes of encoded messages that a node keeps."""
 TURN_SECONDS: Final = 0.015
 """For so long an answer may make missing fragments in one turn of the event loop."""
 _MAX_TURNS: Final = 200
@@ -63,7 +65,7 @@ class Fragments:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[Hashable, tuple[Hashable, Fragment]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, tuple[object, Fragment]] = OrderedDict()
         self._bytes_kept = 0
         self._until: float | None = None
         """When this turn's time for making fragments is over; None where there is no bound."""
@@ -88,8 +90,9 @@ class Fragments:
         finally:
             self._until = None
 
-    def get(self, key: Hashable, version: Hashable, make: Callable[[], bytes]) -> Fragment:
-        """The fragment of that key and version: the one that is kept, or else a new one."""
+    def get(self, key: Hashable, version: object, make: Callable[[], bytes]) -> Fragment:
+        """The fragment of that key and version (anything that compares): the one that is kept, or
+        else a new one."""
         kept = self._kept.get(key)
         if kept is not None:
             if kept[0] == version:

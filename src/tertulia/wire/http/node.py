@@ -7,7 +7,7 @@ from typing import Protocol
 from tertulia.log.measures import SECONDS, Histogram
 from tertulia.service.node import Node
 from tertulia.wire.http.attempt_limits import SignInLimits
-from tertulia.wire.http.fragments import Fragments
+from tertulia.wire.http.fragments import MESSAGE_BYTES, Fragments
 from tertulia.wire.http.limits import Limits
 from tertulia.wire.http.positions import Positions
 from tertulia.wire.http.rate_limits import RequestLimits
@@ -42,6 +42,8 @@ class HttpNode(Node):
     """Of the HTTP server that answers for this node; none where there is none."""
     fragments: Fragments = field(default_factory=Fragments)
     """What answers are put together of."""
+    encoded_messages: Fragments = field(default_factory=lambda: Fragments(MESSAGE_BYTES))
+    """Messages as many viewers see them: apart from the others, for there are very many."""
 
     @property
     def sign_in_limits(self) -> SignInLimits:

@@ -172,27 +172,39 @@ def subscription_object(
     channel = state.channels[subscription.channel_id]
     return SubscriptionObject(
         **_channel_fields(state, channel, now),
-        **subscription_fields(own_settings(state, subscription, nulls=nulls)),
+        **subscription_fields(
+            own_settings(subscription),
+            inherited_settings(state, subscription.user_id, nulls=nulls),
+        ),
     )
 
 
 _SET = attrgetter("color", "is_muted", "pin_to_top", *NOTIFICATIONS)
 _INHERITED = attrgetter(*NOTIFICATIONS.values())
+OwnSettings = tuple[Any, ...]
+"""What a subscriber has set of a channel, or has for all channels: for `subscription_fields`."""
 
 
-def own_settings(state: State, subscription: Subscription, *, nulls: bool) -> tuple[Any, ...]:
-    """What the subscriber has set of the channel, for `subscription_fields`."""
-    found: tuple[Any, ...] = _SET(subscription)
-    if nulls or None not in found:
-        return found
-    user_id = subscription.user_id
+def inherited_settings(state: State, user_id: int, *, nulls: bool) -> OwnSettings | None:
+    """What the user has for all channels; None where that is not spelled out."""
+    if nulls:
+        return None
     settings = state.settings.get(user_id) or PersonalSettings(user_id=user_id)
-    inherited = (None, None, None, *_INHERITED(settings))
-    return tuple(other if own is None else own for own, other in zip(found, inherited, strict=True))
+    return (None, None, None, *_INHERITED(settings))
 
 
-def subscription_fields(own: tuple[Any, ...]) -> dict[str, Any]:
+def own_settings(subscription: Subscription) -> OwnSettings:
+    """What the subscriber has set of the channel; None for what is inherited."""
+    found: OwnSettings = _SET(subscription)
+    return found
+
+
+def subscription_fields(own: OwnSettings, inherited: OwnSettings | None) -> dict[str, Any]:
     """What a subscription adds to its channel."""
+    if inherited is not None:
+        own = tuple(
+            other if one is None else one for one, other in zip(own, inherited, strict=True)
+        )
     color, is_muted, pin_to_top, *notifications = own
     return {
         "color": color,

@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+import msgspec
+
 from tertulia.model.changes import MessageSent
 from tertulia.model.messages import Flag, Message
 from tertulia.service.messages.flags import effective_flags, is_read
@@ -33,6 +35,15 @@ def flags_of(state: State, user_id: int, message: Message, relation: Relation) -
     )
 
 
+def encoded_flags_of(state: State, user_id: int, message: Message, relation: Relation) -> bytes:
+    """The same as JSON."""
+    return _encoded_flags(
+        int(effective_flags(state, user_id, message, relation)),
+        is_read(state, user_id, message, relation),
+        not state.received(user_id, message),
+    )
+
+
 def flags_on_arrival(state: State, user_id: int, sent: MessageSent) -> list[str]:
     """The flags in a message's event: those that it came with."""
     message = sent.message
@@ -51,3 +62,8 @@ def _flag_names(flags: int, read: bool, historical: bool) -> tuple[str, ...]:
     if historical:
         names.append("historical")
     return tuple(names)
+
+
+@lru_cache
+def _encoded_flags(flags: int, read: bool, historical: bool) -> bytes:
+    return msgspec.json.encode(_flag_names(flags, read, historical))

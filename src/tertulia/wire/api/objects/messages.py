@@ -74,6 +74,13 @@ def recipient_id(message: Message) -> int:
     return (message.direct_id or 0) * 2 + 1
 
 
+def subject_of(message: Message, *, empty_topic_name: bool) -> str:
+    """The topic as it is shown; empty for direct messages."""
+    if message.channel_id is None:
+        return ""
+    return topic_shown(message.topic, empty_topic_name=empty_topic_name)
+
+
 class _Sender(Struct, frozen=True):
     """A message's sender as a kind of viewers see it: who know of the sender or not, and see their
     real address or not."""
@@ -176,7 +183,7 @@ def _message_object(
         content=message.rendered if apply_markdown else message.content,
         content_type="text/html" if apply_markdown else "text/x-markdown",
         timestamp=message.sent_at,
-        subject=topic_shown(message.topic, empty_topic_name=empty_topic_name) if is_channel else "",
+        subject=subject_of(message, empty_topic_name=empty_topic_name),
         topic_links=topic_links(state, message.topic),
         stream_id=UNSET if channel_id is None else channel_id,
         display_recipient=recipient,

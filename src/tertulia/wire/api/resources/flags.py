@@ -10,7 +10,7 @@ from tertulia.domain.names import topic_name
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Flag
 from tertulia.service.messages import flags
-from tertulia.service.messages.history import find_messages, nothing_beside
+from tertulia.service.messages.history import find_messages
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.resources.history import GetMessages
 from tertulia.wire.http.call import Call
@@ -98,7 +98,7 @@ async def update_flags_in_narrow(call: Call, params: UpdateFlagsInNarrow) -> Upd
         num_after=params.num_after,
         narrow=params.narrow,
     )
-    found = (await find_messages(call.node, call.user, page.query(), nothing_beside)).page
+    found = (await find_messages(call.node, call.user, page.query(), extras=False)).page
     ids = [message.id for message in found.messages]
     updated = await _update(call, ids, params.flag, add=params.op == "add")
     return UpdatedPage(

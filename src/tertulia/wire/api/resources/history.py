@@ -4,26 +4,23 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from tertulia.domain import permissions
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model.errors import NoSuchMessage
-from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.service.messages.history import (
-    MessageExtras,
-    Query,
-    beside,
-    find_messages,
-    one_message,
-)
-from tertulia.store import message_details
+from tertulia.service.messages.history import Found, Query, find_messages, one_message
+from tertulia.store.message_details import NO_DETAILS
 from tertulia.wire.api import narrow as wire_narrow
-from tertulia.wire.api.highlighting import highlight
-from tertulia.wire.api.objects.message_flags import flags_of
-from tertulia.wire.api.objects.messages import MessageObject, MessageObjects, add_history
+from tertulia.wire.api.highlighting import Highlighter
+from tertulia.wire.api.objects.message_flags import encoded_flags_of
+from tertulia.wire.api.objects.message_pages import EncodedMessages
+from tertulia.wire.api.objects.messages import MessageObject, subject_of
 from tertulia.wire.http.call import Call
+from tertulia.wire.http.fragments import JsonParts, encode, fragmented, json_array
 from tertulia.wire.http.parameters import Int, Params, Path, Reads
 from tertulia.wire.http.routing import Answer
+
+_READ_FLAG = encode(["read"])
+"""What spectators see."""
 
 
 class GetMessages(Params, kw_only=True, frozen=True):
@@ -83,17 +80,54 @@ class MessagePage(Answer, kw_only=True):
 async def get_messages(call: Call, params: GetMessages) -> MessagePage:
     """Messages around an anchor, filtered by a narrow."""
     user = _spectator_or_user(call, params)
-    found = await find_messages(call.node, user, params.query(), beside(user))
+    found = await find_messages(call.node, user, params.query())
     page, anchor = found.page, found.anchor
-    shown = shown_to(call, user, page.messages, found.beside, params)
-    highlight(shown, found.compiled.terms)
-    return MessagePage(
-        messages=shown,
-        anchor=UNSET if anchor is None else anchor,
-        found_anchor=any(m.id == anchor for m in page.messages),
-        found_newest=page.found_newest,
-        found_oldest=page.found_oldest,
+    fields = {
+        "messages": json_array(_encoded(call, user, found, params)),
+        "found_anchor": any(m.id == anchor for m in page.messages),
+        "found_newest": page.found_newest,
+        "found_oldest": page.found_oldest,
+        "history_limited": False,
+    }
+    if anchor is not None:
+        fields["anchor"] = anchor
+    return fragmented(MessagePage, fields)
+
+
+def _encoded(call: Call, user: User | None, found: Found, params: GetMessages) -> list[bytes]:
+    """The messages as the user (None: a spectator) sees them, in the way that was asked for."""
+    state, extras = call.state, found.extras
+    user = None if user is None else state.users[user.id]
+    messages = EncodedMessages(
+        call.node.encoded_messages,
+        state,
+        user,
+        call.node.config.address_host,
+        apply_markdown=params.apply_markdown,
+        client_gravatar=params.client_gravatar and user is not None,
+        empty_topic_name=params.allow_empty_topic_name,
     )
+    highlighter = Highlighter(found.terms)
+    parts: list[bytes] = []
+    is_html = params.apply_markdown
+    for message in found.page.messages:
+        flags = _READ_FLAG
+        if user is not None:
+            flags = encoded_flags_of(state, user.id, message, extras.relations[message.id])
+        encoded = messages.of(message, extras.details.get(message.id, NO_DETAILS))
+        part = b'%b,"flags":%b' % (encoded, flags)
+        if highlighter:
+            content = highlighter.content(
+                message.rendered if is_html else message.content, is_html=is_html
+            )
+            subject = subject_of(message, empty_topic_name=params.allow_empty_topic_name)
+            part = b'%b,"match_content":%b,"match_subject":%b' % (
+                part,
+                encode(content),
+                encode(highlighter.topic(subject)),
+            )
+        parts.append(part + b"}")
+    return parts
 
 
 def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
@@ -106,38 +140,6 @@ def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
     ):
         return call.user  # Raises: there is none.
     return None
-
-
-def shown_to(
-    call: Call, user: User | None, found: list[Message], beside: MessageExtras, params: GetMessages
-) -> list[MessageObject]:
-    """The messages as the user (None: a spectator) sees them, in the way that was asked for."""
-    shown = []
-    user = None if user is None else call.state.users[user.id]
-    objects = MessageObjects(
-        call.state,
-        user,
-        call.node.config.address_host,
-        apply_markdown=params.apply_markdown,
-        client_gravatar=params.client_gravatar and user is not None,
-        empty_topic_name=params.allow_empty_topic_name,
-    )
-    for message in found:
-        one = objects.of(message, beside.details.get(message.id, message_details.NO_DETAILS))
-        one.flags = (
-            ["read"]
-            if user is None
-            else flags_of(call.state, user.id, message, beside.relations[message.id])
-        )
-        if message.id in beside.edits:
-            add_history(
-                call.state,
-                one,
-                permissions.history_open(call.state, user, beside.edits[message.id]),
-                empty_topic_name=params.allow_empty_topic_name,
-            )
-        shown.append(one)
-    return shown
 
 
 class GetMessage(Params, kw_only=True, frozen=True):
@@ -161,16 +163,11 @@ async def get_message(call: Call, params: GetMessage) -> OneMessage:
     found = await one_message(call.node, user, params.message_id)
     if found is None:
         raise NoSuchMessage
-    message, more = found
-    (shown,) = shown_to(
-        call,
-        user,
-        [message],
-        more,
-        GetMessages(
-            apply_markdown=params.apply_markdown,
-            allow_empty_topic_name=params.allow_empty_topic_name,
-            client_gravatar=False,
-        ),
+    message = found.page.messages[0]
+    asked = GetMessages(
+        apply_markdown=params.apply_markdown,
+        allow_empty_topic_name=params.allow_empty_topic_name,
+        client_gravatar=False,
     )
-    return OneMessage(raw_content=message.content, message=shown)
+    (shown,) = _encoded(call, user, found, asked)
+    return fragmented(OneMessage, {"raw_content": message.content, "message": JsonParts([shown])})

@@ -1,15 +1,14 @@
 """Holding messages against a narrow."""
 
-import html
 from typing import Annotated
 
 from msgspec import Struct
 
 from tertulia.domain.messages.narrow import NarrowTerm
-from tertulia.service.messages.history import beside, find_messages
+from tertulia.service.messages.history import Query, find_messages
 from tertulia.wire.api import narrow as wire_narrow
-from tertulia.wire.api.highlighting import highlight
-from tertulia.wire.api.resources.history import GetMessages, shown_to
+from tertulia.wire.api.highlighting import Highlighter
+from tertulia.wire.api.objects.messages import subject_of
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Reads
 from tertulia.wire.http.routing import Answer
@@ -37,16 +36,15 @@ class MatchingMessages(Answer, kw_only=True):
 
 async def get_matches(call: Call, params: MatchesNarrow) -> MatchingMessages:
     """Which of the messages are in a narrow."""
-    asked = GetMessages(message_ids=params.msg_ids, narrow=params.narrow)
-    found = await find_messages(call.node, call.user, asked.query(), beside(call.user))
-    shown = shown_to(call, call.user, found.page.messages, found.beside, asked)
-    highlight(shown, found.compiled.terms)
+    query = Query(ids=params.msg_ids, narrow=params.narrow)
+    found = await find_messages(call.node, call.user, query, extras=False)
+    highlighter = Highlighter(found.terms)
     return MatchingMessages(
         messages={
             str(message.id): Match(
-                match_content=message.match_content or message.content,
-                match_subject=message.match_subject or html.escape(message.subject),
+                match_content=highlighter.content(message.rendered, is_html=True),
+                match_subject=highlighter.topic(subject_of(message, empty_topic_name=False)),
             )
-            for message in shown
+            for message in found.page.messages
         }
     )

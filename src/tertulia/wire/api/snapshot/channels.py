@@ -1,6 +1,6 @@
 """Channels, and the viewer's subscriptions to them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
@@ -10,7 +10,10 @@ from tertulia.domain.channels.folders import in_order
 from tertulia.model.channels import Subscription
 from tertulia.wire.api.objects.administration import default_group_objects
 from tertulia.wire.api.objects.channels import (
+    ChannelObject,
+    OwnSettings,
     channel_object,
+    inherited_settings,
     list_subscribers,
     own_settings,
     subscription_fields,
@@ -18,7 +21,7 @@ from tertulia.wire.api.objects.channels import (
 from tertulia.wire.api.objects.folders import folder_object
 from tertulia.wire.api.shard_ranges import ShardRange, shard_ranges
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
-from tertulia.wire.http.fragments import Fragment, array_items, json_array, object_fields
+from tertulia.wire.http.fragments import Fragment, array_items, encode, json_array, object_fields
 
 
 class _Relation(Enum):
@@ -39,40 +42,48 @@ def _by_relation(
     return shard_ranges(context.state.channel_shards, _Relation.NONE, others)
 
 
-def _channels(
-    context: SnapshotContext,
-    ids: Sequence[int],
-    shard_range: ShardRange[Any],
-    wanted: str,
-    sees_subscribers: bool,
-) -> Fragment:
-    """These channels of the range, with their subscribers as far as they are `wanted`
-    (`include_subscribers`) and the viewer sees them."""
-    state = context.state
-    listed = sees_subscribers and wanted != "false"
-    seen = context.node.delivery.presence.lately if wanted == "partial" else None
+class _Channels:
+    """Makes fragments of channels with their subscribers, as far as they are `wanted`
+    (`include_subscribers`)."""
 
-    def made() -> bytes:
-        found = []
-        for channel_id in ids:
-            channel = state.channels[channel_id]
-            shown = channel_object(state, channel, context.now)
-            list_subscribers(state, channel, shown, wanted, seen or frozenset(), visible=listed)
-            found.append(shown)
-        return array_items(found)
+    def __init__(self, context: SnapshotContext, wanted: str) -> None:
+        self._context, self._wanted = context, wanted
+        self._traffic, self._fragments = context.traffic, context.node.fragments
+        self._seen = context.node.delivery.presence.lately if wanted == "partial" else None
+        self._activity = context.state.users.activity.number
 
-    traffic = tuple([context.traffic[channel_id] for channel_id in ids])
-    return context.node.fragments.get(
-        ("channels", wanted, listed, ids[0], len(ids)),
-        (shard_range.version, state.users.activity.number, traffic, seen),
-        made,
-    )
+    def of(self, one: ShardRange[Any], *, sees_subscribers: bool) -> Fragment:
+        """The channels of the range, for viewers who see their subscribers or not."""
+        listed = sees_subscribers and self._wanted != "false"
+        traffic = tuple([self._traffic[channel_id] for channel_id in one.ids])
+        return self._fragments.get(
+            ("channels", self._wanted, listed, one.ids[0], len(one.ids)),
+            (one.version, self._activity, traffic, self._seen),
+            lambda: array_items(self._shown(channel_id, listed) for channel_id in one.ids),
+        )
+
+    def begun(self, one: ShardRange[Any], channel_id: int, *, sees_subscribers: bool) -> bytes:
+        """A channel of the range, without the brace at the end."""
+        listed = sees_subscribers and self._wanted != "false"
+        return self._fragments.get(
+            ("channel", self._wanted, listed, channel_id),
+            (one.version, self._activity, self._traffic[channel_id], self._seen),
+            lambda: encode(self._shown(channel_id, listed))[:-1],
+        ).content
+
+    def _shown(self, channel_id: int, listed: bool) -> ChannelObject:
+        state, seen = self._context.state, self._seen or frozenset()
+        channel = state.channels[channel_id]
+        shown = channel_object(state, channel, self._context.now)
+        list_subscribers(state, channel, shown, self._wanted, seen, visible=listed)
+        return shown
 
 
 @lru_cache(maxsize=1024)
-def _settings(own: tuple[Any, ...]) -> bytes:
-    """What a subscriber has set: most have set the same of most channels."""
-    return object_fields(subscription_fields(own))
+def _settings(own: OwnSettings, inherited: OwnSettings | None) -> bytes:
+    """What a subscriber has set, as the end of the channel's object and what comes between it and
+    the next one: most have set the same of most channels."""
+    return b",%b}," % object_fields(subscription_fields(own, inherited))
 
 
 def subscriptions(context: SnapshotContext) -> dict[str, Any]:
@@ -85,34 +96,39 @@ def subscriptions(context: SnapshotContext) -> dict[str, Any]:
     own = {} if viewer is None else state.subscriptions.of_user[viewer.id]
     is_member = viewer is not None and not permissions.is_guest(state, viewer)
     nulls = context.registration.capabilities.notification_settings_null
-    wanted = context.registration.include_subscribers
+    inherited = None if viewer is None else inherited_settings(state, viewer.id, nulls=nulls)
+    fragments = _Channels(context, context.registration.include_subscribers)
     present: list[bytes] = []
     past: list[bytes] = []
     never: list[Fragment] = []
     for one in _by_relation(context, own):
         if one.kind is _Relation.NONE:
-            never.append(_channels(context, one.ids, one, wanted, is_member))
+            never.append(fragments.of(one, sees_subscribers=is_member))
         elif one.kind is _Relation.OWN:
             for channel_id in one.ids:
                 subscription = own[channel_id]
-                sees_subscribers = subscription.is_active or is_member
-                channel = _channels(context, (channel_id,), one, wanted, sees_subscribers).content
-                settings = _settings(own_settings(state, subscription, nulls=nulls))
-                shown = b"%b,%b}" % (channel[:-1], settings)
-                (present if subscription.is_active else past).append(shown)
+                is_active = subscription.is_active
+                channel = fragments.begun(one, channel_id, sees_subscribers=is_member or is_active)
+                settings = _settings(own_settings(subscription), inherited)
+                (present if is_active else past).extend((channel, settings))
     return {
-        "subscriptions": json_array([b",".join(present)]),
-        "unsubscribed": json_array([b",".join(past)]),
+        "subscriptions": json_array([_joined(present)]),
+        "unsubscribed": json_array([_joined(past)]),
         "never_subscribed": json_array(never),
     }
+
+
+def _joined(pieces: list[bytes]) -> bytes:
+    if pieces:
+        pieces[-1] = pieces[-1].removesuffix(b",")
+    return b"".join(pieces)
 
 
 def channels(context: SnapshotContext) -> dict[str, Any]:
     """All channels that the viewer sees, without anything of the viewer's own."""
     found = [one for one in _by_relation(context, {}) if one.kind is _Relation.NONE]
-    return {
-        "streams": json_array(_channels(context, one.ids, one, "false", False) for one in found)
-    }
+    fragments = _Channels(context, "false")
+    return {"streams": json_array(fragments.of(one, sees_subscribers=False) for one in found)}
 
 
 def default_channels(context: SnapshotContext) -> dict[str, Any]:

@@ -1,5 +1,9 @@
 """Messages: the newest one, what is unread or starred, and with whom the viewer wrote."""
 
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any, Final
 
 from msgspec import Struct
@@ -7,7 +11,7 @@ from pyroaring import BitMap
 
 from tertulia.domain.channels.user_topics import is_muted
 from tertulia.model.messages import Flag
-from tertulia.model.user_topics import Visibility
+from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.wire.api.objects.messages import unread_key
@@ -15,6 +19,11 @@ from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.api.objects.user_topics import muted_topics as shown_muted_topics
 from tertulia.wire.api.objects.user_topics import user_topic
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
+from tertulia.wire.http.fragments import (
+    Fragments,
+    JsonParts,
+    encode,
+)
 
 MAX_UNREAD: Final = 50_000
 """Of more unread messages than that, the newest are sent."""
@@ -46,12 +55,11 @@ class UnreadGroup(Struct, kw_only=True):
 
 
 class UnreadMessages(Struct, kw_only=True):
-    """All that is unread; every list of IDs ascends."""
+    """All that is unread but for `streams`, a list of `UnreadTopic`. Lists of IDs ascend."""
 
     count: int = 0
     """Without those of muted channels and topics."""
     pms: list[UnreadDirect] = []
-    streams: list[UnreadTopic] = []
     huddles: list[UnreadGroup] = []
     mentions: list[int] = []
     old_unreads_missing: bool = False
@@ -72,44 +80,65 @@ def newest(context: SnapshotContext) -> dict[str, Any]:
 def unread(context: SnapshotContext) -> dict[str, Any]:
     """What the viewer has not read; a spectator reads nothing."""
     if context.viewer is None:
-        return {"unread_msgs": UnreadMessages()}
+        return {"unread_msgs": _unread_object(UnreadMessages(), [])}
     empty_topic_name = context.registration.capabilities.empty_topic_name
     return {
         "unread_msgs": unread_messages(
-            context.state, context.viewer, limit=MAX_UNREAD, empty_topic_name=empty_topic_name
+            context.state,
+            context.viewer,
+            context.node.fragments,
+            limit=MAX_UNREAD,
+            empty_topic_name=empty_topic_name,
         )
     }
 
 
+def _unread_object(shown: UnreadMessages, topics: Iterable[bytes]) -> JsonParts:
+    return JsonParts([b'%b,"streams":[%b]}' % (encode(shown)[:-1], b",".join(topics))])
+
+
 def unread_messages(
-    state: State, reader: User, *, limit: int, empty_topic_name: bool
-) -> UnreadMessages:
-    """The newest unread messages, at most `limit`, by conversation."""
+    state: State, reader: User, kept: Fragments, *, limit: int, empty_topic_name: bool
+) -> JsonParts:
+    """The newest unread messages, at most `limit`, by conversation: `UnreadMessages`, with its
+    topics. What is unread of a channel is kept until that changes."""
     found = state.unread.of(state, reader.id)
     missing = len(found.all) > limit
-    newest = found.all[-limit:]
+    first = found.all[-limit] if missing else 0
+    newest = BitMap(range(first, found.all.max() + 1)) if missing else BitMap()
 
-    def kept(message_ids: BitMap) -> list[int]:
-        return list(message_ids & newest if missing else message_ids)
+    def cut(ids: BitMap) -> BitMap:
+        """Those of the messages that are sent."""
+        return ids & newest if missing and ids and ids.min() < first else ids
 
-    shown = UnreadMessages(mentions=kept(found.mentions), old_unreads_missing=missing)
-    own = {
-        (one.channel_id, one.key): one.visibility for one in state.user_topics.of_user[reader.id]
-    }
+    shown = UnreadMessages(mentions=list(cut(found.mentions)), old_unreads_missing=missing)
+    own: dict[int, list[UserTopic]] = defaultdict(list)
+    for one in state.user_topics.of_user[reader.id]:
+        own[one.channel_id].append(one)
+    subscriptions = state.subscriptions.of_user[reader.id]
+    streams: list[bytes] = []
     for channel_id in sorted(found.channels):
-        topics, known = found.channels[channel_id], state.topics.of_channel[channel_id]
-        subscription = state.subscription(reader.id, channel_id)
-        for key in sorted(topics):
-            if not (newest_ids := kept(topics[key])):
-                continue
-            name = topic_shown(known[key].name, empty_topic_name=empty_topic_name)
-            shown.streams.append(
-                UnreadTopic(stream_id=channel_id, topic=name, unread_message_ids=newest_ids)
-            )
-            if not is_muted(own.get((channel_id, key), Visibility.INHERIT), subscription):
-                shown.count += len(newest_ids)
+        if not (ids := cut(found.channels[channel_id])):
+            continue
+        channel = state.unread.channels[channel_id]
+        # Whoever has read nothing of it has the same unread.
+        whose = None if ids is channel.all else reader.id
+        streams.append(
+            kept.get(
+                ("unread", channel_id, whose, empty_topic_name),
+                (channel.version, None if whose is None else ids),
+                partial(_unread_topics, state, channel_id, ids, empty_topic_name),
+            ).content
+        )
+        subscription = subscriptions[channel_id]
+        is_usually_muted = is_muted(Visibility.INHERIT, subscription)
+        shown.count += 0 if is_usually_muted else len(ids)
+        for one in own.get(channel_id, ()):
+            if is_muted(one.visibility, subscription) != is_usually_muted:
+                count = ids.intersection_cardinality(channel.topics.get(one.key, _NONE))
+                shown.count += count if is_usually_muted else -count
     for direct_id, message_ids in sorted(found.directs.items()):
-        if not (newest_ids := kept(message_ids)):
+        if not (newest_ids := list(cut(message_ids))):
             continue
         shown.count += len(newest_ids)
         members = state.directs[direct_id].members
@@ -121,7 +150,28 @@ def unread_messages(
         shown.pms.append(
             UnreadDirect(other_user_id=other, sender_id=other, unread_message_ids=newest_ids)
         )
-    return shown
+    return _unread_object(shown, streams)
+
+
+def _unread_topics(state: State, channel_id: int, ids: BitMap, empty_topic_name: bool) -> bytes:
+    """Items of `streams`: messages of a channel."""
+    known = state.topics.of_channel[channel_id]
+    return b",".join(
+        b"%b%b}" % (_begun(channel_id, known[key].name, empty_topic_name), encode(list(some)))
+        for key, some in sorted(state.unread.by_topic(channel_id, ids), key=_BY_KEY)
+    )
+
+
+_NONE: Final = BitMap()
+_BY_KEY: Final = itemgetter(0)
+
+
+@lru_cache(maxsize=8192)
+def _begun(channel_id: int, name: str, empty_topic_name: bool) -> bytes:
+    """How the JSON of an `UnreadTopic` begins."""
+    topic = topic_shown(name, empty_topic_name=empty_topic_name)
+    whole = encode(UnreadTopic(stream_id=channel_id, topic=topic, unread_message_ids=[]))
+    return whole.removesuffix(b"[]}")
 
 
 def starred(context: SnapshotContext) -> dict[str, Any]:

@@ -1,0 +1,183 @@
+"""The organization's newest messages in memory: what most people read, and where most searches end.
+
+They are read from the database, and read again when an entry of the log has written to them: the
+state remembers what recent entries wrote (`state.recent_writes`), those of other nodes too. Who may
+read a message is not decided here, but for each reader when it is used.
+"""
+
+import asyncio
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from tertulia.model.errors import Conflict
+from tertulia.model.messages import Message
+from tertulia.model.tokenizer import folded
+from tertulia.state.organization import State
+from tertulia.state.recent_writes import message_in
+from tertulia.store import message_details, queries
+from tertulia.store.database import Connection, TimeLimitReached
+from tertulia.store.message_details import NO_DETAILS, MessageDetails
+from tertulia.store.store import READ_SECONDS
+
+if TYPE_CHECKING:
+    from tertulia.service.node import Node
+
+MOST_MESSAGES: Final = 1000
+MOST_CHARACTERS: Final = 1_000_000
+"""Of all their contents and HTML together."""
+_SPARE: Final = 100
+"""So many more are kept before the oldest are dropped, many at once."""
+
+_Messages = Sequence[Message]
+_Details = Mapping[int, MessageDetails]
+
+
+class RecentMessage(Struct):
+    """A message with what is shown with it."""
+
+    message: Message
+    details: MessageDetails
+    words: tuple[str, ...] | None = None
+    """Content and topic as they are searched (`folded`), once somebody searched them."""
+
+    def folded(self) -> tuple[str, ...]:
+        """Its content and topic as they are searched."""
+        if self.words is None:
+            self.words = folded((self.message.content, self.message.topic))
+        return self.words
+
+    @property
+    def size(self) -> int:
+        """Characters."""
+        return len(self.message.content) + len(self.message.rendered)
+
+
+class RecentMessages:
+    """The newest messages, as many as there is room for."""
+
+    def __init__(self, messages: int = MOST_MESSAGES, characters: int = MOST_CHARACTERS) -> None:
+        self._most, self._most_characters = messages, characters
+        self._lock = asyncio.Lock()
+        self._forget_all(None)
+
+    def _forget_all(self, state: State | None) -> None:
+        self._state = state
+        self._seq = 0 if state is None else state.seq
+        """What the entries up to this one wrote to is in `_stale`."""
+        self._kept: dict[int, RecentMessage] = {}
+        """By ID, ascending."""
+        self._stale: set[int] = set()
+        """Those of them that must be read again."""
+        self._characters = 0
+        self._newest: int | None = None
+        """Everything up to this ID was read; None where nothing was."""
+        self.first = 0
+        """All messages from this ID on are here: 0 where those are all there are."""
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    async def bring_up_to_date(self, node: "Node") -> None:
+        """Read what is missing as of now. DatabaseUnavailable."""
+        last = node.state.last_message_id
+        if self._has_all(node.state, last):
+            return
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise TimeLimitReached("The database took too long to answer others.") from None
+        try:
+            if not self._has_all(node.state, last):
+                await self._read(node)
+        finally:
+            self._lock.release()
+
+    def newest_first(self, state: State) -> Iterator[RecentMessage]:
+        """The messages as they are now, the newest first; to be looked at without awaiting. What
+        was sent since they were brought up to date need not be among them. Conflict where one was
+        written to since then."""
+        self._look(state)
+        if self._newest is None:
+            raise Conflict
+        for message_id, one in reversed(self._kept.items()):
+            if message_id in self._stale:
+                raise Conflict
+            yield one
+
+    def _has_all(self, state: State, last: int) -> bool:
+        """Whether all is here up to that message, and as the state has it."""
+        self._look(state)
+        return self._newest is not None and self._newest >= last and not self._stale
+
+    def _look(self, state: State) -> None:
+        """Note what was written since this was last asked."""
+        if state is not self._state:
+            self._forget_all(state)
+        if state.seq == self._seq:
+            return
+        things = state.recent_writes.after(self._seq)
+        if things is None:
+            self._forget_all(state)
+            return
+        self._mark(things)
+        self._seq = state.seq
+
+    async def _read(self, node: "Node") -> None:
+        """Read what is stale, and what has been sent since."""
+        state, kept = node.state, self._kept
+        seq, last = state.seq, state.last_message_id
+        newest, stale = self._newest, sorted(self._stale)
+        await node.log.settled()
+
+        def look(connection: Connection) -> tuple[_Messages, _Messages, _Details]:
+            again = queries.messages(connection, stale) if stale else []
+            new: list[Message] = []
+            if newest is None or newest < last:
+                new = queries.newest_messages(connection, newest or 0, last, self._most)
+            ids = [one.id for one in (*again, *new)]
+            return again, new, message_details.details_of(connection, ids)
+
+        again, new, details = await node.store.read(look)
+        written = state.recent_writes.after(seq)
+        if self._kept is not kept:
+            return  # All was forgotten meanwhile.
+        if written is None or (newest is not None and len(new) == self._most):
+            self._forget_all(state)  # There may be more in between.
+            return
+        for message_id in set(stale) - {one.id for one in again}:
+            self._characters -= self._kept.pop(message_id).size
+        self._put(again, details)
+        self._put(new, details)
+        self._stale.difference_update(stale)
+        self._mark(written)
+        if newest is None:
+            self.first = new[0].id if len(new) == self._most else 0
+        self._newest = last
+        self._make_room()
+
+    def _mark(self, things: Iterable[Hashable]) -> None:
+        """Note which messages must be read again, after these things were written to."""
+        written = (message_in(thing) for thing in things)
+        self._stale.update(one for one in written if one in self._kept)
+
+    def _put(self, found: _Messages, details: _Details) -> None:
+        for message in found:
+            if before := self._kept.get(message.id):
+                self._characters -= before.size
+            one = RecentMessage(message, details.get(message.id, NO_DETAILS))
+            self._kept[message.id] = one
+            self._characters += one.size
+
+    def _make_room(self) -> None:
+        """Drop the oldest, where they are too many."""
+        if len(self._kept) <= self._most + _SPARE and self._characters <= self._most_characters:
+            return
+        for message_id in list(self._kept):
+            if len(self._kept) <= self._most and self._characters <= self._most_characters:
+                break
+            self._characters -= self._kept.pop(message_id).size
+            self._stale.discard(message_id)
+            self.first = message_id + 1

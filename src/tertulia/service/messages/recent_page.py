@@ -1,0 +1,215 @@
+"""The newest page of a reader's messages, or of those that say something: begun in memory
+(`recent`), and gone on with in the database where that is not enough."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from tertulia.domain import permissions
+from tertulia.domain.messages import narrow
+from tertulia.model.errors import Conflict
+from tertulia.model.messages import Flag, Message
+from tertulia.model.narrow import LARGEST, Matches, Search, Term
+from tertulia.model.tokenizer import folded_say
+from tertulia.model.users import User
+from tertulia.service.conflicts import retry_on_conflict
+from tertulia.service.messages.extras import MessageExtras, is_loaded, relations_now
+from tertulia.service.messages.reading import may_read
+from tertulia.service.messages.recent import RecentMessage
+from tertulia.service.node import Node
+from tertulia.state.organization import State
+from tertulia.state.recent_writes import message_in
+from tertulia.store import message_details, message_search, queries
+from tertulia.store.database import Connection
+from tertulia.store.message_search import Page, Seen
+from tertulia.store.queries import Marks
+
+_ESTIMATE = 250
+"""After so many messages it is estimated whether a search is to go on in the database."""
+
+
+def may_begin(terms: Sequence[Term], anchor: int, before: int) -> bool:
+    """Whether a page of so many messages before the anchor begins with the newest ones of all that
+    the reader received, or with those of them that say something."""
+    is_about_text = all(isinstance(term.condition, Matches) for term in terms)
+    return before > 0 and anchor >= LARGEST and is_about_text
+
+
+async def find(
+    node: Node, user: User, terms: tuple[Term, ...], before: int
+) -> tuple[Page, MessageExtras]:
+    """The newest messages that the user received and the terms hold for, at most so many, and what
+    is shown with them. Unavailable; Conflict where they are written to without a pause."""
+    return await retry_on_conflict(partial(_attempt, node, user.id, terms, before))
+
+
+async def _attempt(
+    node: Node, user_id: int, terms: tuple[Term, ...], before: int
+) -> tuple[Page, MessageExtras]:
+    recent = node.recent_messages
+    await recent.bring_up_to_date(node)
+    first = recent.first
+    marks = None
+    begun = _begun(node, user_id, terms, before + 1, first, marks)
+    if begun.needs_marks:
+        marks = await node.store.read(queries.marks_since, user_id, first)
+        begun = _begun(node, user_id, terms, before + 1, first, marks)
+    state = node.state
+    user, seq = state.users[user_id], state.seq
+    found = begun.found[:before]
+    messages = [one.message for one in reversed(found)]
+    details = {one.message.id: one.details for one in found}
+    ids = [message.id for message in messages]
+    has_more = len(begun.found) > before
+    if not has_more and begun.last:
+        older, extras = await _older(node, user, terms, before - len(found), begun)
+        messages = older.messages + messages
+        relations, details = extras.relations, {**details, **extras.details}
+        has_more = not older.found_oldest
+    elif marks is None:
+        relations = await relations_now(node, user, ids, {})
+    else:
+        relations = {message_id: marks.relation(message_id) for message_id in ids}
+    _require_unchanged(node.state, state, seq, messages)
+    # The reader's rights are those of now.
+    readable = [message for message in messages if may_read(node, user, message)]
+    page = Page(readable, found_oldest=not has_more, found_newest=True)
+    return page, MessageExtras(relations, details)
+
+
+def _require_unchanged(now: State, then: State, seq: int, found: Sequence[Message]) -> None:
+    """Conflict where one of the messages was written to since that entry."""
+    written = now.recent_writes.after(seq) if now is then else None
+    if written is None:
+        raise Conflict
+    ids = {message.id for message in found} if written else ()
+    if any(message_in(thing) in ids for thing in written):
+        raise Conflict
+
+
+class _Begun(Struct):
+    """What was found in memory."""
+
+    found: list[RecentMessage]
+    """The newest first."""
+    last: int
+    """Everything from this message on was looked at; 0 where that is all there is."""
+    seen: Seen
+    needs_marks: bool
+    """Whether it depends on the reader's records of messages, which the database knows."""
+
+
+def _begun(
+    node: Node, user_id: int, terms: Sequence[Term], limit: int, first: int, marks: Marks | None
+) -> _Begun:
+    """The first so many that the user received and the terms hold for, among those from the message
+    `first` on. `marks` are the user's on them, where they were read."""
+    recent, state = node.recent_messages, node.state
+    received = _Received(state, state.users[user_id], first, marks)
+    texts, _ = message_search.split_terms(terms)
+    found: list[RecentMessage] = []
+    sample: list[Message] = []
+    last = start = state.last_message_id + 1
+    for one in recent.newest_first(state):
+        message = one.message
+        if message.id < first:
+            last = first
+            break
+        if len(found) == limit or (
+            # It would not be enough.
+            len(sample) == _ESTIMATE and len(found) * len(recent) < limit * _ESTIMATE
+        ):
+            break
+        last = message.id
+        if message not in received:
+            continue
+        if texts:
+            sample.append(message)
+            words = one.folded()
+            if not all(folded_say(words, phrases) is not negated for phrases, negated in texts):
+                continue
+        found.append(one)
+    else:
+        last = max(first, recent.first)
+    seen = Seen(len(sample), len(found), start - last, state.last_message_id, sample)
+    return _Begun(found, last, seen, received.is_unsure)
+
+
+async def _older(
+    node: Node, user: User, terms: tuple[Term, ...], before: int, begun: _Begun
+) -> tuple[Page, MessageExtras]:
+    """What comes before what was found in memory: at most so many, and whether there is more; with
+    the user's relation to all of it."""
+    reader = narrow.Reader(state=node.state, user=user, host=node.config.address_host)
+    search = Search(
+        scope=narrow.scope_of(reader, terms),
+        terms=terms,
+        anchor=begun.last,
+        before=max(before, 1),
+        after=0,
+        include_anchor=False,
+    )
+    is_known = is_loaded(node, user.id)
+    newer = [one.message.id for one in begun.found]
+
+    def look(connection: Connection) -> tuple[Page, MessageExtras]:
+        page = message_search.find(connection, search, begun.seen)
+        if not before:
+            page = Page([], found_oldest=not page.messages, found_newest=False)
+        ids = [message.id for message in page.messages]
+        relations = {} if is_known else queries.relations(connection, user.id, ids + newer)
+        return page, MessageExtras(relations, message_details.details_of(connection, ids))
+
+    await node.log.settled()
+    page, extras = await node.store.read(look)
+    ids = [message.id for message in page.messages]
+    relations = await relations_now(node, user, ids + newer, extras.relations)
+    return page, MessageExtras(relations, extras.details)
+
+
+class _Received:
+    """Whether a reader received messages, or has a record of them: the scope of a narrow that
+    names no channels (`narrow.scope_of`), message by message."""
+
+    def __init__(self, state: State, user: User, first: int, marks: Marks | None) -> None:
+        """For messages from that one on. Where the user's records of messages must be known, and
+        are not, `is_unsure` says so afterwards."""
+        self._state, self._user = state, user
+        self.is_unsure = False
+        flags = {} if marks is None else marks.flags
+        self._recorded = {one for one, value in flags.items() if value & int(Flag.RECORD)}
+        self._knows = marks is not None or _has_no_records(state, user.id, first)
+        self._directs = state.directs.of_user[user.id]
+        self._channels: dict[int, tuple[Sequence[tuple[int, int | None]], bool]] = {}
+        """The stretches of each channel that the reader received, and whether all of it is open
+        to them."""
+
+    def __contains__(self, message: Message) -> bool:
+        channel_id = message.channel_id
+        if channel_id is None:
+            return message.direct_id in self._directs
+        known = self._channels.get(channel_id)
+        if known is None:
+            known = self._channels[channel_id] = self._channel(channel_id)
+        for after, until in known[0]:
+            if after < message.id and (until is None or message.id <= until):
+                return True
+        if known[1] and not self._knows:
+            self.is_unsure = True
+        return known[1] and message.id in self._recorded
+
+    def _channel(self, channel_id: int) -> tuple[Sequence[tuple[int, int | None]], bool]:
+        channel = self._state.channels.get(channel_id)
+        if channel is None:
+            return (), False  # Another node made it just now.
+        spans = narrow.spans_received(self._state, self._user, channel_id)
+        return spans, permissions.reads_whole_history(self._state, self._user, channel)
+
+
+def _has_no_records(state: State, user_id: int, first: int) -> bool:
+    """Whether the state knows that the user has no records of messages from that one on. (Where
+    there are, the database knows which of them are for another reason than a move.)"""
+    reader = state.unread.readers.get(user_id)
+    recorded = None if reader is None else reader.flagged.get(Flag.RECORD)
+    return reader is not None and (not recorded or recorded.max() < first)

@@ -1,0 +1,322 @@
+"""What is kept of messages in memory shows what the database has, whatever happened to them."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tertulia.model.changes import Unsubscribed
+from tertulia.service.config import Config
+from tertulia.service.messages import recent
+from tertulia.service.messages.recent import RecentMessages
+from tests.support import Organization, reopened
+from tests.unit.test_log import until
+from tests.wire.stage import LIMITED, Data, flag
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+VIEWERS = ("ann", "ben", "gus", "robo")
+NARROWS: tuple[list[Data], ...] = (
+    [],
+    [{"operator": "search", "operand": "tea"}],
+    [{"operator": "search", "operand": "tea", "negated": True}],
+)
+Page = list[Data]
+
+
+@dataclass
+class Talk:
+    """An organization in which people have written something."""
+
+    org: Organization
+    ids: dict[str, int] = field(default_factory=dict)
+    """Channels and messages."""
+
+    async def page(self, viewer: str, narrow: Sequence[Data], **asked: Any) -> Page:
+        reply = await self.org[viewer].get("/messages", narrow=json.dumps(narrow), **asked)
+        assert (reply.ok["found_oldest"], reply.ok["found_newest"]) == (True, True)
+        messages: Page = reply.ok["messages"]
+        return messages
+
+    async def pages(self) -> list[Page]:
+        """What each viewer sees of each narrow, the newest first asked for."""
+        newest = {"anchor": "newest", "num_before": 100, "num_after": 0}
+        return [
+            await self.page(viewer, narrow, **newest) for viewer in VIEWERS for narrow in NARROWS
+        ]
+
+    async def stored(self) -> list[Page]:
+        """The same as the database has it."""
+        self.org.node.encoded_messages.clear()
+        oldest = {"anchor": "oldest", "num_before": 0, "num_after": 100}
+        return [
+            await self.page(viewer, narrow, **oldest) for viewer in VIEWERS for narrow in NARROWS
+        ]
+
+
+@pytest.fixture
+async def talk(org: Organization) -> Talk:
+    made = Talk(org)
+    made.ids["lounge"] = await org.channel("lounge", "ann", "ben", "cleo", "gus")
+    made.ids["den"] = await org.channel("den", "ann", is_private=True)
+    made.ids["porch"] = await org.channel("porch", "ben")
+    for name, who, where, content in (
+        ("one", "ben", "lounge", "green tea #12"),
+        ("two", "cleo", "lounge", "tea for @**Ben**"),
+        ("three", "ben", "porch", "coffee"),
+        ("poll", "cleo", "lounge", "/poll tea?\nyes\nno"),
+    ):
+        made.ids[name] = await org[who].send(where, "drinks #12", content)
+    made.ids["direct"] = await org["ben"].write([org["gus"].user_id], "tea alone")
+    return made
+
+
+async def edited(talk: Talk) -> None:
+    await talk.org["ben"].patch(f"/messages/{talk.ids['one']}", content="no more tea")
+
+
+async def edited_to_other_words(talk: Talk) -> None:
+    await talk.org["ben"].patch(f"/messages/{talk.ids['one']}", content="water")
+
+
+async def moved(talk: Talk) -> None:
+    reply = await talk.org["ann"].patch(
+        f"/messages/{talk.ids['one']}", topic="tea", propagate_mode="change_one"
+    )
+    assert reply.ok
+
+
+async def moved_out_of_sight(talk: Talk) -> None:
+    reply = await talk.org["ann"].patch(
+        f"/messages/{talk.ids['one']}", stream_id=talk.ids["den"], propagate_mode="change_one"
+    )
+    assert reply.ok
+
+
+async def deleted(talk: Talk) -> None:
+    assert (await talk.org["ann"].delete(f"/messages/{talk.ids['poll']}")).ok
+
+
+async def sent(talk: Talk) -> None:
+    talk.ids["new"] = await talk.org["ann"].send("lounge", "drinks", "iced tea")
+
+
+async def reacted(talk: Talk) -> None:
+    path = f"/messages/{talk.ids['two']}/reactions"
+    assert (await talk.org["gus"].post(path, emoji_name="tada")).ok
+
+
+async def took_it_back(talk: Talk) -> None:
+    path = f"/messages/{talk.ids['two']}/reactions"
+    assert (await talk.org["gus"].delete(path, emoji_name="tada")).ok
+
+
+async def voted(talk: Talk) -> None:
+    reply = await talk.org["ben"].post(
+        "/submessage",
+        message_id=talk.ids["poll"],
+        msg_type="widget",
+        content=json.dumps({"type": "vote", "key": "canned,0", "vote": 1}),
+    )
+    assert reply.ok
+
+
+async def starred(talk: Talk) -> None:
+    await flag(talk.org, "ben", "add", "starred", talk.ids["two"], talk.ids["direct"])
+
+
+async def starred_from_the_history(talk: Talk) -> None:
+    """Which makes it one of their own."""
+    await flag(talk.org, "ann", "add", "starred", talk.ids["three"])
+
+
+async def read(talk: Talk) -> None:
+    await flag(talk.org, "gus", "add", "read", talk.ids["one"])
+
+
+async def registered(talk: Talk) -> None:
+    """From now on what they read is in memory."""
+    for name in VIEWERS:
+        await talk.org[name].register()
+
+
+async def renamed(talk: Talk) -> None:
+    assert (await talk.org["ann"].patch(f"/users/{talk.org['ben'].user_id}", full_name="Bob")).ok
+
+
+async def renamed_the_channel(talk: Talk) -> None:
+    assert (await talk.org["ann"].patch(f"/streams/{talk.ids['lounge']}", new_name="salon")).ok
+
+
+async def linkified(talk: Talk) -> None:
+    reply = await talk.org["ann"].post(
+        "/realm/filters", pattern="#(?P<id>[0-9]+)", url_template="https://example.com/{id}"
+    )
+    assert reply.ok
+
+
+async def hid_the_address(talk: Talk) -> None:
+    assert (await talk.org["ben"].patch("/settings", email_address_visibility=5)).ok
+
+
+async def limited_guests(talk: Talk) -> None:
+    await talk.org.do(LIMITED)
+
+
+async def deactivated(talk: Talk) -> None:
+    assert (await talk.org["ann"].delete(f"/users/{talk.org['cleo'].user_id}")).ok
+
+
+async def unsubscribed(talk: Talk) -> None:
+    lounge = talk.ids["lounge"]
+    until = talk.org.node.state.last_message_id
+    user_ids = (talk.org["gus"].user_id, talk.org["ben"].user_id)
+    await talk.org.do(
+        Unsubscribed(channel_id=lounge, user_ids=user_ids, until=until, name="lounge")
+    )
+
+
+async def made_a_guest(talk: Talk) -> None:
+    """Who reads of public channels what was received, and no more."""
+    assert (await talk.org["ann"].patch(f"/users/{talk.org['ben'].user_id}", role=600)).ok
+
+
+async def closed_the_history(talk: Talk) -> None:
+    reply = await talk.org["ann"].patch(
+        f"/streams/{talk.ids['lounge']}", is_private=True, history_public_to_subscribers=False
+    )
+    assert reply.ok
+
+
+Happening = Callable[[Talk], Awaitable[None]]
+SEEN: tuple[Happening, ...] = (
+    edited,
+    edited_to_other_words,
+    moved,
+    moved_out_of_sight,
+    deleted,
+    sent,
+    reacted,
+    voted,
+    starred,
+    starred_from_the_history,
+    read,
+    renamed,
+    renamed_the_channel,
+    linkified,
+    hid_the_address,
+    unsubscribed,
+)
+ALL_OF_IT: tuple[Happening, ...] = (
+    starred_from_the_history,
+    reacted,
+    linkified,
+    moved,
+    registered,
+    hid_the_address,
+    took_it_back,
+    limited_guests,
+    unsubscribed,
+    sent,
+    made_a_guest,
+    renamed,
+    closed_the_history,
+    edited,
+    deactivated,
+    deleted,
+)
+
+
+@pytest.mark.parametrize("happens", SEEN, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("first", [None, registered], ids=["", "registered"])
+async def test_what_happens_is_seen_in_the_newest_messages(
+    talk: Talk, happens: Happening, first: Happening | None
+) -> None:
+    if first is not None:
+        await first(talk)
+    before = await talk.pages()
+    assert before == await talk.stored()
+    await happens(talk)
+    after = await talk.pages()
+    assert after != before
+    assert after == await talk.stored()
+
+
+async def test_so_it_is_one_after_the_other(talk: Talk) -> None:
+    for happens in ALL_OF_IT:
+        await talk.pages()
+        await happens(talk)
+        assert await talk.pages() == await talk.stored(), happens.__name__
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_what_another_node_does_is_seen(talk: Talk, config: Config) -> None:
+    async with reopened(config) as elsewhere:
+        other = Talk(elsewhere, talk.ids)
+        for happens in (edited, moved, reacted, moved_out_of_sight, sent, deleted):
+            before = await talk.pages()
+            await happens(other)
+            await talk.org.node.log.catch_up()
+            after = await talk.pages()
+            assert after != before, happens.__name__
+            assert after == await talk.stored() == await other.pages(), happens.__name__
+
+
+async def test_a_page_goes_on_where_memory_ends(talk: Talk) -> None:
+    """What is beyond is found in the database, as if all of it were there."""
+    for number in range(30):
+        await talk.org["ben"].send(("lounge", "porch")[number % 2], "tea", f"cup {number}")
+    await starred_from_the_history(talk)
+    for most in (3, 10, 1000):
+        object.__setattr__(talk.org.node, "recent_messages", RecentMessages(most))
+        assert await talk.pages() == await talk.stored()
+        await talk.org["ben"].send("lounge", "tea", f"more than {most}")
+        assert await talk.pages() == await talk.stored()
+        for before in (1, 2, most, 17, 20):
+            reply = await talk.org["gus"].get(
+                "/messages", narrow="[]", anchor="newest", num_before=before, num_after=0
+            )
+            every = await talk.page("gus", [], anchor="oldest", num_before=0, num_after=100)
+            assert reply.ok["messages"] == every[-before:]
+            assert reply.ok["found_oldest"] is (before >= len(every))
+
+
+async def test_only_so_much_is_kept(talk: Talk) -> None:
+    kept = RecentMessages(characters=600)
+    object.__setattr__(talk.org.node, "recent_messages", kept)
+    for number in range(20):
+        await talk.org["ben"].send("lounge", "tea", f"{number} {'x' * 50}")
+        assert await talk.pages() == await talk.stored()
+    assert 0 < len(kept) < 10
+
+
+async def test_who_waits_for_another_does_not_wait_for_ever(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent, "READ_SECONDS", 0.01)
+    newest: Data = {"anchor": "newest", "num_before": 100, "num_after": 0}
+    async with talk.org.node.recent_messages._lock:
+        reply = await talk.org["ben"].get("/messages", narrow="[]", **newest)
+        assert reply.status == 503
+    assert await talk.page("ben", [], **newest)
+
+
+async def test_nothing_is_left_of_what_was_not_committed(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The state is loaded again, and its entries get the numbers of others."""
+    before = await talk.pages()
+    store = talk.org.node.store
+    state = talk.org.node.state
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "_commit", lambda *_: 1 / 0)
+        path = f"/messages/{talk.ids['one']}"
+        reply = await talk.org["ben"].patch(path, content="never said")
+        assert reply.status == 503
+    caplog.clear()
+    await until(lambda: talk.org.node.state is not state)
+    assert await talk.pages() == before
+    await edited(talk)
+    assert await talk.pages() == await talk.stored() != before
