@@ -68,7 +68,7 @@ LONG = {
     "tests/fuzz": 60,
     "tests/property": 60,
     "tests/chaos": 45,
-    "tests/cli": 35,
+    "tests/cli": 45,
     "tests/stored": 10,
 }
 """Where single tests take seconds, or stand on what takes seconds to start: about how many seconds

@@ -14,7 +14,7 @@ import pytest
 
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests import choice, postgres, shortcuts
+from tests import choice, postgres, s3, shortcuts
 from tests.support import Newcomer, Organization, founded
 
 _TERMINAL = "terminalreporter"
@@ -136,6 +136,22 @@ def _config(directory: Path, database_url: str) -> Config:
         external_url="http://chat.test",
         rate_limits=False,
     )
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.S3Server]:
+    """An S3 server of this process's own."""
+    with s3.server(tmp_path_factory.mktemp("s3")) as running:
+        yield running
+
+
+@pytest.fixture
+def bucket(s3_server: s3.S3Server) -> Iterator[s3.S3Server]:
+    """The same, without trouble."""
+    s3_server.trouble()
+    s3_server.requests()
+    yield s3_server
+    s3_server.trouble()
 
 
 @pytest.fixture

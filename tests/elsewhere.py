@@ -1,11 +1,17 @@
 """A small web of one server on this machine, for tests of what is fetched."""
 
 import asyncio
+import datetime
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from tertulia.outbound.addresses import Address, is_public
 from tertulia.outbound.http_client import Web
@@ -122,3 +128,29 @@ async def elsewhere(context: ssl.SSLContext | None = None) -> AsyncIterator[Else
         yield served
     finally:
         server.close()
+
+
+def unvouched(directory: Path) -> ssl.SSLContext:
+    """Of a server whose certificate, for `pages.test`, nobody vouches for: `server.pem`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "pages.test")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("pages.test")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    place = directory / "server.pem"
+    place.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(place)
+    return context

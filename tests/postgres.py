@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 from urllib.parse import quote
 
 import psycopg
@@ -400,11 +400,33 @@ class Standalone:
     def url(self) -> str:
         return f"postgresql://tertulia@/postgres?host={quote(str(self.directory), safe='')}"
 
-    def start(self) -> None:
-        """Start it; it answers when this returns."""
-        options = f"-c listen_addresses='' -c unix_socket_directories={self.directory} -c fsync=off"
+    def start(self, **settings: str) -> None:
+        """Start it with these settings of its own; it answers when this returns."""
+        own = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self.directory),
+            "fsync": "off",
+            **settings,
+        }
+        options = " ".join(f"-c {name}='{value}'" for name, value in own.items())
         log = str(self.directory / "log")
         self._control("-w", "-l", log, "-o", options, "start")
+
+    def copy(self, primary: "Standalone") -> None:
+        """Make its files those of a replica of that server, which runs."""
+        data = str(self.directory / "data")
+        named = f"host={primary.directory} user=tertulia dbname=postgres"
+        self._run("pg_basebackup", "-D", data, "-d", named, "-R", "-c", "fast", "-N")
+
+    def promote(self) -> None:
+        """Make it a primary; it is one when this returns."""
+        self._control("-w", "promote")
+
+    def query(self, sql: LiteralString) -> list[tuple[Any, ...]]:
+        """What it answers."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(sql)
+            return cursor.fetchall() if cursor.description else []
 
     def kill(self) -> None:
         """End it as a crash does."""
@@ -479,6 +501,26 @@ def can_stand_alone() -> bool:
 def standalone() -> Iterator[Standalone | None]:
     """A running server of one's own for the time of the context. None where the machine has no
     PostgreSQL."""
+    with _placed() as server:
+        if server is not None:
+            server.make()
+            server.start()
+        yield server
+
+
+@contextmanager
+def replica_of(primary: Standalone) -> Iterator[Standalone]:
+    """A running replica of the server for the time of the context."""
+    with _placed() as server:
+        assert server is not None
+        server.copy(primary)
+        server.start()
+        yield server
+
+
+@contextmanager
+def _placed() -> Iterator[Standalone | None]:
+    """A server that has a directory for the time of the context, and no files in it yet."""
     binaries = _binaries()
     if binaries is None:
         yield None
@@ -489,8 +531,6 @@ def standalone() -> Iterator[Standalone | None]:
         user = next(n for n in ("postgres", "nobody") if _is_user(n))
         shutil.chown(directory, user)
     server = Standalone(binaries, directory, user)
-    server.make()
-    server.start()
     try:
         yield server
     finally:

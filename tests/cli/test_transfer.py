@@ -91,6 +91,10 @@ async def test_a_backup_is_made_while_the_server_writes(place: Place, tmp_path: 
     assert checked.exit_code == 0, checked.output
 
 
+async def nothing(*_: object) -> None:
+    """In place of what a crash prevents."""
+
+
 def files_of(place: Place) -> dict[str, bytes]:
     root = place.data_dir / "files"
     return {
@@ -110,7 +114,7 @@ async def test_uploaded_files_and_pictures_come_along_and_what_can_be_made_again
         path = await iris.upload("naïve.png", picture(9, 9), "image/png")
         with pytest.MonkeyPatch.context() as patched:
             # The server is not done with moving it to its place.
-            patched.setattr(Uploads, "settle", lambda *_: None)
+            patched.setattr(Uploads, "settle", nothing)
             other = await iris.upload("other.txt", b"other")
         await iris.open(f"/user_uploads/thumbnail/{path}/840x560.webp")
         await org.node.files.put("avatars/1/picture.png", b"avatar")

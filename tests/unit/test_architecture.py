@@ -45,6 +45,7 @@ WIRE_ORDER = ("http", "api", "files", "pages", "protocol")
 WIRE_WORDS = {"stream", "private", "subject", "op"}
 ALLOWED = {
     ("store", "op"): "an SQL operator would be one",
+    ("store", "stream"): "how obstore calls reading an object bit by bit",
 }
 
 

@@ -8,12 +8,12 @@ from PIL import Image
 
 from tertulia import pictures
 from tertulia.pictures import BadPicture
-from tertulia.store.files import Files
+from tertulia.store.disk_files import DiskFiles
 from tests.pictures import blank, picture
 
 
 async def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
-    files = Files(tmp_path / "files")
+    files = DiskFiles(tmp_path / "files")
     assert await files.read("1/ab/note.txt") is None
     await files.put("1/ab/note.txt", b"one")
     await files.put("1/ab/note.txt", b"two")
@@ -27,7 +27,7 @@ async def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["", "..", "a/../../b", "/etc/passwd", "a//b", "a/.", "a\0b"])
 async def test_a_path_cannot_leave_the_directory(tmp_path: Path, path: str) -> None:
     with pytest.raises(ValueError, match="no path"):
-        await Files(tmp_path).put(path, b"")
+        await DiskFiles(tmp_path).put(path, b"")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])

@@ -1,21 +1,16 @@
 """What the server fetches from elsewhere, from whom, and how much of it."""
 
 import asyncio
-import datetime
-import ssl
 from collections.abc import AsyncIterator
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from tertulia.outbound import addresses
 from tertulia.outbound.addresses import is_public, parsed
 from tertulia.outbound.http_client import Answer, NotFetched, Web
-from tests.elsewhere import Elsewhere, Page, elsewhere, redirect
+from tests.elsewhere import Elsewhere, Page, elsewhere, redirect, unvouched
 
 
 @pytest.fixture
@@ -343,7 +338,7 @@ async def test_a_certificate_must_be_for_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For the name, although the connection is to an address."""
-    context = _context(tmp_path)
+    context = unvouched(tmp_path)
     monkeypatch.setattr("certifi.where", lambda: str(tmp_path / "server.pem"))
     async with elsewhere(context) as there:
         there.pages["/"] = Page(b"hello")
@@ -355,7 +350,7 @@ async def test_a_certificate_must_be_for_the_name(
 
 async def test_somebody_must_vouch_for_a_certificate(tmp_path: Path) -> None:
     names: list[str | None] = []
-    context = _context(tmp_path)
+    context = unvouched(tmp_path)
     context.sni_callback = lambda _socket, name, _context: names.append(name)
     async with elsewhere(context) as there:
         there.pages["/"] = Page(b"secret")
@@ -363,29 +358,3 @@ async def test_somebody_must_vouch_for_a_certificate(tmp_path: Path) -> None:
             await fetched(there.web(), there.url("/"))
     assert names == ["pages.test"]
     assert there.asked == []
-
-
-def _context(directory: Path) -> ssl.SSLContext:
-    """Of a server whose certificate nobody vouches for."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "pages.test")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("pages.test")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    place = directory / "server.pem"
-    place.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        + certificate.public_bytes(serialization.Encoding.PEM)
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(place)
-    return context

@@ -18,6 +18,7 @@ NOT_AT_THE_START = (
     ("lxml", "pages of other servers"),
     ("httpx", "pages of other servers"),
     ("aiosmtplib", "mails"),
+    ("obstore", "files in S3"),
     ("re2", "linkifiers"),
     ("uritemplate", "linkifiers"),
     ("emoji", "emoji in messages"),

@@ -345,5 +345,5 @@ async def test_a_refused_bot_leaves_no_picture_behind(org: Organization) -> None
     for data in ({"full_name": "Ben", "short_name": "@"}, {"full_name": "x", "short_name": "x"}):
         files = {"file": ("hal.png", picture())}
         (await org["ben"].raw("POST", "/bots", data=data, files=files)).refused()
-    root = org.node.files.root
+    root = org.node.disk.root
     assert not root.exists() or not [path for path in root.rglob("*") if path.is_file()]

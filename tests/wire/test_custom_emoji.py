@@ -178,7 +178,7 @@ async def test_a_name_is_taken_only_once(org: Organization) -> None:
     replies = await asyncio.gather(*(upload(org["ann"], "owl2", picture()) for _ in range(2)))
     assert sorted(reply.status for reply in replies) == [200, 400]
     emoji = (await org["ann"].get("/realm/emoji")).ok["emoji"]
-    files = list((org.node.files.root / "emoji").iterdir())
+    files = list((org.node.disk.root / "emoji").iterdir())
     assert len(files) == len(emoji) == 2
 
 

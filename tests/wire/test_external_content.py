@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tertulia.service.config import Config
-from tertulia.store.files import Files
+from tertulia.store.disk_files import DiskFiles
 from tertulia.store.url_cache import FRESH_SECONDS, Fetched
 from tertulia.wire.files import external_content
 from tertulia.wire.files.external_content import media_type
@@ -251,7 +251,7 @@ def test_what_it_is_is_told_by_its_bytes(begins: bytes, expected: str | None) ->
 
 
 async def test_the_oldest_gives_way_where_there_is_no_room(config: Config) -> None:
-    files = Files(config.files_path)
+    files = DiskFiles(config.files_path)
     kept = Fetched(files, 1000)
     now = time.time()
     for number in range(20):
@@ -265,4 +265,4 @@ async def test_the_oldest_gives_way_where_there_is_no_room(config: Config) -> No
     assert 8 <= len(found) <= 10
     assert found == list(range(20 - len(found), 20))
     # They are no files of the organization: no backup has them.
-    assert list(files.kept()) == []
+    assert [one async for one in files.kept()] == []

@@ -178,9 +178,10 @@ async def test_a_file_that_was_lost_and_one_that_is_a_symbolic_link_are_not_foun
     org: Organization,
 ) -> None:
     path = await org["ben"].upload()
-    found = org.node.uploads.found(path)
+    found = await org.node.uploads.found(path)
     assert found is not None
-    place, _ = found
+    place = found.place
+    assert place is not None
     place.unlink()
     assert (await org["ben"].open(f"/user_uploads/{path}")).status_code == 404
     os.symlink("/etc/hostname", place)

@@ -74,7 +74,7 @@ async def test_a_new_picture_is_at_another_address_and_the_old_file_is_gone(
         addresses.append((await org["ben"].register()).data["realm_icon_url"])
     assert addresses[0] != addresses[1]
     assert (await org.nobody.get("/server_settings")).ok["realm_icon"] == addresses[1]
-    kept = list((org.node.files.root / "realm").iterdir())
+    kept = list((org.node.disk.root / "realm").iterdir())
     assert len(kept) == 1
 
 
@@ -92,7 +92,7 @@ async def test_what_is_no_picture_is_refused(
     for content in (b"", b"no picture", b"<svg/>", picture(10, 10)[:40]):
         (await upload(unchanged["ann"], path, content, **fields)).refused("BAD_IMAGE")
     assert (await unchanged["ben"].register()).data[f"realm_{name}_source"] == source
-    assert not (unchanged.node.files.root / "realm").exists()
+    assert not (unchanged.node.disk.root / "realm").exists()
 
 
 @pytest.mark.parametrize(("name", "path", "fields", "source"), WHICH)

@@ -5,7 +5,7 @@ import base64
 import errno
 import hashlib
 from email.utils import parsedate_to_datetime
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 import httpx
@@ -15,10 +15,11 @@ from starlette.requests import ClientDisconnect
 
 from tertulia.jobs.files import FileCleanup
 from tertulia.service.config import Config
-from tertulia.store.partial_uploads import Partials, Pieces
+from tertulia.store.partial_uploads import DiskPartials, DiskPieces
 from tertulia.store.uploads import Uploads
 from tertulia.wire.files import tus
 from tests.pictures import picture
+from tests.s3 import files_of
 from tests.support import Organization, Person, TestClock, founded, reopened
 
 TUS = {"Tus-Resumable": "1.0.0"}
@@ -73,12 +74,12 @@ def refused(answer: httpx.Response, status: int, code: str = "BAD_REQUEST") -> N
     assert answer.headers["tus-resumable"] == "1.0.0"
 
 
-def on_disk(org: Organization) -> list[Path]:
-    return sorted(p for p in org.node.files.root.rglob("*") if p.is_file())
+def on_disk(org: Organization) -> list[PurePath]:
+    return files_of(org.node)
 
 
 def cleanup(org: Organization) -> FileCleanup:
-    return FileCleanup(org.node.log, org.node.uploads)
+    return FileCleanup(org.node.log, org.node.uploads, org.node.partials)
 
 
 # The way of a file
@@ -416,10 +417,10 @@ async def test_of_pieces_that_come_at_once_one_counts(org: Organization) -> None
 
 async def test_a_file_that_another_process_writes_is_left_alone(org: Organization) -> None:
     where = await begun(org["ben"], 10)
-    partials = Partials(org.node.uploads)
-    partial = partials.load(org["ben"].user_id, where.rpartition("/")[2])
+    partials = DiskPartials(org.node.uploads)
+    partial = await partials.load(org["ben"].user_id, where.rpartition("/")[2])
     assert partial is not None
-    with partials.opened(partial):
+    async with partials.opened(partial):
         refused(await piece(org["ben"], where, 0, b"hello"), 423)
     assert (await piece(org["ben"], where, 0, b"hello")).status_code == 204
 
@@ -430,13 +431,13 @@ async def test_a_full_disk_is_told_and_what_was_there_stays(
     where = await begun(org["ben"], 10)
     await piece(org["ben"], where, 0, b"hello")
 
-    def full(*_: Any) -> None:
+    async def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Pieces, "append", full)
+    monkeypatch.setattr(DiskPieces, "append", full)
     refused(await piece(org["ben"], where, 5, b"world"), 503, "SERVER_NOT_READY")
     monkeypatch.undo()
-    monkeypatch.setattr(Partials, "begin", full)
+    monkeypatch.setattr(DiskPartials, "begin", full)
     refused(await ask(org["ben"], "POST", Upload_Length="5"), 503, "SERVER_NOT_READY")
     monkeypatch.undo()
     assert (await piece(org["ben"], where, 5, b"world")).status_code == 200
@@ -496,12 +497,13 @@ async def test_an_upload_goes_on_after_a_restart(config: Config) -> None:
 async def test_what_a_crash_left_unchecked_is_sent_again(org: Organization) -> None:
     where = await begun(org["ben"], 10)
     await piece(org["ben"], where, 0, b"hello")
-    partials = Partials(org.node.uploads)
-    partial = partials.load(org["ben"].user_id, where.rpartition("/")[2])
+    partials = DiskPartials(org.node.uploads)
+    partial = await partials.load(org["ben"].user_id, where.rpartition("/")[2])
     assert partial is not None
-    with partials.opened(partial) as pieces:
-        partials.save(msgspec.structs.replace(partial, doubtful=5))
-        pieces.append(b"wo")
+    async with partials.opened(partial) as pieces:
+        assert pieces is not None
+        await pieces.begin(checked=True)
+        await pieces.append(b"wo")
     assert await offset_of(org["ben"], where) == 5
     assert (await piece(org["ben"], where, 5, b"wor")).status_code == 204
     assert await offset_of(org["ben"], where) == 8
@@ -515,15 +517,15 @@ async def test_a_crash_at_the_end_is_made_good_by_the_next_request(
     where = await begun(org["ben"], 5)
 
     async def broken(*_: Any) -> None:
-        raise OSError(errno.EIO, "cut off")
+        raise RuntimeError("cut off")
 
     with monkeypatch.context() as patched:
         if lost == "the change":
             patched.setattr(tus, "stored", broken)
         elif lost == "the move":
-            patched.setattr(Uploads, "settle", lambda *_: 1 / 0)
+            patched.setattr(Uploads, "settle", broken)
         else:
-            patched.setattr(Partials, "save", lambda *_: 1 / 0)
+            patched.setattr(DiskPartials, "save", broken)
         assert (await piece(org["ben"], where, 0, b"hello")).status_code == 500
     answer = await ask(org["ben"], method, where, Upload_Offset="5")
     assert (answer.status_code, answer.headers["upload-offset"]) == (200, "5")

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import re
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
@@ -19,6 +19,7 @@ from tertulia.model.users import Bot, BotKind, User
 from tertulia.service.config import Config
 from tertulia.store.uploads import Draft, Uploads
 from tests.pictures import picture
+from tests.s3 import files_of
 from tests.support import Organization, Person, Reply, TestClock, founded, reopened
 
 PATH = re.compile(r"1/[0-9a-f]{2}/[0-9a-f]{32}/[^/]+")
@@ -33,13 +34,17 @@ async def listed(person: Person) -> list[dict[str, Any]]:
     return found
 
 
-def on_disk(org: Organization) -> list[Path]:
+def on_disk(org: Organization) -> list[PurePath]:
     """The files there are, wherever they lie."""
-    return sorted(p for p in org.node.files.root.rglob("*") if p.is_file())
+    return files_of(org.node)
+
+
+async def nothing(*_: object) -> None:
+    """In place of what a crash prevents."""
 
 
 def cleanup(org: Organization) -> FileCleanup:
-    return FileCleanup(org.node.log, org.node.uploads)
+    return FileCleanup(org.node.log, org.node.uploads, org.node.partials)
 
 
 # Uploading
@@ -657,7 +662,7 @@ async def looked_after(org: Organization, clock: TestClock, when: int) -> None:
 async def test_a_crash_before_a_file_was_moved_to_its_place_loses_nothing(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Uploads, "settle", lambda *_: None)
+    monkeypatch.setattr(Uploads, "settle", nothing)
     path = await org["ben"].upload("a.txt", b"hello")
     assert (await org["ben"].open(f"/user_uploads/{path}")).content == b"hello"
     monkeypatch.undo()
@@ -688,7 +693,7 @@ async def test_what_arrived_and_was_never_written_down_is_deleted_a_day_later(
 async def test_a_file_that_another_node_deletes_is_not_tried_without_end(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(*_: object) -> None:
+    async def failing(*_: object) -> None:
         raise OSError("away")
 
     monkeypatch.setattr(Uploads, "delete", failing)

@@ -20,7 +20,6 @@ from tertulia.service.links import Links
 from tertulia.service.messages.previews import external_media
 from tertulia.service.vault import Vault, load_secret
 from tertulia.store import file_modes
-from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
@@ -128,6 +127,7 @@ async def opened_node(
         deliveries.append(delivery)
         await delivery.open()
         links = Links(vault)
+        files, disk = config.opened_files()
         supervisor = Supervisor(reporter(log, await log.store.read(troubles)))
         node = HttpNode(
             config=config,
@@ -136,7 +136,8 @@ async def opened_node(
             vault=vault,
             links=links,
             renderer=Renderer(config.external_url, external_media(config, links)),
-            files=Files(config.files_path),
+            files=files,
+            disk=disk,
             web=web or Web(config.external_url),
             clock=log.clock,
             started=log.clock(),
@@ -150,7 +151,7 @@ async def opened_node(
                 yield node
         finally:
             await delivery.close()
-            await node.web.close()
+            await node.close()
 
 
 def asgi(node: HttpNode) -> ASGIApp:

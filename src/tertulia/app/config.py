@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tertulia.service.config import Config
+from tertulia.store.s3_address import S3Address, s3_address
 
 FILE = "tertulia.toml"
 PREFIX = "TERTULIA_"
@@ -57,7 +58,31 @@ def load(
         raise ConfigError(
             "Setting smtp_host: needs external_url, the address that links in mails lead to."
         )
+    _require_files(config, variables)
     return config
+
+
+def _require_files(config: Config, environment: Mapping[str, str]) -> None:
+    """ConfigError where the settings of files do not fit together."""
+    places: list[S3Address | None] = []
+    for name in ("files_url", "files_also_at"):
+        try:
+            places.append(s3_address(getattr(config, name)))
+        except ValueError as error:
+            raise ConfigError(f"Setting {name}: {error}.") from None
+    if config.files_also_at and places[0] == places[1]:
+        raise ConfigError("Setting files_also_at: it is the same place as files_url.")
+    if bool(config.s3_access_key_id) != bool(config.s3_secret_access_key):
+        raise ConfigError("Setting s3_access_key_id: needs s3_secret_access_key, and the converse.")
+    if config.file_downloads != "redirect":
+        return
+    if not any(places):
+        raise ConfigError("Setting file_downloads: redirect needs a bucket (files_url).")
+    if not config.s3_secret_access_key and not environment.get("AWS_SECRET_ACCESS_KEY"):
+        raise ConfigError(
+            "Setting file_downloads: redirect signs addresses, and needs s3_access_key_id and its"
+            " secret (or AWS_ACCESS_KEY_ID): the role of a machine signs none."
+        )
 
 
 def _site(text: str) -> str:

@@ -15,6 +15,7 @@ from tertulia.cli import (
     init,
     invite,
     mail,
+    move_files,
     password,
     reactivate,
     restore,
@@ -63,6 +64,7 @@ app.command("invite", epilog=invite.EXAMPLE)(invite.invite)
 app.command("mail", epilog=mail.EXAMPLE)(mail.mail)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
+app.command("move-files", epilog=move_files.EXAMPLE)(move_files.move_files)
 app.command("check", epilog=check.EXAMPLE)(check.check)
 app.command("end-queues", epilog=end_queues.EXAMPLE)(end_queues.end_queues)
 app.command("usage", epilog=usage.EXAMPLE)(usage.usage)

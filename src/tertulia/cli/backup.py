@@ -15,7 +15,6 @@ from tertulia.cli import progress
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.vault import Vault, VaultError, load_secret
 from tertulia.store import installation, transfer
-from tertulia.store.files import Files
 from tertulia.store.store import database_at
 
 EXAMPLE = "Example: `tertulia backup --data-dir data tertulia.backup.zip`"
@@ -26,12 +25,21 @@ def backup(
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
+    with_files: Annotated[
+        bool,
+        typer.Option(
+            "--files/--no-files",
+            help="Whether uploaded files and pictures are in it. Without them, keep what is where"
+            " they are (a bucket with its own versions, say): nothing else has them.",
+        ),
+    ] = True,
 ) -> None:
     """Write the organization to a file, as it is at one moment; the server may go on.
 
     The file is the same for SQLite and PostgreSQL, so that it also moves an organization from one
     to the other. The installation's secret is in it, so that API keys still work after
-    `tertulia restore`: keep it as safe as the server. Uploaded files and pictures are in it too.
+    `tertulia restore`: keep it as safe as the server. Uploaded files and pictures are in it too,
+    wherever they are: out of a bucket they are fetched, which may take long.
     Clients register their event queues anew after a restore.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
@@ -49,8 +57,9 @@ def backup(
         with progress.shown() as report:
             manifest = transfer.back_up(
                 connection,
-                Files(settings.files_path),
+                *settings.opened_files(),
                 file,
+                with_files=with_files,
                 secret=secret,
                 created_at=time.time(),
                 written_by=__version__,
@@ -61,3 +70,5 @@ def backup(
         f"Wrote {file}: {rows} rows of {len(manifest.tables)} tables, {manifest.files} files, and"
         " the secret."
     )
+    if manifest.files_left_at:
+        typer.echo(f"The files are not in it: {manifest.files_left_at} has them.")

@@ -13,11 +13,11 @@ from tertulia.app.founding import NoOrganization
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.jobs.reports import troubles
 from tertulia.log import replay
+from tertulia.model.errors import FilesUnavailable
 from tertulia.service.config import Config
 from tertulia.service.vault import Vault, VaultError, load_secret
 from tertulia.store import consistency, file_modes, file_transfer, installation, pruning
 from tertulia.store.database import Connection, DatabaseError
-from tertulia.store.files import Files
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.store import database_at
 
@@ -154,9 +154,16 @@ def _search(connection: Connection) -> tuple[bool, str]:
 
 
 def _files(connection: Connection, settings: Config) -> Finding:
-    count, lost = file_transfer.lost(connection, Files(settings.files_path))
+    files, disk = settings.opened_files()
+    try:
+        count, lost = file_transfer.lost(connection, files, disk)
+    except FilesUnavailable as error:
+        return Finding(check="files", ok=False, detail=f"cannot be reached: {error}")
     if not lost:
-        return Finding(check="files", ok=True, detail=f"all {count} uploaded files are there")
+        where = "" if files is disk else f" in {files.description}"
+        return Finding(
+            check="files", ok=True, detail=f"all {count} uploaded files are there{where}"
+        )
     named = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
     detail = f"{len(lost)} of {count} uploaded files are missing or not whole: {named}"
     return Finding(check="files", ok=False, detail=detail)

@@ -13,7 +13,6 @@ from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import Config
 from tertulia.service.vault import SECRET_FILE, VaultError, load_secret, save_secret
 from tertulia.store import file_modes, transfer
-from tertulia.store.files import Files
 from tertulia.store.store import database_at
 
 EXAMPLE = (
@@ -43,7 +42,7 @@ def restore(
             with progress.shown() as report:
                 transfer.restore(
                     database_at(settings.data_path, settings.database_url),
-                    Files(settings.files_path),
+                    *settings.opened_files(),
                     backup,
                     lambda line: typer.echo(line, err=True),
                     report,
@@ -53,6 +52,11 @@ def restore(
                 placed.unlink()
             raise
     written = datetime.fromtimestamp(backup.manifest.created_at, UTC).strftime("%Y-%m-%d %H:%M")
+    if left_at := backup.manifest.files_left_at:
+        typer.echo(
+            f"No files were in it: they were in {left_at}, and are looked for where the"
+            " settings say."
+        )
     typer.echo(f"Restored {file}, written {written} UTC. `tertulia check` looks it over.")
 
 

@@ -24,7 +24,6 @@ from tertulia.service.vault import Vault
 from tertulia.state.organization import State
 from tertulia.store import installation
 from tertulia.store.database import READING
-from tertulia.store.files import Files
 from tertulia.store.store import database_at
 
 PASSWORD: Final = "espresso-please"  # noqa: S105 (printed at every start; it guards nothing)
@@ -97,10 +96,12 @@ async def _make(config: Config) -> None:
                 clock.now = calendar.time(BEGINNING)
                 await _found(log, vault)
             done = await log.store.read(installation.value, STEP)
+            files, disk = config.opened_files()
             builder = Builder(
                 log=log,
                 vault=vault,
-                files=Files(config.files_path),
+                files=files,
+                disk=disk,
                 host=config.address_host,
                 clock=clock,
                 calendar=calendar,

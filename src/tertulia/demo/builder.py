@@ -31,6 +31,7 @@ from tertulia.service.messages import preconditions
 from tertulia.service.vault import Vault
 from tertulia.state.moment import Moment, Verb
 from tertulia.store import message_details
+from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
 from tertulia.store.uploads import Uploads
 from tertulia.store.writing import FactNoted, Note
@@ -64,6 +65,7 @@ class Builder:
     log: Log
     vault: Vault
     files: Files
+    disk: DiskFiles
     host: str
     """The host in the addresses of bots."""
     clock: Clock
@@ -173,7 +175,7 @@ class Builder:
 
     async def upload(self, who: str, name: str) -> None:
         """Upload the illustration of that name."""
-        uploads = Uploads(self.files)
+        uploads = Uploads(self.files, self.disk)
         draft = uploads.begin()
         try:
             draft.file.write(illustrations.drawn(name))
@@ -185,9 +187,9 @@ class Builder:
             new = attachments.NewFile(
                 key=draft.arriving.key, name=name, media_type="", size=size, picture=picture
             )
-            draft.arriving.is_offered = True
+            await uploads.offer(draft.arriving, attachments.path_of(self.log.state, new))
             attachment = await self.submit(who, attachments.add, new, None)
-            uploads.settle(attachment.path)
+            await uploads.settle(attachment.path)
         finally:
             draft.discard()
 

@@ -1,7 +1,6 @@
-"""Uploaded files on the disk: those whose attachment was removed are deleted, and uploads that a
-crash interrupted are settled or thrown away."""
+"""Uploaded files: those whose attachment was removed are deleted, and uploads that a crash
+interrupted are settled or thrown away. Where files are in a bucket, whether it answers."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Final
@@ -10,23 +9,39 @@ from tertulia.domain.messages import attachments
 from tertulia.jobs.supervisor import FailedItems, Job
 from tertulia.log.log import Log
 from tertulia.model.changes import AttachmentRemoved, Entry
-from tertulia.store.partial_uploads import Partial, Partials
+from tertulia.store.files import Files
+from tertulia.store.partial_uploads import DiskPartials, Partial, Partials
 from tertulia.store.uploads import Uploads
 
 logger = logging.getLogger("tertulia.files")
 
 PERIOD_SECONDS: Final = 3600.0
+PROBE_SECONDS: Final = 60.0
 LEFTOVER_SECONDS: Final = 86400
 """What arrived so long ago and is not in its place does not arrive any more."""
 
 
-class FileCleanup:
-    """Makes the files on the disk those of the log. Several nodes may do it at once."""
+def file_store(files: Files) -> Job:
+    """Looks whether a bucket answers. While it does not, the job is in trouble, and the server does
+    everything that needs no files."""
 
-    def __init__(self, log: Log, uploads: Uploads) -> None:
+    async def look() -> float:
+        await files.probe()
+        return PROBE_SECONDS
+
+    return Job("file store", look)
+
+
+class FileCleanup:
+    """Makes the files those of the log. Several nodes may do it at once."""
+
+    def __init__(self, log: Log, uploads: Uploads, partials: Partials) -> None:
         self._log = log
         self._uploads = uploads
-        self._partials = Partials(uploads)
+        # Those on the disk may be from before files were in a bucket.
+        self._partials = [partials]
+        if not isinstance(partials, DiskPartials):
+            self._partials.append(DiskPartials(uploads))
         self._set_aside = FailedItems()
 
     def job(self) -> Job:
@@ -64,7 +79,7 @@ class FileCleanup:
         deleted: list[int] = []
         for file in removed:
             try:
-                await asyncio.to_thread(self._uploads.delete, file.path)
+                await self._uploads.delete(file.path)
             except OSError as error:
                 logger.warning("an uploaded file could not be deleted: %s", error)
                 self._set_aside.failed(file.path, error)
@@ -76,24 +91,20 @@ class FileCleanup:
 
     async def _end_arrivals(self) -> None:
         now = self._log.clock()
-        partials = await asyncio.to_thread(lambda: list(self._partials.all()))
-        keys = {partial.key for partial in partials}
-        arrived = await asyncio.to_thread(
-            lambda: list(self._uploads.arrived(now - LEFTOVER_SECONDS))
-        )
-        expired = [partial for partial in partials if partial.expires <= now]
-        left = [key for key in arrived if key not in keys]
+        keys: set[str] = set()
+        expired: list[tuple[Partials, Partial]] = []
+        for partials in self._partials:
+            keys |= await partials.keys()
+            expired += [(partials, one) for one in await partials.expired(now)]
+        left = await self._uploads.arrived(now - LEFTOVER_SECONDS) - keys
         if not left and not expired:
             return
         await self._log.catch_up()
         paths = {attachment.key: attachment.path for attachment in self._log.state.attachments}
-        await asyncio.to_thread(self._end, left, expired, paths)
-
-    def _end(self, left: list[str], expired: list[Partial], paths: dict[str, str]) -> None:
-        for key in [*left, *(partial.key for partial in expired)]:
+        for key in [*sorted(left), *(one.key for _, one in expired)]:
             if key in paths:
-                self._uploads.settle(paths[key])
+                await self._uploads.settle(paths[key])
             else:
-                self._uploads.forget(key)
-        for partial in expired:
-            self._partials.delete(partial)
+                await self._uploads.forget(key)
+        for partials, one in expired:
+            await partials.delete(one)

@@ -7,7 +7,7 @@ from tertulia.domain.accounts import full_members, signing_out
 from tertulia.domain.channels import activity
 from tertulia.domain.messages import attachments
 from tertulia.jobs.due import due_job
-from tertulia.jobs.files import FileCleanup
+from tertulia.jobs.files import FileCleanup, file_store
 from tertulia.jobs.mails import mails
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.pruning import erasures, log_pruning
@@ -27,7 +27,8 @@ def jobs_of(node: Node) -> Sequence[Job]:
         idle_queues(node.delivery),
         mails(node),
         Previewer(node).job(),
-        FileCleanup(log, node.uploads).job(),
+        FileCleanup(log, node.uploads, node.partials).job(),
+        *(() if node.files is node.disk else (file_store(node.files),)),
         retention(log),
         log_pruning(log, config.log_retention_days),
         erasures(log),

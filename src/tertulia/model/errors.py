@@ -181,6 +181,10 @@ class Unavailable(Exception):
     """The server could not make a change durable; nothing was done. Trying again may succeed."""
 
 
+class FilesUnavailable(Unavailable):
+    """Where files are kept does not answer, or refuses. `str(error)` is for the operator."""
+
+
 class OutcomeUnknown(Unavailable):
     """The server does not know whether a change was made: the caller must look."""
 

@@ -9,6 +9,12 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
+from tertulia.store.bucket_files import S3Keys
+from tertulia.store.disk_files import DiskFiles
+from tertulia.store.file_places import opened_files
+from tertulia.store.files import Files
+from tertulia.store.s3_address import s3_address
+
 
 class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Every setting, with its default; the descriptions are what `tertulia config` prints."""
@@ -24,6 +30,37 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " SQLite file in the data directory."
         ),
     ] = ""
+    files_url: Annotated[
+        str,
+        Meta(
+            description="Where uploaded files and pictures are: the directory `files` in the data"
+            " directory (empty, or disk), or a bucket of S3 or the like, as"
+            " s3://bucket/prefix?region=…&endpoint=…"
+        ),
+    ] = ""
+    files_also_at: Annotated[
+        str,
+        Meta(
+            description="Where files are that are not at files_url yet: disk, or an address as"
+            " there. `tertulia move-files` moves them. Empty: nowhere."
+        ),
+    ] = ""
+    file_downloads: Annotated[
+        str,
+        Meta(
+            pattern="^(stream|redirect)$",
+            description="How people get files out of a bucket: through this server (stream), or"
+            " from the bucket, by an address that opens one file for some minutes (redirect).",
+        ),
+    ] = "stream"
+    s3_access_key_id: Annotated[
+        str,
+        Meta(
+            description="Key of the account that opens the bucket. Empty: AWS_ACCESS_KEY_ID and its"
+            " like in the environment, or the machine's role."
+        ),
+    ] = ""
+    s3_secret_access_key: Annotated[str, Meta(description="Its secret.")] = ""
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = 9991
     external_url: Annotated[
@@ -284,8 +321,25 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
 
     @property
     def files_path(self) -> Path:
-        """Where uploaded files and pictures are."""
+        """Where uploaded files and pictures are, or arrive."""
         return self.data_path / "files"
+
+    @property
+    def s3_keys(self) -> S3Keys:
+        """What opens the bucket."""
+        return S3Keys(key_id=self.s3_access_key_id, secret=self.s3_secret_access_key)
+
+    def opened_files(self) -> tuple[Files, DiskFiles]:
+        """The files, and the disk of this machine on which they are or arrive."""
+        return opened_files(self.files_path, self.files_url, self.files_also_at, self.s3_keys)
+
+    @property
+    def file_origins(self) -> list[str]:
+        """Where browsers are sent for files: scheme and host of each bucket."""
+        if self.file_downloads != "redirect":
+            return []
+        places = (s3_address(self.files_url), s3_address(self.files_also_at))
+        return [place.origin for place in places if place is not None]
 
     @property
     def is_https(self) -> bool:

@@ -1,5 +1,6 @@
 """A node: the organization, and everything by which it is read and changed."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -16,7 +17,10 @@ from tertulia.service.single_flight import SingleFlight
 from tertulia.service.vault import Vault
 from tertulia.state.moment import Moment
 from tertulia.state.organization import State
+from tertulia.store.bucket_partials import BucketPartials
+from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
+from tertulia.store.partial_uploads import DiskPartials, Partials
 from tertulia.store.store import Store
 from tertulia.store.uploads import Uploads
 
@@ -35,6 +39,8 @@ class Node:
     links: Links
     renderer: Renderer
     files: Files
+    disk: DiskFiles
+    """Files of this machine: those that arrive, and what can be fetched again."""
     web: Web
     clock: Callable[[], float]
     """UNIX seconds as of now: the log's."""
@@ -42,6 +48,8 @@ class Node:
         default_factory=lambda: SingleFlight("Too many pictures are waiting to be made smaller.")
     )
     """Those that are being made."""
+    copies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
+    """Who may have a copy of a file that is elsewhere on the disk of this machine."""
     started: float
     """UNIX seconds."""
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
@@ -69,8 +77,20 @@ class Node:
 
     @property
     def uploads(self) -> Uploads:
-        """The uploaded files on the disk."""
-        return Uploads(self.files)
+        """The uploaded files."""
+        return Uploads(self.files, self.disk)
+
+    @property
+    def partials(self) -> Partials:
+        """The uploads that arrive in pieces: where all nodes find them."""
+        if self.files.is_here:
+            return DiskPartials(self.uploads)
+        return BucketPartials(self.files, self.uploads)
+
+    async def close(self) -> None:
+        """Let go of connections to other servers."""
+        await self.web.close()
+        await self.files.close()
 
     async def rendered(
         self, content: str, author_id: int | None, known: Previews | None = None

@@ -1,51 +1,118 @@
-"""The files in a backup, beside the tables: `files/<path>`."""
+"""The files of an installation as a whole: in a backup, beside the tables (`files/<path>`), and
+whether those are there that should be.
 
+What is here is for commands: it runs an event loop of its own.
+"""
+
+import asyncio
 import contextlib
 import os
+import secrets
 import shutil
+import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 from tertulia.model.attachments import Attachment
+from tertulia.model.errors import FilesUnavailable
 from tertulia.store import file_modes, queries
 from tertulia.store.database import Connection, DatabaseError
-from tertulia.store.files import Files
-from tertulia.store.uploads import Uploads, sync_directory
+from tertulia.store.disk_files import DiskFiles, sync_directory
+from tertulia.store.files import INCOMING, Files, StoredFile
+from tertulia.store.uploads import Uploads
 
 PREFIX = "files/"
 _PIECE = 1024 * 1024
+_ZIP_BEGINS = 315_532_800
+"""1980: archives know no time before it."""
 
 Progress = Callable[[str, int, int], None]
 """See `tertulia.store.transfer`."""
 
 
 def add_files(
-    connection: Connection, archive: zipfile.ZipFile, files: Files, progress: Progress
+    connection: Connection,
+    archive: zipfile.ZipFile,
+    files: Files,
+    disk: DiskFiles,
+    progress: Progress,
 ) -> int:
     """Put every file into the archive, and return how many there are.
 
     The uploads are those of the transaction that is open. One that the server deletes meanwhile is
-    missing, as `lost` then says of the restored organization.
+    missing, as `lost` then says of the restored organization. FilesUnavailable where a bucket does
+    not answer.
     """
-    places = dict(files.kept())
-    uploads = Uploads(files)
-    for attachment in _attachments(connection):
-        # One that has just arrived may not be in its place yet.
-        found = uploads.found(attachment.path)
-        if found is not None:
-            places.setdefault(uploads.place_of(attachment.path), found[0])
-    done = 0
-    progress("files", 0, len(places))
-    for number, (path, place) in enumerate(places.items(), 1):
-        with contextlib.suppress(FileNotFoundError), place.open("rb") as source:
+    return asyncio.run(_added(_attachments(connection), archive, files, disk, progress))
+
+
+async def _added(
+    attachments: list[Attachment],
+    archive: zipfile.ZipFile,
+    files: Files,
+    disk: DiskFiles,
+    progress: Progress,
+) -> int:
+    try:
+        found = await everything(attachments, files, disk)
+        done = 0
+        progress("files", 0, len(found))
+        for number, (path, stored) in enumerate(found.items(), 1):
             # What people upload is mostly compressed already.
-            information = zipfile.ZipInfo.from_file(place, PREFIX + path, strict_timestamps=False)
-            with archive.open(information, "w", force_zip64=True) as target:
-                shutil.copyfileobj(source, target, _PIECE)
-            done += 1
-        progress("files", number, len(places))
-    return done
+            written = time.gmtime(max(stored.modified, _ZIP_BEGINS))
+            information = zipfile.ZipInfo(PREFIX + path, written[:6])
+            information.external_attr = file_modes.FILE << 16
+            content = await _begun(stored, files, path)
+            if content is not None:
+                first, rest = content
+                with archive.open(information, "w", force_zip64=True) as target:
+                    target.write(first)
+                    async for chunk in rest:
+                        target.write(chunk)
+                done += 1
+            progress("files", number, len(found))
+        return done
+    finally:
+        await files.close()
+
+
+async def everything(
+    attachments: list[Attachment], files: Files, disk: DiskFiles
+) -> dict[str, StoredFile]:
+    """All files that stay, by the path where they do: also uploads that have just arrived, and are
+    not in their place yet."""
+    found = {one.path: one async for one in files.kept()}
+    uploads = Uploads(files, disk)
+    for attachment in attachments:
+        place = uploads.place_of(attachment.path)
+        if place not in found:
+            stored = await _arrived(attachment, files, disk, place)
+            if stored is not None:
+                found[place] = stored
+    return found
+
+
+async def _arrived(
+    attachment: Attachment, files: Files, disk: DiskFiles, place: str
+) -> StoredFile | None:
+    """The file of an attachment that was not in its place. In this order: it may be moved there in
+    between."""
+    return await disk.found(f"{INCOMING}/{attachment.key}") or await files.found(place)
+
+
+async def _begun(
+    stored: StoredFile, files: Files, path: str
+) -> tuple[bytes, AsyncIterator[bytes]] | None:
+    """The first bytes of a file, and the others; None where it has been deleted."""
+    # What had just arrived may have been moved to its place since.
+    for where, at in ((stored.files, stored.path), (files, path)):
+        chunks = where.chunks(at)
+        try:
+            return await anext(chunks, b""), chunks
+        except FileNotFoundError:
+            continue
+    return None
 
 
 def _attachments(connection: Connection) -> list[Attachment]:
@@ -54,13 +121,65 @@ def _attachments(connection: Connection) -> list[Attachment]:
 
 @contextlib.contextmanager
 def restored(
+    archive: zipfile.ZipFile, files: Files, disk: DiskFiles, count: int, progress: Progress
+) -> Iterator[None]:
+    """Put the archive's files into their place, where they are when the context ends well, and are
+    not at all otherwise.
+
+    DatabaseError where there are files already, or the archive is damaged; FilesUnavailable where a
+    bucket does not answer.
+    """
+    if files is disk:
+        with _restored_on_disk(archive, disk.root, count, progress):
+            yield
+        return
+    written: list[str] = []
+    try:
+        asyncio.run(_restored_elsewhere(archive, files, disk, count, progress, written))
+        yield
+    except BaseException:
+        asyncio.run(_deleted(files, written))
+        raise
+
+
+async def _restored_elsewhere(
+    archive: zipfile.ZipFile,
+    files: Files,
+    disk: DiskFiles,
+    count: int,
+    progress: Progress,
+    written: list[str],
+) -> None:
+    try:
+        async for one in files.below(""):
+            raise DatabaseError(
+                f"There are files in {files.description}, such as {one.path}. Restore into another"
+                " prefix or bucket (files_url). Nothing was changed."
+            )
+        for path, draft in _unpacked(archive, disk.root, count, progress):
+            written.append(path)
+            await files.put_from(path, draft)
+    finally:
+        await files.close()
+
+
+async def _deleted(files: Files, written: list[str]) -> None:
+    try:
+        for path in written:
+            await files.delete(path)
+    except FilesUnavailable:
+        raise DatabaseError(
+            f"Files that were restored could not be deleted again from {files.description}. Delete"
+            " what is there before you restore again."
+        ) from None
+    finally:
+        await files.close()
+
+
+@contextlib.contextmanager
+def _restored_on_disk(
     archive: zipfile.ZipFile, root: Path, count: int, progress: Progress
 ) -> Iterator[None]:
-    """Put the archive's files into a directory that is to be the root of `Files` when the context
-    ends well, and not to be at all otherwise.
-
-    DatabaseError where there are files already, or the archive is damaged.
-    """
     if root.exists() and any(root.iterdir()):
         raise DatabaseError(
             f"There are files in {root}. Restore into another --data-dir. Nothing was changed."
@@ -68,7 +187,11 @@ def restored(
     draft = root.with_name(f"{root.name}.partial")
     shutil.rmtree(draft, ignore_errors=True)
     try:
-        _unpack(archive, Files(draft), count, progress)
+        target = DiskFiles(draft)
+        for path, unpacked in _unpacked(archive, draft, count, progress):
+            place = target.place(path)
+            file_modes.directory(place.parent)
+            unpacked.replace(place)
         yield
         if root.exists():
             root.rmdir()
@@ -80,37 +203,57 @@ def restored(
         raise
 
 
-def _unpack(archive: zipfile.ZipFile, files: Files, count: int, progress: Progress) -> None:
+def _unpacked(
+    archive: zipfile.ZipFile, root: Path, count: int, progress: Progress
+) -> Iterator[tuple[str, Path]]:
+    """The archive's files, by their paths: each in a file below the root, which is deleted
+    afterwards unless it was moved. DatabaseError where the archive is damaged."""
     names = [name for name in archive.namelist() if name.startswith(PREFIX)]
     if len(names) != count:
         raise DatabaseError(
             f"The backup is damaged: it should have {count} files and has {len(names)}."
         )
     progress("files", 0, count)
+    file_modes.directory(root)
     for number, name in enumerate(names, 1):
+        draft = root / f".restored-{secrets.token_hex(8)}"
         try:
-            place = files.place(name.removeprefix(PREFIX))
-            file_modes.directory(place.parent)
-            with (
-                archive.open(name) as source,
-                open(place, "xb", opener=file_modes.opener) as target,
-            ):
-                shutil.copyfileobj(source, target, _PIECE)
-                target.flush()
-                os.fsync(target.fileno())
+            path = name.removeprefix(PREFIX)
+            DiskFiles(root).place(path)
+            with archive.open(name) as source, open(draft, "xb", opener=file_modes.opener) as file:
+                shutil.copyfileobj(source, file, _PIECE)
+                file.flush()
+                os.fsync(file.fileno())
+            yield path, draft
         except (zipfile.BadZipFile, ValueError, EOFError) as error:
             raise DatabaseError(f"The backup is damaged at {name}: {error}.") from None
+        finally:
+            draft.unlink(missing_ok=True)
         progress("files", number, count)
 
 
-def lost(connection: Connection, files: Files) -> tuple[int, list[str]]:
-    """How many uploaded files there are, and the paths of those that are not on the disk, or not
-    as long as they were."""
-    uploads = Uploads(files)
+def lost(connection: Connection, files: Files, disk: DiskFiles) -> tuple[int, list[str]]:
+    """How many uploaded files there are, and the paths of those that are not where files are, or
+    not as long as they were. FilesUnavailable where a bucket does not answer."""
     attachments = _attachments(connection)
-    missing = []
-    for attachment in attachments:
-        found = uploads.found(attachment.path)
-        if found is None or found[1].st_size != attachment.size:
-            missing.append(attachment.path)
-    return len(attachments), missing
+    return len(attachments), asyncio.run(_lost(attachments, files, disk))
+
+
+async def _lost(attachments: list[Attachment], files: Files, disk: DiskFiles) -> list[str]:
+    uploads = Uploads(files, disk)
+    missing = {uploads.place_of(one.path): one for one in attachments}
+    try:
+        # Their list costs one request for a thousand.
+        for realm in sorted({place.split("/")[1] for place in missing}):
+            async for stored in files.below(f"uploads/{realm}"):
+                expected = missing.get(stored.path)
+                if expected is not None and expected.size == stored.size:
+                    del missing[stored.path]
+        found: list[str] = []
+        for place, attachment in missing.items():
+            arrived = await _arrived(attachment, files, disk, place)
+            if arrived is None or arrived.size != attachment.size:
+                found.append(attachment.path)
+        return found
+    finally:
+        await files.close()

@@ -1,72 +1,118 @@
-"""Files, beside the database: uploads and pictures, on the disk of this machine.
+"""Files, beside the database: uploads and pictures, on a disk or in S3 and its like.
 
-A file is known by its path below the root, with `/` between the parts. Paths are made by us, of
-random parts; a path that leads out of the root is a mistake and raises ValueError.
+A file is known by its path, with `/` between the parts. Paths are made by us, of random parts: what
+lies at one never changes, and a path that leads elsewhere is a mistake and raises ValueError.
 """
 
-import asyncio
 import os
-import secrets
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from tertulia.store import file_modes
+INCOMING: Final = "uploads/incoming"
+"""Below it is what still arrives."""
+THUMBNAILS: Final = "thumbnails"
+"""Below it is what can be made again of uploads."""
+EXTERNAL: Final = "external"
+"""Below it is what can be fetched again from elsewhere. It is on the disk always."""
+_PASSING: Final = (f"{EXTERNAL}/", f"{THUMBNAILS}/", f"{INCOMING}/")
 
-_PASSING = ("external/", "thumbnails/", "uploads/incoming/")
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file that is there."""
+
+    files: "Files"
+    """Where it is."""
+    path: str
+    size: int
+    """Bytes."""
+    modified: float
+    """UNIX seconds."""
+    place: Path | None = None
+    """Where it lies, if that is on a disk of this machine."""
+    status: os.stat_result | None = None
+    """What the disk says of it then."""
 
 
-class Files:
-    """The files below one directory. Nodes that share a database share this directory too."""
+class Files(ABC):
+    """A place for files, which nodes that share a database share. All methods raise ValueError for
+    what is no path of a file, OSError for trouble with a disk, and FilesUnavailable where the place
+    does not answer in time; none blocks the event loop.
+    """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root.absolute()
+    is_here: bool
+    """Whether new files lie on a disk of this machine, where they can be moved to their place."""
+    description: str
+    """Where it is, for its operator; without credentials."""
 
-    def place(self, path: str) -> Path:
-        """Where the file lies, or would."""
-        parts = path.split("/")
-        if not path or any(part in {"", ".", ".."} or "\0" in part for part in parts):
-            raise ValueError(f"{path!r} is no path of a file")
-        return self.root.joinpath(*parts)
-
-    def kept(self) -> Iterator[tuple[str, Path]]:
-        """Every file and its path, without what can be made again and what is still arriving."""
-        for place in sorted(self.root.rglob("*")):
-            path = place.relative_to(self.root).as_posix()
-            if path.startswith(_PASSING) or place.name.startswith(".") or place.is_symlink():
-                continue
-            if place.is_file():
-                yield path, place
-
+    @abstractmethod
     async def put(self, path: str, content: bytes) -> None:
-        """Write the whole file. It is there with all its content, on disk, or not at all."""
-        await asyncio.to_thread(self._put, path, content)
+        """Write the whole file. It is there with all its content, durably, or not at all."""
 
-    def _put(self, path: str, content: bytes) -> None:
-        place = self.place(path)
-        file_modes.directory(place.parent)
-        draft = place.with_name(f".{place.name[:100]}.{secrets.token_hex(8)}")
-        try:
-            with open(draft, "wb", opener=file_modes.opener) as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(place)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-        directory = os.open(place.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+    @abstractmethod
+    async def put_from(self, path: str, source: Path) -> None:
+        """The same with what is in a file of this machine, whatever its size."""
 
+    @abstractmethod
     async def read(self, path: str) -> bytes | None:
-        """The whole file; None where there is none."""
-        try:
-            return await asyncio.to_thread(self.place(path).read_bytes)
-        except FileNotFoundError:
-            return None
+        """The whole of a small file; None where there is none."""
 
+    @abstractmethod
+    async def found(self, path: str) -> StoredFile | None:
+        """The file, if it is there."""
+
+    @abstractmethod
+    def chunks(self, path: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        """What the file has from byte `start` up to `end` (excluded), as it comes.
+        FileNotFoundError where there is none."""
+
+    @abstractmethod
     async def delete(self, path: str) -> None:
         """Delete the file, if it is there."""
-        await asyncio.to_thread(self.place(path).unlink, missing_ok=True)
+
+    @abstractmethod
+    async def delete_below(self, directory: str) -> None:
+        """Delete everything whose path begins with `directory/`."""
+
+    @abstractmethod
+    def below(self, directory: str) -> AsyncIterator[StoredFile]:
+        """Everything whose path begins with `directory/`; with "", everything."""
+
+    @abstractmethod
+    def local(self, stored: StoredFile) -> AbstractAsyncContextManager[Path]:
+        """The file on a disk of this machine, for the time of the context. FileNotFoundError where
+        it has gone since."""
+
+    @abstractmethod
+    async def signed(
+        self, stored: StoredFile, *, media_type: str, disposition: str, now: float
+    ) -> str | None:
+        """An address that opens the file to whoever has it, for some minutes, as of that type and
+        to be shown or saved as `Content-Disposition` says. None where there are no such addresses.
+        """
+
+    @abstractmethod
+    async def probe(self) -> None:
+        """Return if the place answers; raise otherwise."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of connections."""
+
+    async def kept(self) -> AsyncIterator[StoredFile]:
+        """Every file, without what can be made again and what is still arriving."""
+        async for one in self.below(""):
+            if not one.path.startswith(_PASSING):
+                yield one
+
+
+def parts_of(path: str) -> list[str]:
+    """The parts of a path. ValueError for what is no path of a file."""
+    parts = path.split("/")
+    if any(part in {"", ".", ".."} or "\0" in part for part in parts):
+        raise ValueError(f"{path!r} is no path of a file")
+    return parts

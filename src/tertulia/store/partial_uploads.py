@@ -1,21 +1,26 @@
 """Files that arrive in pieces, over several requests, and outlive the process in between.
 
-The pieces so far are a file among those that arrive (`tertulia.store.uploads`); beside it lies
-what is known of it, `<user>-<key>.json`, until it expires.
+On the disk the pieces so far are a file among those that arrive (`tertulia.store.uploads`); beside
+it lies what is known of it, `<user>-<key>.json`, until it expires. In a bucket they are objects
+(`tertulia.store.bucket_partials`).
 """
 
+import asyncio
 import contextlib
 import fcntl
 import os
 import secrets
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from tertulia.store import file_modes
-from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, Uploads, sync_directory
+from tertulia.store.disk_files import sync_directory
+from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, Uploads
 
 _ENDING: Final = ".json"
 
@@ -39,54 +44,141 @@ class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """That of the attachment, once it is whole and is one."""
 
 
-_decoder = msgspec.json.Decoder(Partial)
+decoder: Final = msgspec.json.Decoder(Partial)
 
 
 class InUse(Exception):
     """Another process is writing the file."""
 
 
-class Pieces:
-    """The bytes of one file so far, open for more; no other process has them."""
+class Pieces(ABC):
+    """The bytes of one file so far, open for more. OSError and FilesUnavailable where there is no
+    room for them."""
 
-    def __init__(self, descriptor: int) -> None:
+    size: int
+    """Bytes so far."""
+
+    @abstractmethod
+    async def begin(self, *, checked: bool) -> None:
+        """What is appended from now on counts as soon as it is there; if it is `checked` against
+        something, not before the `end`."""
+
+    @abstractmethod
+    async def append(self, piece: bytes) -> None:
+        """Take the whole piece in. Where that fails a part of it may be there."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Nothing that was appended since the beginning counts. `end` comes afterwards."""
+
+    @abstractmethod
+    async def end(self) -> None:
+        """See to it that everything that counts is durable."""
+
+
+class Partials(ABC):
+    """The files that arrive in pieces."""
+
+    @abstractmethod
+    async def begin(self, partial: Partial) -> None:
+        """A new file, of which nothing has arrived yet; its key is `new_key`."""
+
+    @abstractmethod
+    async def finish(self, partial: Partial) -> None:
+        """Write down that it is whole, and an attachment (`path`)."""
+
+    @abstractmethod
+    async def load(self, user_id: int, key: str) -> Partial | None:
+        """What is known of the user's file with that key; None where there is none."""
+
+    @abstractmethod
+    def opened(self, partial: Partial) -> AbstractAsyncContextManager[Pieces | None]:
+        """Its bytes so far; None where it is whole already. InUse where another process has
+        them."""
+
+    @abstractmethod
+    def whole(self, partial: Partial) -> AbstractAsyncContextManager[ArrivedFile]:
+        """It as a file that has arrived, of which all pieces are there."""
+
+    @abstractmethod
+    async def delete(self, partial: Partial) -> None:
+        """Delete the pieces, if it is not whole and in its place, and what is known of it."""
+
+    @abstractmethod
+    async def unfinished(self, user_id: int) -> int:
+        """How many of the user's files are not whole yet."""
+
+    @abstractmethod
+    async def keys(self) -> set[str]:
+        """The keys of all of them."""
+
+    @abstractmethod
+    async def expired(self, now: float) -> list[Partial]:
+        """Those whose time is over."""
+
+
+class DiskPieces(Pieces):
+    """A file, which no other process has open so."""
+
+    def __init__(self, partials: "DiskPartials", partial: Partial, descriptor: int) -> None:
+        self._partials = partials
+        self._partial = partial
         self._descriptor = descriptor
+        self._begun = 0
+        self._is_checked = False
 
     @property
-    def size(self) -> int:
-        """Bytes so far."""
+    def size(self) -> int:  # type: ignore[override]  # it is not set
         return os.fstat(self._descriptor).st_size
 
-    def append(self, piece: bytes) -> None:
-        """Write the whole piece. OSError where there is no room; a part of it may be there then."""
+    async def begin(self, *, checked: bool) -> None:
+        self._begun = self.size
+        self._is_checked = checked
+        if checked:
+            # If the server stops before, these bytes are discarded.
+            doubtful = msgspec.structs.replace(self._partial, doubtful=self._begun)
+            await self._partials.save(doubtful)
+
+    async def append(self, piece: bytes) -> None:
+        await asyncio.to_thread(self._append, piece)
+
+    def _append(self, piece: bytes) -> None:
         rest = memoryview(piece)
         while rest:
             rest = rest[os.write(self._descriptor, rest) :]
 
-    def cut(self, size: int) -> None:
-        """Forget what lies behind so many bytes."""
-        os.ftruncate(self._descriptor, size)
+    def drop(self) -> None:
+        os.ftruncate(self._descriptor, self._begun)
 
-    def sync(self) -> None:
-        """See to it that everything is on disk."""
-        os.fsync(self._descriptor)
+    async def end(self) -> None:
+        await asyncio.to_thread(os.fsync, self._descriptor)
+        if self._is_checked:
+            await self._partials.save(self._partial)
 
 
-class Partials:
-    """The files that arrive in pieces. Its methods block: call them in a thread."""
+class DiskPartials(Partials):
+    """On the disk, beside the uploads that arrive at once."""
 
     def __init__(self, uploads: Uploads) -> None:
         self._uploads = uploads
 
-    def begin(self, partial: Partial) -> None:
-        """A new file, of which nothing has arrived yet; its key is `new_key`."""
+    async def begin(self, partial: Partial) -> None:
+        await asyncio.to_thread(self._begin, partial)
+
+    def _begin(self, partial: Partial) -> None:
         file_modes.directory(self._uploads.incoming)
         place = self._uploads.incoming / partial.key
         os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
-        self.save(partial)
+        self._save(partial)
 
-    def save(self, partial: Partial) -> None:
+    async def finish(self, partial: Partial) -> None:
+        await self.save(partial)
+
+    async def save(self, partial: Partial) -> None:
         """Write down what is known of it. It is on disk afterwards."""
+        await asyncio.to_thread(self._save, partial)
+
+    def _save(self, partial: Partial) -> None:
         place = self._uploads.incoming / f"{partial.user_id}-{partial.key}{_ENDING}"
         draft = place.with_suffix(f".{secrets.token_hex(4)}")
         try:
@@ -100,60 +192,68 @@ class Partials:
             raise
         sync_directory(place.parent)
 
-    def load(self, user_id: int, key: str) -> Partial | None:
-        """What is known of the user's file with that key; None where there is none."""
+    async def load(self, user_id: int, key: str) -> Partial | None:
+        return await asyncio.to_thread(self._load, user_id, key)
+
+    def _load(self, user_id: int, key: str) -> Partial | None:
         if not KEY.fullmatch(key):
             return None
         try:
             text = (self._uploads.incoming / f"{user_id}-{key}{_ENDING}").read_bytes()
         except FileNotFoundError:
             return None
-        return _decoder.decode(text)
+        return decoder.decode(text)
 
-    @contextlib.contextmanager
-    def opened(self, partial: Partial) -> Iterator[Pieces]:
-        """Its bytes so far. InUse where another process has them; FileNotFoundError where it is
-        whole already."""
+    @contextlib.asynccontextmanager
+    async def opened(self, partial: Partial) -> AsyncIterator[DiskPieces | None]:
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
-        descriptor = os.open(self._uploads.incoming / partial.key, flags)
+        try:
+            descriptor = os.open(self._uploads.incoming / partial.key, flags)
+        except FileNotFoundError:
+            yield None
+            return
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InUse from None
-            pieces = Pieces(descriptor)
             if partial.doubtful is not None:
-                pieces.cut(partial.doubtful)
-            yield pieces
+                os.ftruncate(descriptor, partial.doubtful)
+                partial = msgspec.structs.replace(partial, doubtful=None)
+                await self.save(partial)
+            yield DiskPieces(self, partial, descriptor)
         finally:
             os.close(descriptor)
 
-    def whole(self, partial: Partial) -> ArrivedFile:
-        """It as a file that has arrived."""
+    @contextlib.asynccontextmanager
+    async def whole(self, partial: Partial) -> AsyncIterator[ArrivedFile]:
         place = self._uploads.incoming / partial.key
-        return ArrivedFile(
+        yield ArrivedFile(
             partial.name, partial.media_type, partial.length, IncomingFile(partial.key, place)
         )
 
-    def delete(self, partial: Partial) -> None:
-        """Delete the pieces, if it is not whole and in its place, and what is known of it."""
-        self._uploads.forget(partial.key)
+    async def delete(self, partial: Partial) -> None:
+        await self._uploads.forget(partial.key)
         name = f"{partial.user_id}-{partial.key}{_ENDING}"
-        (self._uploads.incoming / name).unlink(missing_ok=True)
+        await asyncio.to_thread((self._uploads.incoming / name).unlink, missing_ok=True)
 
-    def unfinished(self, user_id: int) -> int:
-        """How many of the user's files are not whole yet."""
-        found = 0
-        for partial in self.all():
-            found += partial.user_id == user_id and partial.path is None
-        return found
+    async def unfinished(self, user_id: int) -> int:
+        return await asyncio.to_thread(self._unfinished, user_id)
 
-    def all(self) -> Iterator[Partial]:
-        """Everything that arrives in pieces."""
+    def _unfinished(self, user_id: int) -> int:
+        return sum(one.user_id == user_id and one.path is None for one in self._all())
+
+    async def keys(self) -> set[str]:
+        return await asyncio.to_thread(lambda: {one.key for one in self._all()})
+
+    async def expired(self, now: float) -> list[Partial]:
+        return await asyncio.to_thread(lambda: [p for p in self._all() if p.expires <= now])
+
+    def _all(self) -> Iterator[Partial]:
         for entry in self._uploads.entries():
             user_id, _, key = entry.name.removesuffix(_ENDING).partition("-")
             if entry.suffix == _ENDING and user_id.isdigit():
-                partial = self.load(int(user_id), key)
+                partial = self._load(int(user_id), key)
                 if partial is not None:
                     yield partial
 

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from tertulia.store import history, installation, search_index
 from tertulia.store.database import Connection, Database, DatabaseError
+from tertulia.store.disk_files import DiskFiles
 from tertulia.store.file_transfer import add_files, restored
 from tertulia.store.files import Files
 from tertulia.store.migrations import (
@@ -58,13 +59,17 @@ class Manifest(Struct, frozen=True, kw_only=True):
     written_by: str
     tables: list[TableManifest]
     files: int = 0
+    files_left_at: str = ""
+    """Where the files were that are not in the backup; empty where they are in it."""
 
 
 def back_up(
     connection: Connection,
     files: Files,
+    disk: DiskFiles,
     target: Path,
     *,
+    with_files: bool,
     secret: str,
     created_at: float,
     written_by: str,
@@ -73,7 +78,7 @@ def back_up(
     """Write everything to a new file, as it is at one moment; others may go on using the database.
 
     The file can be read by its owner alone: with it, API keys can be used. Raises DatabaseError
-    when it exists already.
+    when it exists already, and FilesUnavailable where files are in a bucket that does not answer.
     """
     if target.exists():
         raise DatabaseError(f"{target} exists already. Name a file that does not.")
@@ -93,7 +98,10 @@ def back_up(
                     created_at=int(created_at),
                     written_by=written_by,
                     tables=[_dump(connection, archive, t, progress) for t in _tables(connection)],
-                    files=add_files(connection, archive, files, progress),
+                    files=add_files(connection, archive, files, disk, progress)
+                    if with_files
+                    else 0,
+                    files_left_at="" if with_files else files.description,
                 )
             archive.writestr(_SECRET, secret)
             archive.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
@@ -193,20 +201,24 @@ class Backup:
 def restore(
     database: Database,
     files: Files,
+    disk: DiskFiles,
     backup: Backup,
     report: Callable[[str], None],
     progress: Progress,
 ) -> None:
     """Fill an empty database and an empty directory of files from a backup, in one transaction,
     and bring the database to the program's version. DatabaseError when there is something in them
-    or the backup is damaged; nothing is in them then.
+    or the backup is damaged; nothing is in them then. Files that the backup left out stay as they
+    are.
     """
     manifest = backup.manifest
     migrate(database, report, until=manifest.schema_version)
     with contextlib.closing(database.connect(readonly=True)) as connection:
         _require_empty(connection, manifest)
     with (
-        restored(backup.archive, files.root, manifest.files, progress),
+        contextlib.nullcontext()
+        if manifest.files_left_at
+        else restored(backup.archive, files, disk, manifest.files, progress),
         contextlib.closing(database.connect(readonly=False)) as connection,
         _transaction(connection, connection.dialect.begin_write),
     ):

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tertulia.store.files import Files
+from tertulia.store.disk_files import DiskFiles
+from tertulia.store.files import EXTERNAL
 
 logger = logging.getLogger("tertulia.store")
 
-_DIRECTORY: Final = "external"
 FRESH_SECONDS: Final = 7 * 86400.0
 """What was fetched so long ago is fetched anew."""
 _LEFT: Final = 0.9
@@ -21,7 +21,7 @@ _LEFT: Final = 0.9
 class Fetched:
     """The contents of URLs. Several nodes may share them: each makes room by itself."""
 
-    def __init__(self, files: Files, room: int) -> None:
+    def __init__(self, files: DiskFiles, room: int) -> None:
         self._files = files
         self._room = room
         self._used: int | None = None
@@ -56,7 +56,7 @@ class Fetched:
         self._used = used
 
     def _places(self) -> Iterator[tuple[float, int, Path]]:
-        for place in self._files.place(_DIRECTORY).glob("*/*"):
+        for place in self._files.place(EXTERNAL).glob("*/*"):
             try:
                 status = place.stat()
             except FileNotFoundError:  # Another node deleted it.
@@ -66,4 +66,4 @@ class Fetched:
 
 def _path(url: str) -> str:
     digest = hashlib.sha256(url.encode()).hexdigest()
-    return f"{_DIRECTORY}/{digest[:2]}/{digest[2:]}"
+    return f"{EXTERNAL}/{digest[:2]}/{digest[2:]}"

@@ -10,6 +10,7 @@ from tertulia.domain.accounts import avatars
 from tertulia.model.errors import BadImage
 from tertulia.pictures import BadPicture
 from tertulia.service.caller import Caller
+from tertulia.service.files.unused import delete_unused
 from tertulia.store.files import Files
 
 MAX_PICTURE_MIB: Final = 5
@@ -61,8 +62,7 @@ async def deleted_on_failure(files: Files, name: str) -> AsyncIterator[None]:
 async def delete(files: Files, name: str) -> None:
     """Delete the picture of that name, if there is one."""
     if name:
-        await files.delete(_place(name, medium=False))
-        await files.delete(_place(name, medium=True))
+        await delete_unused(files, _place(name, medium=False), _place(name, medium=True))
 
 
 def _place(name: str, *, medium: bool) -> str:

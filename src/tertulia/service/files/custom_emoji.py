@@ -8,6 +8,7 @@ from tertulia.domain.organization import emoji
 from tertulia.model.errors import BadImage, Refused
 from tertulia.pictures import BadPicture
 from tertulia.service.caller import Caller
+from tertulia.service.files.unused import delete_unused
 from tertulia.store.files import Files
 
 MAX_MIB: Final = 5
@@ -34,8 +35,7 @@ async def add_emoji(caller: Caller, name: str, content: bytes) -> None:
         )
         await caller.submit(emoji.add, new)
     except Refused:
-        for file in written:
-            await files.delete(place(file))
+        await delete_unused(files, *map(place, written))
         raise
 
 

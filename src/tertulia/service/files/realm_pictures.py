@@ -9,6 +9,7 @@ from tertulia.domain.organization import settings
 from tertulia.model.errors import BadImage
 from tertulia.pictures import BadPicture, Scaled
 from tertulia.service.caller import Caller
+from tertulia.service.files.unused import delete_unused
 
 ICON_PIXELS: Final = 100
 LOGO_PIXELS: Final = (800, 100)
@@ -55,7 +56,7 @@ async def _set(caller: Caller, name: str, scaled: Scaled | None) -> None:
         before = await caller.submit(settings.set_picture, name, file)
     except BaseException:
         if file:
-            await files.delete(file)
+            await delete_unused(files, file)
         raise
     if before.file:
-        await files.delete(before.file)
+        await delete_unused(files, before.file)

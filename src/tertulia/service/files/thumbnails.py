@@ -1,10 +1,8 @@
 """Smaller pictures of uploaded files, made when they are first asked for and then kept."""
 
-import asyncio
 import logging
 import re
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -14,6 +12,7 @@ from tertulia.model.attachments import Attachment
 from tertulia.model.errors import Unavailable
 from tertulia.pictures import BadPicture
 from tertulia.service.node import Node
+from tertulia.store.files import StoredFile
 
 logger = logging.getLogger("tertulia.http")
 
@@ -53,31 +52,37 @@ def nearest(name: str, *, moving: bool) -> ThumbnailFormat:
     return min(fitting, key=lambda form: (form.name != name, abs(form.max_width - width)))
 
 
-async def thumbnail(node: Node, attachment: Attachment, name: str) -> Path:
-    """Where the smaller picture lies. BadPicture where there is none; Unavailable where too many
-    are waiting."""
+async def thumbnail(node: Node, attachment: Attachment, name: str) -> StoredFile:
+    """The smaller picture. BadPicture where there is none; Unavailable where too many are waiting,
+    and where files are away."""
     if attachment.picture is None:
         raise BadPicture("There is no smaller picture of this file.")
     form = nearest(name, moving=attachment.picture.animated)
     kept = node.uploads.thumbnail(attachment.path, form.name)
-    place = node.files.place(kept)
-    if not await asyncio.to_thread(place.exists):
+    found = await node.files.found(kept)
+    if found is None:
         make = partial(_make, node, attachment, form, kept)
-        await node.thumbnails.do((place, form.name), make, WAITING)
-    return place
+        await node.thumbnails.do(kept, make, WAITING)
+        found = await node.files.found(kept)
+    if found is None:
+        raise BadPicture("The file is gone.")
+    return found
 
 
 async def _make(node: Node, attachment: Attachment, form: ThumbnailFormat, kept: str) -> None:
-    found = await asyncio.to_thread(node.uploads.found, attachment.path)
+    found = await node.uploads.found(attachment.path)
     if found is None:
         raise BadPicture("The file is gone.")
-    scaled = await pictures.thumbnail(
-        found[0], form.max_width, form.max_height, moving=form.animated
-    )
     try:
+        async with node.copies, found.files.local(found) as place:
+            scaled = await pictures.thumbnail(
+                place, form.max_width, form.max_height, moving=form.animated
+            )
         await node.files.put(kept, scaled.content)
+    except FileNotFoundError:
+        raise BadPicture("The file is gone.") from None
     except OSError as error:
         logger.exception("a smaller picture could not be kept")
         raise Unavailable("The server has no room at the moment.") from error
     if attachment.id not in node.state.attachments:
-        await asyncio.to_thread(node.uploads.delete, attachment.path)
+        await node.uploads.delete(attachment.path)

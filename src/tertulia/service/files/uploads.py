@@ -1,11 +1,12 @@
 """Keeping the files that people upload."""
 
-import asyncio
+import contextlib
 
 from tertulia import pictures
 from tertulia.domain.messages import attachments, file_names
 from tertulia.domain.messages.attachments import NewFile
 from tertulia.model.attachments import Attachment, Picture
+from tertulia.model.errors import FilesUnavailable
 from tertulia.pictures import BadPicture
 from tertulia.service.node import Node
 from tertulia.store.uploads import ArrivedFile
@@ -14,7 +15,7 @@ from tertulia.store.uploads import ArrivedFile
 async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
     """Keep a file that has arrived: it is the user's from now on. Doing so again changes nothing.
 
-    Raises UploadQuotaReached.
+    Raises UploadQuotaReached, and Unavailable where it cannot be kept.
     """
     new = NewFile(
         key=file.arriving.key,
@@ -23,9 +24,11 @@ async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
         size=file.size,
         picture=await _picture(file),
     )
-    file.arriving.is_offered = True
+    await node.uploads.offer(file.arriving, attachments.path_of(node.state, new))
     attachment = await node.log.submit(user_id, attachments.add, new, node.config.upload_quota)
-    await asyncio.to_thread(node.uploads.settle, attachment.path)
+    # In a bucket the file is in its place already; a job takes care of the rest.
+    with contextlib.suppress(FilesUnavailable):
+        await node.uploads.settle(attachment.path)
     return attachment
 
 

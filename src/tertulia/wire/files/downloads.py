@@ -1,6 +1,5 @@
 """Uploaded files as browsers and apps fetch them, outside of the interface's paths."""
 
-import asyncio
 import html
 import re
 from collections.abc import Awaitable, Callable
@@ -10,7 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.model.attachments import ADDRESS, Attachment
@@ -21,6 +20,7 @@ from tertulia.service import links
 from tertulia.service.files.access import may_open
 from tertulia.service.files.thumbnails import thumbnail
 from tertulia.wire.api.resources.uploads import TICKET
+from tertulia.wire.files.stored import stored_file
 from tertulia.wire.http.authentication import authenticated, owner_of_key
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.node import HttpNode
@@ -83,12 +83,12 @@ def file_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     async def smaller(request: Request) -> Response:
         """A smaller picture of the file."""
         attachment = await _opened(node, request, request.path_params["path"])
-        place = await thumbnail(node, attachment, request.path_params["form"])
-        tag = f'"{attachment.key}-{place.name}"'
+        found = await thumbnail(node, attachment, request.path_params["form"])
+        tag = f'"{attachment.key}-{found.path.rpartition("/")[2]}"'
         headers = {**_headers("image/webp"), "Content-Disposition": "inline", "ETag": tag}
         if _is_known(request, tag):
             return Response(status_code=304, headers=headers)
-        return FileResponse(place, media_type="image/webp", headers=headers)
+        return await stored_file(node, request, found, "image/webp", headers)
 
     return (
         page(node, links.TEMPORARY + "{ticket}/{name}", temporary),
@@ -114,6 +114,8 @@ def page(
             response = await answer(request)
         except (Refused, Unavailable, BadPicture) as error:
             return _refusal(request, error, shows_picture=shows_picture)
+        except FileNotFoundError:  # It has just been deleted.
+            return _refusal(request, Gone(), shows_picture=shows_picture)
         # Nothing is shown that a crash could undo.
         await node.log.settled()
         return response
@@ -123,7 +125,7 @@ def page(
 
 def _refusal(request: Request, error: Exception, *, shows_picture: bool) -> Response:
     """As a picture where one is expected, and else as a page of one sentence."""
-    status, _, headers = error_response(error)
+    status, body, headers = error_response(error)
     if isinstance(error, Gone | BadPicture):
         status = 404
     # No browser shall ask for a password because of a picture.
@@ -135,7 +137,7 @@ def _refusal(request: Request, error: Exception, *, shows_picture: bool) -> Resp
     )
     if wanted or shows_picture:
         return Response(_no_picture(), status, headers, "image/svg+xml")
-    return Response(f"<p>{html.escape(str(error))}</p>", status, headers, "text/html")
+    return Response(f"<p>{html.escape(body['msg'])}</p>", status, headers, "text/html")
 
 
 @cache
@@ -181,13 +183,10 @@ async def _file(
     }
     if _is_known(request, tag):
         return Response(status_code=304, headers=headers)
-    found = await asyncio.to_thread(node.uploads.found, attachment.path)
+    found = await node.uploads.found(attachment.path)
     if found is None:
         raise Gone
-    place, status = found
-    return FileResponse(
-        place, media_type=attachment.media_type, headers=headers, stat_result=status
-    )
+    return await stored_file(node, request, found, attachment.media_type, headers)
 
 
 def _headers(media_type: str) -> dict[str, str]:

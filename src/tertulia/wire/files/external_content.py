@@ -66,7 +66,7 @@ class _ExternalContent:
     def __init__(self, node: HttpNode) -> None:
         self._node = node
         room = node.config.external_content_cache_mib * 1024 * 1024
-        self._kept = Fetched(node.files, room)
+        self._kept = Fetched(node.disk, room)
         self._fetches = SingleFlight("Too much is being fetched at the moment.")
         self._missing: OrderedDict[str, float] = OrderedDict()
         self._free = asyncio.Semaphore(AT_ONCE)

@@ -6,8 +6,7 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from email.utils import formatdate
-from functools import partial as bound
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -19,7 +18,7 @@ from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
 from tertulia.service.files.uploads import stored
-from tertulia.store.partial_uploads import InUse, Partial, Partials, Pieces, new_key
+from tertulia.store.partial_uploads import InUse, Partial, Pieces, new_key
 from tertulia.wire.api.resources.uploads import UploadedFile
 from tertulia.wire.files.tus_headers import (
     ALGORITHMS,
@@ -40,6 +39,8 @@ from tertulia.wire.http.responses import JsonResponse, failure, success
 from tertulia.wire.http.routing import PREFIX
 
 logger = logging.getLogger("tertulia.http")
+
+T = TypeVar("T")
 
 PATH: Final = f"{PREFIX}/tus"
 VERSION: Final = "1.0.0"
@@ -88,7 +89,7 @@ class _Tus:
 
     def __init__(self, node: HttpNode) -> None:
         self._node = node
-        self._partials = Partials(node.uploads)
+        self._partials = node.partials
         self._holds: dict[str, _Hold] = {}
 
     async def answer(self, request: Request) -> Response:
@@ -162,7 +163,7 @@ class _Tus:
             attachments.check_quota(node.state, length, node.config.upload_quota)
         except UploadQuotaReached as error:
             raise TusRefused(413, str(error), "REALM_UPLOAD_QUOTA") from None
-        if await asyncio.to_thread(self._partials.unfinished, user.id) >= MAX_UNFINISHED:
+        if await self._partials.unfinished(user.id) >= MAX_UNFINISHED:
             raise Refused("Too many files have been begun and not ended.")
         partial = Partial(
             user_id=user.id,
@@ -173,7 +174,7 @@ class _Tus:
             media_type=said.get("filetype") or said.get("type") or "",
             expires=int(node.clock()) + EXPIRY_SECONDS,
         )
-        await self._on_disk(self._partials.begin, partial)
+        await _with_room(self._partials.begin(partial))
         headers = {"Location": f"{PATH}/{partial.key}", **_expiry(partial)}
         if content_type(request) != PIECE and length:
             await drained(request)
@@ -215,12 +216,12 @@ class _Tus:
         async with self._held(partial) as (partial, pieces, _):
             if pieces is None or partial.path is not None:
                 raise TusRefused(403, "The file is whole: delete it among the attachments.")
-            await asyncio.to_thread(self._partials.delete, partial)
+            await self._partials.delete(partial)
         return Response(status_code=204)
 
     async def _known(self, request: Request, user: User) -> Partial:
         key = request.path_params["key"]
-        partial = await asyncio.to_thread(self._partials.load, user.id, key)
+        partial = await self._partials.load(user.id, key)
         if partial is None:
             raise TusRefused(404, "There is no such upload.")
         if partial.expires <= self._node.clock():
@@ -244,19 +245,15 @@ class _Tus:
         try:
             async with hold.lock:
                 hold.stop = stop = asyncio.Event()
-                now = await asyncio.to_thread(self._partials.load, partial.user_id, partial.key)
+                now = await self._partials.load(partial.user_id, partial.key)
                 if now is None:
                     raise TusRefused(404, "There is no such upload.")
-                with contextlib.ExitStack() as stack:
+                async with contextlib.AsyncExitStack() as stack:
                     try:
-                        pieces = stack.enter_context(self._partials.opened(now))
-                    except FileNotFoundError:
-                        pieces = None
+                        opening = stack.enter_async_context(self._partials.opened(now))
+                        pieces = await _with_room(opening)
                     except InUse:
                         raise TusRefused(423, "Another request is writing this file.") from None
-                    if now.doubtful is not None:
-                        now = msgspec.structs.replace(now, doubtful=None)
-                        await self._on_disk(self._partials.save, now)
                     yield now, pieces, stop
         finally:
             hold.wanted -= 1
@@ -299,16 +296,11 @@ class _Tus:
         stop: asyncio.Event,
         checksum: Checksum | None,
     ) -> None:
-        begun = pieces.size
-        left = partial.length - begun
+        left = partial.length - pieces.size
         declared = request.headers.get("content-length", "")
         if NUMBER.fullmatch(declared) and int(declared) > left:
             raise TusRefused(413, _TOO_LONG)
-        if checksum is not None:
-            # If the server stops before the checksum is verified, these bytes are discarded.
-            await self._on_disk(
-                self._partials.save, msgspec.structs.replace(partial, doubtful=begun)
-            )
+        await _with_room(pieces.begin(checked=checksum is not None))
         try:
             async with contextlib.aclosing(_gathered(request, stop)) as body:
                 async for piece in body:
@@ -317,37 +309,38 @@ class _Tus:
                         raise TusRefused(413, _TOO_LONG)
                     if checksum is not None:
                         checksum.update(piece)
-                    await self._on_disk(pieces.append, piece)
+                    await _with_room(pieces.append(piece))
             if checksum is not None:
                 checksum.verify()
         except BaseException:
             # Without a checksum, bytes that arrived are kept, however the request ends.
             if checksum is not None or left < 0:
-                pieces.cut(begun)
+                pieces.drop()
             raise
         finally:
-            await self._on_disk(pieces.sync)
-            if checksum is not None:
-                await self._on_disk(self._partials.save, partial)
+            await _with_room(pieces.end())
 
     async def _finished(self, partial: Partial) -> Partial:
         """Make an attachment of a complete file, unless that was done before."""
         if partial.path is not None:
             return partial
-        file = await asyncio.to_thread(self._partials.whole, partial)
-        attachment = await stored(self._node, partial.user_id, file)
-        finished = msgspec.structs.replace(partial, path=attachment.path)
-        await self._on_disk(self._partials.save, finished)
+        path = await _with_room(self._stored(partial))
+        finished = msgspec.structs.replace(partial, path=path, doubtful=None)
+        await _with_room(self._partials.finish(finished))
         return finished
 
-    @staticmethod
-    async def _on_disk(function: Callable[..., Any], *arguments: Any) -> None:
-        """Call the function in a thread. Unavailable when writing fails, for a full disk say."""
-        try:
-            await asyncio.to_thread(bound(function, *arguments))
-        except OSError as error:
-            logger.exception("a piece of an uploaded file could not be written")
-            raise Unavailable("The server has no room for the file at the moment.") from error
+    async def _stored(self, partial: Partial) -> str:
+        async with self._partials.whole(partial) as file:
+            return (await stored(self._node, partial.user_id, file)).path
+
+
+async def _with_room(writing: Awaitable[T]) -> T:
+    """What it returns. Unavailable when writing fails, for a full disk say."""
+    try:
+        return await writing
+    except OSError as error:
+        logger.exception("a piece of an uploaded file could not be written")
+        raise Unavailable("The server has no room for the file at the moment.") from error
 
 
 async def _gathered(request: Request, stop: asyncio.Event) -> AsyncGenerator[bytes, None]:

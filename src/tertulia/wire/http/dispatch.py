@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tertulia.model.errors import FilesUnavailable
 from tertulia.wire.http.endpoint import Endpoint
 from tertulia.wire.http.errors import MethodNotAllowed, NotFound
 from tertulia.wire.http.node import HttpNode
@@ -37,7 +38,13 @@ def dispatcher(
             return failure(MethodNotAllowed(["GET", "HEAD"]))
         return failure(NotFound())
 
-    others = Starlette(routes=list(pages), exception_handlers={404: not_found, 405: not_found})
+    async def files_away(_request: Request, error: Exception) -> Response:
+        return failure(error)
+
+    others = Starlette(
+        routes=list(pages),
+        exception_handlers={404: not_found, 405: not_found, FilesUnavailable: files_away},
+    )
     others.router.redirect_slashes = False
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:

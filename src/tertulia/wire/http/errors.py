@@ -259,6 +259,10 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
             headers["Retry-After"] = "1"
             text = "The database does not answer at the moment. Try again."
             return 503, {"msg": text, "code": "SERVER_NOT_READY"}, headers
+        case errors.FilesUnavailable():  # So it is here.
+            headers["Retry-After"] = "1"
+            text = "The server cannot reach its files at the moment. Try again."
+            return 503, {"msg": text, "code": "SERVER_NOT_READY"}, headers
         case errors.Unavailable():
             status, code = 503, "SERVER_NOT_READY"
             headers["Retry-After"] = "1"

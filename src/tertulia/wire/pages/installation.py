@@ -47,7 +47,7 @@ def installing_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
     async def page(_: Request) -> Response:
         """The client's page for anybody, as the worker keeps it: it shows nothing by itself."""
-        return client_page()
+        return client_page(node.config)
 
     return (Route(MANIFEST, manifest), Route(WORKER, worker), Route(CLIENT_PATH, page))
 

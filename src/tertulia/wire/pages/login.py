@@ -76,7 +76,7 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
             user = None
         if user is None:
             return RedirectResponse(LOGIN, status_code=302, headers={"Cache-Control": "no-store"})
-        return client_page()
+        return client_page(node.config)
 
     async def to_home(_: Request) -> Response:
         """There is nothing to set up any more."""

@@ -12,17 +12,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from tertulia.service.config import Config
 from tertulia.wire.pages.public import packaged, static
 
 CLIENT_PATH: Final = "/app/"
 TOKENS: Final = "/static/tokens.css"
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:{files};"
+    " media-src 'self' blob:{files}; font-src 'self'; connect-src 'self'; manifest-src 'self';"
+    " worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 _HEADERS: Final = {
     "Cache-Control": "no-cache",
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:;"
-        " media-src 'self' blob:; font-src 'self'; connect-src 'self'; manifest-src 'self';"
-        " worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
     "Vary": "Cookie",
@@ -31,12 +32,15 @@ _YEAR: Final = "public, max-age=31536000, immutable"
 _WORTH_PACKING: Final = 1024
 
 
-def client_page() -> Response:
-    """The page that the client runs in; what to do where it was never built."""
+def client_page(config: Config) -> Response:
+    """The page that the client runs in; what to do where it was never built. Pictures and films may
+    come from where files are, if that is where this server sends browsers."""
     page = _built().joinpath("index.html")
     if not page.is_file():
         return HTMLResponse(_NOT_BUILT, status_code=503)
-    return HTMLResponse(page.read_bytes(), headers=_HEADERS)
+    files = "".join(f" {origin}" for origin in config.file_origins)
+    headers = {**_HEADERS, "Content-Security-Policy": _POLICY.format(files=files)}
+    return HTMLResponse(page.read_bytes(), headers=headers)
 
 
 @cache

@@ -1,13 +1,13 @@
 """Uploading files, and what has been uploaded."""
 
-import asyncio
+import contextlib
 from typing import Annotated, Final
 
 from msgspec import Meta
 
 from tertulia.domain.messages import attachments
 from tertulia.model.attachments import ADDRESS, Attachment
-from tertulia.model.errors import MayNotOpen, Refused
+from tertulia.model.errors import FilesUnavailable, MayNotOpen, Refused
 from tertulia.service import links
 from tertulia.service.files.access import may_open
 from tertulia.service.files.uploads import stored
@@ -45,7 +45,8 @@ async def upload_file(call: Call, params: UploadFile) -> UploadedFile:
     try:
         attachment = await stored(call.node, call.user.id, call.file)
     except Refused:
-        await asyncio.to_thread(call.node.uploads.forget, call.file.arriving.key)
+        with contextlib.suppress(FilesUnavailable):  # A job does it later.
+            await call.node.uploads.forget(call.file.arriving.key)
         raise
     url = ADDRESS + attachment.path
     return UploadedFile(url=url, uri=url, filename=attachment.name)

@@ -1,0 +1,83 @@
+"""`tertulia move-files`: files from the disk into a bucket, and back."""
+
+import asyncio
+import contextlib
+from typing import Annotated
+
+import typer
+
+from tertulia.app.config import load
+from tertulia.app.founding import NoOrganization
+from tertulia.cli import progress
+from tertulia.cli.errors import Failed, UsageError
+from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.store import installation
+from tertulia.store.file_moving import Moved, NotTheSame
+from tertulia.store.file_moving import move as move_all
+from tertulia.store.files import Files
+from tertulia.store.moving_files import MovingFiles
+from tertulia.store.store import database_at
+from tertulia.store.transfer import Progress
+
+EXAMPLE = (
+    'Example: with `files_url = "s3://chat-files?region=eu-central-1"` and `files_also_at ='
+    ' "disk"` in tertulia.toml, and the server started anew: `tertulia move-files --data-dir data`'
+)
+
+
+def move_files(
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    delete: Annotated[
+        bool,
+        typer.Option(
+            "--delete",
+            help="Delete at the old place what is at the new one.",
+        ),
+    ] = False,
+) -> None:
+    """Move uploaded files and pictures from files_also_at to files_url; the server may go on.
+
+    Set both, and start all servers anew: from then on they write to files_url, and read there or
+    else at files_also_at. This command copies what is missing and reads each copy again. It can be
+    broken off and run again at any time. When it has nothing left to do, take files_also_at away
+    and start the servers anew; --delete, then or before, empties the old place.
+    """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    database = database_at(settings.data_path, settings.database_url)
+    if not database.exists():
+        raise NoOrganization(settings.place)
+    with contextlib.closing(database.connect(readonly=True)) as connection:
+        if not installation.is_founded(connection):
+            raise NoOrganization(settings.place)
+    files, _ = settings.opened_files()
+    if not isinstance(files, MovingFiles):
+        raise UsageError(
+            "Say in the settings where the files are (files_also_at) and where they are to be"
+            " (files_url). `tertulia move-files --help` has the steps."
+        )
+    with progress.shown() as report:
+        try:
+            moved = asyncio.run(_moved(files.others, files.files, delete, report))
+        except NotTheSame as error:
+            raise Failed(str(error)) from None
+    megabytes = moved.size / 1_000_000
+    typer.echo(
+        f"Copied {moved.files} files ({megabytes:.1f} MB) from {files.others.description} to"
+        f" {files.files.description}; {moved.present} were there already."
+    )
+    if delete:
+        typer.echo(f"Deleted {moved.deleted} files from {files.others.description}.")
+
+
+async def _moved(old: Files, new: Files, delete: bool, report: Progress) -> Moved:
+    try:
+        return await move_all(
+            old, new, delete=delete, progress=lambda done, total: report("files", done, total)
+        )
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None
+    finally:
+        await old.close()
+        await new.close()

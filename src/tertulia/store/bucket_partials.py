@@ -1,0 +1,245 @@
+"""Files that arrive in pieces, in a bucket: any node can go on with them.
+
+What is known of one is `begun/<user>/<key>`, and `whole/<user>/<key>` once it is an attachment. Its
+pieces are objects, `pieces/<key>/<offset>-<length>`. There is no lock among nodes, and none is
+needed: an object is never written twice, and the file is as long as objects lead without a gap, so
+that it never becomes shorter. Where two requests bring the same bytes at once, they are there twice
+and count once.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO, Final, NamedTuple, cast
+
+import msgspec
+
+from tertulia.model.errors import FilesUnavailable, Refused
+from tertulia.store import file_modes
+from tertulia.store.bucket_files import copied
+from tertulia.store.files import INCOMING, Files
+from tertulia.store.partial_uploads import Partial, Partials, Pieces, decoder
+from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, Uploads
+
+_BEGUN: Final = f"{INCOMING}/begun"
+_WHOLE: Final = f"{INCOMING}/whole"
+_PIECES: Final = f"{INCOMING}/pieces"
+DIRECTORIES: Final = (_BEGUN, _WHOLE, _PIECES)
+"""Below these is all that is in the bucket of files that arrive in pieces."""
+PIECE: Final = 4 * 1024 * 1024
+"""Bytes of an object at most: so many are in memory while it is written."""
+MOST_PIECES: Final = 10_000
+"""Objects of one file: a client that sends a few bytes at a time makes no end of them."""
+_OLD_SECONDS: Final = 43_200
+"""Only what was written so long ago can have expired."""
+
+
+class Piece(NamedTuple):
+    """An object with a part of a file."""
+
+    offset: int
+    length: int
+    name: str
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.length
+
+
+def chain(pieces: Iterable[Piece]) -> list[Piece]:
+    """Those that lead furthest from the beginning, one where the other ends."""
+    before: dict[int, Piece | None] = {0: None}
+    for piece in sorted(pieces):
+        if piece.offset in before and piece.length and piece.end not in before:
+            before[piece.end] = piece
+    found: list[Piece] = []
+    last = before[max(before)]
+    while last is not None:
+        found.append(last)
+        last = before[last.offset]
+    return found[::-1]
+
+
+class BucketPieces(Pieces):
+    """The pieces of one file, and those that one request brings: gathered on the disk of this
+    machine, in an empty file, until they are worth an object or were looked at."""
+
+    def __init__(
+        self, files: Files, key: str, present: Sequence[Piece], gathered: BinaryIO
+    ) -> None:
+        self._files = files
+        self._directory = f"{_PIECES}/{key}"
+        self._count = len(present)
+        self._kept = max((piece.end for piece in chain(present)), default=0)
+        """Bytes that are in the bucket."""
+        self._begun = self._kept
+        self._written: list[str] = []
+        """Objects of this request."""
+        self._gathered = gathered
+        self._first = 0
+        """Where in it that begins which is not in the bucket."""
+        self._waiting = 0
+        """Bytes of that."""
+        self._is_checked = False
+        self._is_dropped = False
+
+    @property
+    def size(self) -> int:  # type: ignore[override]  # it is not set
+        return self._kept + self._waiting
+
+    async def begin(self, *, checked: bool) -> None:
+        self._begun = self._kept
+        self._is_checked = checked
+
+    async def append(self, piece: bytes) -> None:
+        await asyncio.to_thread(self._gathered.write, piece)
+        self._waiting += len(piece)
+        if self._waiting >= PIECE and not self._is_checked:
+            await self._put_gathered()
+
+    def drop(self) -> None:
+        self._is_dropped = True
+
+    async def end(self) -> None:
+        if self._is_dropped:
+            await self._undo()
+        else:
+            await self._put_gathered()
+
+    async def _put_gathered(self) -> None:
+        while self._waiting:
+            await asyncio.to_thread(self._gathered.seek, self._first)
+            content = await asyncio.to_thread(self._gathered.read, PIECE)
+            await self._put(content)
+            self._first += len(content)
+            self._waiting -= len(content)
+        await asyncio.to_thread(_emptied, self._gathered)
+        self._first = 0
+
+    async def _put(self, content: bytes) -> None:
+        if self._count >= MOST_PIECES:
+            raise Refused("The file came in too many pieces.")
+        name = f"{self._kept:014d}-{len(content)}-{secrets.token_hex(4)}"
+        await self._files.put(f"{self._directory}/{name}", content)
+        self._written.append(name)
+        self._count += 1
+        self._kept += len(content)
+
+    async def _undo(self) -> None:
+        self._waiting = 0
+        self._kept = self._begun
+        for name in reversed(self._written):
+            await self._files.delete(f"{self._directory}/{name}")
+        self._written.clear()
+
+
+def _nameless(directory: Path) -> BinaryIO:
+    file_modes.directory(directory)
+    return cast(BinaryIO, TemporaryFile(dir=directory))
+
+
+def _emptied(file: BinaryIO) -> None:
+    file.seek(0)
+    file.truncate()
+
+
+class BucketPartials(Partials):
+    """In a bucket."""
+
+    def __init__(self, files: Files, uploads: Uploads) -> None:
+        self._files = files
+        self._uploads = uploads
+
+    async def begin(self, partial: Partial) -> None:
+        await self._files.put(_record(_BEGUN, partial), msgspec.json.encode(partial))
+
+    async def finish(self, partial: Partial) -> None:
+        await self._files.put(_record(_WHOLE, partial), msgspec.json.encode(partial))
+        await self._files.delete(_record(_BEGUN, partial))
+        await self._files.delete_below(f"{_PIECES}/{partial.key}")
+
+    async def load(self, user_id: int, key: str) -> Partial | None:
+        if not KEY.fullmatch(key):
+            return None
+        # In this order: it may be finished in between.
+        begun = await self._files.read(f"{_BEGUN}/{user_id}/{key}")
+        whole = await self._files.read(f"{_WHOLE}/{user_id}/{key}")
+        text = whole or begun
+        return None if text is None else decoder.decode(text)
+
+    @contextlib.asynccontextmanager
+    async def opened(self, partial: Partial) -> AsyncIterator[BucketPieces | None]:
+        if partial.path is not None:
+            yield None
+            return
+        present = await self._pieces(partial.key)
+        with await asyncio.to_thread(_nameless, self._uploads.incoming) as gathered:
+            yield BucketPieces(self._files, partial.key, present, gathered)
+
+    async def _pieces(self, key: str) -> list[Piece]:
+        found: list[Piece] = []
+        async for one in self._files.below(f"{_PIECES}/{key}"):
+            name = one.path.rpartition("/")[2]
+            offset = name.partition("-")[0]
+            if offset.isdigit():
+                found.append(Piece(int(offset), one.size, one.path))
+        return found
+
+    @contextlib.asynccontextmanager
+    async def whole(self, partial: Partial) -> AsyncIterator[ArrivedFile]:
+        place = self._uploads.incoming / secrets.token_hex(16)
+        arriving = IncomingFile(partial.key, place)
+        try:
+            await self._compose(partial, place)
+            yield ArrivedFile(partial.name, partial.media_type, partial.length, arriving)
+        finally:
+            await asyncio.to_thread(place.unlink, missing_ok=True)
+
+    async def _compose(self, partial: Partial, place: Path) -> None:
+        async def chunks() -> AsyncIterator[bytes]:
+            for piece in chain(await self._pieces(partial.key)):
+                async for chunk in self._files.chunks(piece.name):
+                    yield chunk
+
+        try:
+            size = await copied(chunks(), place)
+        except FileNotFoundError:  # Another request has just finished it.
+            raise FilesUnavailable(f"pieces of {partial.key} have gone") from None
+        if size != partial.length:
+            raise FilesUnavailable(f"pieces of {partial.key} are not all there")
+
+    async def delete(self, partial: Partial) -> None:
+        if partial.path is None:
+            await self._uploads.forget(partial.key)
+        await self._files.delete_below(f"{_PIECES}/{partial.key}")
+        await self._files.delete(_record(_BEGUN, partial))
+        await self._files.delete(_record(_WHOLE, partial))
+
+    async def unfinished(self, user_id: int) -> int:
+        return len([one async for one in self._files.below(f"{_BEGUN}/{user_id}")])
+
+    async def keys(self) -> set[str]:
+        return {
+            one.path.rpartition("/")[2]
+            for directory in (_BEGUN, _WHOLE)
+            async for one in self._files.below(directory)
+        }
+
+    async def expired(self, now: float) -> list[Partial]:
+        found: list[Partial] = []
+        for directory in (_BEGUN, _WHOLE):
+            async for one in self._files.below(directory):
+                if one.modified > now - _OLD_SECONDS:
+                    continue
+                text = await self._files.read(one.path)
+                partial = None if text is None else decoder.decode(text)
+                if partial is not None and partial.expires <= now:
+                    found.append(partial)
+        return found
+
+
+def _record(directory: str, partial: Partial) -> str:
+    return f"{directory}/{partial.user_id}/{partial.key}"

@@ -1,0 +1,136 @@
+"""Files on the disk of this machine, or on one that nodes share."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from tertulia.store import file_modes
+from tertulia.store.files import Files, StoredFile, parts_of
+
+_CHUNK: Final = 256 * 1024
+_PIECE: Final = 1024 * 1024
+
+
+class DiskFiles(Files):
+    """The files below one directory."""
+
+    is_here = True
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self.description = str(root)
+
+    def place(self, path: str) -> Path:
+        """Where the file lies, or would."""
+        return self.root.joinpath(*parts_of(path))
+
+    async def put(self, path: str, content: bytes) -> None:
+        await asyncio.to_thread(self._put, path, lambda file: file.write(content))
+
+    async def put_from(self, path: str, source: Path) -> None:
+        def copy(file: BinaryIO) -> None:
+            with source.open("rb") as content:
+                shutil.copyfileobj(content, file, _PIECE)
+
+        await asyncio.to_thread(self._put, path, copy)
+
+    def _put(self, path: str, write: Callable[[BinaryIO], object]) -> None:
+        place = self.place(path)
+        file_modes.directory(place.parent)
+        draft = place.with_name(f".{place.name[:100]}.{secrets.token_hex(8)}")
+        try:
+            with open(draft, "wb", opener=file_modes.opener) as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(place)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        sync_directory(place.parent)
+
+    async def read(self, path: str) -> bytes | None:
+        try:
+            return await asyncio.to_thread(self.place(path).read_bytes)
+        except FileNotFoundError:
+            return None
+
+    async def found(self, path: str) -> StoredFile | None:
+        return await asyncio.to_thread(self.find, path)
+
+    def find(self, path: str) -> StoredFile | None:
+        """`found`, in a thread."""
+        place = self.place(path)
+        try:
+            status = place.lstat()
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        return StoredFile(self, path, status.st_size, status.st_mtime, place, status)
+
+    async def chunks(
+        self, path: str, start: int = 0, end: int | None = None
+    ) -> AsyncIterator[bytes]:
+        file = await asyncio.to_thread(self.place(path).open, "rb")
+        try:
+            file.seek(start)
+            left = None if end is None else end - start
+            while left is None or left > 0:
+                size = _CHUNK if left is None else min(_CHUNK, left)
+                chunk = await asyncio.to_thread(file.read, size)
+                if not chunk:
+                    return
+                left = None if left is None else left - len(chunk)
+                yield chunk
+        finally:
+            file.close()
+
+    async def delete(self, path: str) -> None:
+        await asyncio.to_thread(self.place(path).unlink, missing_ok=True)
+
+    async def delete_below(self, directory: str) -> None:
+        await asyncio.to_thread(shutil.rmtree, self.place(directory), ignore_errors=True)
+
+    async def below(self, directory: str) -> AsyncIterator[StoredFile]:
+        root = self.place(directory) if directory else self.root
+        for one in await asyncio.to_thread(lambda: list(self._below(root))):
+            yield one
+
+    def _below(self, root: Path) -> Iterator[StoredFile]:
+        for place in sorted(root.rglob("*")):
+            if place.name.startswith("."):
+                continue  # It is being written.
+            found = self.find(place.relative_to(self.root).as_posix())
+            if found is not None:
+                yield found
+
+    @contextlib.asynccontextmanager
+    async def local(self, stored: StoredFile) -> AsyncIterator[Path]:
+        yield self.place(stored.path)
+
+    async def signed(
+        self, stored: StoredFile, *, media_type: str, disposition: str, now: float
+    ) -> str | None:
+        return None
+
+    async def probe(self) -> None:
+        """Nothing: a disk that does not answer keeps the database from its work too."""
+
+    async def close(self) -> None:
+        """Nothing."""
+
+
+def sync_directory(directory: Path) -> None:
+    """See to it that what was put into the directory is there after a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

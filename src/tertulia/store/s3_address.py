@@ -1,0 +1,114 @@
+"""Where files are, as the settings say it: the disk, or `s3://bucket/prefix?region=…&endpoint=…`."""
+
+import re
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from msgspec import Struct
+
+DISK: Final = "disk"
+"""The directory `files` in the data directory."""
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
+_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*")
+_STYLES: Final = ("path", "host")
+_ENCRYPTIONS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
+_PARAMETERS: Final = ("region", "endpoint", "style", "encryption", "kms_key")
+
+
+class S3Address(Struct, frozen=True, kw_only=True):
+    """A bucket, and how it is reached."""
+
+    bucket: str
+    prefix: str
+    """Before all paths; may be empty."""
+    region: str
+    endpoint: str
+    """Address of the service; empty for Amazon's of the region."""
+    is_host_style: bool
+    """Whether the bucket is named by the host, instead of the path."""
+    encryption: str
+    """How what is written is encrypted there; empty for as the bucket says."""
+    kms_key: str
+
+    @property
+    def origin(self) -> str:
+        """Scheme and host of the addresses of files."""
+        if self.endpoint:
+            parts = urlsplit(self.endpoint)
+            host = f"{self.bucket}.{parts.netloc}" if self.is_host_style else parts.netloc
+            return f"{parts.scheme}://{host}"
+        host = f"s3.{self.region}.amazonaws.com"
+        return f"https://{self.bucket}.{host}" if self.is_host_style else f"https://{host}"
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}" + (f"/{self.prefix}" if self.prefix else "")
+
+
+def s3_address(url: str) -> S3Address | None:
+    """The bucket that a setting names; None for the disk. ValueError, with a sentence for the
+    operator, for what is neither."""
+    if url in {"", DISK}:
+        return None
+    try:
+        parts = urlsplit(url)
+        pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+    except ValueError:
+        raise ValueError("it cannot be read") from None
+    if parts.scheme != "s3":
+        raise ValueError("it is neither 'disk' nor an address like s3://bucket/prefix?region=…")
+    if "@" in parts.netloc:
+        raise ValueError("credentials have settings of their own: s3_access_key_id and its secret")
+    given = dict(pairs)
+    unknown = sorted(set(given) - set(_PARAMETERS))
+    if unknown or len(given) < len(pairs) or parts.fragment:
+        raise ValueError(f"of parameters there are {', '.join(_PARAMETERS)}, each once")
+    prefix = parts.path.strip("/")
+    if not _BUCKET.fullmatch(parts.netloc):
+        raise ValueError(f"'{parts.netloc}' is not the name of a bucket")
+    if prefix and (not _PREFIX.fullmatch(prefix) or {".", ".."} & set(prefix.split("/"))):
+        raise ValueError(f"the prefix '{prefix}' has more than letters, digits and . _ - in it")
+    region = given.get("region", "us-east-1")
+    if not _REGION.fullmatch(region):
+        raise ValueError(f"'{region}' is not a region")
+    _require(given.get("style", "path"), _STYLES, "style")
+    encryption = given.get("encryption", "")
+    _require(encryption or _ENCRYPTIONS[0], _ENCRYPTIONS, "encryption")
+    if "kms_key" in given and not encryption.startswith("aws:kms"):
+        raise ValueError("kms_key needs encryption=aws:kms")
+    return S3Address(
+        bucket=parts.netloc,
+        prefix=prefix,
+        region=region,
+        endpoint=_endpoint(given.get("endpoint", "")),
+        is_host_style=given.get("style") == "host",
+        encryption=encryption,
+        kms_key=given.get("kms_key", ""),
+    )
+
+
+def _require(value: str, known: tuple[str, ...], name: str) -> None:
+    if value not in known:
+        raise ValueError(f"{name} is one of {', '.join(known)}, and not '{value}'")
+
+
+def _endpoint(text: str) -> str:
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if (
+        not host
+        or parts.scheme not in {"http", "https"}
+        or parts.username is not None
+        or parts.path not in {"", "/"}
+        or parts.query
+    ):
+        raise ValueError(
+            f"the endpoint '{text}' is not an address like https://s3.example.com: http or https,"
+            " a host, perhaps a port"
+        )
+    return f"{parts.scheme}://{parts.netloc}"

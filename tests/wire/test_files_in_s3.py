@@ -1,0 +1,394 @@
+"""Files in a bucket: what holds of them on the disk, downloads in both ways, and what goes wrong
+there."""
+
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+import pytest
+
+from tertulia.jobs.files import file_store
+from tertulia.model.errors import FilesUnavailable, Unavailable
+from tertulia.service.config import Config
+from tertulia.store import bucket_files, bucket_partials, uploads
+from tertulia.store.bucket_partials import BucketPartials, Piece, chain
+from tertulia.store.uploads import Uploads
+from tertulia.wire.pages.web_client import client_page
+from tests.elsewhere import elsewhere, unvouched
+from tests.pictures import picture
+from tests.s3 import ACCESS_KEY, SECRET_KEY, S3Server, Trouble
+from tests.support import Newcomer, Organization, Person, TestClock, founded
+from tests.wire import test_file_pages, test_tus, test_uploads
+from tests.wire.test_tus import begun, offset_of, piece
+from tests.wire.test_uploads import cleanup, listed
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def config(bucket: S3Server, tmp_path: Path) -> Config:
+    """A server that keeps its files in a bucket, below a prefix of its own."""
+    return Config(
+        data_dir=str(tmp_path / "data"),
+        external_url="http://chat.test",
+        rate_limits=False,
+        files_url=bucket.url(secrets.token_hex(4)),
+        s3_access_key_id=ACCESS_KEY,
+        s3_secret_access_key=SECRET_KEY,
+    )
+
+
+def objects(bucket: S3Server, config: Config) -> dict[str, bytes]:
+    return bucket.objects(urlsplit(config.files_url).path.strip("/"))
+
+
+# What holds of files on the disk holds here
+test_many_at_once = test_uploads.test_many_uploads_at_once_are_all_kept
+test_a_deletion = test_uploads.test_a_deleted_file_and_what_was_made_of_it_is_gone_from_the_disk
+test_a_cut_off_deletion = (
+    test_uploads.test_a_file_whose_deletion_a_crash_cut_off_is_deleted_at_the_next_start
+)
+test_a_client_that_goes = test_uploads.test_a_client_that_goes_away_leaves_nothing
+test_in_pieces = test_tus.test_a_file_comes_in_pieces_and_ends_as_any_upload_does
+test_a_picture_in_pieces = test_tus.test_a_picture_that_came_in_pieces_can_be_had_smaller
+test_the_beginning = test_tus.test_the_first_piece_may_come_with_the_beginning
+test_nothing = test_tus.test_an_empty_file_ends_where_it_begins
+test_no_more = test_tus.test_no_more_is_taken_than_was_told
+test_checksums = test_tus.test_a_piece_is_held_against_its_checksum
+test_who_comes_later = test_tus.test_who_comes_later_goes_on_with_the_file
+test_at_once = test_tus.test_of_pieces_that_come_at_once_one_counts
+test_giving_up = test_tus.test_an_upload_can_be_given_up
+test_expiry = test_tus.test_what_is_not_ended_within_a_day_expires
+test_a_part = test_file_pages.test_a_part_of_a_file_can_be_asked_for
+test_head = test_file_pages.test_head_tells_what_get_would
+test_once = test_file_pages.test_a_thumbnail_is_made_once
+test_somebody_elses = test_tus.test_the_upload_of_somebody_else_is_not_there
+
+
+async def test_files_and_pictures_are_in_the_bucket_and_nowhere_else(
+    org: Organization, bucket: S3Server, config: Config
+) -> None:
+    content = bytes(range(256)) * 4096 * 11
+    path = await org["ben"].upload("big.bin", content, "application/zip")
+    await org["ben"].raw("POST", "/users/me/avatar", files={"file": ("a.png", picture(9, 9))})
+    await org["ann"].raw("POST", "/realm/emoji/wave", files={"file": ("a.png", picture(9, 9))})
+    await org["ann"].raw("POST", "/realm/icon", files={"file": ("a.png", picture(9, 9))})
+    found = objects(bucket, config)
+    assert sorted({name.split("/")[0] for name in found}) == [
+        "avatars",
+        "emoji",
+        "realm",
+        "uploads",
+    ]
+    realm, digits, key, _ = path.split("/")
+    assert found[f"uploads/{realm}/{digits}/{key}"] == content
+    assert [p for p in org.node.disk.root.rglob("*") if p.is_file()] == []
+    for url in (
+        f"/user_uploads/{path}",
+        (await org["ben"].get("/users/me", client_gravatar=False)).ok["avatar_url"],
+        (await org["ben"].get("/realm/emoji")).ok["emoji"]["1"]["source_url"],
+        (await org["ann"].register()).data["realm_icon_url"],
+    ):
+        answer = await org["ben"].open(url)
+        assert (answer.status_code, len(answer.content) > 0) == (200, True), url
+    assert (await org["ben"].open(f"/user_uploads/{path}")).content == content
+
+
+# Downloads from the bucket itself
+
+
+@pytest.fixture
+async def redirecting(config: Config) -> AsyncIterator[Organization]:
+    """A server that sends browsers to the bucket."""
+    config = msgspec.structs.replace(config, file_downloads="redirect")
+    async with founded(config, others=[Newcomer("ben")]) as org:
+        yield org
+
+
+async def followed(person: Person, path: str, **headers: str) -> httpx.Response:
+    """What a browser gets in the end: it takes no credentials to another place."""
+    answer = await person.open(path)
+    assert answer.status_code == 302, answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    async with httpx.AsyncClient() as client:
+        return await client.get(answer.headers["location"], headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "shown", "disposition"),
+    [
+        ("a.png", "image/png", "image/png", "inline"),
+        ("ä.mp4", "video/mp4", "video/mp4", "inline"),
+        ("a.html", "text/html", "application/octet-stream", "attachment"),
+        ("a.svg", "image/svg+xml", "application/octet-stream", "attachment"),
+        ("a.zip", "application/zip", "application/octet-stream", "attachment"),
+    ],
+)
+async def test_a_browser_fetches_a_file_where_it_is_and_runs_nothing_there(
+    redirecting: Organization,
+    bucket: S3Server,
+    name: str,
+    kind: str,
+    shown: str,
+    disposition: str,
+) -> None:
+    ann = redirecting["ann"]
+    path = await ann.upload(name, b"0123456789", kind)
+    answer = await followed(ann, f"/user_uploads/{path}")
+    assert (answer.status_code, answer.content) == (200, b"0123456789")
+    assert answer.headers["content-type"] == shown
+    assert answer.headers["content-disposition"].startswith(disposition + "; filename=")
+    part = await followed(ann, f"/user_uploads/{path}", Range="bytes=2-4")
+    assert (part.status_code, part.content) == (206, b"234")
+    saved = await followed(ann, f"/user_uploads/download/{path}")
+    assert saved.headers["content-disposition"].startswith("attachment")
+    # What is stored says so by itself, for services that heed no parameters.
+    realm, digits, key, _ = path.split("/")
+    stored = f"uploads/{realm}/{digits}/{key}"
+    prefix = urlsplit(redirecting.node.config.files_url).path.strip("/")
+    plain = bucket.head(f"{prefix}/{stored}")
+    assert plain["content-type"] == "application/octet-stream"
+    assert plain["content-disposition"] == "attachment"
+
+
+async def test_the_right_is_looked_at_before_each_address(redirecting: Organization) -> None:
+    ann, ben = redirecting["ann"], redirecting["ben"]
+    path = await ann.upload("p.png", picture(900, 600), "image/png")
+    for address in (path, f"download/{path}", f"thumbnail/{path}/840x560.webp"):
+        assert (await ben.open(f"/user_uploads/{address}")).status_code == 403
+        assert (await followed(ann, f"/user_uploads/{address}")).status_code == 200
+    head = await ann.http.head(f"/user_uploads/{path}", auth=(ann.email, ann.api_key))
+    assert (head.status_code, "location" in head.headers) == (200, False)
+    known = {"If-None-Match": head.headers["etag"]}
+    answer = await ann.http.get(
+        f"/user_uploads/{path}", auth=(ann.email, ann.api_key), headers=known
+    )
+    assert answer.status_code == 304
+
+
+async def test_an_address_is_of_one_file_for_some_minutes_and_cannot_be_altered(
+    config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = TestClock()
+    config = msgspec.structs.replace(config, file_downloads="redirect")
+    async with founded(config, clock=clock) as org:
+        ann = org["ann"]
+        path, other = await ann.upload("a.txt"), await ann.upload("b.txt")
+        address = (await ann.open(f"/user_uploads/{path}")).headers["location"]
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(address)).status_code == 200
+            for wrong in (
+                address.replace(path.split("/")[2], other.split("/")[2]),
+                address.replace("octet-stream", "html"),
+                address.replace("attachment", "inline"),
+                address.replace("X-Amz-Expires=600", "X-Amz-Expires=6000"),
+                address.partition("?")[0],
+            ):
+                assert wrong != address
+                assert (await client.get(wrong)).status_code == 403
+            assert (await client.put(address, content=b"x")).status_code == 403
+            clock.ahead = -1200
+            old = (await ann.open(f"/user_uploads/{path}")).headers["location"]
+            assert (await client.get(old)).status_code == 403
+    assert "X-Amz-Signature" not in caplog.text
+
+
+async def test_the_web_client_may_show_what_comes_from_the_bucket(
+    redirecting: Organization, bucket: S3Server
+) -> None:
+    policy = client_page(redirecting.node.config).headers["content-security-policy"]
+    assert f"img-src 'self' data: blob: {bucket.endpoint};" in policy
+    assert f"media-src 'self' blob: {bucket.endpoint};" in policy
+
+
+# What goes wrong
+
+
+async def test_while_the_bucket_is_away_files_are_refused_and_the_rest_goes_on(
+    org: Organization, bucket: S3Server, config: Config
+) -> None:
+    ben = org["ben"]
+    path = await ben.upload()
+    await ben.raw("POST", "/users/me/avatar", files={"file": ("a.png", picture(9, 9))})
+    avatar = (await ben.get("/users/me", client_gravatar=False)).ok["avatar_url"]
+    where = await begun(ben, 10)
+    before = sorted(objects(bucket, config))
+    bucket.trouble(Trouble(status=503))
+    for answer in (
+        await ben.raw("POST", "/user_uploads", files={"file": ("b.txt", b"x")}),
+        await ben.raw("POST", "/users/me/avatar", files={"file": ("a.png", picture(9, 9))}),
+    ):
+        told = answer.refused("SERVER_NOT_READY", 503)
+        assert told["msg"] == "The server cannot reach its files at the moment. Try again."
+        assert answer.headers["retry-after"]
+    assert (await piece(ben, where, 0, b"hello")).status_code == 503
+    shown = await ben.open(f"/user_uploads/{path}")
+    assert (shown.status_code, bucket.endpoint in shown.text) == (503, False)
+    assert (await ben.open(avatar)).status_code == 503
+    assert await ben.write([org["cleo"].user_id], "life goes on") > 0
+    job = file_store(org.node.files)
+    with pytest.raises(FilesUnavailable, match="503"):
+        await job.once()
+    bucket.trouble()
+    await job.once()
+    assert sorted(objects(bucket, config)) == before
+    assert [p for p in org.node.disk.root.rglob("*") if p.is_file()] == []
+    assert [one["path_id"] for one in await listed(ben)] == [path]
+    assert (await ben.open(f"/user_uploads/{path}")).content == b"hello"
+    assert await offset_of(ben, where) == 0
+
+
+async def test_a_bucket_that_does_not_answer_is_waited_for_so_long_only(
+    org: Organization, bucket: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await org["ben"].upload()
+    monkeypatch.setattr(bucket_files, "REQUEST_SECONDS", 0.2)
+    bucket.trouble(Trouble(wait=60))
+    assert (await org["ben"].open(f"/user_uploads/{path}")).status_code == 503
+    reply = await org["ben"].raw("POST", "/user_uploads", files={"file": ("b.txt", b"x")})
+    reply.refused("SERVER_NOT_READY", 503)
+
+
+async def test_what_breaks_off_or_fails_once_is_asked_for_again(
+    org: Organization, bucket: S3Server
+) -> None:
+    content = secrets.token_bytes(3 * MIB)
+    bucket.trouble(Trouble(methods="PUT", status=500, times=2))
+    path = await org["ben"].upload("a.bin", content)
+    bucket.trouble(Trouble(methods="GET", cut=True, times=2))
+    assert (await org["ben"].open(f"/user_uploads/{path}")).content == content
+
+
+async def test_a_file_that_is_seen_a_moment_later_is_found(
+    org: Organization, bucket: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await org["ben"].upload()
+    monkeypatch.setattr(uploads, "LOOK_AGAIN_SECONDS", (0, 0))
+    bucket.trouble(Trouble(methods="HEAD", status=404, times=2))
+    assert (await org["ben"].open(f"/user_uploads/{path}")).status_code == 200
+    bucket.trouble(Trouble(methods="HEAD", status=404))
+    assert (await org["ben"].open(f"/user_uploads/{path}")).status_code == 404
+
+
+async def test_nothing_is_said_to_a_bucket_for_which_nobody_vouches(
+    config: Config, tmp_path: Path
+) -> None:
+    async with elsewhere(unvouched(tmp_path)) as there:
+        url = f"s3://files?endpoint=https://localhost:{there.port}"
+        files, _ = msgspec.structs.replace(config, files_url=url).opened_files()
+        with pytest.raises(FilesUnavailable):
+            await files.probe()
+    assert there.asked == []
+
+
+@pytest.mark.parametrize("path", ["", "..", "a/../../b", "/etc/passwd", "a//b", "a/.", "a\0b"])
+async def test_a_path_cannot_leave_the_prefix(config: Config, path: str) -> None:
+    files, _ = config.opened_files()
+    for attempt in (files.put(path, b""), files.read(path), files.delete(path), files.found(path)):
+        with pytest.raises(ValueError, match="no path"):
+            await attempt
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["before", "after"])
+async def test_what_a_crash_left_in_the_bucket_is_looked_after_a_day_later(
+    org: Organization,
+    bucket: S3Server,
+    config: Config,
+    monkeypatch: pytest.MonkeyPatch,
+    is_known: bool,
+) -> None:
+    """A crash before the log had the file, or after that."""
+    ben = org["ben"]
+    with monkeypatch.context() as patched:
+        if is_known:
+            patched.setattr(Uploads, "settle", test_uploads.nothing)
+            path = await ben.upload("a.txt", b"hello")
+        else:
+            patched.setattr(org.node.log, "submit", broken)
+            await ben.raw("POST", "/user_uploads", files={"file": ("a.txt", b"hello")})
+    left = {name.split("/")[1] for name in objects(bucket, config)}
+    assert left == {"1", "incoming"}
+    await cleanup(org).once()
+    assert len(objects(bucket, config)) == 2
+    keep = cleanup(org)
+    monkeypatch.setattr(org.node.log, "clock", TestClock(ahead=2 * 86400))
+    await keep.once()
+    if is_known:
+        assert [name.split("/")[1] for name in objects(bucket, config)] == ["1"]
+        assert (await ben.open(f"/user_uploads/{path}")).content == b"hello"
+    else:
+        assert objects(bucket, config) == {}
+
+
+async def broken(*_: object) -> None:
+    """In place of what a crash prevents."""
+    raise Unavailable("cut off")
+
+
+# Several nodes
+
+
+async def test_another_node_goes_on_with_an_upload(
+    org: Organization, config: Config, tmp_path: Path
+) -> None:
+    """It has the bucket in common with the first one, and no disk."""
+    ben = org["ben"]
+    where = await begun(ben, 10)
+    await piece(ben, where, 0, b"hel")
+    files, disk = msgspec.structs.replace(config, data_dir=str(tmp_path / "other")).opened_files()
+    others = BucketPartials(files, Uploads(files, disk))
+    partial = await others.load(ben.user_id, where.rpartition("/")[2])
+    assert partial is not None
+    async with others.opened(partial) as pieces:
+        assert pieces is not None
+        assert pieces.size == 3
+        await pieces.begin(checked=False)
+        await pieces.append(b"lo ")
+        # The client has lost patience, and comes to the first node again.
+        assert (await piece(ben, where, 3, b"lo w")).status_code == 204
+        await pieces.end()
+    assert await offset_of(ben, where) == 7
+    answer = await piece(ben, where, 7, b"ell")
+    assert (await ben.open(answer.json()["url"])).content == b"hello well"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ([], []),
+        ([(0, 5), (5, 3), (8, 2)], [(0, 5), (5, 3), (8, 2)]),
+        ([(5, 3)], []),
+        ([(0, 5), (6, 3)], [(0, 5)]),
+        ([(0, 9), (0, 5), (5, 6)], [(0, 5), (5, 6)]),
+        ([(0, 3), (0, 5), (3, 4), (5, 1), (6, 0)], [(0, 3), (3, 4)]),
+    ],
+)
+def test_pieces_lead_as_far_as_they_can(
+    pieces: list[tuple[int, int]], expected: list[tuple[int, int]]
+) -> None:
+    found = chain(Piece(offset, length, "") for offset, length in pieces)
+    assert [(piece.offset, piece.length) for piece in found] == expected
+
+
+async def test_pieces_have_no_end(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_partials, "MOST_PIECES", 2)
+    where = await begun(org["ben"], 10)
+    for offset in range(2):
+        await piece(org["ben"], where, offset, b"x")
+    test_tus.refused(await piece(org["ben"], where, 2, b"x"), 400)
+    assert await offset_of(org["ben"], where) == 2
+
+
+async def test_what_was_changed_is_answered_as_changed_though_the_old_picture_stays(
+    org: Organization, bucket: S3Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    ben = org["ben"]
+    sent = {"file": ("a.png", picture(9, 9))}
+    assert (await ben.raw("POST", "/users/me/avatar", files=sent)).ok
+    bucket.trouble(Trouble(methods="DELETE", status=403))
+    assert (await ben.raw("POST", "/users/me/avatar", files=sent)).ok
+    assert "could not be deleted" in caplog.text
+    assert (await ben.raw("POST", "/user_uploads", files={"file": ("b.txt", b"x")})).ok
