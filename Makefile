@@ -30,8 +30,10 @@ $(CLIENT): $(VENV)/.run web/package-lock.json web/index.html web/vite.config.ts 
 
 DAY ?= today
 
-test: lint $(CLIENT) ## lint, types, all tests, on PostgreSQL a part (tests/choice.py); ALL=1 for all
-	$(BIN)/python web/build.py run --silent test
+test: $(VENV)/.dev $(CLIENT) ## lint, types, all tests, on PostgreSQL a part (tests/choice.py); ALL=1 for all
+	@# The client's tests beside the checks: those keep one core busy once types were checked before.
+	$(BIN)/python web/build.py run --silent test & client=$$!; \
+	$(MAKE) --no-print-directory lint; lint=$$?; wait $$client && exit $$lint
 	$(PYTEST) $(if $(ALL),,--postgres=$(DAY))
 
 lint: $(VENV)/.dev ## style and strict types

@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests import choice, postgres, s3
+from tests import choice, postgres, s3, shortcuts
 from tests.support import Newcomer, Organization, as_worker, founded
 
 _TERMINAL = "terminalreporter"
@@ -23,8 +22,9 @@ _MEMORY = Path("/dev/shm")
 _ENOUGH_MEMORY = 2 << 30
 """Bytes: ten times what a whole run has lying about at a time."""
 
-# httpx looks for it in each request, which takes longer than the rest of a small one.
-sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]  # what Python documents
+shortcuts.take()
+# All that is imported and collected stays: not to be looked through for what can be thrown away.
+gc.set_threshold(100_000, 20, 20)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -91,10 +91,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """What is there before the first test is there after the last: not to be looked through again
-    and again for what can be thrown away. Nor is the rest after every few hundred objects."""
-    gc.collect()
+    and again for what can be thrown away."""
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(scope="session")
@@ -176,19 +174,20 @@ def nothing_broke(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert broken == []
 
 
-_OTHERS = (
+OTHERS = (
     Newcomer("ben"),
     Newcomer("cleo"),
     Newcomer("gus", Role.GUEST),
     Newcomer("robo", owner="ben"),
 )
+"""Who there is besides ann."""
 
 
 @pytest.fixture
 async def org(config: Config) -> AsyncIterator[Organization]:
     """An organization with `ann` (owner), `ben` and `cleo` (members), `gus` (guest) and `robo`
     (a bot of ben's), and no channels yet."""
-    async with founded(config, others=_OTHERS) as organization:
+    async with founded(config, others=OTHERS) as organization:
         yield organization
 
 
@@ -205,7 +204,7 @@ async def kept(
     """`org`, for all tests of a module: for those who only read. A module that needs more in it has
     a fixture of the same scope that adds that."""
     config = _config(tmp_path_factory.mktemp("kept"), kept_database_url)
-    async with founded(config, others=_OTHERS) as organization:
+    async with founded(config, others=OTHERS) as organization:
         yield organization
 
 

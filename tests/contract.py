@@ -20,7 +20,8 @@ _REST = {"filename"}
 
 
 @cache
-def _document() -> dict[str, Any]:
+def described() -> dict[str, Any]:
+    """The document. Nobody changes it."""
     return document()
 
 
@@ -33,13 +34,13 @@ def _validator(pointer: str) -> jsonschema_rs.Draft202012Validator:
 
 @cache
 def _registry() -> jsonschema_rs.Registry:
-    return jsonschema_rs.Registry([(_URN, _document())])
+    return jsonschema_rs.Registry([(_URN, described())])
 
 
 @cache
 def _explainer(pointer: str) -> Draft202012Validator:
     """The same in Python: many times slower, and it says best what is wrong."""
-    resource = DRAFT202012.create_resource(_document())
+    resource = DRAFT202012.create_resource(described())
     registry: Registry[Any] = Registry().with_resource(_URN, resource)
     return Draft202012Validator({"$ref": f"{_URN}#{pointer}"}, registry=registry)
 
@@ -48,7 +49,7 @@ def _explainer(pointer: str) -> Draft202012Validator:
 def _templates() -> list[tuple[re.Pattern[str], str]]:
     """Every path of the document as a pattern, the most particular first."""
     found = []
-    for path, methods in _document()["paths"].items():
+    for path, methods in described()["paths"].items():
         numbers = {
             parameter["name"]
             for operation in methods.values()
@@ -72,7 +73,7 @@ def _path_of(path: str) -> str | None:
 @cache
 def _events() -> Mapping[str, tuple[str, ...]]:
     """The names of the events' schemas, by type."""
-    schemas = _document()["components"]["schemas"]
+    schemas = described()["components"]["schemas"]
     found: dict[str, tuple[str, ...]] = {}
     for option in schemas["Event"]["anyOf"]:
         name = option["$ref"].rpartition("/")[2]
@@ -87,7 +88,7 @@ def check(method: str, path: str, response: httpx.Response) -> None:
     Paths and methods that the document does not know, and bare responses, are not its business.
     """
     known = _path_of(path.partition("?")[0])
-    operation = None if known is None else _document()["paths"][known].get(method.lower())
+    operation = None if known is None else described()["paths"][known].get(method.lower())
     if operation is None or not response.content:
         return
     check_body(method, str(known), response.status_code, response.json())
@@ -95,7 +96,7 @@ def check(method: str, path: str, response: httpx.Response) -> None:
 
 def check_body(method: str, path: str, status: int, body: dict[str, Any]) -> None:
     """The same for a path as the document has it, and a response's parts."""
-    operation = _document()["paths"][path][method.lower()]
+    operation = described()["paths"][path][method.lower()]
     assert str(status) in operation["responses"], (
         f"{method} {path} does not answer {status}: {body}"
     )

@@ -78,13 +78,13 @@ class _Original(NamedTuple):
     rows: postgres.Rows | None
 
 
-_originals: dict[tuple[str, bool], _Original] = {}
+_originals: dict[tuple[str, str, bool], _Original] = {}
 
 
 async def copied(config: Config, make: Callable[[Config], Awaitable[object]]) -> None:
     """Make the configured, empty database and directory what `make` makes of them. It is done once
     on each kind of database, and then copied."""
-    key = make.__qualname__, bool(config.database_url)
+    key = make.__module__, make.__qualname__, bool(config.database_url)
     original = _originals.get(key)
     if original is None:
         await make(config)

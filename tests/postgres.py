@@ -12,14 +12,17 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, LiteralString, NamedTuple
 from urllib.parse import quote
 
 import psycopg
+from psycopg import pq
 from psycopg import sql as pgsql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from tertulia.store import postgres as driven
 from tertulia.store.database import Connection
 from tertulia.store.migrations import migrate
 from tertulia.store.postgres import PostgresDatabase
@@ -211,9 +214,12 @@ class _Schemas:
                 self._connection.execute("SELECT setval(%s, %s)", (f"{name}.{counter}", value))
 
     def close(self) -> None:
-        """Let go of the connection that is kept."""
+        """Let go of the connections that are kept."""
         if self._writer is not None:
             self._writer.close()
+        for kept in _kept.values():
+            while kept:
+                kept.pop().finish()
 
     def _has_tables(self, name: str) -> bool:
         found = "SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(%s) LIMIT 1"
@@ -236,6 +242,15 @@ class Rows(NamedTuple):
 
 _servers: dict[str, _Schemas] = {}
 _lent: dict[str, tuple[_Schemas, str]] = {}
+_kept: dict[str, list[pq.abc.PGconn]] = {}
+"""Connections that nodes have closed, by their server, for others to go on with: a new one costs
+the server more than most tests do, for it knows nothing of the tables."""
+_sharing: dict[str, str] = {}
+"""Schemas whose nodes take these, and where their server is."""
+_KEPT_AT_MOST = 8
+_NOTHING = pq.PGconn.connect_start(b"host=/nowhere")
+_NOTHING.finish()
+"""What a connection has that was kept: it is closed."""
 
 
 def _tables(form: list[Any]) -> list[str]:
@@ -257,6 +272,7 @@ def schema(url: str) -> Iterator[str]:
             yield own
         finally:
             del _lent[own]
+            _sharing.pop(name, None)
 
 
 def migrate_lent(url: str) -> None:
@@ -287,6 +303,71 @@ def fill(url: str, rows: Rows) -> None:
     """Put that into the database that `schema` gave, in place of what its tables have."""
     schemas, name = _lent[url]
     schemas.fill(name, rows)
+
+
+def share_connections(url: str) -> None:
+    """Let nodes on that database, where `schema` gave it, go on with the connections of nodes
+    before them: as they would be if they were new, but for what the server knows already."""
+    if url in _lent:
+        _, name = _lent[url]
+        # As the store asks for it, whatever the URL says besides.
+        named: dict[str, Any] = {**driven._CONNECT, **conninfo_to_dict(url)}
+        _sharing[name] = _place_of(make_conninfo(**named))[0]
+
+
+class _Shared(driven._Waiting):
+    """A connection that is kept where it is in order at its end."""
+
+    _place = ""
+    """Where its server is, if it is to be kept."""
+
+    @classmethod
+    def connect(cls, conninfo: str = "", **how: Any) -> "_Shared":
+        place, path = _place_of(conninfo)
+        if path not in _sharing or _sharing[path] != place:
+            return super().connect(conninfo, **how)
+        kept = _kept.setdefault(place, [])
+        connection = None
+        while kept and connection is None:
+            raw = kept.pop()
+            if _did(raw, f"SET search_path TO {path}"):
+                connection = cls(raw)
+                connection._autocommit = how["autocommit"]
+        connection = connection or super().connect(conninfo, **how)
+        connection._place = place
+        return connection
+
+    def close(self) -> None:
+        raw, kept = self.pgconn, _kept.get(self._place)
+        is_in_order = not self.closed and not self.is_late
+        if kept is not None and len(kept) < _KEPT_AT_MOST and is_in_order:
+            if _did(raw, "DISCARD ALL"):
+                kept.append(raw)
+            self._closed = True
+            self.pgconn = _NOTHING
+        super().close()
+
+
+driven._Waiting = _Shared  # type: ignore[misc]  # of the same kind
+
+
+@lru_cache
+def _place_of(conninfo: str) -> tuple[str, str]:
+    """Where the server is, and the schema."""
+    named: dict[str, Any] = conninfo_to_dict(conninfo)
+    path = str(named.pop("options", "")).removeprefix("-csearch_path=")
+    return make_conninfo(**named), path
+
+
+def _did(raw: pq.abc.PGconn, sql: str) -> bool:
+    """Whether the connection could do that; where it could not, it is closed."""
+    is_idle = raw.transaction_status == pq.TransactionStatus.IDLE
+    if not is_idle or raw.exec_(sql.encode()).status != pq.ExecStatus.COMMAND_OK:
+        raw.finish()
+        return False
+    while raw.notifies():
+        pass
+    return True
 
 
 def socket_of(url: str) -> str:

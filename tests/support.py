@@ -27,7 +27,8 @@ from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config, WorkerConfig
 from tertulia.state.moment import Decision, Moment, Verb
 from tertulia.wire.http.node import HttpNode
-from tests import contract, databases
+from tests import contract, databases, postgres
+from tests.calling import called
 
 PASSWORD = "correct horse"
 OWNER = "ann"
@@ -74,14 +75,13 @@ class Person:
     async def request(self, method: str, path: str, **parameters: Any) -> Reply:
         """A request to a path below `/api/v1`, whose response must be as documented."""
         texts = {n.rstrip("_"): _text(v) for n, v in parameters.items() if v is not None}
-        in_query = method in {"GET", "HEAD"}
-        response = await self.http.request(
-            method,
-            f"/api/v1{path}",
-            auth=(self.email, self.api_key) if self.api_key else None,
-            params=texts if in_query else None,
-            data=None if in_query else texts,
-        )
+        auth = (self.email, self.api_key) if self.api_key else None
+        whole = f"/api/v1{path}"
+        response = await called(self.http, method, whole, texts, auth)
+        if response is None:
+            in_query = method in {"GET", "HEAD"}
+            sent: dict[str, Any] = {"params": texts} if in_query else {"data": texts}
+            response = await self.http.request(method, whole, auth=auth, **sent)
         contract.check(method, path, response)
         body = response.json() if response.content else {}
         return Reply(response.status_code, response.headers, body)
@@ -400,6 +400,7 @@ async def reopened(
     web: Web | None = None,
 ) -> AsyncIterator[Organization]:
     """The organization as a fresh node finds it, with all its people."""
+    postgres.share_connections(config.database_url)
     if elapsed is None:
         elapsed = time.monotonic if clock is time.time else clock
     async with opened_node(config, lambda _: None, clock=clock, elapsed=elapsed, web=web) as node:

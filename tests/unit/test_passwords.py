@@ -7,6 +7,8 @@ import pytest
 from tertulia.demo import PASSWORD as DEMONSTRATION
 from tertulia.domain.accounts.passwords import PasswordRules
 from tertulia.model.errors import Refused
+from tertulia.service.vault import Vault
+from tests.shortcuts import QuickHasher
 
 RULES = PasswordRules(min_length=8, min_guesses=1_000_000)
 OWN = ("ann.miller@example.com", "Ann Miller", "Café Central")
@@ -63,3 +65,11 @@ def test_a_text_made_to_take_long_takes_no_longer_than_others(made: str) -> None
     began = time.process_time()
     RULES.require((made * 10)[:100], [made * 100] * 5)
     assert time.process_time() - began < 10
+
+
+def test_to_try_many_takes_as_long_as_is_recommended() -> None:
+    """In a program: the tests' own hashes are quick ones."""
+    vault = Vault("secret")
+    assert isinstance(vault._hasher, QuickHasher)
+    assert vault._hasher.asked_for == (2, 19 * 1024, 1)
+    vault.close()

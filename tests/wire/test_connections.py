@@ -81,15 +81,15 @@ def slow() -> Slow:
 
 
 @pytest.fixture
-async def server(org: Organization, slow: Slow) -> AsyncIterator[Loopback]:
-    async with Loopback(org, "endpoint", app=slow).open() as server:
+async def server(shared: Organization, slow: Slow) -> AsyncIterator[Loopback]:
+    async with Loopback(shared, "endpoint", app=slow).open() as server:
         yield server
         slow.answers.set()
 
 
 @pytest.fixture
-async def quick(org: Organization, slow: Slow) -> AsyncIterator[Loopback]:
-    async with Loopback(org, "endpoint", limits=QUICK, app=slow).open() as server:
+async def quick(shared: Organization, slow: Slow) -> AsyncIterator[Loopback]:
+    async with Loopback(shared, "endpoint", limits=QUICK, app=slow).open() as server:
         yield server
         slow.answers.set()
 

@@ -12,10 +12,19 @@ from tests.wire.loopback import SERVER_SETTINGS, WAYS, Loopback, poll, request, 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
 
+LIMITS = Limits(most=1000, head_seconds=0.05, sweep_seconds=0.01)
+
+
 @pytest.fixture(params=WAYS)
-async def server(org: Organization, request: pytest.FixtureRequest) -> AsyncIterator[Loopback]:
-    limits = Limits(most=1000, head_seconds=0.05, sweep_seconds=0.01)
-    async with serving(org, request.param, limits) as server:
+async def server(shared: Organization, request: pytest.FixtureRequest) -> AsyncIterator[Loopback]:
+    async with serving(shared, request.param, LIMITS) as server:
+        yield server
+
+
+@pytest.fixture(params=WAYS)
+async def polled(org: Organization, request: pytest.FixtureRequest) -> AsyncIterator[Loopback]:
+    """`server`, of an organization in which something happens."""
+    async with serving(org, request.param, LIMITS) as server:
         yield server
 
 
@@ -64,41 +73,41 @@ async def test_a_connection_between_requests_is_kept(server: Loopback) -> None:
         await patience_is_over(server)
 
 
-async def test_a_poll_may_wait_for_longer(server: Loopback) -> None:
-    org = server.org
+async def test_a_poll_may_wait_for_longer(polled: Loopback) -> None:
+    org = polled.org
     await org.channel("lounge", "ann", "ben")
     ann = await org["ann"].register()
-    line = await server.connect()
+    line = await polled.connect()
     line.write(poll(ann.queue_id, ann.last_event_id, ann.person))
-    await until(lambda: server.waiting == 1)
-    await patience_is_over(server)
+    await until(lambda: polled.waiting == 1)
+    await patience_is_over(polled)
     line.write(b"\r\n")  # Which is nothing.
-    await patience_is_over(server)
+    await patience_is_over(polled)
     await org["ben"].send("lounge", "t", "hi")
     assert [event["type"] for event in (await line.read()).events] == ["message"]
 
 
-@pytest.mark.parametrize("server", ["below"], indirect=True)
-async def test_a_head_that_the_server_does_not_read_on_may_take_longer(server: Loopback) -> None:
+@pytest.mark.parametrize("polled", ["below"], indirect=True)
+async def test_a_head_that_the_server_does_not_read_on_may_take_longer(polled: Loopback) -> None:
     """Of requests behind a poll it takes no more than a few until that is answered."""
-    org = server.org
+    org = polled.org
     await org.channel("lounge", "ann", "ben")
     ann = await org["ann"].register()
-    line = await server.connect()
+    line = await polled.connect()
     waiting = poll(ann.queue_id, ann.last_event_id, ann.person)
     line.write(waiting + SERVER_SETTINGS + SERVER_SETTINGS[:-2])
-    await until(lambda: server.waiting == 1)
-    await patience_is_over(server)
+    await until(lambda: polled.waiting == 1)
+    await patience_is_over(polled)
     line.write(SERVER_SETTINGS[-2:])
     await org["ben"].send("lounge", "t", "hi")
     assert [event["type"] for event in (await line.read()).events] == ["message"]
     assert [(await line.read()).status for _ in range(2)] == [200, 200]
 
 
-async def test_an_upload_may_take_longer(server: Loopback) -> None:
-    ann = server.org["ann"]
+async def test_an_upload_may_take_longer(polled: Loopback) -> None:
+    ann = polled.org["ann"]
     body = "status_text=" + "x" * 40
-    line = await server.connect()
+    line = await polled.connect()
     line.write(
         request(
             "/users/me/status",
@@ -109,6 +118,6 @@ async def test_an_upload_may_take_longer(server: Loopback) -> None:
         )
     )
     for half in (body[:20], body[20:]):
-        await patience_is_over(server)
+        await patience_is_over(polled)
         line.write(half.encode())
     assert (await line.read()).told["result"] == "success"

@@ -1,7 +1,7 @@
 """GET /events is answered in two ways: nobody can tell which it was."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,8 +51,8 @@ class Both:
         return below, self.below.polls.started > before
 
 
-@pytest.fixture
-async def both(org: Organization) -> Any:
+@asynccontextmanager
+async def served(org: Organization) -> AsyncIterator[Both]:
     """With queues of ann's, one for which there are events and one for which there are none, and
     one of ben's."""
     await org.channel("lounge", "ann", "ben")
@@ -77,6 +77,27 @@ async def both(org: Organization) -> Any:
         yield Both(org, below, endpoint, words)
 
 
+@pytest.fixture
+async def both(org: Organization) -> AsyncIterator[Both]:
+    async with served(org) as both:
+        yield both
+
+
+@pytest.fixture(scope="module")
+async def kept_both(kept: Organization) -> AsyncIterator[Both]:
+    async with served(kept) as both:
+        yield both
+
+
+@pytest.fixture
+def asking(kept_both: Both) -> Iterator[Both]:
+    """`both`, for those who only ask: what a queue has for a client is found by what the client
+    says it knows, and is there for the next one who says the same."""
+    before = kept_both.org.node.state.seq
+    yield kept_both
+    assert kept_both.org.node.state.seq == before, "something was changed"
+
+
 PLAIN = [
     "queue_id={queue}&last_event_id={last}",
     "queue_id={queue}&last_event_id={second}",
@@ -93,8 +114,10 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("query", PLAIN)
-async def test_a_plain_poll_is_answered_below_and_in_the_same_bytes(both: Both, query: str) -> None:
-    answer, is_below = await both.ask(f"/events?{query}", both.org["ann"])
+async def test_a_plain_poll_is_answered_below_and_in_the_same_bytes(
+    asking: Both, query: str
+) -> None:
+    answer, is_below = await asking.ask(f"/events?{query}", asking.org["ann"])
     assert answer.told["result"] == "success"
     assert is_below
 
@@ -168,9 +191,9 @@ UNUSUAL = [
 
 @pytest.mark.parametrize(("query", "status"), UNUSUAL)
 async def test_what_is_unusual_about_a_query_is_answered_the_same(
-    both: Both, query: str, status: int
+    asking: Both, query: str, status: int
 ) -> None:
-    answer, _ = await both.ask(f"/events?{query}", both.org["ann"])
+    answer, _ = await asking.ask(f"/events?{query}", asking.org["ann"])
     assert answer.status == status, answer.body
 
 
@@ -189,8 +212,10 @@ HEADERS: list[tuple[list[str], int]] = [
 
 
 @pytest.mark.parametrize(("headers", "status"), HEADERS)
-async def test_who_is_not_known_hears_the_same(both: Both, headers: list[str], status: int) -> None:
-    answer, is_below = await both.ask(POLL, None, *headers)
+async def test_who_is_not_known_hears_the_same(
+    asking: Both, headers: list[str], status: int
+) -> None:
+    answer, is_below = await asking.ask(POLL, None, *headers)
     assert answer.status == status, answer.body
     assert not is_below
 
@@ -215,9 +240,9 @@ async def test_who_is_not_known_hears_the_same(both: Both, headers: list[str], s
     ],
 )
 async def test_other_headers_make_no_difference(
-    both: Both, headers: list[str], status: int
+    asking: Both, headers: list[str], status: int
 ) -> None:
-    answer, _ = await both.ask(POLL, both.org["ann"], *headers)
+    answer, _ = await asking.ask(POLL, asking.org["ann"], *headers)
     assert answer.status == status, answer.body
 
 
@@ -236,9 +261,9 @@ async def test_other_headers_make_no_difference(
     ],
 )
 async def test_what_is_unusual_about_a_request_is_answered_the_same(
-    both: Both, how: dict[str, Any], headers: list[str], status: int
+    asking: Both, how: dict[str, Any], headers: list[str], status: int
 ) -> None:
-    answer, is_below = await both.ask(POLL, both.org["ann"], *headers, **how)
+    answer, is_below = await asking.ask(POLL, asking.org["ann"], *headers, **how)
     assert answer.status == status, answer.body
     assert not is_below
 

@@ -7,15 +7,18 @@ the organization is afterwards is one and the same in memory, in the tables and 
 import asyncio
 import io
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from msgspec import Struct
 from PIL import Image
 
+from tertulia.service.config import Config
+from tests import databases
+from tests.conftest import OTHERS as USUAL
 from tests.property.histories import assert_folds
-from tests.support import Organization, Reply
+from tests.support import Newcomer, Organization, Reply, founded, reopened
 from tests.unit.test_log import until
 
 FAR = 4_000_000_000
@@ -64,6 +67,7 @@ def picture() -> dict[str, Any]:
     return {"file": ("owl.png", file.getvalue(), "image/png")}
 
 
+OTHERS = (*USUAL, Newcomer("dan"))
 POLL, WORDS, NOTE = 1, 2, 3
 """Messages: a poll and a text of ben's in the topic "tea", and a text that links his file."""
 LOUNGE, ATTIC = 1, 2
@@ -320,29 +324,40 @@ RACES = {
 }
 
 
-async def set_stage(org: Organization) -> dict[str, Any]:
-    """Something of everything, by the names that the requests call it."""
-    await org.add("dan")
-    ann, ben = org["ann"], org["ben"]
-    assert (await ann.patch(f"/users/{org['dan'].user_id}", role=100)).ok
-    await org.channel("lounge", "ann", "ben")
-    await org.channel("attic", "ann", "ben")
-    path = await ben.upload()
-    await ben.send("lounge", "tea", "/poll When?\n- now\n- later")
-    await ben.send("lounge", "tea", "words")
-    await ben.send("lounge", "tea", f"see [a file](/user_uploads/{path})")
-    groups = [
-        (await ann.post("/user_groups/create", name=name, description="", members=[])).ok
-        for name in ("cooks", "bakers")
-    ]
-    at = {"scheduled_delivery_timestamp": FAR}
-    assert (await ben.post("/scheduled_messages", **LATER, **at)).ok
-    assert (await ben.post("/reminders", message_id=NOTE, **at)).ok
-    draft = {"type": "", "to": [], "topic": "", "content": "a"}
-    assert (await ben.post("/drafts", drafts=[draft])).ok
-    assert (await ben.post("/saved_snippets", title="t", content="c")).ok
+async def something_of_everything(config: Config) -> None:
+    """An organization in which there is something to be first at."""
+    async with founded(config, others=OTHERS) as org:
+        ann, ben = org["ann"], org["ben"]
+        assert (await ann.patch(f"/users/{org['dan'].user_id}", role=100)).ok
+        await org.channel("lounge", "ann", "ben")
+        await org.channel("attic", "ann", "ben")
+        path = await ben.upload()
+        await ben.send("lounge", "tea", "/poll When?\n- now\n- later")
+        await ben.send("lounge", "tea", "words")
+        await ben.send("lounge", "tea", f"see [a file](/user_uploads/{path})")
+        for name in ("cooks", "bakers"):
+            assert (await ann.post("/user_groups/create", name=name, description="", members=[])).ok
+        at = {"scheduled_delivery_timestamp": FAR}
+        assert (await ben.post("/scheduled_messages", **LATER, **at)).ok
+        assert (await ben.post("/reminders", message_id=NOTE, **at)).ok
+        draft = {"type": "", "to": [], "topic": "", "content": "a"}
+        assert (await ben.post("/drafts", drafts=[draft])).ok
+        assert (await ben.post("/saved_snippets", title="t", content="c")).ok
+
+
+@pytest.fixture
+async def org(config: Config) -> AsyncIterator[Organization]:
+    await databases.copied(config, something_of_everything)
+    async with reopened(config) as organization:
+        yield organization
+
+
+def names_in(org: Organization) -> dict[str, Any]:
+    """What the requests name, by the names that they call it."""
     ids = {name: person.user_id for name, person in org.people.items()}
-    return {**ids, "group": groups[0]["group_id"], "other": groups[1]["group_id"], "file": path}
+    groups = {group.name: group.id for group in org.node.state.groups}
+    (file,) = org.node.state.attachments
+    return {**ids, "group": groups["cooks"], "other": groups["bakers"], "file": file.path}
 
 
 def filled(value: Any, names: dict[str, Any]) -> Any:
@@ -365,7 +380,7 @@ async def asked(org: Organization, request: Request, names: dict[str, Any]) -> R
 async def test_of_two_at_one_moment_one_is_first(
     org: Organization, race: str, turned: bool
 ) -> None:
-    names = await set_stage(org)
+    names = names_in(org)
     case = RACES[race]
     pair = [case.other, case.one] if turned else [case.one, case.other]
     replies = await asyncio.gather(*(asked(org, request, names) for request in pair))

@@ -143,18 +143,17 @@ EMPTY = ("", "(no topic)", "general chat", "  ")
     ],
 )
 async def test_whether_a_topic_may_be_empty(
-    org: Organization, realm: str, channel: TopicsPolicy, allowed: bool, topic: str
+    kept: Organization, realm: str, channel: TopicsPolicy, allowed: bool, topic: str
 ) -> None:
-    await org.do(RealmChanged(values={"topics_policy": realm}))
-    channel_id = await org.channel("lounge", "ann", topics_policy=channel)
-    reply = await org["ann"].post(
-        "/messages", type="channel", to="lounge", topic=topic, content="hi"
-    )
+    await kept.do(RealmChanged(values={"topics_policy": realm}))
+    name = f"lounge {kept.node.state.channels.next_id()}"
+    channel_id = await kept.channel(name, "ann", topics_policy=channel)
+    reply = await kept["ann"].post("/messages", type="channel", to=name, topic=topic, content="hi")
     if not allowed:
         reply.refused()
         return
     sent = reply.ok["id"]
-    assert await topics(org["ann"], channel_id, allow_empty_topic_name=True) == [("", sent)]
+    assert await topics(kept["ann"], channel_id, allow_empty_topic_name=True) == [("", sent)]
 
 
 async def test_a_channel_of_the_empty_topic_has_no_other(org: Organization) -> None:

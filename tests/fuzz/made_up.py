@@ -1,0 +1,139 @@
+"""How requests are made up from our own OpenAPI document, and sent."""
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Collection
+from functools import cache
+from typing import Any
+
+import httpx
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis import Case, GenerationMode
+from schemathesis.core import NotSet
+from schemathesis.generation.hypothesis.builder import (
+    HypothesisTestConfig,
+    HypothesisTestMode,
+    create_test,
+)
+
+from tests import contract
+
+SHORT = 6
+EXAMPLES = int(os.environ.get("FUZZ", SHORT))
+"""Requests for each endpoint and each of the two kinds: valid ones, and others."""
+
+SMALL = 15
+"""IDs below this mostly exist."""
+
+
+@cache
+def schema() -> schemathesis.BaseSchema:
+    schema: schemathesis.BaseSchema = schemathesis.openapi.from_dict(contract.described())
+    schema.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+    schema.config.phases.coverage.unexpected_methods = set()
+    return schema
+
+
+def nearer(value: Any) -> Any:
+    """The value with most of its numbers made such as are IDs of something."""
+    match value:
+        case bool():
+            return value
+        case int():
+            return abs(value) % SMALL if value % 7 else value
+        case list():
+            return [nearer(one) for one in value]
+        case dict():
+            return {key: nearer(one) for key, one in value.items()}
+        case _:
+            return value
+
+
+def pick_of(case: Case[Any]) -> int:
+    """A number that is the case's own."""
+    every = (case.path_parameters, case.query, case.body)
+    return zlib.crc32(repr(every).encode(errors="replace"))
+
+
+def existing(case: Case[Any], pick: int) -> dict[str, Any]:
+    """The parts of the path, with IDs of something wherever there is a number."""
+    return {
+        name: pick % SMALL if str(value).lstrip("-").isdecimal() else value
+        for name, value in (case.path_parameters or {}).items()
+    }
+
+
+def fewer(values: Any, required: Collection[str], pick: int) -> Any:
+    """Mostly without all but one or two of the parameters that need not be: of many, one is wrong
+    almost always."""
+    if not isinstance(values, dict) or pick % 4 == 0:
+        return values
+    rest = [name for name in values if name not in required]
+    kept = {rest[(pick >> shift) % len(rest)] for shift in (4, 12)} if rest else set()
+    return {name: value for name, value in values.items() if name in required or name in kept}
+
+
+def written(values: Any, schemas: dict[str, dict[str, Any]]) -> Any:
+    """The parameters as texts: strings as they are, and the rest as JSON."""
+    if not isinstance(values, dict):
+        return values
+    return {
+        name: value
+        if isinstance(value, str) and schemas.get(name, {}).get("type") not in {"array", "object"}
+        else json.dumps(value)
+        for name, value in values.items()
+    }
+
+
+def parameters_of(operation: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], set[str]]:
+    """The schemas of an operation's parameters, and the names of those that are required."""
+    schemas: dict[str, dict[str, Any]] = {}
+    required: set[str] = set()
+    for one in operation.get("parameters", ()):
+        content = one.get("content", {}).get("application/json", {})
+        schemas[one["name"]] = one.get("schema") or content["schema"]
+        if one["required"]:
+            required.add(one["name"])
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        schemas.update(content["schema"].get("properties", {}))
+        required.update(content["schema"].get("required", ()))
+    return schemas, required
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+    derandomize=EXAMPLES <= SHORT,
+)
+def answered_as_documented(case: Case[Any], client: httpx.Client) -> None:
+    schemas, required = parameters_of(case.operation.definition.raw)
+    pick = pick_of(case)
+    case.path_parameters = existing(case, pick)
+    sent = None if isinstance(case.body, NotSet) else fewer(case.body, required, pick)
+    body = written(nearer(sent), schemas)
+    response = client.request(
+        case.method,
+        f"/api/v1{case.formatted_path}",
+        params=written(nearer(fewer(case.query, required, pick)), schemas),
+        **({"data": body} if isinstance(body, dict) else {"content": json.dumps(body)}),
+    )
+    assert response.status_code < 500, response.text
+    if response.status_code == 401:
+        # A made-up password is wrong; what else is 401 means that nothing can be asked any more.
+        assert response.json()["code"] == "AUTHENTICATION_FAILED", "the account or its key is gone"
+    contract.check(case.method, response.url.path.removeprefix("/api/v1"), response)
+
+
+def sending(method: str, path: str) -> Callable[..., None]:
+    """Sends an endpoint's requests by way of a `client`, and fails where one is not answered as
+    documented."""
+    config = HypothesisTestConfig(project=schema().config, modes=list(HypothesisTestMode))
+    operation = schema()[path][method]
+    test: Callable[..., None] = create_test(
+        operation=operation, test_func=answered_as_documented, config=config
+    )
+    return test

@@ -1,0 +1,36 @@
+"""What the tests' own process does in less time than a program: what is the same for every node, is
+done once for all nodes that it opens, and passwords are hashed as quickly as can be.
+
+The servers that tests start are programs, and do as they always do.
+"""
+
+import sys
+from functools import cache
+
+from argon2 import PasswordHasher
+from starlette import routing
+
+from tertulia.markup import render
+from tertulia.service import vault
+from tertulia.wire.http import paths
+
+
+def take() -> None:
+    """Take these shortcuts, in this process and from now on."""
+    # httpx looks for it in each request, which takes longer than the rest of a small one.
+    sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]  # what Python documents
+    # The patterns of all paths: a fifth of what it takes to open a node.
+    routing.compile_path = cache(routing.compile_path)
+    paths.compile_path = routing.compile_path  # type: ignore[attr-defined]  # who imported it
+    # What it parses, it keeps nothing of.
+    render._parser = cache(render._parser)
+    vault.PasswordHasher = QuickHasher  # type: ignore[attr-defined,assignment]  # as above
+
+
+class QuickHasher(PasswordHasher):
+    """Hashes that are easy to guess from, which a real one takes a thousand times as long for."""
+
+    def __init__(self, time_cost: int, memory_cost: int, parallelism: int) -> None:
+        super().__init__(time_cost=1, memory_cost=8, parallelism=1)
+        self.asked_for = (time_cost, memory_cost, parallelism)
+        """What the real one would take: passes, KiB and threads."""

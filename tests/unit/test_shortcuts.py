@@ -1,0 +1,97 @@
+"""What the tests do in less time than a program would: as the program does it."""
+
+import contextlib
+from typing import Any
+
+import httpx
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from tertulia.store.database import ConnectionLost, Row
+from tertulia.store.postgres import PostgresConnection, PostgresDatabase
+from tests import postgres
+from tests.calling import called
+
+pytestmark = pytest.mark.usefixtures("anyio_backend")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PATCH", "DELETE"])
+@pytest.mark.parametrize("values", [{}, {"a": "b c", "list": '["é", 1]', "empty": ""}])
+async def test_an_application_is_asked_what_a_client_would_ask(
+    method: str, values: dict[str, str]
+) -> None:
+    heard = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message["body"], message["more_body"]
+        request = httpx.QueryParams(scope.pop("query_string")), httpx.QueryParams(body)
+        length = len(body)
+        scope["headers"] = sorted(
+            (name, value if name != b"content-length" else int(value) == length)
+            for name, value in scope["headers"]
+        )
+        heard.append((scope, request))
+        headers = [(b"set-cookie", b"a=b"), (b"content-type", b"text/plain")]
+        await send({"type": "http.response.start", "status": 201, "headers": headers})
+        await send({"type": "http.response.body", "body": b"said"})
+
+    auth = ("ann@example.com", "key")
+    answers: list[Any] = []
+    async with client(app) as http:
+        answers.append(await called(http, method, "/a/b", values, auth))
+        assert http.cookies["a"] == "b"
+        assert await called(http, method, "/a/b", values, auth) is None, "it has a cookie"
+    async with client(app) as http:
+        assert await called(http, method, "/a b", values, auth) is None
+        sent: dict[str, Any] = {"params" if method in {"GET", "HEAD"} else "data": values}
+        answers.append(await http.request(method, "/a/b", auth=auth, **sent))
+    assert heard[0] == heard[1]
+    one, other = ((a.status_code, a.headers, a.content) for a in answers)
+    assert one == other
+
+
+def client(app: Any) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://chat.test")
+
+
+def test_a_connection_that_is_taken_over_is_as_a_new_one(postgres_url: str) -> None:
+    with postgres.schema(postgres_url) as one, postgres.schema(postgres_url) as other:
+        with contextlib.closing(connection_to(other)) as connection:
+            new = said_of(connection)
+        for url in (one, other):
+            postgres.share_connections(url)
+        connection = connection_to(one)
+        process = connection.process
+        connection.run("CREATE TABLE mine (n INT)")
+        connection.run("LISTEN there")
+        connection.run("SET statement_timeout = 1234")
+        connection.query("SELECT pg_advisory_lock(7)")
+        connection.close()
+        with pytest.raises(ConnectionLost, match="closed"):
+            connection.query("SELECT 1")
+        connection = connection_to(other)
+        assert (connection.process, said_of(connection)) == (process, new)
+        # One that is in the middle of something is not.
+        connection.run("BEGIN")
+        connection.close()
+        with contextlib.closing(connection_to(other)) as connection:
+            assert connection.process != process
+            assert said_of(connection) == new
+
+
+def said_of(connection: PostgresConnection) -> list[Row]:
+    return connection.query(
+        "SELECT current_schema(), to_regclass('mine'), current_setting('statement_timeout'),"
+        " current_setting('application_name'),"
+        " (SELECT COUNT(*) FROM pg_listening_channels()),"
+        " (SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())"
+    )
+
+
+def connection_to(url: str) -> PostgresConnection:
+    connection = PostgresDatabase(url).connect(readonly=False)
+    assert isinstance(connection, PostgresConnection)
+    return connection
