@@ -104,6 +104,23 @@ async def test_a_node_that_cannot_see_whether_it_is_up_to_date_answers_nothing(
     assert await problems(org) == []
 
 
+async def test_a_node_that_hears_of_others_all_the_while_sees_that_it_is_up_to_date(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever it looks, it is somewhere else afterwards: where the head was."""
+    log, real = org.node.log, org.node.store.look
+    long_ago = time.monotonic() - freshness.STALE_SECONDS - 1
+
+    async def look() -> Any:
+        await log.submit(None, create, "meanwhile")
+        log.freshness.verified_at = long_ago  # It would not know by having been told.
+        return await real()
+
+    monkeypatch.setattr(org.node.store, "look", look)
+    await log._head_watch.look()
+    assert not log.freshness.is_stale
+
+
 async def test_a_writer_that_hangs_makes_the_node_stale_where_others_write(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,9 +71,10 @@ class HeadWatch:
             self._freshness.look_trouble = described(error)
             return
         self._freshness.heard(head.seq)
-        if head.position == known:
+        # (Where others commit all the time, what they tell brings the node there meanwhile.)
+        if head.position in (known, self._replica.position):
             self._freshness.verified(began)
-        elif head.position != self._replica.position:
+        else:
             self._inbox.add_growth()
         if self._position_file is not None:
             await asyncio.to_thread(self._position_file.write, self._replica.position)
