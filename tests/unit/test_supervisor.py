@@ -218,6 +218,27 @@ def test_a_replacement_that_does_not_start_is_the_last(
     assert pair[0].told == ["leave"]
 
 
+def test_a_replacement_that_is_told_to_leave_before_it_is_ready_is_the_last(
+    server: Server, pair: tuple[Worker, Worker]
+) -> None:
+    server.supervisor.replace(server.now)
+    (third,) = server.new()
+    server.supervisor.leaving(third, server.now)
+    server.ready(third)
+    assert pair[0].told == []
+    server.ends(third)
+    # Its place is filled as before, and it can be tried again.
+    server.ends(pair[0], -9)
+    server.pass_time(1)
+    (fourth,) = server.new()
+    assert fourth.number == 0
+    server.ready(fourth)
+    server.supervisor.replace(server.now)
+    (fifth,) = server.new()
+    server.ready(fifth)
+    assert fourth.told == ["leave"]
+
+
 @pytest.mark.parametrize("succeeds", [True, False])
 def test_a_worker_that_dies_while_it_is_being_replaced(
     server: Server, pair: tuple[Worker, Worker], *, succeeds: bool

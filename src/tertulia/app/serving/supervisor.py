@@ -123,7 +123,7 @@ class Supervisor:
         if not life.is_ready:
             logger.info("a worker is ready", extra=_fields(life))
         life.text = text
-        if life is self._successor:
+        if life is self._successor and not life.is_ending:
             self._take_over(life, now)
         current = [place.life for place in self._places]
         if text != self._said and all(one is not None and one.text == text for one in current):
@@ -162,6 +162,8 @@ class Supervisor:
         elif life.is_ending:
             if code != 0:
                 logger.warning("a worker did not end well", extra=_fields(life, code=code))
+            if life is self._successor:  # It was told to before it was ready.
+                self._lose_successor(now)
         else:
             self._died(life, code, now)
         if life is self._leaving:
@@ -174,13 +176,8 @@ class Supervisor:
         """The process ended without having been asked to."""
         what = "a worker has died" if life.is_ready else "a worker could not be started"
         logger.error(what, extra=_fields(life, **_cause(code)))
-        place = self._places[life.number]
         if life is self._successor:
-            self._successor = None
-            self._to_replace.clear()
-            logger.error("the workers are not replaced: those that were there go on")
-            if place.life is None:
-                self._fail(place, now)
+            self._lose_successor(now)
             return
         if not life.is_ready:
             self._failed_starts += 1
@@ -189,6 +186,17 @@ class Supervisor:
                 self._give_up(code if code > 0 else FAILED, now)
                 return
         self._vacate(life, now)
+
+    def _lose_successor(self, now: float) -> None:
+        """The successor that was awaited is gone."""
+        if self._successor is None:
+            return
+        place = self._places[self._successor.number]
+        self._successor = None
+        self._to_replace.clear()
+        logger.error("the workers are not replaced: those that were there go on")
+        if place.life is None:
+            self._fail(place, now)
 
     # What is asked
 
