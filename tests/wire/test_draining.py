@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 import httpx
@@ -32,10 +32,13 @@ class Serving:
 
 
 @contextlib.asynccontextmanager
-async def serving(config: Config) -> AsyncIterator[Serving]:
-    """A server on the organization, and a client with connections that it keeps."""
+async def serving(
+    config: Config, on_node: Callable[[HttpNode], None] = lambda _: None
+) -> AsyncIterator[Serving]:
+    """A server on the organization, and a client with connections that it keeps. `on_node` is
+    called before there is a server."""
     begun = asyncio.Event()
-    bootstrap = Bootstrap(lambda _: None)
+    bootstrap = Bootstrap(on_node)
     with contextlib.closing(bound("127.0.0.1", 0)) as listener:
         async with bootstrap.opened(config, lambda _: None, ()):
             server = Server(bootstrap, config, listener, Limits(most=100), lambda _: begun.set())
@@ -61,6 +64,11 @@ async def test_a_node_that_is_drained_serves_out_and_ends(settings: Config) -> N
         assert await served.asked() == (200, None)
         served.node.lifecycle.drain()
         served.node.lifecycle.drain()
+        await asyncio.wait_for(asyncio.shield(served.ended), 60)
+
+
+async def test_one_that_is_drained_before_it_serves_ends(settings: Config) -> None:
+    async with serving(settings, lambda node: node.lifecycle.drain()) as served:
         await asyncio.wait_for(asyncio.shield(served.ended), 60)
 
 

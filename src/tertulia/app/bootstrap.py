@@ -102,7 +102,9 @@ class Bootstrap:
     ) -> None:
         """The page until there is an organization, whoever makes it; then the node."""
         try:
-            async with opened_log(config, report, membership=Membership(config)) as log:
+            membership = Membership(config)
+            membership.lifecycle.on_drain(lambda: self.draining())
+            async with opened_log(config, report, membership=membership) as log:
 
                 def look(_: Sequence[Entry] = ()) -> None:
                     if not log.state.is_empty:

@@ -112,6 +112,11 @@ class Server(uvicorn.Server):
             host, port = self._listener.getsockname()[:2]
             raise cannot_listen(host, port, error) from None
         self._ready(address_of(self._listener))
+        node = self._house.node
+        if node is not None and node.lifecycle.is_draining:
+            # It was asked to before there was a server, which would not hear of it any more. (Not
+            # at once: uvicorn does not shut down what ends while it starts.)
+            self._loop.call_soon(self._leave)
 
     def _share(self, control: Control, counts: Counts) -> None:
         self._acceptor = Acceptor(
