@@ -377,8 +377,9 @@ class PostgresConnection:
                     if failures:
                         raise failures[0]
             finally:
-                # Not before that may the connection be used here, or closed.
-                _on_loop(loop, lambda: loop.remove_reader(descriptor))
+                # Not before that may the connection be used here, or closed. (After a failure the
+                # number may be another file's already.)
+                _on_loop(loop, lambda: failures or loop.remove_reader(descriptor))
         return False
 
     def _take_notifications(self, on_payload: Callable[[str], None]) -> None:
