@@ -18,7 +18,9 @@ from tertulia.app.serving import accepting
 from tertulia.app.serving.accepting import Acceptor, has_more
 from tertulia.app.serving.cores import usable_cores
 from tertulia.app.serving.worker import COUNTS_BYTES, VARIABLE, Counts, Place, take_place
+from tertulia.cli.serve import _installation
 from tertulia.log.position_file import FILE, PositionFile
+from tertulia.service.config import Config
 from tertulia.store.history import Position
 from tests.unit.test_architecture import ROOT
 
@@ -45,6 +47,18 @@ def test_the_cores_that_are_used_are_those_that_one_may_use(
     for place, text in quotas.items():
         (tmp_path / "groups" / place / "cpu.max").write_text(text + "\n")
     assert usable_cores(tmp_path / "groups", own) == expected
+
+
+def test_workers_know_their_database_again_but_not_by_its_password() -> None:
+    def named(url: str) -> str:
+        return _installation(Config(database_url=url))
+
+    chat = named("postgresql://chat:old@db:5432/chat?sslmode=require")
+    assert named("postgresql://chat:n%40w@db:5432/chat?sslmode=require&password=x") == chat
+    for other in ("chat:old@db2:5432/chat", "you:old@db:5432/chat", "chat:old@db:5432/other"):
+        assert named(f"postgresql://{other}?sslmode=require") != chat
+    assert named("postgresql://chat:old@db:5432/chat?options=-csearch_path%3Dx") != chat
+    assert named("") != named("sqlite:////elsewhere")
 
 
 def test_the_number_of_workers_is_a_number_or_auto(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 import typer
@@ -134,9 +135,13 @@ def _supervise(
 
 
 def _installation(settings: Config) -> str:
-    """The same text for the same database and data directory; it gives no password away."""
-    named = f"{settings.data_path.resolve()}\0{settings.database_url}"
-    return hashlib.sha256(named.encode()).hexdigest()
+    """The same text for the same database and data directory. No password is in it: that may
+    change, and who sees the text in a list of processes could try which one fits."""
+    url = urlsplit(settings.database_url)
+    login, _, host = url.netloc.rpartition("@")
+    query = [pair for pair in parse_qsl(url.query) if "password" not in pair[0]]
+    named = (str(settings.data_path.resolve()), url.scheme, login.partition(":")[0], host)
+    return hashlib.sha256(repr((*named, url.path, query)).encode()).hexdigest()
 
 
 def _work(settings: Config, place: Place, *, demo: bool) -> None:
