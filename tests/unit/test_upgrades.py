@@ -228,6 +228,7 @@ class Whole(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     parts: tuple[Part, ...] = ()
     by_name: dict[str, Part] = {}
+    new: dict[str, int] = {}
 
 
 @pytest.mark.parametrize(
@@ -237,11 +238,16 @@ class Whole(Struct, frozen=True, kw_only=True, omit_defaults=True):
         (Whole(parts=(Part(old=1),)), 0),
         (Whole(parts=(Part(), Part(new=1))), 2),
         (Whole(by_name={"x": Part(new=1)}), 2),
+        (Whole(new={"x": 1}), 3),
         (MessageSent(message=Message(id=1, sender_id=1, sent_at=1, content="x")), 1),
         (ChannelCreated(channel=Channel(id=1, name="x", created_at=1)), 0),
     ],
 )
 def test_the_format_that_a_change_needs(change: Any, needs: int) -> None:
-    since = {"Part.new": FIRST_FORMAT + 2, "MessageSent": FIRST_FORMAT + 1}
+    since = {
+        "MessageSent": FIRST_FORMAT + 1,
+        "Part.new": FIRST_FORMAT + 2,
+        "Whole.new": FIRST_FORMAT + 3,
+    }
     assert needed_format([Whole(), change], since) - FIRST_FORMAT == needs  # type: ignore[list-item]
     assert needed_format([]) == FIRST_FORMAT

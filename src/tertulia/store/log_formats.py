@@ -54,6 +54,8 @@ def _of_struct(value: Struct, since: Mapping[str, int]) -> Iterator[int]:
     yield since.get(name, FIRST_FORMAT)
     for field in msgspec.structs.fields(value):
         part = getattr(value, field.name)
-        if part != field.default:  # What has its default is left out.
+        # What has its default is left out. (An empty collection is made anew for each.)
+        made = field.default_factory
+        if part != (field.default if made is msgspec.NODEFAULT else made()):
             yield since.get(f"{name}.{field.name}", FIRST_FORMAT)
             yield _needed(part, since)
