@@ -41,9 +41,9 @@ class Transactions:
 
     async def begin(self, position: Callable[[], Position]) -> Growth:
         """Keep other writers out, and return what they wrote since the position, which may go on
-        while they are waited for. A failure is tried
-        once more on a new connection. NotBegun where that fails too; HistoryChanged, HistoryPruned
-        and NewerDatabase. `abandon` must follow whatever fails between this and `commit`."""
+        while they are waited for. A failure is tried once more on a new connection. NotBegun where
+        that fails too; HistoryChanged, HistoryPruned and NewerDatabase. `abandon` must follow
+        whatever fails between this and `commit`."""
         try:
             return await self._begin_or_retry(position)
         except (NewerDatabase, HistoryChanged, HistoryPruned):
