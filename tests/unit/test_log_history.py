@@ -73,8 +73,10 @@ async def test_a_node_that_runs_notices_it_and_ends_the_queues(
         org.node.delivery.poll(ben.queue_id, org["ben"].user_id, ben.last_event_id, block=True)
     )
     await until(lambda: org.node.delivery.waiting == 1)
-    log._stop_listening()  # type: ignore[misc]  # It is the look at the head that finds it.
-    log._stop_listening = None
+    # It is the look at the head that finds it.
+    stop, log._stop_listening = log._stop_listening, None
+    assert stop is not None
+    await asyncio.to_thread(stop)
     async with other_log(config) as other:
         await store.write(lambda c: put_back(c, copy))
     async with other_log(config) as other:

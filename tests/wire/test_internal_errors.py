@@ -73,7 +73,7 @@ async def test_who_only_asks_hears_nothing_of_changes_that_cannot_be_written(
     store = org.node.store
     read_log, failures = store.read_log, 0
 
-    async def full(_: Any) -> None:
+    async def full(*_: Any) -> None:
         nonlocal failures
         failures += 1
         raise OSError("the disk is full")

@@ -11,6 +11,7 @@ import pytest
 from tertulia.log import catching_up
 from tertulia.service.config import Config
 from tertulia.store.database import DatabaseUnavailable
+from tertulia.store.telling import Told
 from tertulia.wire.http.cookie_names import POSITION_COOKIE
 from tertulia.wire.http.positions import COOKIE_SECONDS, POSITION
 from tests import postgres
@@ -51,7 +52,13 @@ def deaf(three: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     look for themselves."""
     for node in three.nodes:
         monkeypatch.setattr(node.node.log._inbox, "add_growth", _only_when_asked(node))
+        monkeypatch.setattr(node.node.log._replica, "hear", _nothing)
     return three
+
+
+def _nothing(_: Told) -> bool:
+    """Hear nothing of what other nodes tell."""
+    return True
 
 
 def _only_when_asked(org: Organization) -> Callable[[], None]:
@@ -317,6 +324,7 @@ async def test_a_node_that_cannot_catch_up_says_so_in_time(
         patch.setattr(catching_up, "BEHIND_SECONDS", 0.05)
         for name in ("look", "read_log"):
             patch.setattr(behind.node.store, name, away)
+        patch.setattr(behind.node.log._replica, "hear", _nothing)
         await ben.at(0).send("lounge", "while it is away", "hello")
         reply = await ben.at(1).get("/users/me")
         reply.refused("SERVER_NOT_READY", 503)
