@@ -297,7 +297,12 @@ async def test_what_would_hold_the_event_loop_is_left_to_the_database(
 ) -> None:
     begun: list[object] = []
     begin = recent_page._begun
-    monkeypatch.setattr(recent_page, "_begun", lambda *of: (begun.append(of), begin(*of))[1])
+
+    def noted(*of: Any) -> Any:
+        begun.append(of)
+        return begin(*of)
+
+    monkeypatch.setattr(recent_page, "_begun", noted)
     newest = {"anchor": "newest", "num_before": 100, "num_after": 0}
     oldest = {"anchor": "oldest", "num_before": 0, "num_after": 100}
     assert await talk.page("ann", narrow, **newest) == await talk.page("ann", narrow, **oldest)
@@ -311,6 +316,13 @@ async def test_only_so_much_is_kept(talk: Talk) -> None:
         await talk.org["ben"].send("lounge", "tea", f"{number} {'x' * 50}")
         assert await talk.pages() == await talk.stored()
     assert 0 < len(kept) < 10
+    # What they said before is kept with them.
+    before = len(kept)
+    mid = await talk.org["ben"].send("lounge", "tea", "first")
+    for number in range(5):
+        await talk.org["ben"].patch(f"/messages/{mid}", content=f"{number} {'y' * 50}")
+        assert await talk.pages() == await talk.stored()
+    assert len(kept) < before
 
 
 async def test_who_waits_for_another_does_not_wait_for_ever(
