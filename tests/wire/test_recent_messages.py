@@ -9,7 +9,7 @@ import pytest
 
 from tertulia.model.changes import Unsubscribed
 from tertulia.service.config import Config
-from tertulia.service.messages import recent
+from tertulia.service.messages import recent, recent_page
 from tertulia.service.messages.recent import RecentMessages
 from tests.support import Organization, reopened
 from tests.unit.test_log import until
@@ -283,6 +283,32 @@ async def test_a_page_goes_on_where_memory_ends(talk: Talk) -> None:
             assert reply.ok["found_oldest"] is (before >= len(every))
 
 
+@pytest.mark.parametrize(
+    ("narrow", "is_begun"),
+    [
+        ([], True),
+        ([{"operator": "search", "operand": "green tea"}], True),
+        ([{"operator": "search", "operand": "tea " + " ".join(map(str, range(10)))}], False),
+        ([{"operator": "search", "operand": f'"{"x " * 99}"', "negated": True}], False),
+    ],
+)
+async def test_what_would_hold_the_event_loop_is_left_to_the_database(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch, narrow: list[Data], is_begun: bool
+) -> None:
+    begun: list[object] = []
+    begin = recent_page._begun
+
+    def noted(*of: Any) -> Any:
+        begun.append(of)
+        return begin(*of)
+
+    monkeypatch.setattr(recent_page, "_begun", noted)
+    newest = {"anchor": "newest", "num_before": 100, "num_after": 0}
+    oldest = {"anchor": "oldest", "num_before": 0, "num_after": 100}
+    assert await talk.page("ann", narrow, **newest) == await talk.page("ann", narrow, **oldest)
+    assert bool(begun) is is_begun
+
+
 async def test_only_so_much_is_kept(talk: Talk) -> None:
     kept = RecentMessages(characters=600)
     object.__setattr__(talk.org.node, "recent_messages", kept)
@@ -290,6 +316,13 @@ async def test_only_so_much_is_kept(talk: Talk) -> None:
         await talk.org["ben"].send("lounge", "tea", f"{number} {'x' * 50}")
         assert await talk.pages() == await talk.stored()
     assert 0 < len(kept) < 10
+    # What they said before is kept with them.
+    before = len(kept)
+    mid = await talk.org["ben"].send("lounge", "tea", "first")
+    for number in range(5):
+        await talk.org["ben"].patch(f"/messages/{mid}", content=f"{number} {'y' * 50}")
+        assert await talk.pages() == await talk.stored()
+    assert len(kept) < before
 
 
 async def test_who_waits_for_another_does_not_wait_for_ever(

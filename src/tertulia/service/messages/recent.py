@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 MOST_MESSAGES: Final = 1000
 MOST_CHARACTERS: Final = 1_000_000
-"""Of all their contents and HTML together."""
+"""Of all their contents and HTML together, and of what they said before."""
+_PART_CHARACTERS: Final = 100
+"""As so many each reaction, part of a widget and edit counts, beside what it says."""
 _SPARE: Final = 100
 """So many more are kept before the oldest are dropped, many at once."""
 
@@ -51,7 +53,13 @@ class RecentMessage(Struct):
     @property
     def size(self) -> int:
         """Characters."""
-        return len(self.message.content) + len(self.message.rendered)
+        details = self.details
+        texts = [self.message.content, self.message.rendered]
+        texts += [part.content for part in details.submessages]
+        for edit in details.edits:
+            texts += (edit.was_content or "", edit.was_rendered or "")
+        parts = len(details.reactions) + len(details.submessages) + len(details.edits)
+        return sum(map(len, texts)) + parts * _PART_CHARACTERS
 
 
 class RecentMessages:

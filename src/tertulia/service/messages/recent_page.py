@@ -27,13 +27,20 @@ from tertulia.store.queries import Marks
 
 _ESTIMATE = 250
 """After so many messages it is estimated whether a search is to go on in the database."""
+_MOST_WORDS = 10
+"""Searches for more are the database's alone: here each word holds the event loop for milliseconds,
+where all messages are looked at."""
 
 
 def may_begin(terms: Sequence[Term], anchor: int, before: int) -> bool:
     """Whether a page of so many messages before the anchor begins with the newest ones of all that
-    the reader received, or with those of them that say something."""
-    is_about_text = all(isinstance(term.condition, Matches) for term in terms)
-    return before > 0 and anchor >= LARGEST and is_about_text
+    the reader received, or with those of them that say something short."""
+    words = 0
+    for term in terms:
+        if not isinstance(term.condition, Matches):
+            return False
+        words += sum(len(phrase.words) for phrase in term.condition.phrases)
+    return before > 0 and anchor >= LARGEST and words <= _MOST_WORDS
 
 
 async def find(

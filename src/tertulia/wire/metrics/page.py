@@ -1,7 +1,6 @@
 """`/metrics`, for Prometheus: for this machine, and for whom the operator lists."""
 
 import asyncio
-import ipaddress
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -15,7 +14,7 @@ from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.readiness import METRICS
 from tertulia.wire.metrics.families import OfNode, families_of
 from tertulia.wire.metrics.siblings import families_of_siblings
-from tertulia.wire.protocol.trusted_addresses import is_listed
+from tertulia.wire.protocol.trusted_addresses import is_listed, is_loopback
 
 _TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PASSED_ON: Final = frozenset(
@@ -57,13 +56,6 @@ def readers(config: Config) -> Callable[[Request], bool]:
         address = client_address(request)
         if is_allowed(address):
             return True
-        return _is_loopback(address) and _PASSED_ON.isdisjoint(request.headers.keys())
+        return is_loopback(address) and _PASSED_ON.isdisjoint(request.headers.keys())
 
     return may_read
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False

@@ -33,6 +33,12 @@ def is_listed(listed: str) -> Callable[[str], bool]:
     return lambda host: _is_in(host, networks)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether it is an address by which this machine reaches itself."""
+    address = _address(host)
+    return address is not None and address.is_loopback
+
+
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
