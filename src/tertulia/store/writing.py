@@ -127,6 +127,15 @@ def size(batch: Batch) -> int:
     return found
 
 
+def text(batch: Batch) -> int:
+    """How many characters of messages the batch makes searchable: by far most of the work of making
+    it ready."""
+    written = changes.MessageSent | changes.MessageEdited
+    return sum(
+        len(e.change.message.content) for e in batch.entries if isinstance(e.change, written)
+    )
+
+
 def questions(dialect: Dialect, batch: Batch) -> list[Question]:
     """What `write` asks that can be answered before anything of the batch is written."""
     marks = _marks_of(batch.entries)
