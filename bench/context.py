@@ -18,6 +18,9 @@ from bench.limits import Commit, disk
 from bench.organization import SMALL
 from bench.serving import Generator, Running
 
+PATIENT = "longest_wait_ms = 0\n"
+"""The settings of a server that refuses no request because there is too much to do."""
+
 
 @dataclass(frozen=True)
 class Served:
@@ -68,10 +71,13 @@ class Bench:
     # What is measured
 
     @contextmanager
-    def fresh(self, name: str, workers: int = 1) -> Iterator[Served]:
-        """A server of one's own on the organization, just started, with so many workers."""
+    def fresh(self, name: str, workers: int = 1, *, refuses: bool = True) -> Iterator[Served]:
+        """A server of one's own on the organization, just started, with so many workers. Unless it
+        `refuses`, it takes requests however long they have to wait."""
         with self.datasets.copied(name) as made:
             path = Path(made.config.data_dir)
+            if not refuses:
+                (path / "tertulia.toml").write_text(PATIENT)
             more = ("--port", "0", "--workers", str(workers))
             command = serving.server_command(path, made.config.database_url, *more)
             with serving.running(command, path / "serve.log") as server:
@@ -85,11 +91,12 @@ class Bench:
 
     @contextmanager
     def joined(self, served: Served, number: int) -> Iterator[Running]:
-        """One more node on the database of the server, just started."""
+        """One more node on the database of the server, just started, which refuses nothing."""
         path = Path(f"{served.made.config.data_dir}-node-{number}")
         path.mkdir(mode=0o700)
         try:
             shutil.copy(Path(served.made.config.data_dir) / "secret", path)
+            (path / "tertulia.toml").write_text(PATIENT)
             command = serving.server_command(path, served.made.config.database_url)
             with serving.running(command, path / "serve.log") as server:
                 yield server

@@ -27,7 +27,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         bench.tell("  (several nodes need DATABASE=postgresql)")
         return
     with ExitStack() as stack:
-        served = stack.enter_context(bench.fresh(COMPANY))
+        served = stack.enter_context(bench.fresh(COMPANY, refuses=False))
         others = [stack.enter_context(bench.joined(served, n)) for n in range(1, max(NODES))]
         people, servers = served.made.people, [served.server, *others]
 

@@ -1,0 +1,212 @@
+"""What the state takes in memory: `python -m bench.state_memory`.
+
+For each size a process of its own loads records as a node does at its start, kind after kind, and
+says by how much each kind makes it grow, with the indexes over it.
+"""
+
+import argparse
+import gc
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from bench import processes
+from tertulia.model.attachments import Attachment, AttachmentMessage
+from tertulia.model.channels import Channel, Subscription, Topic
+from tertulia.model.realm import Realm
+from tertulia.model.sessions import Session
+from tertulia.model.user_topics import UserTopic, Visibility
+from tertulia.model.users import Credential, PersonalSettings, User
+from tertulia.state.organization import State
+
+ACCOUNTS: Final = (20_000, 100_000, 300_000)
+SUBSCRIPTIONS: Final = 20
+"""Of each account. What else there is of one, or is made by one in a few years, follows."""
+TOPICS: Final = 20
+ATTACHMENTS: Final = 10
+FOLLOWED: Final = 10
+TEAM: Final = 100
+"""One channel for so many accounts."""
+BEGAN: Final = 1_700_000_000
+
+
+class Growth(NamedTuple):
+    """What the records of one kind take."""
+
+    kind: str
+    records: int
+    size: int
+    """Bytes."""
+
+
+def _users(accounts: int) -> Iterator[Struct]:
+    for n in range(1, accounts + 1):
+        yield User(
+            id=n, address=f"person.{n}@example.com", full_name=f"Person {n}", joined_at=BEGAN + n
+        )
+
+
+def _credentials(accounts: int) -> Iterator[Struct]:
+    for n in range(1, accounts + 1):
+        hashed = f"$argon2id$v=19$m=19456,t=2,p=1${n:022d}${n:043d}"
+        yield Credential(
+            user_id=n, password_hash=hashed, key_digest=f"{n:064x}", key_sealed=f"{n:0100d}"
+        )
+
+
+def _settings(accounts: int) -> Iterator[Struct]:
+    return (PersonalSettings(user_id=n, edited_by_owner=True) for n in range(1, accounts + 1))
+
+
+def _sessions(accounts: int) -> Iterator[Struct]:
+    for n in range(1, accounts + 1):
+        yield Session(
+            id=n,
+            user_id=n,
+            digest=f"{n:064x}",
+            agent=f"Mozilla/5.0 (X11; Linux x86_64; {n})",
+            created_at=BEGAN + n,
+            used_at=BEGAN + n,
+        )
+
+
+def _channels(accounts: int) -> Iterator[Struct]:
+    for n in range(1, accounts // TEAM + 1):
+        yield Channel(
+            id=n,
+            name=f"channel {n}",
+            description=f"What team {n} talks about",
+            created_at=BEGAN + n,
+        )
+
+
+def _subscriptions(accounts: int) -> Iterator[Struct]:
+    """Each account is in its team's channel, in the first few of all, and in others that lie in
+    the neighbourhood."""
+    channels = accounts // TEAM
+    for n in range(1, accounts + 1):
+        team = n % channels
+        near = {1 + (team + step) % channels for step in range(SUBSCRIPTIONS - 3)}
+        everybody = {1, 2, 3} if channels >= 3 else {1}
+        for channel in sorted(near | everybody):
+            yield Subscription(
+                channel_id=channel, user_id=n, spans=((n * 7, None),), began=n, color="#76ce90"
+            )
+
+
+def _topics(accounts: int) -> Iterator[Struct]:
+    channels = accounts // TEAM
+    for n in range(accounts * TOPICS):
+        name = f"about the matter of {n}"
+        yield Topic(
+            channel_id=1 + n % channels, key=name, name=name, last_message_id=n, message_count=12
+        )
+
+
+def _attachments(accounts: int) -> Iterator[Struct]:
+    for n in range(1, accounts * ATTACHMENTS + 1):
+        yield Attachment(
+            id=n,
+            user_id=1 + n % accounts,
+            name=f"report {n}.pdf",
+            path=f"2/{n % 100:02d}/{n:032x}/report-{n}.pdf",
+            size=100_000,
+            media_type="application/pdf",
+            created_at=BEGAN + n,
+        )
+
+
+def _linked(accounts: int) -> Iterator[Struct]:
+    for n in range(1, accounts * ATTACHMENTS + 1):
+        yield AttachmentMessage(attachment_id=n, message_id=n * 3)
+
+
+def _followed(accounts: int) -> Iterator[Struct]:
+    channels = accounts // TEAM
+    for n in range(accounts * FOLLOWED):
+        yield UserTopic(
+            user_id=1 + n % accounts,
+            channel_id=1 + n % channels,
+            key=f"about the matter of {n}",
+            name=f"about the matter of {n}",
+            visibility=Visibility.FOLLOWED,
+            changed_at=BEGAN + n,
+        )
+
+
+KINDS: Final = {
+    "users": _users,
+    "credentials": _credentials,
+    "personal_settings": _settings,
+    "sessions": _sessions,
+    "channels": _channels,
+    "subscriptions": _subscriptions,
+    "topics": _topics,
+    "attachments": _attachments,
+    "attachment_messages": _linked,
+    "user_topics": _followed,
+}
+"""By the state's tables."""
+
+
+def measured(accounts: int) -> list[Growth]:
+    """What a state with so many accounts takes, kind after kind; this process must be new."""
+    gc.collect()
+    gc.disable()  # As at a start: nothing of what is loaded is garbage.
+    state = State.load(0, {"realm": [Realm(id=2, name="Bench", uuid="00", created_at=BEGAN)]})
+    before = processes.pss(os.getpid())
+    found = []
+    for kind, records in KINDS.items():
+        count = _load(state, kind, records(accounts))
+        after = processes.pss(os.getpid())
+        found.append(Growth(kind, count, after - before))
+        before = after
+    return found
+
+
+def _load(state: State, kind: str, records: Iterable[Struct]) -> int:
+    table = state.tables[kind]
+    count = 0
+    for record in records:
+        table.put(record)
+        count += 1
+    table.dirty.clear()  # A node that starts has written all of it.
+    return count
+
+
+def in_process(accounts: int) -> list[Growth]:
+    """The same in a process of its own."""
+    command = [sys.executable, "-m", "bench.state_memory", "--one", str(accounts)]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=1800, text=True)
+    return [Growth(*one) for one in json.loads(done.stdout)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.state_memory", description=__doc__)
+    parser.add_argument("--one", type=int, metavar="ACCOUNTS", help="measure here, as JSON")
+    parser.add_argument("--accounts", type=int, action="append", help="sizes; several times")
+    options = parser.parse_args()
+    if options.one:
+        json.dump(measured(options.one), sys.stdout)
+        return
+    print("| accounts | kind | records | bytes each | MiB |\n|---:|---|---:|---:|---:|")
+    for accounts in options.accounts or ACCOUNTS:
+        found = in_process(accounts)
+        for kind, records, size in found:
+            print(
+                f"| {accounts:,} | {kind} | {records:,} | {size / records:,.0f}"
+                f" | {size / 2**20:,.0f} |"
+            )
+        total = sum(one.size for one in found)
+        print(
+            f"| {accounts:,} | all | | {total / accounts:,.0f} an account | {total / 2**20:,.0f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
