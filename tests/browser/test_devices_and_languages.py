@@ -47,6 +47,7 @@ def test_with_the_keyboard_alone(sqlite_town: Town, opened: Open) -> None:
     keys.press("Escape")
     keys.press("v")
     expect(ann.message("No pointer here")).to_be_visible()
+    expect(page.get_by_text("Sending")).to_be_hidden()
     keys.press("k")
     keys.press("+")
     expect(
