@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from tertulia.app.opening import opened_log
+from tertulia.jobs.supervisor import Job
 from tertulia.log import inbox, transactions
 from tertulia.log.log import Log
 from tertulia.model.changes import ChannelCreated, Entry, RealmChanged
@@ -68,7 +69,10 @@ class Counting:
         real_read_log = store.read_log
 
         async def read(*arguments: Any, **keywords: Any) -> Any:
-            self.reads += 1
+            # Jobs have their first rounds just when a test begins.
+            task = asyncio.current_task()
+            is_job = task is not None and task.get_coro().__qualname__ == Job.run.__qualname__  # type: ignore[union-attr]
+            self.reads += not is_job
             if "read" in self.breaks:
                 raise OSError("read")
             return await real_read(*arguments, **keywords)
@@ -589,10 +593,6 @@ async def test_housekeeping_waits_for_the_commit_in_progress(org: Organization) 
 async def test_sending_a_message_is_one_write_transaction_and_no_read(
     org: Organization, counting: Counting
 ) -> None:
-    # Whoever begins to hear other nodes reads what it may have missed.
-    stop, org.node.log._stop_listening = org.node.log._stop_listening, None
-    assert stop is not None
-    await asyncio.to_thread(stop)
     await org.channel("lounge", "ann", "ben")
     counting.reads = counting.begins = counting.commits = 0
     await org["ann"].send("lounge", "t", "hello @**Ben**")
