@@ -1,0 +1,123 @@
+"""A simulated clock, and what happens by it: machines with cores, event loops, a lock."""
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+Then = Callable[[], None]
+
+SLICE: Final = 0.0005
+"""Seconds that a core works on one thing before another that waits has its turn."""
+
+
+class Clock:
+    """What happens, in order."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._due: list[tuple[float, int, Then]] = []
+        self._order = count()
+
+    def after(self, seconds: float, then: Then) -> None:
+        """Call it so much later."""
+        heapq.heappush(self._due, (self.now + seconds, next(self._order), then))
+
+    def run(self, until: float) -> None:
+        """Let everything happen up to that time."""
+        while self._due and self._due[0][0] <= until:
+            self.now, _, then = heapq.heappop(self._due)
+            then()
+        self.now = until
+
+
+class Machine:
+    """Cores that take turns at what is to be computed."""
+
+    def __init__(self, clock: Clock, cores: int) -> None:
+        self._clock = clock
+        self._cores = cores
+        self._free = cores
+        self._waiting: deque[tuple[float, Then]] = deque()
+        self.busy = 0.0
+        """Seconds of all cores together."""
+
+    def work(self, seconds: float, then: Then) -> None:
+        """Compute for so long on one core, and call it."""
+        if self._free:
+            self._free -= 1
+            self._begin(seconds, then)
+        else:
+            self._waiting.append((seconds, then))
+
+    def _begin(self, seconds: float, then: Then) -> None:
+        part = min(seconds, SLICE)
+        self.busy += part
+        self._clock.after(part, lambda: self._end(seconds - part, then))
+
+    def _end(self, left: float, then: Then) -> None:
+        if left > 0:
+            self._waiting.append((left, then))
+        if self._waiting:
+            self._begin(*self._waiting.popleft())
+        else:
+            self._free += 1
+        if left <= 0:
+            then()
+
+    def load(self, since: float = 0.0) -> float:
+        """The part of the cores that was busy."""
+        return self.busy / ((self._clock.now - since) * self._cores)
+
+
+class Process:
+    """A process that does one thing after the other: an event loop."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._tasks: deque[tuple[float, Then]] = deque()
+        self._is_busy = False
+        self.busy = 0.0
+
+    def work(self, seconds: float, then: Then) -> None:
+        """Do it when what came before is done."""
+        self._tasks.append((seconds, then))
+        if not self._is_busy:
+            self._next()
+
+    def _next(self) -> None:
+        self._is_busy = bool(self._tasks)
+        if not self._is_busy:
+            return
+        seconds, then = self._tasks.popleft()
+        self.busy += seconds
+
+        def done() -> None:
+            then()
+            self._next()
+
+        self._machine.work(seconds, done)
+
+
+class Lock:
+    """One holds it; the others wait in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._is_held = False
+        self._waiting: deque[Then] = deque()
+
+    def take(self, then: Then) -> None:
+        """Call it when the lock is held."""
+        if self._is_held:
+            self._waiting.append(then)
+        else:
+            self._is_held = True
+            then()
+
+    def release(self) -> None:
+        """Let the next one have it."""
+        if self._waiting:
+            self._waiting.popleft()()
+        else:
+            self._is_held = False
