@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from statistics import median
 
 from bench import asking
@@ -40,12 +41,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
             found = bench.interleaved(
                 {
                     "empty": lambda: bench.requests(served.server, *empty),
-                    **{
-                        str(nodes): lambda nodes=nodes, senders=senders: send(  # type: ignore[misc]
-                            servers[:nodes], senders
-                        )
-                        for nodes in NODES
-                    },
+                    **{str(nodes): partial(send, servers[:nodes], senders) for nodes in NODES},
                 }
             )
             yield from _together(found, senders)

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from statistics import median
 from typing import Final
@@ -173,7 +174,7 @@ class _Node:
         if self._inbox:
             self._begin()
         for message in group:
-            self.loop.work(world.costs.answer, lambda m=message: world.answered(m))  # type: ignore[misc]
+            self.loop.work(world.costs.answer, partial(world.answered, message))
         self.loop.work(world.delivering(len(group)), lambda: None)
 
 

@@ -152,7 +152,7 @@ def drain(
         until = time.monotonic() + wait
         left = asked
         while left and time.monotonic() < until:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_LOOK_SECONDS)  # Only the list tells that a node has gone.
             living = {node.name for node in nodes.listed(connection) if node.is_living}
             left = [one for one in asked if one in living]
         if left:

@@ -69,7 +69,7 @@ class LocalBus:
         for datagram in _datagrams(messages):
             for name in self._listeners():
                 while not self._send(name, datagram) and time.monotonic() < ends:
-                    time.sleep(_PAUSE_SECONDS)
+                    time.sleep(_PAUSE_SECONDS)  # A full socket does not tell its sender of room.
 
     def _send(self, name: str, datagram: bytes) -> bool:
         """Whether the listener has it, or is gone; False where its queue is full."""
@@ -126,7 +126,7 @@ class LocalBus:
         lock = os.open(self._directory / _ALONE, os.O_RDWR | os.O_CREAT, file_modes.FILE)
         try:
             while not (is_alone := _is_locked(lock)) and goes_on():
-                time.sleep(_LOCK_SECONDS)
+                time.sleep(_LOCK_SECONDS)  # A wait for the lock itself could not be ended.
             yield is_alone
         finally:
             os.close(lock)

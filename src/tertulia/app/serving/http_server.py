@@ -131,7 +131,7 @@ class Server(uvicorn.Server):
         )
 
     def _protocol(self) -> asyncio.Protocol:
-        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn does
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
         return made
@@ -213,8 +213,7 @@ class Server(uvicorn.Server):
     async def _linger(self) -> None:
         loop = asyncio.get_running_loop()
         until = loop.time() + LINGER_SECONDS
-        # (Nobody is told when a connection ends.)
-        while (  # noqa: ASYNC110
+        while (  # noqa: ASYNC110 (nobody is told when a connection ends)
             self.server_state.connections and self._is_replaced and loop.time() < until
         ):
             await asyncio.sleep(0.1)

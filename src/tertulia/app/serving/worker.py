@@ -110,7 +110,7 @@ class Control:
             if not self._calls:
                 os._exit(0)  # It has not begun to serve.
             self._calls[told]()
-        time.sleep(LOST_SECONDS)
+        time.sleep(LOST_SECONDS)  # Until then the loop may end by itself.
         os._exit(1)
 
 
