@@ -15,6 +15,7 @@ from tests.cli.support import Place
 from tests.pictures import picture
 from tests.s3 import ACCESS_KEY, SECRET_KEY, S3Server, Trouble
 from tests.support import Organization, founded, reopened
+from tests.unit.test_log import until
 
 
 @pytest.fixture
@@ -83,6 +84,7 @@ async def test_files_are_moved_while_the_server_serves_and_back_again(
         bucket.put(f"{prefix}/uploads/{realm}/{digits}/{key}", b"short")
         assert "Copied 4 files" in await run(home, "move-files")
         await org["ann"].delete("/attachments/2")
+        await until(lambda: not len(org.node.state.tables["removed_files"]))
         told = await run(home, "move-files")
         assert "Copied 0 files" in told
         assert "were there already" in told

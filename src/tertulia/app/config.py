@@ -3,21 +3,19 @@ prevail."""
 
 import ipaddress
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
+from tertulia.model.site_addresses import site
 from tertulia.service.config import Config
 from tertulia.store.s3_address import S3Address, s3_address
 
 FILE = "tertulia.toml"
 PREFIX = "TERTULIA_"
-_AUTHORITY = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 
 class ConfigError(Exception):
@@ -93,24 +91,12 @@ def _site(text: str) -> str:
     if not text:
         return ""
     try:
-        parts = urlsplit(text.strip())
-        host, _ = parts.hostname, parts.port
+        return site(text)
     except ValueError:
-        host = None
-    if (
-        not host
-        or parts.scheme not in {"http", "https"}
-        or parts.username is not None
-        or parts.path not in {"", "/"}
-        or parts.query
-        or parts.fragment
-        or not _AUTHORITY.fullmatch(parts.netloc)
-    ):
         raise ConfigError(
             f"Setting external_url: '{text}' is not the address of a site, like"
             " https://chat.example.com: http or https, a host, perhaps a port, and no path."
-        )
-    return f"{parts.scheme}://{parts.netloc.lower()}"
+        ) from None
 
 
 def _networks(name: str, text: str) -> str:

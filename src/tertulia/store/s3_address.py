@@ -6,6 +6,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 
+from tertulia.model.site_addresses import site
+
 DISK: Final = "disk"
 """The directory `files` in the data directory."""
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -96,19 +98,9 @@ def _endpoint(text: str) -> str:
     if not text:
         return ""
     try:
-        parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port
+        return site(text)
     except ValueError:
-        host = None
-    if (
-        not host
-        or parts.scheme not in {"http", "https"}
-        or parts.username is not None
-        or parts.path not in {"", "/"}
-        or parts.query
-    ):
         raise ValueError(
             f"the endpoint '{text}' is not an address like https://s3.example.com: http or https,"
             " a host, perhaps a port"
-        )
-    return f"{parts.scheme}://{parts.netloc}"
+        ) from None
