@@ -1,6 +1,7 @@
 """A bot on `zulip_bots`, in a process of its own as people run it, answers who mentions it."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -32,7 +33,8 @@ class EchoHandler:
 
 handler_class = EchoHandler
 """
-RUN = "from zulip_bots.run import main; main()"
+RUN = "import logging; logging.basicConfig(level=10); from zulip_bots.run import main; main()"
+"""Its log tells each request that was answered."""
 PATIENCE = 60
 """Seconds, at most."""
 
@@ -80,8 +82,8 @@ def test_a_bot_answers_a_mention_and_a_direct_message(town: Town, tmp_path: Path
 
         with running(tmp_path, made["api_key"], email, town.server.url):
             # It hears what is said from when it has a queue.
-            queues = tmp_path / "bot.log"
-            awaited(lambda: [1] if b"starting message handling" in queues.read_bytes() else [], 1)
+            log = tmp_path / "bot.log"
+            awaited(lambda: re.findall(rb'POST /\S+/register HTTP/1.1" 200', log.read_bytes()), 1)
             general = {"type": "stream", "to": "general", "topic": "bots"}
             ok(ben.send_message({**general, "content": "nobody in particular"}))
             asked = ok(ben.send_message({**general, "content": "@**Echo** sing!"}))["id"]
