@@ -134,7 +134,7 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
             return
         user = state.users[user_id]
         shown = permissions.shows_address(state, user, view.role)
-        yield people.added(context, user_id, AccountView(shown, view.client_gravatar))
+        yield people.added(context, user, AccountView(shown, view.client_gravatar))
         if status_object(state, user):
             yield status_now(state, user)
 
