@@ -66,6 +66,8 @@ def _masked(settings: Config) -> Config:
         settings,
         secret=_MASK if settings.secret else "",
         smtp_password=_MASK if settings.smtp_password else "",
+        bigbluebutton_secret=_MASK if settings.bigbluebutton_secret else "",
+        jwt_secret=_MASK if settings.jwt_secret else "",
         s3_secret_access_key=_MASK if settings.s3_secret_access_key else "",
         database_url=_without_password(settings.database_url),
     )
