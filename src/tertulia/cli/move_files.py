@@ -1,22 +1,19 @@
 """`tertulia move-files`: files from the disk into a bucket, and back."""
 
 import asyncio
-import contextlib
 from typing import Annotated
 
 import typer
 
 from tertulia.app.config import load
-from tertulia.app.founding import NoOrganization
+from tertulia.app.founding import founded_database
 from tertulia.cli import progress
 from tertulia.cli.errors import Failed, UsageError
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
-from tertulia.store import installation
 from tertulia.store.file_moving import Moved, NotTheSame
 from tertulia.store.file_moving import move as move_all
 from tertulia.store.files import Files
 from tertulia.store.moving_files import MovingFiles
-from tertulia.store.store import database_at
 from tertulia.store.transfer import Progress
 
 EXAMPLE = (
@@ -45,12 +42,8 @@ def move_files(
     and start the servers anew; --delete, then or before, empties the old place.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
-    database = database_at(settings.data_path, settings.database_url)
-    if not database.exists():
-        raise NoOrganization(settings.place)
-    with contextlib.closing(database.connect(readonly=True)) as connection:
-        if not installation.is_founded(connection):
-            raise NoOrganization(settings.place)
+    with founded_database(settings):
+        pass  # There is something to move.
     files, _ = settings.opened_files()
     if not isinstance(files, MovingFiles):
         raise UsageError(
