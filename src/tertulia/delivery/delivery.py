@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, get_args
 
-from tertulia.delivery import access, event_ids
+from tertulia.delivery import access
 from tertulia.delivery.announcements import Announcements
 from tertulia.delivery.encoder import Encoder, GuardedEncoder, NotEncoded
 from tertulia.delivery.presence import Presence
@@ -150,10 +150,10 @@ class Delivery:
             return False
         if self._log.freshness.is_stale:
             return False
-        first = event_ids.end_of(queue.record.start)
+        first = queue.numbering.end_of(queue.record.start)
         cursor = first if last_event_id == -1 else last_event_id
         durable = self._log.durable
-        if cursor < first or event_ids.seq_of(cursor) > durable:
+        if cursor < first or queue.numbering.seq_of(cursor) > durable:
             return False
         seen = queue.known_through(cursor)
         if not self.recent.reach_back_to(seen):
@@ -190,13 +190,14 @@ class Delivery:
             if record.start > self._log.durable:
                 self._delete(queue)
                 raise NoSuchQueue(record.id)
-        first = event_ids.end_of(record.start)
+        first = queue.numbering.end_of(record.start)
         if last_event_id == -1:
             return first
         if last_event_id < first:
             raise Refused(f"An event newer than {last_event_id} has already been pruned.")
-        await self._log.reached(event_ids.seq_of(last_event_id))  # Another node may have given it.
-        if event_ids.seq_of(last_event_id) > self._log.durable:
+        seq = queue.numbering.seq_of(last_event_id)
+        await self._log.reached(seq)  # Another node may have given it.
+        if seq > self._log.durable:
             if queue.is_found:
                 # It may have been given out before the log lost its end. The ID will be used again,
                 # for an event that the client then would miss.

@@ -29,6 +29,9 @@ TURN_SECONDS: Final = 0.01
 """So long polls are answered; then others have their turn of the event loop."""
 AT_ONCE: Final = 16
 """Queues that are looked at between two looks at the clock."""
+SPARED: Final = 64
+"""IDs of transient events after an entry that heartbeats leave to others. Where nothing happens for
+hours, polls end without an event then."""
 UNDELIVERED_TRANSIENTS: Final = 1000
 """Transient events for which there was no time yet; beyond that the oldest are dropped."""
 
@@ -142,7 +145,10 @@ class WaitingPolls:
         self._deliver_entries(queue)
         if queue.poll is None:
             return
-        event_id = queue.next_transient_id(self._log.durable)
+        if self._log.durable > queue.last_seq:
+            self._delete(queue)
+            return
+        event_id = queue.next_transient_id(self._log.durable, spare=SPARED)
         self.answer(queue, [] if event_id is None else [self._encoder.heartbeat(event_id)])
 
     # Delivering
@@ -225,6 +231,8 @@ class WaitingPolls:
         if queue.ended:
             return
         self._deliver_entries(queue)
+        if self._log.durable > queue.last_seq:
+            return  # It is about to end.
         event_id = queue.next_transient_id(self._log.durable)
         if event_id is None:
             return

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
 
+from tertulia.delivery.event_ids import Numbering
 from tertulia.model.changes import Change, Entry
 from tertulia.model.queues import QueueRecord, Registration
 from tertulia.model.users import User
@@ -34,6 +35,8 @@ class ProjectionContext(Struct, frozen=True):
     host: str
     """Of the addresses that stand for hidden ones."""
     entry: Entry
+    numbering: Numbering
+    """How the queue's events are numbered."""
     dev: bool = False
     """Whether the server is for developers."""
 
@@ -85,7 +88,7 @@ class Projection(ABC, Generic[C]):
     def encoded(self, context: ProjectionContext, change: C, view: Any) -> Sequence[EncodedEvent]:
         """The same events as they are sent."""
         return [
-            encoded(event, context.entry.seq, place)
+            encoded(event, context.numbering, context.entry.seq, place)
             for place, event in enumerate(self.events(context, change, view))
         ]
 
