@@ -51,7 +51,8 @@ def _spoiled(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         for key, part in value.items():
             yield {name: one for name, one in value.items() if name != key}
-            for other in (None, [], {}, 7, "x", [None], True):
+            others: tuple[Any, ...] = (None, [], {}, 7, "x", [None], True)
+            for other in others:
                 yield {**value, key: other}
             for spoiled in _spoiled(part):
                 yield {**value, key: spoiled}
