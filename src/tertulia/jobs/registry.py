@@ -9,6 +9,7 @@ from tertulia.domain.messages import attachments
 from tertulia.jobs.due import due_job
 from tertulia.jobs.files import FileCleanup, file_store
 from tertulia.jobs.mails import mails
+from tertulia.jobs.pictures import PictureCleanup
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.pruning import erasures, log_pruning
 from tertulia.jobs.queues import heartbeats, idle_queues
@@ -29,6 +30,7 @@ def jobs_of(node: Node) -> Sequence[Job]:
         mails(node),
         Previewer(node).job(),
         FileCleanup(log, node.uploads, node.partials).job(),
+        PictureCleanup(node).job(),
         *(() if node.files is node.disk else (file_store(node.files),)),
         retention(log),
         log_pruning(log, config.log_retention_days),

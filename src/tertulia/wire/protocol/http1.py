@@ -30,6 +30,7 @@ from tertulia.wire.protocol.load import Load
 from tertulia.wire.protocol.outgoing import Outgoing
 from tertulia.wire.protocol.polling import TARGET, Polls, WaitingPoll, head_of
 from tertulia.wire.protocol.request_head import MAX_HEAD, RequestHead
+from tertulia.wire.protocol.trusted_addresses import unmapped
 
 MAX_PIPELINED: Final = 32
 """Requests that may wait on a connection behind the one that is being answered."""
@@ -125,6 +126,8 @@ class TertuliaHttp(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._outgoing = Outgoing(transport, self._on_response_begins, self._watch)
         super().connection_made(cast(asyncio.Transport, self._outgoing))
+        if self.client is not None:
+            self.client = unmapped(self.client[0]), self.client[1]
         self.flow = _Flow(self.transport, self.pipeline)
         match self._connections.admit(self, self._client_host):
             case Admission.WELCOME:
