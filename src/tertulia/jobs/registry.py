@@ -12,7 +12,7 @@ from tertulia.jobs.mails import mails
 from tertulia.jobs.pictures import PictureCleanup
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.pruning import erasures, log_pruning
-from tertulia.jobs.queues import heartbeats, idle_queues
+from tertulia.jobs.queues import event_ids, heartbeats, idle_queues
 from tertulia.jobs.retention import retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import Job
@@ -26,6 +26,7 @@ def jobs_of(node: Node) -> Sequence[Job]:
     return (
         *due_jobs(node),
         heartbeats(node.delivery),
+        event_ids(node.delivery),
         idle_queues(node.delivery),
         mails(node),
         Previewer(node).job(),
