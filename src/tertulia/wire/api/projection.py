@@ -137,9 +137,13 @@ class _ToEverybody(ForEverybody[C]):
 
 
 class _ToOwner(ForOwner[C]):
-    def __init__(self, of: type[C], event: EventOf[C]) -> None:
+    def __init__(self, of: type[C], event: EventOf[C], only_if: Condition[C] | None) -> None:
         self.of = of
         self._event = event
+        self._only_if = only_if
+
+    def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:
+        return () if self._only_if is None or self._only_if(context, change, viewer) else None
 
     def events(self, context: ProjectionContext, change: C, view: Any) -> Iterable[Event]:
         return (self._event(context, change),)
@@ -166,9 +170,12 @@ def to_everybody(
     return _ToEverybody(of, event, only_if)
 
 
-def to_owner(of: type[C], event: EventOf[C]) -> Projection[C]:
-    """The change makes this one event for the account whose `user_id` it has."""
-    return _ToOwner(of, event)
+def to_owner(
+    of: type[C], event: EventOf[C], *, only_if: Condition[C] | None = None
+) -> Projection[C]:
+    """The change makes this one event for the account whose `user_id` it has, if the condition is
+    met."""
+    return _ToOwner(of, event, only_if)
 
 
 def unseen(of: type[C]) -> Projection[C]:
