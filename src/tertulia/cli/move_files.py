@@ -59,7 +59,8 @@ def move_files(
     megabytes = moved.size / 1_000_000
     typer.echo(
         f"Copied {counted(moved.files, 'file')} ({megabytes:.1f} MB) from"
-        f" {files.others.description} to {files.files.description}; {moved.present} were there already."
+        f" {files.others.description} to {files.files.description}; {moved.present} were there"
+        " already."
     )
     if delete:
         typer.echo(f"Deleted {counted(moved.deleted, 'file')} from {files.others.description}.")
