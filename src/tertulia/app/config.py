@@ -63,6 +63,8 @@ def load(
         raise ConfigError(
             "Setting smtp_host: needs external_url, the address that links in mails lead to."
         )
+    if config.tls_key and not config.tls_cert:
+        raise ConfigError("Setting tls_key: needs tls_cert, the certificate that it belongs to.")
     _require_files(config, variables)
     return config
 
