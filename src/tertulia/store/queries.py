@@ -62,6 +62,20 @@ def newest_messages(connection: Connection, after: int, until: int, limit: int) 
     return [message_of(row) for row in reversed(rows)]
 
 
+def before_in_conversation(connection: Connection, message: Message, limit: int) -> list[Message]:
+    """The newest messages before one in its conversation, ascending, at most so many."""
+    channel_id, key, direct_id = message.conversation
+    where, parameters = "channel_id = ? AND topic_key = ?", tuple[Any, ...]((channel_id, key))
+    if direct_id is not None:
+        where, parameters = "direct_id = ?", (direct_id,)
+    rows = connection.query(
+        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {where} AND id < ?"
+        f" ORDER BY id DESC LIMIT {int(limit)}",
+        (*parameters, message.id),
+    )
+    return [message_of(row) for row in reversed(rows)]
+
+
 def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[int, Relation]:
     """The user's relation to each of the messages."""
     wanted = list(ids)
@@ -76,6 +90,39 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
         (dialect.among("chunk"), chunks),
     )
     return {mid: marks.relation(mid) for mid in wanted}
+
+
+def relations_of_people(
+    connection: Connection, user_ids: Iterable[int], ids: Iterable[int]
+) -> tuple[dict[int, dict[int, Flag]], "dict[int, Marks]"]:
+    """The sparse flags that anybody has on each of the messages, by message and user; and the marks
+    of each of these users on them. It takes three queries, however many they are."""
+    dialect, wanted, users = connection.dialect, sorted(set(ids)), sorted(set(user_ids))
+    flags: dict[int, dict[int, Flag]] = {message_id: {} for message_id in wanted}
+    own: dict[int, dict[int, int]] = {user_id: {} for user_id in users}
+    for user_id, message_id, value in connection.query(
+        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
+        (dialect.array(wanted),),
+    ):
+        flags[message_id][user_id] = Flag(value)
+        if user_id in own:
+            own[user_id][message_id] = value
+    chunks = dialect.array({message_id >> CHUNK_BITS for message_id in wanted})
+    found: dict[str, dict[int, BitMap]] = {bitmaps.READ: {}, bitmaps.RECORDS: {}}
+    for table, of_user in found.items():
+        for user_id, bitmap in connection.query(
+            f"SELECT user_id, bitmap FROM {table}"
+            f" WHERE {dialect.among('chunk')} AND {dialect.among('user_id')}",
+            (chunks, dialect.array(users)),
+        ):
+            of_user[user_id] = of_user.get(user_id, BitMap()) | bitmaps.bitmap_of(bitmap)
+    return flags, {
+        user_id: Marks(
+            own[user_id],
+            *(found[table].get(user_id, BitMap()) for table in (bitmaps.READ, bitmaps.RECORDS)),
+        )
+        for user_id in users
+    }
 
 
 class Marks(Struct, frozen=True):
