@@ -10,6 +10,7 @@ from hypothesis import given
 from tertulia.app import composition
 from tertulia.domain import permissions
 from tertulia.domain.notices.telling import HERE_LONGEST, HERE_SECONDS, LOOK_AGAIN_SECONDS
+from tertulia.domain.organization.realms import WELCOME_BOT
 from tertulia.model.changes import Entry, MessageEdited, MessageSent
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Flag, Message
@@ -286,7 +287,7 @@ def wants(state: State, user_id: int, message: Message, flags: Flag) -> bool:
     user, choices = state.users[user_id], state.settings.get(user_id)
     if user.is_bot or user_id == message.sender_id or choices is None:
         return False
-    if (user_id, message.sender_id) in state.muted_users:
+    if message.sender_id == WELCOME_BOT or (user_id, message.sender_id) in state.muted_users:
         return False
     addressed = choices.enable_offline_email_notifications
     if message.direct_id is not None:

@@ -1,7 +1,9 @@
 """Mails about what people have missed: what is in them, for whom, and how they are turned off."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -14,6 +16,7 @@ from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.outbound.transports import mail_message
 from tertulia.service.config import Config
 from tertulia.service.mailing import Letters
+from tertulia.service.notices.digests import ask_for_digests
 from tertulia.service.notices.following import Notices
 from tertulia.service.notices.mail import MESSAGES, ByMail
 from tests.conftest import OTHERS
@@ -99,14 +102,14 @@ async def test_a_mention_is_mailed_once_with_what_came_before_and_how_to_turn_it
 
 async def test_conversations_have_mails_and_threads_of_their_own(away: Away) -> None:
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
-    await ann.send_to([ben], "one")
-    await ann.send_to([ben, cleo], "two")
+    await ann.write([ben.user_id], "one")
+    await ann.write([ben.user_id, cleo.user_id], "two")
     first = await away.mails()
     assert sorted(mail.subject for mail in first if mail.to == "ben@example.com") == [
         "Direct messages with Ann",
         "Direct messages with Ann, Cleo",
     ]
-    await ann.send_to([ben], "three")
+    await ann.write([ben.user_id], "three")
     (later,) = await away.mails()
     (before,) = [mail for mail in first if mail.subject == later.subject]
     assert headers(later)["references"] == headers(before)["references"]
@@ -121,10 +124,10 @@ async def test_what_was_read_deleted_or_taken_away_meanwhile_is_not_told(
 ) -> None:
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
     den = await away.org.channel("den", "ann", "ben", is_private=True, history_public=False)
-    read = await ann.send_to([ben], "read")
-    deleted = await ann.send_to([ben], "deleted")
+    read = await ann.write([ben.user_id], "read")
+    deleted = await ann.write([ben.user_id], "deleted")
     await ann.send(den, "x", "@**Ben** taken away")
-    edited = await ann.send_to([cleo], "secret")
+    edited = await ann.write([cleo.user_id], "secret")
     await away.notices.once()
     if when == "before it is sent":
         away.clock.ahead += 121
@@ -142,7 +145,7 @@ async def test_what_was_read_deleted_or_taken_away_meanwhile_is_not_told(
 
 async def test_who_is_here_is_told_when_they_have_left(away: Away) -> None:
     ann, ben = away.org["ann"], away.org["ben"]
-    await ann.send_to([ben], "hello")
+    await ann.write([ben.user_id], "hello")
     assert (await ben.post("/users/me/presence", status="active", new_user_input=True)).ok
     assert await away.mails() == []
     (mail,) = await away.mails(101)
@@ -157,7 +160,7 @@ async def test_what_messages_say_is_kept_out_where_somebody_wants_so(away: Away)
         "default_language": "es",
     }
     assert (await ben.patch("/settings", **own)).ok
-    await ann.send_to([ben, cleo], "a secret")
+    await ann.write([ben.user_id, cleo.user_id], "a secret")
     mails = {mail.to: mail for mail in await away.mails()}
     hidden = mails["ben@example.com"]
     assert hidden.subject == "[Example] Mensajes nuevos"
@@ -167,7 +170,7 @@ async def test_what_messages_say_is_kept_out_where_somebody_wants_so(away: Away)
     await away.org.do(
         RealmChanged(values={"message_content_allowed_in_email_notifications": False})
     )
-    await ann.send_to([cleo], "another one")
+    await ann.write([cleo.user_id], "another one")
     (mail,) = await away.mails()
     assert mail.subject == "New messages"
     assert "another one" not in mail.text + mail.html
@@ -176,7 +179,7 @@ async def test_what_messages_say_is_kept_out_where_somebody_wants_so(away: Away)
 async def test_pictures_come_along_as_the_reader_may_see_them(away: Away) -> None:
     ann, ben = away.org["ann"], away.org["ben"]
     path = await ann.upload("cup.png", picture(40, 30), "image/png")
-    await ann.send_to([ben], f"[cup](/user_uploads/{path})")
+    await ann.write([ben.user_id], f"[cup](/user_uploads/{path})")
     (mail,) = await away.mails()
     (shown,) = mail.pictures
     assert f'src="cid:{shown.content_id}"' in mail.html
@@ -190,7 +193,7 @@ async def test_a_mail_that_is_sent_late_goes_to_the_present_address_or_not_at_al
     away: Away,
 ) -> None:
     ann, ben = away.org["ann"], away.org["ben"]
-    message_id = await ann.send_to([ben], "hello")
+    message_id = await ann.write([ben.user_id], "hello")
     mail = Mail(
         kind=MailKind.MISSED_MESSAGES,
         to="old@example.com",
@@ -204,6 +207,40 @@ async def test_a_mail_that_is_sent_late_goes_to_the_present_address_or_not_at_al
     assert written.to == "ben@example.com"
     assert (await ann.delete(f"/users/{ben.user_id}")).ok
     assert await letters.written(mail, away.clock()) is None
+
+
+async def test_a_digest_has_what_was_not_read_and_comes_once_on_the_day(away: Away) -> None:
+    org, node = away.org, away.org.node
+    ann, ben = org["ann"], org["ben"]
+    kitchen, lounge = node.state.channel_named("kitchen"), await org.channel("lounge", "ann", "ben")
+    assert kitchen is not None
+    monday = datetime(2030, 4, 1, 12, tzinfo=UTC).timestamp()
+    away.clock.stopped_at = monday - 3 * 86400
+    await org["cleo"].send(kitchen.id, "cups", "who brings the cups?")
+    await ann.send(kitchen.id, "cups", "I do")
+    await ann.send(lounge, "quiet", "nobody answers")
+    read = await ann.send(lounge, "read", "old news")
+    assert (await ben.post("/messages/flags", messages=[read], op="add", flag="read")).ok
+    day = {"digest_emails_enabled": True, "digest_weekday": 0}
+    await org.do(RealmChanged(values=day))
+    away.clock.stopped_at = monday - 86400
+    rung: list[None] = []
+    await ask_for_digests(node, lambda: rung.append(None))
+    assert not rung, "it is Sunday"
+    away.clock.stopped_at = monday
+    assert (await ann.post("/users/me/presence", status="active")).ok
+    await asyncio.gather(*(ask_for_digests(node, lambda: rung.append(None)) for _ in range(2)))
+    await ask_for_digests(node, lambda: rung.append(None))
+    assert len(rung) == 1
+    mails = await away.sent()
+    # Ann was here just now, and gus has nothing to read.
+    assert sorted(mail.to for mail in mails) == ["ben@example.com", "cleo@example.com"]
+    (mail,) = [one for one in mails if one.to == "ben@example.com"]
+    for part in ("#kitchen > cups", "who brings the cups?", "2 messages, by Ann, Cleo", "quiet"):
+        assert part in mail.text, part
+    assert mail.text.index("cups") < mail.text.index("quiet")
+    assert "old news" not in mail.text
+    assert "/unsubscribe/digest-" in headers(mail)["list-unsubscribe"]
 
 
 async def test_developers_see_all_mails(config: Config) -> None:

@@ -1,13 +1,18 @@
 """Telling people of what concerns them while they are away."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from tertulia.jobs.supervisor import Job
 from tertulia.model.changes import Entry, MessageEdited, MessageSent
 from tertulia.service.node import Node
+from tertulia.service.notices.digests import ask_for_digests
 from tertulia.service.notices.following import Notices
 from tertulia.service.notices.mail import ByMail
 from tertulia.service.notices.means import Means
+
+DIGEST_PERIOD_SECONDS: Final = 900.0
+"""Between two looks whether it is the day."""
 
 
 def notices(node: Node, mails_wanted: Callable[[], None]) -> Job:
@@ -24,3 +29,13 @@ def notices(node: Node, mails_wanted: Callable[[], None]) -> Job:
     node.log.follow(follow)
     node.log.on_reload(job.want)
     return job
+
+
+def digests(node: Node, mails_wanted: Callable[[], None]) -> Job:
+    """Asking for the digests on the organization's day. `mails_wanted` as for `notices`."""
+
+    async def once() -> float:
+        await ask_for_digests(node, mails_wanted)
+        return DIGEST_PERIOD_SECONDS
+
+    return Job("digests", once)

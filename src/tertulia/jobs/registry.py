@@ -9,7 +9,7 @@ from tertulia.domain.messages import attachments
 from tertulia.jobs.due import due_job
 from tertulia.jobs.files import FileCleanup, file_store
 from tertulia.jobs.mails import mails
-from tertulia.jobs.notices import notices
+from tertulia.jobs.notices import digests, notices
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.pruning import erasures, log_pruning
 from tertulia.jobs.queues import heartbeats, idle_queues
@@ -29,7 +29,11 @@ def jobs_of(node: Node) -> Sequence[Job]:
         heartbeats(node.delivery),
         idle_queues(node.delivery),
         sending,
-        *((notices(node, sending.want),) if config.tells_by_mail else ()),
+        *(
+            (notices(node, sending.want), digests(node, sending.want))
+            if config.tells_by_mail
+            else ()
+        ),
         Previewer(node).job(),
         FileCleanup(log, node.uploads, node.partials).job(),
         *(() if node.files is node.disk else (file_store(node.files),)),

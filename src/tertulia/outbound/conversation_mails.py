@@ -124,7 +124,6 @@ WORDS: Final[Mapping[str, Words]] = {
         "digest_and_others": "{people} and others",
         "digest_why": "You get a digest because you were away for a while. It can be turned off in"
         " the settings: {settings}",
-        "digest_channels": "New channels: {names}",
     },
     "es": {
         "unknown": "Usuario desconocido",
@@ -159,7 +158,6 @@ WORDS: Final[Mapping[str, Words]] = {
         "digest_and_others": "{people} y otros",
         "digest_why": "Recibes un resumen porque has estado fuera un tiempo. Se desactiva en los"
         " ajustes: {settings}",
-        "digest_channels": "Canales nuevos: {names}",
     },
 }
 """What such mails say, in each language."""

@@ -337,6 +337,26 @@ _NEW_SIGN_IN: Final = {
 }
 
 
+_WELCOME: Final = {
+    "en": (
+        "Welcome to {organization}",
+        "You are one of {organization} now. Sign in at {site} with any browser, and install it from"
+        " there on a phone; every client of Zulip works too. Talk is in channels, and in them by"
+        " topics: follow those that matter to you, and mute the others.",
+        "When you are not there, you are told by mail of what is written to you. How and of what is"
+        " yours to choose, in the settings: {site}/#settings/notifications",
+    ),
+    "es": (
+        "Te damos la bienvenida a {organization}",
+        "Ya formas parte de {organization}. Entra en {site} con cualquier navegador, e instálalo"
+        " desde ahí en el teléfono; también sirve cualquier cliente de Zulip. Se habla en canales,"
+        " y en ellos por temas: sigue los que te importan y silencia los demás.",
+        "Cuando no estés, te avisaremos por correo de lo que te escriban. Cómo y de qué lo eliges"
+        " tú, en los ajustes: {site}/#settings/notifications",
+    ),
+}
+
+
 def _day(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%d %B %Y, %H:%M UTC").lstrip("0")
 
@@ -353,4 +373,5 @@ _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.NEW_SIGN_IN: _account_mail(_NEW_SIGN_IN, Unsubscribing.SIGN_IN),
     MailKind.PASSWORD_CHANGED: _account_mail(_PASSWORD_CHANGED),
     MailKind.KEY_CHANGED: _account_mail(_KEY_CHANGED),
+    MailKind.WELCOME: _account_mail(_WELCOME),
 }

@@ -9,6 +9,7 @@ from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
 from tertulia.outbound.transports import Folder, Smtp, SmtpServer, Transport
 from tertulia.service.config import Config
 from tertulia.service.node import Node
+from tertulia.service.notices.digests import Digests
 from tertulia.service.notices.missed_messages import missed_messages
 
 FOLDER = "mail"
@@ -39,11 +40,14 @@ class Letters:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._templates = MailTemplates(lambda: node.state, node.links)
+        self._digests = Digests(node)
 
     async def written(self, mail: Mail, now: float) -> RenderedMail | None:
         """The mail in words; None where what it is about is over."""
         if mail.kind is MailKind.MISSED_MESSAGES:
             return await missed_messages(self._node, mail, now)
+        if mail.kind is MailKind.DIGEST:
+            return await self._digests.written(mail, now)
         return await self._templates.written(mail, now)
 
 

@@ -322,3 +322,53 @@ def topic_senders(connection: Connection, channel_id: int, topic_key: str) -> fr
         (channel_id, topic_key),
     )
     return frozenset(sender for (sender,) in rows)
+
+
+class LivelyTopic(Struct, frozen=True, kw_only=True):
+    """A topic in which something was written."""
+
+    channel_id: int
+    key: str
+    count: int
+    """Messages."""
+    sender_ids: tuple[int, ...]
+    """Who wrote them, ascending."""
+    first_id: int
+
+
+LIVELY = 300
+"""Topics that count as lively, at most."""
+
+
+def lively_topics(connection: Connection, since: float) -> list[LivelyTopic]:
+    """The topics in which something was written since that UNIX time: first those in which most
+    people wrote, of these those with most messages."""
+    rows = connection.query(
+        "SELECT channel_id, topic_key, COUNT(*), COUNT(DISTINCT sender_id), MIN(id),"
+        f" {connection.dialect.collected('sender_id')} FROM messages"
+        " WHERE sent_at >= ? AND channel_id IS NOT NULL GROUP BY channel_id, topic_key"
+        " ORDER BY COUNT(DISTINCT sender_id) DESC, COUNT(*) DESC, MIN(id) LIMIT ?",
+        (since, LIVELY),
+    )
+    return [
+        LivelyTopic(
+            channel_id=channel_id,
+            key=key,
+            count=count,
+            sender_ids=tuple(sorted(set(_ids_decoder.decode(senders)))),
+            first_id=first_id,
+        )
+        for channel_id, key, count, _, first_id, senders in rows
+    ]
+
+
+def from_in_topic(
+    connection: Connection, channel_id: int, key: str, first_id: int, limit: int
+) -> list[Message]:
+    """The messages of a topic from that one on, ascending, at most so many."""
+    rows = connection.query(
+        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE channel_id = ? AND topic_key = ?"
+        f" AND id >= ? ORDER BY id LIMIT {int(limit)}",
+        (channel_id, key, first_id),
+    )
+    return [message_of(row) for row in rows]

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 from pyroaring import BitMap
 
+from tertulia.domain.organization.realms import WELCOME_BOT
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Flag, Message
 from tertulia.model.user_topics import Visibility
@@ -83,6 +84,8 @@ _CHOICES: Final[Mapping[Way, _Choices]] = {
     ),
 }
 
+_WHILE_AWAY: Final = frozenset({Way.PUSH, Way.MAIL})
+
 Concerned = Mapping[Reason, BitMap]
 """Who is told and why; nobody is there twice."""
 
@@ -97,6 +100,8 @@ def concerned(
     however many people there are.
     """
     choices = _CHOICES[way]
+    if message.sender_id == WELCOME_BOT and way in _WHILE_AWAY:
+        return {}  # Whoever has just joined is welcomed by a mail of its own.
     if message.direct_id is not None:
         people = BitMap(state.directs[message.direct_id].members)
         found = {Reason.DIRECT: state.personal_choices.among(people, choices.personal)}
