@@ -451,6 +451,12 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         return self.external_url or f"{scheme}://{host}:{self.port}"
 
     @property
+    def tells_by_mail(self) -> bool:
+        """Whether people are told by mail of what they miss: where mails are sent, or looked at.
+        Otherwise they would pile up in the directory."""
+        return bool(self.smtp_host) or self.dev
+
+    @property
     def worker(self) -> int | None:
         """Which of the server's workers the process is, from 0; None where it is alone."""
         return None

@@ -267,6 +267,23 @@ def _bot_storage(dialect: Dialect) -> Sequence[str]:
     )
 
 
+@Expand
+def _notices(dialect: Dialect) -> Sequence[str]:
+    return (
+        "CREATE TABLE notices (way TEXT NOT NULL, message_id BIGINT NOT NULL,"
+        f" due_at {dialect.real} NOT NULL, gives_up_at {dialect.real} NOT NULL,"
+        f" conversation TEXT NOT NULL, people {dialect.blob} NOT NULL,"
+        " PRIMARY KEY (way, message_id, due_at, gives_up_at))",
+        "CREATE INDEX notices_by_time ON notices (way, due_at)",
+        "CREATE INDEX notices_by_conversation ON notices (way, conversation)",
+        "CREATE TABLE notice_cursor (id BIGINT PRIMARY KEY, seq BIGINT NOT NULL,"
+        f" holder TEXT NOT NULL, held_until {dialect.real} NOT NULL)",
+        # Nobody is told of what was written before.
+        "INSERT INTO notice_cursor (id, seq, holder, held_until)"
+        " SELECT 1, seq, '', 0 FROM head WHERE id = 1",
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -289,6 +306,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _records_of_moved_messages,
     _nodes,
     Expand(_bot_storage),
+    _notices,
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -15,7 +15,9 @@ from tertulia.wire.metrics.page import metrics_page
 from tertulia.wire.pages.installation import installing_pages
 from tertulia.wire.pages.join import join_pages
 from tertulia.wire.pages.login import login_pages
+from tertulia.wire.pages.mail_previews import mail_previews
 from tertulia.wire.pages.public import public_pages
+from tertulia.wire.pages.unsubscribe import unsubscribe_pages
 from tertulia.wire.pages.web_client import client_files
 
 
@@ -40,6 +42,8 @@ def application(node: HttpNode) -> ASGIApp:
             *tus_pages(node),
             *join_pages(node),
             *login_pages(node),
+            *unsubscribe_pages(node),
+            *(mail_previews(node) if node.config.dev else ()),
         ],
         guard,
     )
