@@ -34,9 +34,14 @@ function notice(one: Case, flags = one.flags ?? []) {
   const message = {
     sender_id: SENDERS[one.sender ?? ""] ?? 2,
     flags,
-    ...(one.direct ? { type: "private", key: "d2" } : { type: "stream", stream_id: 7, key: "c7/x" }),
+    ...(one.direct
+      ? { type: "private", key: "d2" }
+      : { type: "stream", stream_id: 7, key: "c7/x" }),
   };
-  return noticeOf(known as unknown as Parameters<typeof noticeOf>[0], message as unknown as Message);
+  return noticeOf(
+    known as unknown as Parameters<typeof noticeOf>[0],
+    message as unknown as Message,
+  );
 }
 
 describe("a message", () => {
