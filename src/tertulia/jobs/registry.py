@@ -10,9 +10,10 @@ from tertulia.jobs.due import due_job
 from tertulia.jobs.files import FileCleanup, file_store
 from tertulia.jobs.mails import mails
 from tertulia.jobs.notices import digests, notices
+from tertulia.jobs.pictures import PictureCleanup
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.pruning import erasures, log_pruning
-from tertulia.jobs.queues import heartbeats, idle_queues
+from tertulia.jobs.queues import event_ids, heartbeats, idle_queues
 from tertulia.jobs.retention import retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import Job
@@ -27,6 +28,7 @@ def jobs_of(node: Node) -> Sequence[Job]:
     return (
         *due_jobs(node),
         heartbeats(node.delivery),
+        event_ids(node.delivery),
         idle_queues(node.delivery),
         sending,
         *(
@@ -36,6 +38,7 @@ def jobs_of(node: Node) -> Sequence[Job]:
         ),
         Previewer(node).job(),
         FileCleanup(log, node.uploads, node.partials).job(),
+        PictureCleanup(node).job(),
         *(() if node.files is node.disk else (file_store(node.files),)),
         retention(log),
         log_pruning(log, config.log_retention_days),

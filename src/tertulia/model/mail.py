@@ -31,6 +31,9 @@ class MailKind(Enum):
     """Somebody who knew the password has another one now. `about` is the account's ID."""
     KEY_CHANGED = "key_changed"
     """There is another API key. `about` is the account's ID."""
+    DEACTIVATED = "deactivated"
+    """The account was deactivated. `about` is its ID; the facts have the administrators' `comment`,
+    which may be empty."""
     MISSED_MESSAGES = "missed_messages"
     """Messages of one conversation that concern somebody who has not read them. `about` is the
     account's ID; the facts say which they are."""
@@ -48,6 +51,7 @@ OF_ACCOUNTS: Final = frozenset(
         MailKind.NEW_SIGN_IN,
         MailKind.PASSWORD_CHANGED,
         MailKind.KEY_CHANGED,
+        MailKind.DEACTIVATED,
         MailKind.MISSED_MESSAGES,
         MailKind.DIGEST,
         MailKind.WELCOME,

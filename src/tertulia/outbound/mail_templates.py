@@ -337,6 +337,31 @@ _NEW_SIGN_IN: Final = {
 }
 
 
+_DEACTIVATED: Final = {
+    "en": (
+        "Your account in {organization} was deactivated",
+        "Your account in {organization} ({site}) was deactivated. You cannot sign in to it any"
+        " more.",
+        "If you think that this is a mistake, write to the people who run the organization.",
+    ),
+    "es": (
+        "Tu cuenta en {organization} se ha desactivado",
+        "Tu cuenta en {organization} ({site}) se ha desactivado. Ya no puedes iniciar sesión en"
+        " ella.",
+        "Si crees que es un error, escribe a quienes llevan la organización.",
+    ),
+}
+_DEACTIVATED_WITH_A_WORD: Final = {
+    "en": (*_DEACTIVATED["en"][:2], "The administrators add: {comment}"),
+    "es": (*_DEACTIVATED["es"][:2], "La administración añade: {comment}"),
+}
+
+
+def _deactivated(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    words = _DEACTIVATED_WITH_A_WORD if mail.facts.get("comment") else _DEACTIVATED
+    return _account_mail(words)(state, links, mail, now)
+
+
 _WELCOME: Final = {
     "en": (
         "Welcome to {organization}",
@@ -373,5 +398,6 @@ _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.NEW_SIGN_IN: _account_mail(_NEW_SIGN_IN, Unsubscribing.SIGN_IN),
     MailKind.PASSWORD_CHANGED: _account_mail(_PASSWORD_CHANGED),
     MailKind.KEY_CHANGED: _account_mail(_KEY_CHANGED),
+    MailKind.DEACTIVATED: _deactivated,
     MailKind.WELCOME: _account_mail(_WELCOME),
 }

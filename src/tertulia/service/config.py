@@ -20,6 +20,7 @@ from tertulia.store.s3_address import s3_address
 OF_ONE_NODE = frozenset(
     {
         *("data_dir", "database_url", "host", "port", "node_name", "metrics_allowed"),
+        *("unix_socket", "unix_socket_mode", "tls_cert", "tls_key"),
         *("workers", "drain_seconds", "worker", "bus"),
         # Of the first, `tertulia serve` makes sure.
         *("secret", "smtp_password", "s3_access_key_id", "s3_secret_access_key"),
@@ -29,6 +30,10 @@ OF_ONE_NODE = frozenset(
 )
 """The settings that may be others on each node, beside those that are nobody else's business."""
 
+SECRETS = frozenset({"secret", "smtp_password", "s3_secret_access_key"})
+"""The settings that are shown to nobody."""
+MASK = "********"
+"""What is shown in place of one."""
 AUTO = "auto"
 """As many workers as there are cores."""
 
@@ -80,6 +85,28 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     s3_secret_access_key: Annotated[str, Meta(description="Its secret.")] = ""
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = 9991
+    unix_socket: Annotated[
+        str,
+        Meta(
+            description="Path of a socket to listen at, behind a proxy on this machine, in place of"
+            " host and port. Whoever may open it is believed X-Forwarded-For and"
+            " X-Forwarded-Proto."
+        ),
+    ] = ""
+    unix_socket_mode: Annotated[
+        str,
+        Meta(pattern="^[0-7]{3}$", description="Who may open it: its mode, as for chmod."),
+    ] = "660"
+    tls_cert: Annotated[
+        str,
+        Meta(
+            description="File with the certificate and those that lead to its authority, in PEM, to"
+            " speak TLS without a proxy. Read again when it changes. Empty: plain HTTP."
+        ),
+    ] = ""
+    tls_key: Annotated[
+        str, Meta(description="File with its key, in PEM; empty where it is in the same file.")
+    ] = ""
     workers: Annotated[
         str,
         Meta(
@@ -418,7 +445,10 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         if host in {"", "0.0.0.0", "::"}:  # noqa: S104 (nothing is bound here)
             host = "localhost"
         host = f"[{host}]" if ":" in host else host
-        return self.external_url or f"http://{host}:{self.port}"
+        if self.unix_socket:
+            return self.external_url or "http://localhost"
+        scheme = "https" if self.tls_cert else "http"
+        return self.external_url or f"{scheme}://{host}:{self.port}"
 
     @property
     def tells_by_mail(self) -> bool:
@@ -449,3 +479,21 @@ class WorkerConfig(Config, kw_only=True, frozen=True, forbid_unknown_fields=True
 
     worker: int
     bus: Path
+
+
+def without_password(url: str) -> str:
+    """The address with its password hidden, wherever it is in it; any other text as it is."""
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        return MASK if "@" in url else url
+    if not parts.scheme or not (parts.netloc or parts.query):
+        return url
+    if password:
+        user, _, host = parts.netloc.rpartition("@")
+        parts = parts._replace(netloc=f"{user.partition(':')[0]}:{MASK}@{host}")
+    query = "&".join(
+        f"password={MASK}" if one.startswith("password=") else one for one in parts.query.split("&")
+    )
+    return parts._replace(query=query).geturl()

@@ -260,6 +260,13 @@ def _nodes(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _bot_storage(dialect: Dialect) -> Sequence[str]:
+    return (
+        "CREATE TABLE bot_storage (user_id BIGINT NOT NULL, name TEXT NOT NULL,"
+        " value TEXT NOT NULL, PRIMARY KEY (user_id, name))",
+    )
+
+
 @Expand
 def _notices(dialect: Dialect) -> Sequence[str]:
     return (
@@ -298,6 +305,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _history,
     _records_of_moved_messages,
     _nodes,
+    Expand(_bot_storage),
     _notices,
 )
 

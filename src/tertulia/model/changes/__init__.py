@@ -91,6 +91,7 @@ from tertulia.model.changes.profiles import (
     ProfileFieldsOrdered,
     StatusChanged,
 )
+from tertulia.model.changes.queues import EventIdsUsedUp
 from tertulia.model.changes.reactions import (
     CustomEmojiAdded,
     CustomEmojiDeactivated,
@@ -158,6 +159,7 @@ __all__ = [
     "DraftDeleted",
     "DraftsCreated",
     "Entry",
+    "EventIdsUsedUp",
     "FilesDeleted",
     "FlagsChanged",
     "FullMembersChanged",
@@ -319,6 +321,7 @@ AnyChange = (
     | SessionUsed
     | SessionsEnded
     | SettingsChanged
+    | EventIdsUsedUp
 )
 
 

@@ -17,7 +17,7 @@ from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.paths import Paths
 from tertulia.wire.http.request_log import RequestLog
 from tertulia.wire.http.responses import failure
-from tertulia.wire.http.routing import PREFIX, Route
+from tertulia.wire.http.routing import BROWSER_PREFIX, PREFIX, Route
 from tertulia.wire.http.session_cookies import SessionCookies
 
 
@@ -53,7 +53,10 @@ def dispatcher(
     others.router.redirect_slashes = False
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        found = endpoints.find(scope["path"]) if scope["type"] == "http" else None
+        path = scope["path"]
+        if path.startswith(BROWSER_PREFIX):
+            path = f"{PREFIX}/{path.removeprefix(BROWSER_PREFIX)}"
+        found = endpoints.find(path) if scope["type"] == "http" else None
         if found is None:
             await others(scope, receive, send)
             return

@@ -87,6 +87,8 @@ export const messages = {
     things: "Things",
     signs: "Signs",
     flags: "Flags",
+    tone: "Skin tone",
+    tones: ["No skin tone", "Light", "Medium light", "Medium", "Medium dark", "Dark"],
   },
   poll: {
     title: (question: string) => (question ? `Poll: ${question}` : "Poll"),
@@ -160,6 +162,7 @@ export const messages = {
   },
   card: {
     title: "Person",
+    openGroup: "Open the group",
     group: "Group",
     members: (count: number) => (count === 1 ? "1 member" : `${count} members`),
     here: "Here now",

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, UnsetType
 
 from tertulia.domain import permissions
+from tertulia.domain.accounts import signup
 from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.domain.organization import realms, settings
 from tertulia.domain.organization.settings import FOR_EVER, Edit
@@ -227,6 +228,25 @@ async def update_default_settings(call: Call, params: SettingParams) -> Answer:
         call.ignored.append("default_language")
     await call.submit(settings.change_defaults, sent)
     return Answer()
+
+
+class ShowWelcome(Params, kw_only=True, frozen=True):
+    """Words of the organization's own for newcomers."""
+
+    welcome_message_custom_text: str
+
+
+class WelcomeShown(Answer, kw_only=True):
+    """The message's ID."""
+
+    message_id: int
+
+
+async def show_welcome(call: Call, params: ShowWelcome) -> WelcomeShown:
+    """Send the caller, an administrator, what the Welcome Bot would say with these words."""
+    text = params.welcome_message_custom_text
+    await call.prepare(text)
+    return WelcomeShown(message_id=await call.submit(signup.show_welcome, call.render, text))
 
 
 class DeactivateRealm(Params, kw_only=True, frozen=True):

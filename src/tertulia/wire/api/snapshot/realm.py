@@ -9,6 +9,7 @@ from tertulia.domain.accounts.passwords import MAX_LENGTH
 from tertulia.domain.channels.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.domain.groups import group_settings
 from tertulia.domain.groups.group_settings import PermissionSetting
+from tertulia.domain.messages.reporting import KINDS
 from tertulia.domain.organization.settings import VIDEO_CALLS
 from tertulia.model.realm import Realm
 from tertulia.service.config import Config
@@ -35,13 +36,7 @@ GIF_RATINGS: Final = {
     "r": {"id": 5, "name": "Rated R, restricted"},
 }
 
-REPORT_TYPES: Final = (
-    {"key": "spam", "name": "Spam"},
-    {"key": "harassment", "name": "Harassment"},
-    {"key": "inappropriate", "name": "Inappropriate content"},
-    {"key": "norms", "name": "Against the rules of this place"},
-    {"key": "other", "name": "Another reason"},
-)
+REPORT_TYPES: Final = tuple({"key": kind, "name": name} for kind, name in KINDS.items())
 
 
 def realm(context: SnapshotContext) -> Fragment:
