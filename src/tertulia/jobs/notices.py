@@ -11,6 +11,9 @@ from tertulia.service.notices.following import Notices
 from tertulia.service.notices.mail import ByMail
 from tertulia.service.notices.means import Means
 
+PATIENCE_SECONDS: Final = 1.0
+"""Between two looks: what was written meanwhile is looked at together, and written down in one
+transaction, since no mail is due at once."""
 DIGEST_PERIOD_SECONDS: Final = 900.0
 """Between two looks whether it is the day."""
 
@@ -20,7 +23,18 @@ def notices(node: Node, mails_wanted: Callable[[], None]) -> Job:
     `mails_wanted` is called when there are mails to be sent."""
     means: list[Means] = [ByMail(node.log, node.config.mail_site, mails_wanted)]
     following = Notices(node.log, node.delivery.presence, means)
-    job = Job("notices", following.once, close=following.close)
+    elapsed = node.log.elapsed
+    looked_at = elapsed() - PATIENCE_SECONDS
+
+    async def once() -> float:
+        nonlocal looked_at
+        wait = looked_at + PATIENCE_SECONDS - elapsed()
+        if wait > 0:
+            return wait
+        looked_at = elapsed()
+        return await following.once()
+
+    job = Job("notices", once, close=following.close)
 
     def follow(entries: Sequence[Entry]) -> None:
         if any(isinstance(entry.change, MessageSent | MessageEdited) for entry in entries):

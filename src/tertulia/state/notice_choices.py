@@ -18,6 +18,8 @@ from tertulia.state.indexes import TableIndex
 from tertulia.state.tables import Index, Table
 
 _USUAL: Final = PersonalSettings(user_id=0)
+USUAL_PERIOD: Final = _USUAL.email_notifications_batching_period_seconds
+"""Seconds for which mails wait where somebody has not chosen."""
 _PERSONAL: Final = (
     "enable_desktop_notifications",
     "enable_sounds",
@@ -50,8 +52,8 @@ class PersonalChoices(TableIndex[PersonalSettings]):
 
     def __init__(self, settings: Table[PersonalSettings]) -> None:
         self._others = {name: BitMap() for name in _PERSONAL}
-        self.own_period = BitMap()
-        """Who has chosen how long mails wait. Not to be changed."""
+        self.periods: dict[int, BitMap] = {}
+        """Who has chosen how long mails wait, by the seconds. Not to be changed."""
         super().__init__(settings)
 
     def _update(self, before: PersonalSettings | None, after: PersonalSettings | None) -> None:
@@ -63,15 +65,20 @@ class PersonalChoices(TableIndex[PersonalSettings]):
                 others.add(user_id)
             elif before is not None:
                 others.discard(user_id)
-        usual_period = _USUAL.email_notifications_batching_period_seconds
-        if after.email_notifications_batching_period_seconds != usual_period:
-            self.own_period.add(user_id)
-        elif before is not None:
-            self.own_period.discard(user_id)
+        was = None if before is None else before.email_notifications_batching_period_seconds
+        period = after.email_notifications_batching_period_seconds
+        if was == period:
+            return
+        if was in self.periods:
+            self.periods[was].discard(user_id)
+            if not self.periods[was]:
+                del self.periods[was]
+        if period != USUAL_PERIOD:
+            self.periods.setdefault(period, BitMap()).add(user_id)
 
     def _detach(self, records: Collection[PersonalSettings]) -> None:
         self._others = {name: BitMap(others) for name, others in self._others.items()}
-        self.own_period = BitMap(self.own_period)
+        self.periods = {period: BitMap(people) for period, people in self.periods.items()}
 
     def among(self, people: BitMap, name: str) -> BitMap:
         """Those of the people who have the setting turned on."""

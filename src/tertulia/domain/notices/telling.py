@@ -1,6 +1,5 @@
 """When somebody is told of a message that concerns them, and what is looked at once more then."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
@@ -12,7 +11,7 @@ from tertulia.domain.notices import rules
 from tertulia.domain.notices.rules import Way
 from tertulia.model.changes import AnyChange, MessageEdited, MessageSent
 from tertulia.model.messages import Message
-from tertulia.model.users import PersonalSettings
+from tertulia.state.notice_choices import USUAL_PERIOD
 from tertulia.state.organization import State
 
 HERE_SECONDS: Final = 200
@@ -51,13 +50,13 @@ def by_delay(state: State, people: BitMap, way: Way) -> Mapping[int, BitMap]:
     """The people by how many seconds after a message they want to be told of it."""
     if way is not Way.MAIL:
         return {0: people}
-    own = people & state.personal_choices.own_period
-    found: dict[int, BitMap] = defaultdict(BitMap)
-    for user_id in own:
-        found[state.settings[user_id].email_notifications_batching_period_seconds].add(user_id)
-    if usual := people - own:
-        found[PersonalSettings(user_id=0).email_notifications_batching_period_seconds] |= usual
-    return found
+    found: dict[int, BitMap] = {}
+    usual = people
+    for period, own in state.personal_choices.periods.items():
+        if some := people & own:
+            found[period] = some
+            usual = usual - some
+    return {USUAL_PERIOD: usual, **found} if usual else found
 
 
 def waits_for_absence(state: State, user_id: int, way: Way) -> bool:
