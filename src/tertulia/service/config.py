@@ -30,7 +30,9 @@ OF_ONE_NODE = frozenset(
 )
 """The settings that may be others on each node, beside those that are nobody else's business."""
 
-SECRETS = frozenset({"secret", "smtp_password", "s3_secret_access_key"})
+SECRETS = frozenset(
+    {"secret", "smtp_password", "s3_secret_access_key", "bigbluebutton_secret", "jwt_secret"}
+)
 """The settings that are shown to nobody."""
 MASK = "********"
 """What is shown in place of one."""
@@ -358,6 +360,25 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " slowly, is hung up on after a while; 0 for only those that stand still.",
         ),
     ] = 1_024
+    bigbluebutton_url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(https?://\S+)?$",
+            description="Address of a BigBlueButton server at which organizations may hold video"
+            " calls, as https://calls.example.com/bigbluebutton/. Empty: none.",
+        ),
+    ] = ""
+    bigbluebutton_secret: Annotated[
+        str, Meta(description="The secret that it shares with programs that use it.")
+    ] = ""
+    jwt_secret: Annotated[
+        str,
+        Meta(
+            pattern="^(|.{32,})$",
+            description="A program that shares this secret, of 32 characters or more, signs people"
+            " in with JSON web tokens (POST /jwt/fetch_api_key). Empty: none does.",
+        ),
+    ] = ""
     proxy_trusted: Annotated[
         str,
         Meta(

@@ -5,6 +5,7 @@ from tertulia.wire.api.resources import (
     avatars,
     bot_storage,
     bots,
+    calls,
     channels,
     commands,
     default_groups,
@@ -19,6 +20,7 @@ from tertulia.wire.api.resources import (
     groups,
     history,
     invitations,
+    jwt,
     matching,
     memberships,
     messages,
@@ -54,6 +56,7 @@ ROUTES: tuple[Route, ...] = (
     # Before signing in
     Route("GET", "/server_settings", server.get_server_settings, Access.ANYONE),
     Route("POST", "/fetch_api_key", server.fetch_api_key, Access.ANYONE, limits_guesses=True),
+    Route("POST", "/jwt/fetch_api_key", jwt.fetch_api_key_by_token, Access.ANYONE),
     Route("POST", "/sessions", sessions.begin_session, Access.ANYONE, limits_guesses=True),
     Route("POST", "/dev_fetch_api_key", server.dev_fetch_api_key, Access.ANYONE, dev=True),
     Route("GET", "/dev_list_users", server.dev_list_users, Access.ANYONE, dev=True),
@@ -280,6 +283,8 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/navigation_views", navigation.add_navigation_view),
     Route("PATCH", "/navigation_views/{fragment:path}", navigation.update_navigation_view),
     Route("DELETE", "/navigation_views/{fragment:path}", navigation.remove_navigation_view),
+    # Video calls
+    Route("GET", "/calls/bigbluebutton/create", calls.create_bigbluebutton_call),
     # Browsers
     Route("GET", "/sessions", sessions.get_sessions),
     Route("POST", "/sessions/confirm", sessions.confirm_password),
