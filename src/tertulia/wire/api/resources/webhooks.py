@@ -1,9 +1,10 @@
 """Webhooks: what other services send to bots, and what came of it."""
 
 import re
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import unquote
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain.accounts import bots
@@ -13,6 +14,7 @@ from tertulia.model.users import User
 from tertulia.model.webhooks import IncomingOptions
 from tertulia.service.webhooks import receiving, templates
 from tertulia.service.webhooks.receiving import Address, Arrived
+from tertulia.wire.api.objects.integrations import integration_objects
 from tertulia.wire.api.resources.bots import OneBot
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.forms import fields
@@ -130,10 +132,17 @@ class WebhookOptions(Answer, kw_only=True):
     content_template: str
 
 
-async def get_webhook_options(call: Call, params: OneBot) -> WebhookOptions:
+class Webhook(WebhookOptions, kw_only=True):
+    """The same, and what can send to it: see realm_incoming_webhook_bots."""
+
+    integrations: list[dict[str, Any]]
+
+
+async def get_webhook_options(call: Call, params: OneBot) -> Webhook:
     """How a bot takes what services send, for its owner and for administrators."""
     call.consider(bots.check_managed, params.bot_id)
-    return _options(call.state.users[params.bot_id])
+    found = _options(call.state.users[params.bot_id])
+    return Webhook(**msgspec.structs.asdict(found), integrations=integration_objects())
 
 
 class UpdateWebhookOptions(Params, kw_only=True, frozen=True):
