@@ -13,7 +13,10 @@ from bench.organization import LARGE, SIZES
 from bench.report import Line
 from bench.serving import BenchError
 
-MAILS = 'external_url = "http://localhost"\nsmtp_host = "127.0.0.1"\nsmtp_port = 9\nsmtp_security = "none"\n'
+MAILS = (
+    'external_url = "http://localhost"\nsmtp_host = "127.0.0.1"\n'
+    'smtp_port = 9\nsmtp_security = "none"\n'
+)
 """The settings of a server that tells by mail, which nobody takes: it is measured before any is
 due."""
 EVERYBODY = 7

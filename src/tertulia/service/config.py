@@ -17,23 +17,24 @@ from tertulia.store.file_places import opened_files
 from tertulia.store.files import Files
 from tertulia.store.s3_address import s3_address
 
+SECRETS = frozenset(
+    {"secret", "smtp_password", "s3_secret_access_key", "bigbluebutton_secret", "jwt_secret"}
+)
+"""The settings that are shown to nobody."""
 OF_ONE_NODE = frozenset(
     {
         *("data_dir", "database_url", "host", "port", "node_name", "metrics_allowed"),
         *("unix_socket", "unix_socket_mode", "tls_cert", "tls_key"),
         *("workers", "drain_seconds", "worker", "bus"),
-        # Of the first, `tertulia serve` makes sure.
-        *("secret", "smtp_password", "s3_access_key_id", "s3_secret_access_key"),
+        # Of `secret`, `tertulia serve` makes sure; digests of others could be guessed.
+        *SECRETS,
+        "s3_access_key_id",
         *("log_level", "log_format", "longest_wait_ms", "external_content_cache_mib"),
         *("connections_per_address", "least_bytes_per_second", "proxy_trusted"),
     }
 )
 """The settings that may be others on each node, beside those that are nobody else's business."""
 
-SECRETS = frozenset(
-    {"secret", "smtp_password", "s3_secret_access_key", "bigbluebutton_secret", "jwt_secret"}
-)
-"""The settings that are shown to nobody."""
 MASK = "********"
 """What is shown in place of one."""
 AUTO = "auto"

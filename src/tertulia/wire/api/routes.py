@@ -49,6 +49,7 @@ from tertulia.wire.api.resources import (
     uploads,
     user_topics,
     users,
+    webhooks,
 )
 from tertulia.wire.http.routing import Access, Route
 
@@ -278,6 +279,12 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/reminders", reminders.get_reminders),
     Route("POST", "/reminders", reminders.set_reminder),
     Route("DELETE", "/reminders/{reminder_id:int}", reminders.delete_reminder),
+    # Webhooks
+    Route("POST", "/external/{integration}", webhooks.receive_webhook, webhooks=True, payload=True),
+    Route("GET", "/external/{integration}", webhooks.find_webhook, webhooks=True, payload=True),
+    Route("GET", "/bots/{bot_id:int}/webhook", webhooks.get_webhook_options),
+    Route("PATCH", "/bots/{bot_id:int}/webhook", webhooks.update_webhook_options),
+    Route("GET", "/bots/{bot_id:int}/deliveries", webhooks.get_deliveries),
     # Views of the sidebar
     Route("GET", "/navigation_views", navigation.get_navigation_views),
     Route("POST", "/navigation_views", navigation.add_navigation_view),
