@@ -12,6 +12,7 @@ from tertulia.app import founding
 from tertulia.app.config import load
 from tertulia.cli import progress
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.model.counts import counted
 from tertulia.service.vault import Vault, VaultError, load_secret
 from tertulia.store import installation, transfer
 
@@ -60,7 +61,8 @@ def backup(
             )
     rows = sum(table.rows for table in manifest.tables)
     typer.echo(
-        f"Wrote {file}: {rows} rows of {len(manifest.tables)} tables, {manifest.files} files, and"
+        f"Wrote {file}: {counted(rows, 'row')} of {counted(len(manifest.tables), 'table')},"
+        f" {counted(manifest.files, 'file')}, and"
         " the secret."
     )
     if manifest.files_left_at:

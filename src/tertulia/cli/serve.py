@@ -27,6 +27,7 @@ from tertulia.app.serving.cores import usable_cores
 from tertulia.app.serving.http_server import Server, address_of, bound
 from tertulia.app.serving.process import Plan, become_supervisor
 from tertulia.app.serving.worker import Control, Counts, Place, Report, take_place
+from tertulia.app.setting_sources import of_services
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import AUTO, Config, WorkerConfig
@@ -215,6 +216,7 @@ async def _serve(
     logs.begin(settings.log_level, settings.log_format, settings.worker)
     if is_first:
         _warn_if_exposed(settings)
+        _say_what_is_ignored()
     server: Server | None = None
     bootstrap = Bootstrap(on_ready)
     addresses = [resident.address for resident in residents]
@@ -245,6 +247,14 @@ def _warn_if_exposed(settings: Config) -> None:
         logging.getLogger("tertulia.files").warning(
             "everybody on this machine can read the data directory",
             extra={"fields": {"mend": file_modes.remedy(settings.data_path).strip("`")}},
+        )
+
+
+def _say_what_is_ignored() -> None:
+    if ignored := of_services(os.environ):
+        logging.getLogger("tertulia.settings").info(
+            "variables are ignored that are of Kubernetes, for a Service, and no settings",
+            extra={"fields": {"variables": " ".join(ignored)}},
         )
 
 

@@ -29,6 +29,10 @@ OF_ONE_NODE = frozenset(
 )
 """The settings that may be others on each node, beside those that are nobody else's business."""
 
+SECRETS = frozenset({"secret", "smtp_password", "s3_secret_access_key"})
+"""The settings that are shown to nobody."""
+MASK = "********"
+"""What is shown in place of one."""
 AUTO = "auto"
 """As many workers as there are cores."""
 
@@ -443,3 +447,21 @@ class WorkerConfig(Config, kw_only=True, frozen=True, forbid_unknown_fields=True
 
     worker: int
     bus: Path
+
+
+def without_password(url: str) -> str:
+    """The address with its password hidden, wherever it is in it; any other text as it is."""
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        return MASK if "@" in url else url
+    if not parts.scheme or not (parts.netloc or parts.query):
+        return url
+    if password:
+        user, _, host = parts.netloc.rpartition("@")
+        parts = parts._replace(netloc=f"{user.partition(':')[0]}:{MASK}@{host}")
+    query = "&".join(
+        f"password={MASK}" if one.startswith("password=") else one for one in parts.query.split("&")
+    )
+    return parts._replace(query=query).geturl()

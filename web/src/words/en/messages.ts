@@ -87,6 +87,8 @@ export const messages = {
     things: "Things",
     signs: "Signs",
     flags: "Flags",
+    tone: "Skin tone",
+    tones: ["No skin tone", "Light", "Medium light", "Medium", "Medium dark", "Dark"],
   },
   poll: {
     title: (question: string) => (question ? `Poll: ${question}` : "Poll"),

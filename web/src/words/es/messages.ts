@@ -87,6 +87,8 @@ export const messages: Words["messages"] = {
     things: "Objetos",
     signs: "Símbolos",
     flags: "Banderas",
+    tone: "Tono de piel",
+    tones: ["Sin tono de piel", "Claro", "Medio claro", "Medio", "Medio oscuro", "Oscuro"],
   },
   poll: {
     title: (question) => (question ? `Encuesta: ${question}` : "Encuesta"),
