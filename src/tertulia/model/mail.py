@@ -31,6 +31,9 @@ class MailKind(Enum):
     """Somebody who knew the password has another one now. `about` is the account's ID."""
     KEY_CHANGED = "key_changed"
     """There is another API key. `about` is the account's ID."""
+    AGENT_KEY_MADE = "agent_key_made"
+    """There is a key with which an agent acts for the account, whose ID `about` is. The facts say
+    what the agent is called."""
 
 
 OF_ACCOUNTS: Final = frozenset(
@@ -41,6 +44,7 @@ OF_ACCOUNTS: Final = frozenset(
         MailKind.NEW_SIGN_IN,
         MailKind.PASSWORD_CHANGED,
         MailKind.KEY_CHANGED,
+        MailKind.AGENT_KEY_MADE,
     }
 )
 """Those that are about an account. They may be to an address that it had before."""

@@ -260,6 +260,10 @@ def _nodes(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _agent_keys(dialect: Dialect) -> Sequence[str]:
+    return (records("agent_keys", "id BIGINT"),)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -281,6 +285,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _history,
     _records_of_moved_messages,
     _nodes,
+    Expand(_agent_keys),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

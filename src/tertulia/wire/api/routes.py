@@ -2,6 +2,7 @@
 
 from tertulia.wire.api.resources import (
     administration,
+    agents,
     avatars,
     bots,
     channels,
@@ -137,6 +138,11 @@ ROUTES: tuple[Route, ...] = (
     Route("DELETE", "/bots/{bot_id:int}", bots.deactivate_bot),
     Route("GET", "/bots/{bot_id:int}/api_key", bots.get_bot_key),
     Route("POST", "/bots/{bot_id:int}/api_key/regenerate", bots.regenerate_bot_key),
+    # Agents
+    Route("GET", "/agents", agents.get_agents),
+    Route("POST", "/agents", agents.create_agent),
+    Route("DELETE", "/agents/{agent_id:int}", agents.end_agent),
+    Route("GET", "/users/{user_id:int}/agents", agents.get_user_agents),
     # The organization
     Route("PATCH", "/realm", organization.update_realm),
     Route("PATCH", "/realm/user_settings_defaults", organization.update_default_settings),

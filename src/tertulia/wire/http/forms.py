@@ -31,7 +31,7 @@ async def received(request: Request, limit: int) -> tuple[dict[str, str], list[U
     uploads: list[Upload] = []
     if request.method in {"GET", "HEAD"}:
         return sent, uploads
-    body = await _gathering.body(request, limit)
+    body = await whole_body(request, limit)
     kind = header(request.scope["headers"], b"content-type") or ""
     kind = kind.partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
@@ -42,6 +42,11 @@ async def received(request: Request, limit: int) -> tuple[dict[str, str], list[U
     elif body.strip():
         raise BadBody(f"A body of type {kind[:100]} is not understood: send a form.")
     return sent, uploads
+
+
+async def whole_body(request: Request, limit: int) -> bytes:
+    """The body as it is, of at most `limit` bytes. Raises BodyTooLarge, Overloaded."""
+    return await _gathering.body(request, limit)
 
 
 class BodyBuffers:
