@@ -231,6 +231,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " has a setting of its own besides."
         ),
     ] = True
+    agents: Annotated[
+        bool,
+        Meta(
+            description="Whether people may let agents (programs that speak MCP, mostly language"
+            " models) act for them, at /mcp."
+        ),
+    ] = True
     log_retention_days: Annotated[
         int,
         Meta(

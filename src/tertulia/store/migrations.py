@@ -300,6 +300,10 @@ def _webhooks(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _agent_keys(dialect: Dialect) -> Sequence[str]:
+    return (records("agent_keys", "id BIGINT"),)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -324,6 +328,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_bot_storage),
     _notices,
     Expand(_webhooks),
+    Expand(_agent_keys),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -11,6 +11,7 @@ from tertulia.wire.http.at_position import at_position
 from tertulia.wire.http.dispatch import dispatcher
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.readiness import fresh_only, readiness_pages
+from tertulia.wire.mcp.page import agent_pages
 from tertulia.wire.metrics.page import metrics_page
 from tertulia.wire.pages.calls import call_pages
 from tertulia.wire.pages.form_flow import error_page
@@ -37,6 +38,7 @@ def application(node: HttpNode) -> ASGIApp:
         [
             *readiness_pages(node),
             *metrics_page(node),
+            *agent_pages(node),
             *documentation.PAGES,
             *client_files(),
             *installing_pages(node),

@@ -2,6 +2,7 @@
 
 from tertulia.wire.api.resources import (
     administration,
+    agents,
     avatars,
     bot_storage,
     bots,
@@ -149,6 +150,11 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/bot_storage", bot_storage.get_storage),
     Route("PUT", "/bot_storage", bot_storage.update_storage),
     Route("DELETE", "/bot_storage", bot_storage.remove_storage),
+    # Agents
+    Route("GET", "/agents", agents.get_agents),
+    Route("POST", "/agents", agents.create_agent),
+    Route("DELETE", "/agents/{agent_id:int}", agents.end_agent),
+    Route("GET", "/users/{user_id:int}/agents", agents.get_user_agents),
     # The organization
     Route("PATCH", "/realm", organization.update_realm),
     Route("PATCH", "/realm/user_settings_defaults", organization.update_default_settings),
