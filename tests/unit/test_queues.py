@@ -285,7 +285,7 @@ async def test_a_heartbeat_comes_when_nothing_else_does(
 
 
 @pytest.mark.parametrize("start", [0, 12_345_678, 8_000_000_000])
-def test_the_ids_of_a_queue_fit_31_bits_for_a_million_entries(start: int) -> None:
+def test_the_ids_of_a_queue_fit_31_bits_for_five_million_entries(start: int) -> None:
     for number in range(20):
         record = QueueRecord(
             id=f"queue {number}",
@@ -299,7 +299,7 @@ def test_the_ids_of_a_queue_fit_31_bits_for_a_million_entries(start: int) -> Non
         )
         numbering, last = event_ids.of_queue(record), event_ids.last_seq(record)
         assert 0 <= numbering.begin_of(start) < numbering.end_of(start) < 2**30
-        assert last - start >= 1_000_000
+        assert last - start >= 5_000_000
         assert numbering.begin_of(last + 1) < 2**31
         for seq in (start, last):
             for event_id in (numbering.of_entry(seq, 0), numbering.transient(seq, 0)):
@@ -326,6 +326,39 @@ async def test_a_queue_of_the_first_release_goes_on_with_the_ids_that_it_had(
     assert [{**event, "id": 0} for event in old] == [{**event, "id": 0} for event in found]
     rest = decoded(await delivery.poll("old", user, old[0]["id"], block=False))
     assert rest == old[1:]
+
+
+async def test_events_that_are_not_in_the_log_have_ids_however_many_come_after_an_entry(
+    org: Organization, lounge: int
+) -> None:
+    ben, idle = await org["ben"].register(), await org["ben"].register()
+    delivery, log = org.node.delivery, org.node.log
+    before = log.durable
+    assert await ben.events() == []
+    heard: list[int] = []
+    for number in range(300):
+        delivery.publish(typing(org, "ann", "ben", started=number % 2 == 0))
+        await delivery.renew_ids()
+        heard += [event["id"] for event in await ben.events()]
+    assert len(heard) == 300
+    assert heard == sorted(set(heard))
+    # As few entries as that takes, of which nobody hears.
+    assert 2 <= log.durable - before <= 4
+    assert {event["type"] for event in await idle.events()} == {"typing"}
+    queue = queue_of(delivery, ben)
+    left = queue.transient_ids_left(log.durable)
+    while (left := left - 1) >= 0:
+        assert queue.next_transient_id(log.durable) is not None
+    assert queue.next_transient_id(log.durable) is None
+    # Nobody has asked for more yet: that is when one comes.
+    seq = log.durable
+    await delivery.renew_ids()
+    assert log.durable == seq
+    delivery.publish(typing(org, "ann", "ben"))
+    await delivery.renew_ids()
+    assert log.durable == seq + 1
+    delivery.publish(typing(org, "ann", "ben", started=False))
+    assert [event["op"] for event in await ben.events()] == ["stop"]
 
 
 async def test_a_queue_whose_ids_are_used_up_ends(org: Organization, lounge: int) -> None:

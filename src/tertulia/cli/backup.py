@@ -10,12 +10,11 @@ import typer
 from tertulia import __version__
 from tertulia.app import founding
 from tertulia.app.config import load
-from tertulia.app.founding import NoOrganization
 from tertulia.cli import progress
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.model.counts import counted
 from tertulia.service.vault import Vault, VaultError, load_secret
 from tertulia.store import installation, transfer
-from tertulia.store.store import database_at
 
 EXAMPLE = "Example: `tertulia backup --data-dir data tertulia.backup.zip`"
 
@@ -43,13 +42,8 @@ def backup(
     Clients register their event queues anew after a restore.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
-    database = database_at(settings.data_path, settings.database_url)
-    if not database.exists():
-        raise NoOrganization(settings.place)
-    secret = load_secret(settings.data_path, settings.secret or None, create=False)
-    with contextlib.closing(database.connect(readonly=True)) as connection:
-        if not installation.is_founded(connection):
-            raise NoOrganization(settings.place)
+    with founding.founded_database(settings) as connection:
+        secret = load_secret(settings.data_path, settings.secret or None, create=False)
         kept = installation.value(connection, installation.SECRET)
         with contextlib.closing(Vault(secret)) as vault:
             if kept is not None and not vault.fits(kept):
@@ -67,7 +61,8 @@ def backup(
             )
     rows = sum(table.rows for table in manifest.tables)
     typer.echo(
-        f"Wrote {file}: {rows} rows of {len(manifest.tables)} tables, {manifest.files} files, and"
+        f"Wrote {file}: {counted(rows, 'row')} of {counted(len(manifest.tables), 'table')},"
+        f" {counted(manifest.files, 'file')}, and"
         " the secret."
     )
     if manifest.files_left_at:

@@ -19,7 +19,7 @@ from tertulia.delivery.registry import QueueRegistry
 from tertulia.delivery.waiting_polls import WaitingPolls
 from tertulia.log.errors import stale_error
 from tertulia.log.log import Log
-from tertulia.model.changes import Entry
+from tertulia.model.changes import Entry, EventIdsUsedUp
 from tertulia.model.errors import NoSuchQueue, Refused, Unavailable
 from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import PresenceChanged, QueueGone, Transient
@@ -244,6 +244,13 @@ class Delivery:
         the event loop."""
         self.polls.send_heartbeats(*self._poll_seconds)
 
+    async def renew_ids(self) -> None:
+        """Where transient events have nearly used up the IDs after the newest entry, write another
+        one. To be called as often."""
+        if self.polls.used_up != self._log.durable or self._log.freshness.is_stale:
+            return
+        await self._log.submit(None, _used_up)
+
     def _suspend(self) -> None:
         """The state cannot be verified any more: polls that wait may be missing something."""
         self.polls.fail_all(stale_error)
@@ -306,6 +313,10 @@ class Delivery:
         self.recent.clear()
         for queue in self.queues.all():
             self._end(queue.record.id)
+
+
+def _used_up(_: Moment) -> Decision[None]:
+    return Decision(None, (EventIdsUsedUp(),))
 
 
 def _nothing(_: Moment) -> Decision[None]:

@@ -7,8 +7,11 @@ never carries a cursor past an entry that its client has not seen.
 
 The ranges of a queue are counted from an entry near its beginning, so that its IDs fit 31 bits, as
 some clients keep them. A queue whose IDs come near the end of that goes, and its client registers
-another one: after a million entries and more. Many queues count from the same entry, and share
-the events as they were encoded.
+another one: after five million entries and more. Many queues count from the same entry, and
+share the events as they were encoded.
+
+Where so many transient events follow an entry that its range is used up, an entry is written that
+says nothing else (`EventIdsUsedUp`), and there are IDs again.
 """
 
 from functools import cache
@@ -79,7 +82,7 @@ def of_queue(record: QueueRecord) -> Numbering:
 
 @cache
 def _counted_from(base: int) -> Numbering:
-    return Numbering(base, 1024, 768, LARGEST)
+    return Numbering(base, 256, 128, LARGEST)
 
 
 def base_for(seq: int) -> int:

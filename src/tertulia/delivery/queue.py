@@ -71,11 +71,15 @@ class Queue:
             return seen_entry
         return seq if self.numbering.is_complete(cursor) else seq - 1
 
-    def next_transient_id(self, seq: int, *, spare: int = 0) -> int | None:
-        """The ID of the next transient event after the entry; None when its range is used up but
-        for the `spare` ones."""
+    def transient_ids_left(self, seq: int) -> int:
+        """How many transient events may come after the entry."""
+        used = max(self.numbering.transient(seq, 0), self.last_transient + 1)
+        return self.numbering.begin_of(seq + 1) - used
+
+    def next_transient_id(self, seq: int) -> int | None:
+        """The ID of the next transient event after the entry; None when its range is used up."""
         event_id = max(self.numbering.transient(seq, 0), self.last_transient + 1)
-        if self.numbering.seq_of(event_id + spare) != seq:
+        if self.numbering.seq_of(event_id) != seq:
             return None
         self.last_transient = event_id
         return event_id

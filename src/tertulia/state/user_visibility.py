@@ -19,8 +19,8 @@ Sets = dict[int, BitMap]
 """Accounts, by the guest who sees them."""
 
 
-AT_ONCE = 250
-"""Accounts of one entry: an entry has room for so many events (`delivery/event_ids.py`)."""
+AT_ONCE = 40
+"""Accounts of one entry: an entry has room for their events (`delivery/event_ids.py`)."""
 
 
 class Moved(NamedTuple):

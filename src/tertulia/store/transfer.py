@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tertulia.model.counts import counted
 from tertulia.store import history, installation, search_index
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.disk_files import DiskFiles
@@ -267,7 +268,8 @@ def _fill(connection: Connection, backup: Backup, table: TableManifest, progress
         progress(table.name, done, table.rows)
     if done != table.rows:
         raise DatabaseError(
-            f"The backup is damaged: {table.name} should have {table.rows} rows and has {done}."
+            f"The backup is damaged: {table.name} should have {counted(table.rows, 'row')} and has"
+            f" {done}."
         )
 
 

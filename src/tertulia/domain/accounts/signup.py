@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.domain import names, permissions
-from tertulia.domain.accounts import addresses, invitation_rules, users
+from tertulia.domain.accounts import account_mails, addresses, invitation_rules, users
 from tertulia.domain.channels import subscription_changes
 from tertulia.domain.messages import notices
 from tertulia.domain.messages.notices import Notice, Render
@@ -44,6 +44,8 @@ class NewMember(Struct, frozen=True, kw_only=True):
     address: str
     full_name: str
     credential: Credential
+    site: str
+    """The server's address, for the mail that welcomes them."""
 
 
 # Asking for an address to be confirmed
@@ -185,7 +187,12 @@ def _join(
         *invitation_rules.answered(state, user.address),
         *notices.sent(moment, list(_notices(state, user, invitation)), render, users=[user]),
     ]
-    return Decision(user, changes)
+    mails = (
+        account_mails.about(MailKind.WELCOME, user, joining.site)
+        if state.realm.send_welcome_emails
+        else ()
+    )
+    return Decision(user, changes, mails)
 
 
 def _channels(state: State, invitation: Invitation | None) -> list[Channel]:

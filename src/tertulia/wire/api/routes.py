@@ -2,6 +2,7 @@
 
 from tertulia.wire.api.resources import (
     administration,
+    agents,
     avatars,
     bot_storage,
     bots,
@@ -49,6 +50,7 @@ from tertulia.wire.api.resources import (
     uploads,
     user_topics,
     users,
+    webhooks,
 )
 from tertulia.wire.http.routing import Access, Route
 
@@ -148,6 +150,11 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/bot_storage", bot_storage.get_storage),
     Route("PUT", "/bot_storage", bot_storage.update_storage),
     Route("DELETE", "/bot_storage", bot_storage.remove_storage),
+    # Agents
+    Route("GET", "/agents", agents.get_agents),
+    Route("POST", "/agents", agents.create_agent),
+    Route("DELETE", "/agents/{agent_id:int}", agents.end_agent),
+    Route("GET", "/users/{user_id:int}/agents", agents.get_user_agents),
     # The organization
     Route("PATCH", "/realm", organization.update_realm),
     Route("PATCH", "/realm/user_settings_defaults", organization.update_default_settings),
@@ -278,6 +285,12 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/reminders", reminders.get_reminders),
     Route("POST", "/reminders", reminders.set_reminder),
     Route("DELETE", "/reminders/{reminder_id:int}", reminders.delete_reminder),
+    # Webhooks
+    Route("POST", "/external/{integration}", webhooks.receive_webhook, webhooks=True, payload=True),
+    Route("GET", "/external/{integration}", webhooks.find_webhook, webhooks=True, payload=True),
+    Route("GET", "/bots/{bot_id:int}/webhook", webhooks.get_webhook_options),
+    Route("PATCH", "/bots/{bot_id:int}/webhook", webhooks.update_webhook_options),
+    Route("GET", "/bots/{bot_id:int}/deliveries", webhooks.get_deliveries),
     # Views of the sidebar
     Route("GET", "/navigation_views", navigation.get_navigation_views),
     Route("POST", "/navigation_views", navigation.add_navigation_view),
