@@ -267,7 +267,6 @@ def _bot_storage(dialect: Dialect) -> Sequence[str]:
     )
 
 
-@Expand
 def _notices(dialect: Dialect) -> Sequence[str]:
     return (
         "CREATE TABLE notices (way TEXT NOT NULL, message_id BIGINT NOT NULL,"
@@ -281,6 +280,13 @@ def _notices(dialect: Dialect) -> Sequence[str]:
         # Nobody is told of what was written before.
         "INSERT INTO notice_cursor (id, seq, holder, held_until)"
         " SELECT 1, seq, '', 0 FROM head WHERE id = 1",
+    )
+
+
+def _mails_in_ranks(dialect: Dialect) -> Sequence[str]:
+    return (
+        "ALTER TABLE mails ADD COLUMN rank BIGINT NOT NULL DEFAULT 0",
+        "CREATE INDEX mails_by_rank ON mails (rank, due_at)",
     )
 
 
@@ -306,7 +312,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     _records_of_moved_messages,
     _nodes,
     Expand(_bot_storage),
-    _notices,
+    Expand(_notices),
+    Expand(_mails_in_ranks),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1
