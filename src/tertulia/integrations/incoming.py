@@ -42,6 +42,8 @@ class Post:
     """Markdown."""
     event: str = ""
     """What kind of event it is about, one of the integration's; empty where it has no kinds."""
+    branch: str = ""
+    """Of a push."""
 
 
 @dataclass(frozen=True)
@@ -73,20 +75,26 @@ class Integration:
     """The kinds of events that it makes messages of; none where there are no kinds."""
     signature: Check | None = None
     """None for services that sign nothing."""
+    has_branches: bool = False
+    """Whether it tells of pushes to branches."""
     takes_templates: bool = False
     """Whether its messages are made by the templates of the bot's owner."""
 
 
 @dataclass(frozen=True)
 class EventFilter:
-    """Which kinds of events an address wants: patterns with `*`."""
+    """Which events an address wants: kinds of them, as patterns with `*`."""
 
     only: Sequence[str] | None = None
     """None for all."""
     exclude: Sequence[str] = ()
+    branches: Sequence[str] = ()
+    """Of which pushes are told; none for all. Patterns too."""
 
-    def wants(self, event: str) -> bool:
+    def wants(self, event: str, branch: str = "") -> bool:
         """Whether messages about it are to be sent. Those without a kind always are."""
+        if branch and self.branches and not _matches(branch, self.branches):
+            return False
         if not event:
             return True
         if self.only is not None and not _matches(event, self.only):

@@ -18,6 +18,7 @@ from tertulia.jobs.retention import retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.upgrades import upgrades
+from tertulia.jobs.webhooks import webhook_journal
 from tertulia.service.node import Node
 
 
@@ -44,6 +45,7 @@ def jobs_of(node: Node) -> Sequence[Job]:
         log_pruning(log, config.log_retention_days),
         erasures(log),
         upgrades(log),
+        webhook_journal(node),
     )
 
 

@@ -41,6 +41,9 @@ class MailKind(Enum):
     """What somebody has missed in a week. `about` is the account's ID; the facts say since when."""
     WELCOME = "welcome"
     """To somebody who has just joined. `about` is the account's ID."""
+    AGENT_KEY_MADE = "agent_key_made"
+    """There is a key with which an agent acts for the account, whose ID `about` is. The facts say
+    what the agent is called."""
 
 
 OF_ACCOUNTS: Final = frozenset(
@@ -55,6 +58,7 @@ OF_ACCOUNTS: Final = frozenset(
         MailKind.MISSED_MESSAGES,
         MailKind.DIGEST,
         MailKind.WELCOME,
+        MailKind.AGENT_KEY_MADE,
     }
 )
 """Those that are about an account. They may be to an address that it had before."""

@@ -319,6 +319,22 @@ _KEY_CHANGED: Final = {
         " organización.",
     ),
 }
+_AGENT_KEY_MADE: Final = {
+    "en": (
+        "An agent has a key to your account in {organization}",
+        "A key was made with which an agent can act for you in {organization}: {agent}. What it may"
+        " do, and how to take the key away, is in your settings, under Agents.",
+        "If this was not you, choose another password at {site}/reset, which ends all such keys,"
+        " and write to the people who run the organization.",
+    ),
+    "es": (
+        "Un agente tiene una clave de tu cuenta en {organization}",
+        "Se ha creado una clave con la que un agente puede actuar por ti en {organization}:"
+        " {agent}. Qué puede hacer, y cómo retirarla, está en tus ajustes, en Agentes.",
+        "Si no has sido tú, elige otra contraseña en {site}/reset, con lo que terminan todas estas"
+        " claves, y escribe a quienes llevan la organización.",
+    ),
+}
 _NEW_SIGN_IN: Final = {
     "en": (
         "A new sign-in to {organization}",
@@ -400,4 +416,5 @@ _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.KEY_CHANGED: _account_mail(_KEY_CHANGED),
     MailKind.DEACTIVATED: _deactivated,
     MailKind.WELCOME: _account_mail(_WELCOME),
+    MailKind.AGENT_KEY_MADE: _account_mail(_AGENT_KEY_MADE),
 }

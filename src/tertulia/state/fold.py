@@ -4,6 +4,7 @@ from typing import Final
 
 from tertulia.model.changes import Entry
 from tertulia.state.folds import (
+    agents,
     attachments,
     channels,
     devices,
@@ -31,6 +32,7 @@ from tertulia.state.organization import State
 
 FOLDS: Final = Folds(
     {
+        **agents.FOLDS,
         **attachments.FOLDS,
         **channels.FOLDS,
         **drafts.FOLDS,

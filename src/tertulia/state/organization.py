@@ -58,9 +58,10 @@ from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, StaleIndexError, Table
 from tertulia.state.unread import UnreadIndex
 from tertulia.state.uploads import Uploads
-from tertulia.state.users import Credentials, Sessions, Users
+from tertulia.state.users import AgentKeys, Credentials, Sessions, Users
 
 _TABLES: Final[Mapping[str, type[Table[Any]]]] = {
+    "agent_keys": AgentKeys,
     "channels": Channels,
     "credentials": Credentials,
     "custom_emoji": CustomEmojis,
@@ -107,6 +108,7 @@ class State:
         self.users: Users = self.tables["users"]
         self.credentials: Credentials = self.tables["credentials"]
         self.sessions: Sessions = self.tables["sessions"]
+        self.agent_keys: AgentKeys = self.tables["agent_keys"]
         self.settings: Table[PersonalSettings] = self.tables["personal_settings"]
         self.groups: Groups = self.tables["user_groups"]
         self.channels: Channels = self.tables["channels"]

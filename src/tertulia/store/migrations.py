@@ -283,6 +283,26 @@ def _notices(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _webhooks(dialect: Dialect) -> Sequence[str]:
+    return (
+        f"CREATE TABLE webhook_journal (id {dialect.counted}, bot_id BIGINT NOT NULL,"
+        " doc TEXT NOT NULL)",
+        "CREATE INDEX webhook_journal_by_bot ON webhook_journal (bot_id, id)",
+        # What waits for a bot's service is done in order, and one bot does not wait for another.
+        f"CREATE TABLE webhook_deliveries (id TEXT PRIMARY KEY, bot_id BIGINT NOT NULL,"
+        f" message_id BIGINT NOT NULL, asked_at {dialect.real} NOT NULL,"
+        " attempts BIGINT NOT NULL, doc TEXT NOT NULL)",
+        "CREATE INDEX webhook_deliveries_by_bot ON webhook_deliveries (bot_id, message_id)",
+        f"CREATE TABLE webhook_lanes (bot_id BIGINT PRIMARY KEY, due_at {dialect.real} NOT NULL,"
+        " failures BIGINT NOT NULL, lease TEXT NOT NULL)",
+        "CREATE INDEX webhook_lanes_by_time ON webhook_lanes (due_at)",
+    )
+
+
+def _agent_keys(dialect: Dialect) -> Sequence[str]:
+    return (records("agent_keys", "id BIGINT"),)
+
+
 def _mails_in_ranks(dialect: Dialect) -> Sequence[str]:
     return (
         "ALTER TABLE mails ADD COLUMN rank BIGINT NOT NULL DEFAULT 0",
@@ -313,6 +333,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     _nodes,
     Expand(_bot_storage),
     Expand(_notices),
+    Expand(_webhooks),
+    Expand(_agent_keys),
     Expand(_mails_in_ranks),
 )
 

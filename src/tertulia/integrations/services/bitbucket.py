@@ -60,7 +60,9 @@ def _push(payload: Part) -> Post | None:
     if not told:
         return None
     topic = f"{name} / {branches[0]}" if len(branches) == 1 and len(told) == 1 else name
-    return Post(topic, "\n\n".join(told), "push")
+    return Post(
+        topic, "\n\n".join(told), "push", branches[0] if len(told) == len(branches) == 1 else ""
+    )
 
 
 def _pull_request(verb: str) -> Writer:
@@ -208,7 +210,9 @@ def _server_push(payload: Part) -> Post | None:
     if not told:
         return None
     topic = f"{name} / {branches[0]}" if len(branches) == 1 and len(told) == 1 else name
-    return Post(topic, "\n\n".join(told), "push")
+    return Post(
+        topic, "\n\n".join(told), "push", branches[0] if len(told) == len(branches) == 1 else ""
+    )
 
 
 def _server_request(verb: str) -> Writer:
@@ -300,8 +304,8 @@ def _events(writers: Mapping[str, tuple[str, Writer]]) -> tuple[str, ...]:
 
 
 BITBUCKET: Final = Integration(
-    "bitbucket2", "Bitbucket Cloud", _translated(CLOUD), _events(CLOUD), _SIGNED
+    "bitbucket2", "Bitbucket Cloud", _translated(CLOUD), _events(CLOUD), _SIGNED, True
 )
 BITBUCKET_SERVER: Final = Integration(
-    "bitbucket3", "Bitbucket Server", _translated(SERVER), _events(SERVER), _SIGNED
+    "bitbucket3", "Bitbucket Server", _translated(SERVER), _events(SERVER), _SIGNED, True
 )

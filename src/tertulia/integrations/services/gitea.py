@@ -47,7 +47,7 @@ def _push(payload: Part) -> Post | None:
     total = int(payload.number("total_commits", 0))
     url = payload.url("compare_url")
     text = pushed(_who(payload), branch, url, commits, total=total, forced=False)
-    return Post(f"{name} / {branch}", text, "push")
+    return Post(f"{name} / {branch}", text, "push", branch)
 
 
 def _create(payload: Part) -> Post | None:
@@ -226,9 +226,16 @@ _SIGNED: Final = any_of(
     hmac_hex("x-gogs-signature"),
 )
 GITEA: Final = Integration(
-    "gitea", "Gitea", _translated("x-gitea-event", "x-gogs-event"), tuple(WRITERS), _SIGNED
+    "gitea", "Gitea", _translated("x-gitea-event", "x-gogs-event"), tuple(WRITERS), _SIGNED, True
 )
 FORGEJO: Final = Integration(
-    "forgejo", "Forgejo", _translated("x-forgejo-event", "x-gitea-event"), tuple(WRITERS), _SIGNED
+    "forgejo",
+    "Forgejo",
+    _translated("x-forgejo-event", "x-gitea-event"),
+    tuple(WRITERS),
+    _SIGNED,
+    True,
 )
-GOGS: Final = Integration("gogs", "Gogs", _translated("x-gogs-event"), tuple(WRITERS), _SIGNED)
+GOGS: Final = Integration(
+    "gogs", "Gogs", _translated("x-gogs-event"), tuple(WRITERS), _SIGNED, True
+)

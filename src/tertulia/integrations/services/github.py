@@ -50,13 +50,13 @@ def _push(payload: Part) -> Post | None:
         return Post(repository, f"{who} {verb} tag {tag}.", "push")
     topic = f"{repository} / {name}"
     if payload.flag("deleted"):
-        return Post(topic, branch_deleted(who, "branch", name), "push")
+        return Post(topic, branch_deleted(who, "branch", name), "push", name)
     commits = [
         Commit(one.line("id"), one.text("message", ""), one.url("url"), one.line("author.name", ""))
         for one in payload.parts("commits")
     ]
     text = pushed(who, name, payload.url("compare"), commits, forced=payload.flag("forced"))
-    return Post(topic, text, "push")
+    return Post(topic, text, "push", name)
 
 
 def _issues(payload: Part) -> Post | None:
@@ -498,4 +498,5 @@ GITHUB: Final = Integration(
     translate,
     tuple(WRITERS),
     hmac_hex("x-hub-signature-256", "sha256="),
+    has_branches=True,
 )

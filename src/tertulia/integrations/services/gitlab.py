@@ -36,7 +36,7 @@ def _push(payload: Part) -> Post | None:
     topic = f"{name} / {branch}"
     before, after = payload.word("before", ""), payload.word("after", "")
     if after == NOTHING:
-        return Post(topic, branch_deleted(who, "branch", branch), "push")
+        return Post(topic, branch_deleted(who, "branch", branch), "push", branch)
     commits = [
         Commit(one.line("id"), one.text("message", ""), one.url("url"), one.line("author.name", ""))
         for one in payload.parts("commits")
@@ -44,9 +44,10 @@ def _push(payload: Part) -> Post | None:
     total = int(payload.number("total_commits_count", 0))
     if before == NOTHING and not commits:
         tree = f"{url}/-/tree/{branch}" if url else ""
-        return Post(topic, branch_made(who, "branch", branch, tree), "push")
+        return Post(topic, branch_made(who, "branch", branch, tree), "push", branch)
     compare = f"{url}/-/compare/{before}...{after}" if url and before != NOTHING else ""
-    return Post(topic, pushed(who, branch, compare, commits, total=total, forced=False), "push")
+    text = pushed(who, branch, compare, commits, total=total, forced=False)
+    return Post(topic, text, "push", branch)
 
 
 def _tag(payload: Part) -> Post | None:
@@ -258,4 +259,5 @@ GITLAB: Final = Integration(
     translate,
     tuple(dict.fromkeys(name for name, _ in WRITERS.values())),
     token("x-gitlab-token"),
+    has_branches=True,
 )

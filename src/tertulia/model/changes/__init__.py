@@ -7,6 +7,7 @@ the users who gained or lost sight of a channel.
 
 from msgspec import Struct
 
+from tertulia.model.changes.agents import AgentKeyMade, AgentKeysEnded, AgentKeyUsed
 from tertulia.model.changes.attachments import AttachmentAdded, AttachmentRemoved, FilesDeleted
 from tertulia.model.changes.base import Change
 from tertulia.model.changes.channels import (
@@ -132,6 +133,9 @@ from tertulia.model.changes.users import (
 )
 
 __all__ = [
+    "AgentKeyMade",
+    "AgentKeyUsed",
+    "AgentKeysEnded",
     "AlertWordsChanged",
     "AnyChange",
     "AttachmentAdded",
@@ -320,6 +324,9 @@ AnyChange = (
     | SessionConfirmed
     | SessionUsed
     | SessionsEnded
+    | AgentKeyMade
+    | AgentKeyUsed
+    | AgentKeysEnded
     | SettingsChanged
     | EventIdsUsedUp
 )

@@ -5,6 +5,7 @@ from typing import Final
 from tertulia.wire.api.projection import Projections
 from tertulia.wire.api.projections import (
     administration,
+    agents,
     attachments,
     channels,
     devices,
@@ -36,6 +37,7 @@ from tertulia.wire.api.projections import (
 
 PROJECTIONS: Final[Projections] = (
     *administration.PROJECTIONS,
+    *agents.PROJECTIONS,
     *attachments.PROJECTIONS,
     *channels.PROJECTIONS,
     *devices.PROJECTIONS,

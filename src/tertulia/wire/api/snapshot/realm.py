@@ -10,8 +10,9 @@ from tertulia.domain.channels.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MES
 from tertulia.domain.groups import group_settings
 from tertulia.domain.groups.group_settings import PermissionSetting
 from tertulia.domain.messages.reporting import KINDS
-from tertulia.domain.organization.settings import VIDEO_CALLS
+from tertulia.domain.organization.settings import BIG_BLUE_BUTTON, VIDEO_CALLS
 from tertulia.model.realm import Realm
+from tertulia.service import video_calls
 from tertulia.service.config import Config
 from tertulia.service.files.avatars import MAX_PICTURE_MIB
 from tertulia.service.files.thumbnails import FORMATS
@@ -64,7 +65,9 @@ def _organization(context: SnapshotContext, found: Realm) -> dict[str, Any]:
     return {
         "realm_authentication_methods": authentication_methods(found, dev=context.node.config.dev),
         "realm_available_video_chat_providers": {
-            key: {"id": number, "name": name} for number, (key, name) in VIDEO_CALLS.items()
+            key: {"id": number, "name": name}
+            for number, (key, name) in VIDEO_CALLS.items()
+            if number != BIG_BLUE_BUTTON or video_calls.is_offered(context.node.config)
         },
         "realm_bot_domain": context.host,
         "realm_default_external_accounts": EXTERNAL_ACCOUNTS,
