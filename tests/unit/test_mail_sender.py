@@ -418,6 +418,40 @@ async def test_a_node_sends_what_it_is_asked_for_by_itself(
     assert not any("zoe@" in line or "/join/i1" in line for line in told)
 
 
+async def test_whoever_is_away_gets_a_mail_that_mail_programs_understand(config: Config) -> None:
+    async with listening(Server()) as server:
+        own = msgspec.structs.replace(
+            config, smtp_host="127.0.0.1", smtp_port=server.port, smtp_security="none"
+        )
+        async with founded(own) as org:
+            ben = await org.add("ben")
+            soon = {"email_notifications_batching_period_seconds": 1}
+            assert (await ben.patch("/settings", **soon)).ok
+            await org["ann"].write([ben.user_id], "are you *there*?")
+            async with asyncio.timeout(30):
+                first = (await server.got.get()).content
+            await org["ann"].write([ben.user_id], "and now?")
+            async with asyncio.timeout(30):
+                second = (await server.got.get()).content
+            assert server.got.empty()
+    messages = []
+    for content in (first, second):
+        assert isinstance(content, bytes)
+        messages.append(email.message_from_bytes(content, policy=email.policy.default))
+    for message, said in zip(messages, ("are you there?", "and now?"), strict=True):
+        assert message["To"] == "ben@example.com"
+        assert message["Subject"] == "Direct messages with Ann"
+        assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+        for kind in ("plain", "html"):
+            body = message.get_body((kind,))
+            assert body is not None
+            assert ("<em>there</em>" if kind == "html" and "there" in said else said) in (
+                body.get_content()
+            )
+    assert messages[0]["References"] == messages[1]["References"]
+    assert messages[0]["Message-ID"] != messages[1]["Message-ID"]
+
+
 async def invite(org: Organization) -> None:
     (await org["ann"].post("/invites", invitee_emails="zoe@example.com", stream_ids=[])).ok
 

@@ -43,6 +43,25 @@ async def one(org: Organization, to: str = "ann@example.com") -> RenderedMail:
     return letter
 
 
+# Being deactivated
+
+
+@pytest.mark.parametrize("comment", ["Thank you {for} all.", "", None])
+async def test_who_is_deactivated_is_told_where_that_is_wanted(
+    org: Organization, comment: str | None
+) -> None:
+    path = f"/users/{org['ben'].user_id}"
+    long = {"deactivation_notification_comment": "x" * 2001}
+    (await org["ann"].delete(path, **long)).refused("REQUEST_VARIABLE_INVALID")
+    assert (await org["ann"].delete(path, deactivation_notification_comment=comment)).ok
+    if comment is None:
+        assert await mailed(org) == []
+        return
+    letter = await one(org, "ben@example.com")
+    assert "was deactivated" in letter.subject
+    assert comment in letter.text
+
+
 # Signing in
 
 

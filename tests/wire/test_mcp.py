@@ -139,13 +139,13 @@ async def test_direct_messages_take_a_key_for_them(org: Organization) -> None:
             ("send_direct_message", {"people": [ben.user_id], "text": "x"}),
         ):
             assert "direct messages" in await agent.refused(tool, **arguments)
-        for tool, arguments in (
+        for tool, more in (
             ("read_message", {}),
             ("reply", {"text": "x"}),
             ("react", {"emoji": "smile"}),
             ("edit_own_message", {"text": "x"}),
         ):
-            await agent.refused(tool, message_id=sent, **arguments)
+            await agent.refused(tool, message_id=sent, **more)
         await agent.refused("mark_as_read", message_ids=[sent])
         assert await agent.ids("search_messages", text="secret") == []
         assert await agent.ids("search_messages") == []

@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 from tertulia.app.config import ConfigError
 from tertulia.app.founding import NoOrganization
-from tertulia.app.serving.http_server import CannotListen
+from tertulia.app.serving.listening import CannotListen
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.service.vault import VaultError
 from tertulia.store.database import DatabaseError

@@ -6,12 +6,14 @@ import math
 import random
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
-from tertulia.outbound.mail_templates import MailTemplates
+from tertulia.model.errors import Unavailable
+from tertulia.model.mail import Mail
+from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.outbound.transports import TIMEOUT_SECONDS, Delayed, Transport, Undeliverable
 from tertulia.store import outbox
-from tertulia.store.database import Connection
+from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.outbox import Waiting
 from tertulia.store.store import Store
 
@@ -31,20 +33,27 @@ LONGEST_SLEEP: Final = 60.0
 """Seconds until the next look: another node may have left a mail to send."""
 
 
+class MailWriter(Protocol):
+    """Finds the words of mails."""
+
+    async def written(self, mail: Mail, now: float) -> RenderedMail | None:
+        """The mail in words; None where what it is about is over."""
+
+
 class MailSender:
     """One node's sender."""
 
     def __init__(
         self,
         store: Store,
-        templates: MailTemplates,
+        writer: MailWriter,
         transport: Transport,
         clock: Callable[[], float],
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` tells UNIX seconds, `elapsed` how much time has passed."""
         self._store = store
-        self._templates = templates
+        self._writer = writer
         self._transport = transport
         self._clock = clock
         self._elapsed = elapsed
@@ -74,7 +83,10 @@ class MailSender:
         """One attempt. What a mail says and whom it is for is not logged."""
         facts = _facts(waiting)
         try:
-            mail = self._templates.render(waiting.mail, self._clock())
+            mail = await self._writer.written(waiting.mail, self._clock())
+        except (DatabaseError, Unavailable) as error:
+            await self._postpone(waiting, type(error).__name__)
+            return
         except Exception as error:  # The others do not wait for one that cannot be written.
             logger.exception("a mail could not be written", extra={"fields": facts})
             await self._postpone_or_give_up(waiting, type(error).__name__)

@@ -152,6 +152,17 @@ class Vault:
         except InvalidToken as error:
             raise VaultError("The API key was sealed with another secret.") from error
 
+    def sealed(self, text: str) -> str:
+        """The text encrypted with the installation's secret; nothing for an empty one."""
+        return self._seal.encrypt(text.encode()).decode() if text else ""
+
+    def unsealed(self, sealed: str) -> str:
+        """The text that was sealed. VaultError when it was with another secret."""
+        try:
+            return self._seal.decrypt(sealed.encode()).decode() if sealed else ""
+        except InvalidToken as error:
+            raise VaultError("It was sealed with another secret.") from error
+
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """What the function answers, which computes for long about a password."""
         loop = asyncio.get_running_loop()

@@ -44,6 +44,7 @@ from tertulia.state.direct_conversations import DirectConversations
 from tertulia.state.emoji import CustomEmojis
 from tertulia.state.idempotency import SentMessages
 from tertulia.state.memberships import Groups, Memberships
+from tertulia.state.notice_choices import ChannelChoices, PersonalChoices, TopicChoices
 from tertulia.state.personal import (
     MutedUsers,
     PersonalTable,
@@ -153,6 +154,9 @@ class State:
         self.active_subscribers = ActiveSubscribers(self.users, self.subscriptions)
         self.contacts = Contacts(self.subscriptions, self.directs)
         self.alerts = AlertWordIndex(self.alert_words)
+        self.personal_choices = PersonalChoices(self.settings)
+        self.channel_choices = ChannelChoices(self.subscriptions, self.settings)
+        self.topic_choices = TopicChoices(self.user_topics)
         self.uploads = Uploads(
             self.attachments,
             self.attachment_messages,

@@ -20,6 +20,9 @@ FIRST_FORMAT: Final = 100
 kinds of changes, and each newer version ended the nodes of older ones.)"""
 
 SINCE: Mapping[str, int] = {
+    "EventIdsUsedUp": 101,
+    "Bot.incoming": 101,
+    "Bot.service": 101,
     "AgentKey": 101,
     "AgentKeyMade": 101,
     "AgentKeyUsed": 101,

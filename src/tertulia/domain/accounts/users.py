@@ -320,9 +320,13 @@ def _with_bots(
 # Leaving and coming back
 
 
-def deactivate(moment: Moment, user_id: int) -> Decision[None]:
+def deactivate(
+    moment: Moment, user_id: int, comment: str | None = None, site: str = ""
+) -> Decision[None]:
     """Deactivate an account that the actor manages, or the actor's own, and the bots it owns. The
     invitations it made are over, its browsers are signed out, and its agents have no key any more.
+    With a `comment`, be it empty, its person gets a mail that says so (`site` is the server's
+    address).
 
     LastOfKind for the last owner; Refused for accounts unknown, not the actor's to deactivate, or
     deactivated already.
@@ -333,6 +337,9 @@ def deactivate(moment: Moment, user_id: int) -> Decision[None]:
         raise Refused("The account is deactivated already.")
     if target.is_owner and not target.is_bot:
         _keep_an_owner(state, target)
+    mails: list[Mail] = []
+    if comment is not None:
+        mails = account_mails.about(MailKind.DEACTIVATED, target, site, comment=comment.strip())
     return Decision(
         None,
         [
@@ -341,6 +348,7 @@ def deactivate(moment: Moment, user_id: int) -> Decision[None]:
             *signing_out.agents_ended(state, target.id),
             *invitation_rules.withdrawn(state, target),
         ],
+        mails,
     )
 
 

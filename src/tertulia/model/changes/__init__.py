@@ -92,6 +92,7 @@ from tertulia.model.changes.profiles import (
     ProfileFieldsOrdered,
     StatusChanged,
 )
+from tertulia.model.changes.queues import EventIdsUsedUp
 from tertulia.model.changes.reactions import (
     CustomEmojiAdded,
     CustomEmojiDeactivated,
@@ -162,6 +163,7 @@ __all__ = [
     "DraftDeleted",
     "DraftsCreated",
     "Entry",
+    "EventIdsUsedUp",
     "FilesDeleted",
     "FlagsChanged",
     "FullMembersChanged",
@@ -326,6 +328,7 @@ AnyChange = (
     | AgentKeyUsed
     | AgentKeysEnded
     | SettingsChanged
+    | EventIdsUsedUp
 )
 
 

@@ -163,6 +163,7 @@ export const messages = {
   },
   card: {
     title: "Person",
+    openGroup: "Open the group",
     group: "Group",
     members: (count: number) => (count === 1 ? "1 member" : `${count} members`),
     here: "Here now",

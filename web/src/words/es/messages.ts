@@ -163,6 +163,7 @@ export const messages: Words["messages"] = {
   },
   card: {
     title: "Persona",
+    openGroup: "Abrir el grupo",
     group: "Grupo",
     members: (count) => (count === 1 ? "1 miembro" : `${count} miembros`),
     here: "Está aquí",
