@@ -10,6 +10,7 @@ export const messages = {
   moved: "moved",
   starred: "Starred",
   bot: "Bot",
+  byAgent: (name: string) => `by agent ${name}`,
   me: "You",
   others: (count: number) => (count === 1 ? "one other" : `${count} others`),
   mutedMessage: "A message of somebody you muted.",
