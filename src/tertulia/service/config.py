@@ -24,7 +24,7 @@ OF_ONE_NODE = frozenset(
         *("workers", "drain_seconds", "worker", "bus"),
         # Of the first, `tertulia serve` makes sure.
         *("secret", "smtp_password", "s3_access_key_id", "s3_secret_access_key"),
-        *("log_level", "log_format", "longest_wait_ms", "external_content_cache_mib"),
+        *("log_level", "log_format", "access_log", "longest_wait_ms", "external_content_cache_mib"),
         *("connections_per_address", "least_bytes_per_second", "proxy_trusted"),
     }
 )
@@ -148,6 +148,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     log_format: Annotated[
         str, Meta(pattern="^(text|json)$", description="Log lines as key=value text or as JSON.")
     ] = "text"
+    access_log: Annotated[
+        bool,
+        Meta(
+            description="Lines of requests say also from which address they came, and by which"
+            " program (User-Agent). Polls, of which there are thousands, have neither."
+        ),
+    ] = False
     max_body_mib: Annotated[
         int, Meta(ge=1, le=1024, description="Largest request body, in MiB, without file uploads.")
     ] = 8
