@@ -17,7 +17,16 @@ from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
 from tertulia.model.ranges import ids_of
 from tertulia.model.reactions import Reaction
-from tertulia.store import bitmaps, editing, history, installation, outbox, search_index
+from tertulia.model.webhooks import ServiceCall
+from tertulia.store import (
+    bitmaps,
+    editing,
+    history,
+    installation,
+    outbox,
+    search_index,
+    service_calls,
+)
 from tertulia.store.bitmaps import Chunks
 from tertulia.store.codec import encode, encode_change
 from tertulia.store.database import Connection, Dialect, Question
@@ -53,6 +62,15 @@ class MailAsked(Struct, frozen=True):
     """Written twice, it is one mail by this ID."""
 
 
+class CallAsked(Struct, frozen=True):
+    """A bot's service is to be told of a message. `at` is when it was sent, in UNIX seconds."""
+
+    call: ServiceCall
+    at: float
+    id: str = field(default_factory=outbox.new_id)
+    """Written twice, it is one call by this ID."""
+
+
 class InputSeen(Struct, frozen=True):
     """A user gave input to a client on a day (of UNIX time)."""
 
@@ -78,6 +96,7 @@ Note = (
     | PresenceSeen
     | InputSeen
     | MailAsked
+    | CallAsked
     | FactNoted
     | Probe
 )
@@ -404,5 +423,7 @@ def _write_note(connection: Connection, note: Note) -> None:
             installation.put(connection, key, value)
         case MailAsked(mail=mail, at=at, id=mail_id):
             outbox.put(connection, mail, at, mail_id)
+        case CallAsked(call=call, at=at, id=call_id):
+            service_calls.put(connection, call, at, call_id)
         case Probe():
             pass  # `head.noted` says that the batch was committed.

@@ -17,8 +17,8 @@ from tertulia.log.measures import Histogram
 from tertulia.store.database import Connection
 from tertulia.wire.http.node import HttpNode
 
-MAILS_SECONDS: Final = 1.0
-"""How long the database has to say how many mails wait; else that is left out."""
+WAITING_SECONDS: Final = 1.0
+"""How long the database has to say how much waits; else that is left out."""
 _PAGE: Final = resource.getpagesize()
 
 
@@ -56,8 +56,8 @@ class OfNode(Struct, frozen=True, array_like=True):
 
 async def families_of(node: HttpNode) -> OfNode:
     """The node's numbers, as they are now."""
-    mails = await _mails_waiting(node)
-    return OfNode(node.membership.name, [*_all(node), *_of_mails(mails)])
+    waiting = await _of_what_waits(node)
+    return OfNode(node.membership.name, [*_all(node), *waiting])
 
 
 def _all(node: HttpNode) -> Iterator[Family]:
@@ -215,20 +215,33 @@ def _of_jobs(node: HttpNode) -> Iterator[Family]:
     )
 
 
-def _of_mails(waiting: int | None) -> Iterator[Family]:
-    if waiting is not None:
-        yield _gauge("tertulia_mails_waiting", "Mails that wait to be sent.", waiting)
+_WAITING: Final = {
+    "mails": ("tertulia_mails_waiting", "Mails that wait to be sent."),
+    "webhook_deliveries": (
+        "tertulia_service_calls_waiting",
+        "Messages of which bots' services are still to be told.",
+    ),
+}
+"""What waits in the database, by its table."""
 
 
-async def _mails_waiting(node: HttpNode) -> int | None:
-    def count(connection: Connection) -> int:
-        ((found,),) = connection.query("SELECT COUNT(*) FROM mails")
-        return int(found)
+async def _of_what_waits(node: HttpNode) -> list[Family]:
+    """Nothing, where the database does not say in time."""
+
+    def count(connection: Connection) -> list[int]:
+        return [
+            int(connection.query(f"SELECT COUNT(*) FROM {table}")[0][0])  # noqa: S608 (a constant)
+            for table in _WAITING
+        ]
 
     with contextlib.suppress(Exception):  # Whatever it is, the other numbers are wanted then.
-        async with asyncio.timeout(MAILS_SECONDS):
-            return await node.store.read(count)
-    return None
+        async with asyncio.timeout(WAITING_SECONDS):
+            numbers = await node.store.read(count)
+            return [
+                _gauge(*named, number)
+                for named, number in zip(_WAITING.values(), numbers, strict=True)
+            ]
+    return []
 
 
 def _of_the_process() -> Iterator[Family]:
