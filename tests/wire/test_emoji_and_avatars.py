@@ -29,7 +29,8 @@ async def test_the_emoji_are_where_register_says(org: Organization) -> None:
 
 async def test_pictures_are_where_register_says(org: Organization) -> None:
     data = (await org["ben"].register()).data
-    for name in ("realm_icon_url", "realm_logo_url", "realm_night_logo_url"):
+    assert (await fetched(org, data["realm_icon_url"])).content.startswith(b"\x89PNG")
+    for name in ("realm_logo_url", "realm_night_logo_url"):
         response = await fetched(org, data[name])
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("image/svg+xml")

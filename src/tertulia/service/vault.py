@@ -27,6 +27,7 @@ from tertulia.model.users import Credential, NewKey
 T = TypeVar("T")
 
 KEY_LENGTH = 32
+AGENT_KEY_BEGINS = "tertulia_agent_"
 _ALPHABET = string.ascii_letters + string.digits
 SECRET_FILE = "secret"  # noqa: S105 (a file's name)
 
@@ -137,6 +138,12 @@ class Vault:
         api_key = "".join(secrets.choice(_ALPHABET) for _ in range(KEY_LENGTH))
         sealed = self._seal.encrypt(api_key.encode()).decode()
         return NewKey(digest=digest(api_key), sealed=sealed)
+
+    def new_agent_key(self) -> tuple[str, str]:
+        """A key for an agent, and its digest: nothing else of it is kept. One can tell by its
+        beginning what it is, wherever it turns up."""
+        key = AGENT_KEY_BEGINS + "".join(secrets.choice(_ALPHABET) for _ in range(KEY_LENGTH))
+        return key, digest(key)
 
     def api_key(self, credential: Credential) -> str:
         """The credential's API key. VaultError when it was sealed with another secret."""

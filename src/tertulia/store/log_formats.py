@@ -20,8 +20,14 @@ FIRST_FORMAT: Final = 100
 kinds of changes, and each newer version ended the nodes of older ones.)"""
 
 SINCE: Mapping[str, int] = {
+    "EventIdsUsedUp": 101,
     "Bot.incoming": 101,
     "Bot.service": 101,
+    "AgentKey": 101,
+    "AgentKeyMade": 101,
+    "AgentKeyUsed": 101,
+    "AgentKeysEnded": 101,
+    "Reach": 101,
 }
 """What came later, each with the format since which it may be written: a kind of change by its
 name (`MessagePinned`), or of a struct or an enumeration that is stored a field or a value

@@ -20,6 +20,7 @@ from tertulia.model.reactions import Reaction
 from tertulia.model.webhooks import ServiceCall
 from tertulia.store import (
     bitmaps,
+    bot_storage,
     editing,
     history,
     installation,
@@ -28,6 +29,7 @@ from tertulia.store import (
     service_calls,
 )
 from tertulia.store.bitmaps import Chunks
+from tertulia.store.bot_storage import StorageChanged
 from tertulia.store.codec import encode, encode_change
 from tertulia.store.database import Connection, Dialect, Question
 
@@ -99,6 +101,7 @@ Note = (
     | CallAsked
     | FactNoted
     | Probe
+    | StorageChanged
 )
 """What is committed beside the log: it is no change of the organization."""
 
@@ -419,6 +422,8 @@ def _write_note(connection: Connection, note: Note) -> None:
                 " ON CONFLICT (user_id, day) DO NOTHING",
                 (user_id, day),
             )
+        case StorageChanged():
+            bot_storage.write(connection, note)
         case FactNoted(key=key, value=value):
             installation.put(connection, key, value)
         case MailAsked(mail=mail, at=at, id=mail_id):

@@ -12,6 +12,8 @@ from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Params
 
 PREFIX = "/api/v1"
+BROWSER_PREFIX = "/json/"
+"""The same interface, where pages in a browser look for it."""
 POLLS = f"{PREFIX}/events"
 """Where clients wait for events."""
 

@@ -217,6 +217,10 @@ def _of_jobs(node: HttpNode) -> Iterator[Family]:
 
 _WAITING: Final = {
     "mails": ("tertulia_mails_waiting", "Mails that wait to be sent."),
+    "notices": (
+        "tertulia_notices_waiting",
+        "Messages of which people are to be told, if they do not read them before.",
+    ),
     "webhook_deliveries": (
         "tertulia_service_calls_waiting",
         "Messages of which bots' services are still to be told.",
