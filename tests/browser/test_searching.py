@@ -69,14 +69,14 @@ def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, opened: Open) -
     keys.press("Control+k")
     box.fill("theme: dark")
     keys.press("Enter")
-    page.wait_for_function("document.documentElement.dataset.scheme === 'dark'")
+    expect(page.locator("html")).to_have_attribute("data-scheme", "dark")
     page.locator("#own-menu").click()
     page.get_by_role("menuitemradio", name="Theme: as the system").click()
-    page.wait_for_function("document.documentElement.dataset.scheme === ''")
+    expect(page.locator("html")).to_have_attribute("data-scheme", "")
 
     keys.press("Control+k")
     box.fill("read receipts")
-    option.filter(has_text="Setting").first.click()
+    option.filter(has_text="Organization").first.click()
     expect(page).to_have_url(re.compile("#(settings|organization)/"))
 
     # Whoever runs the place finds its first steps in the inbox, what is done among them.

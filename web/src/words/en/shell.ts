@@ -142,7 +142,6 @@ export const shell = {
     view: "View",
     recent: "Lately",
     command: "Do",
-    setting: "Setting",
     messages: "Search messages",
     nothing: "Nothing has such a name.",
     reasons: {

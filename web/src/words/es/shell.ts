@@ -144,7 +144,6 @@ export const shell: Words["shell"] = {
     view: "Vista",
     recent: "Hace poco",
     command: "Hacer",
-    setting: "Ajuste",
     messages: "Buscar mensajes",
     nothing: "Nada se llama así.",
     reasons: {
