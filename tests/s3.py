@@ -221,6 +221,7 @@ def _serve(directory: str) -> None:
     app = _Troubled(build_app(Settings(data_dir=Path(directory), region=REGION)))
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
+    listening.listen()  # From now on whoever connects waits, and is not refused.
     print(f"{_READY}{listening.getsockname()[1]}", flush=True)
     config = uvicorn.Config(app, log_level="critical", ws="none", lifespan="off")
     uvicorn.Server(config).run([listening])

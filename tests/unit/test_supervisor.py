@@ -10,6 +10,7 @@ from tertulia.app.serving.supervisor import (
     LOOK_SECONDS,
     LOOKS,
     PAUSES,
+    START_SECONDS,
     STEADY_SECONDS,
     Supervisor,
 )
@@ -308,6 +309,20 @@ def test_one_that_does_not_end_in_time_is_killed(
     server.pass_time(1)
     server.pass_time(1)
     assert pair[0].told.count("kill") == 1
+
+
+def test_one_that_does_not_become_ready_is_killed(server: Server) -> None:
+    one, two = server.new()
+    server.ready(one)
+    server.pass_time(START_SECONDS - 1)
+    assert one.told == two.told == []
+    server.pass_time(1)
+    server.pass_time(1)
+    assert (one.told, two.told) == ([], ["kill"])
+    server.ends(two, -9)
+    server.pass_time(0)
+    (again,) = server.new()
+    assert again.number == two.number
 
 
 def test_one_that_stands_still_is_killed(server: Server, pair: tuple[Worker, Worker]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
+from uvicorn.protocols.http import httptools_impl
 
 from tertulia.wire.http import forms
 from tertulia.wire.http.endpoint import ANONYMOUS_BODY
@@ -23,7 +24,7 @@ from tertulia.wire.protocol.connections import (
 )
 from tertulia.wire.protocol.http1 import MAX_PIPELINED, TertuliaHttp
 from tertulia.wire.protocol.request_head import MAX_HEAD
-from tertulia.wire.protocol.trusted_addresses import trusting
+from tertulia.wire.protocol.trusted_addresses import trusting, unmapped
 from tests.support import Organization, Person
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
@@ -722,6 +723,16 @@ async def test_too_many_of_an_address_are_told_and_closed(
 )
 def test_whom_the_bound_does_not_hold_for(listed: str, host: str, expected: bool) -> None:
     assert trusting(listed)(host) is expected
+
+
+async def test_who_comes_by_ipv4_is_known_by_that_address_to_a_listener_of_both_kinds(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that settings, limits and sessions name one address in one way."""
+    monkeypatch.setattr(httptools_impl, "get_remote_addr", lambda _: ("::ffff:192.0.2.1", 5))
+    await server.connect()
+    assert (await the_one(server)).client == ("192.0.2.1", 5)
+    assert unmapped("2001:db8::1") == "2001:db8::1"
 
 
 async def test_connecting_and_leaving_leaves_nothing(

@@ -1,7 +1,8 @@
 """How an organization comes into being, and how an installation knows its secret again."""
 
-import contextlib
 import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 from msgspec import Struct
 
@@ -17,7 +18,7 @@ from tertulia.service.vault import Vault, VaultError
 from tertulia.state.moment import Moment
 from tertulia.state.organization import State
 from tertulia.store import installation
-from tertulia.store.database import READING
+from tertulia.store.database import READING, Connection
 from tertulia.store.store import Store, database_at
 
 
@@ -41,8 +42,21 @@ def is_founded(config: Config) -> bool:
     database = database_at(config.data_path, config.database_url)
     if not database.exists():
         return False
-    with contextlib.closing(database.connect(readonly=True, limits=READING)) as connection:
+    with closing(database.connect(readonly=True, limits=READING)) as connection:
         return installation.is_founded(connection)
+
+
+@contextmanager
+def founded_database(config: Config, *, readonly: bool = True) -> Iterator[Connection]:
+    """A connection to the organization's database, of whatever version it is, for the time of the
+    context. NoOrganization where nothing was founded there."""
+    database = database_at(config.data_path, config.database_url)
+    if not database.exists():
+        raise NoOrganization(config.place)
+    with closing(database.connect(readonly=readonly)) as connection:
+        if not installation.is_founded(connection):
+            raise NoOrganization(config.place)
+        yield connection
 
 
 class Founder(Struct, frozen=True, kw_only=True):

@@ -5,9 +5,10 @@ import contextlib
 import typer
 
 from tertulia.app.config import load
-from tertulia.app.founding import NoOrganization
+from tertulia.app.founding import NoOrganization, is_founded
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
-from tertulia.store import history, installation
+from tertulia.model.counts import counted
+from tertulia.store import history
 from tertulia.store.migrations import migrate
 from tertulia.store.store import database_at
 
@@ -25,15 +26,13 @@ def end_queues(
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     database = database_at(settings.data_path, settings.database_url)
-    if not database.exists():
+    if not is_founded(settings):
         raise NoOrganization(settings.place)
     migrate(database, lambda line: typer.echo(line, err=True))
     with contextlib.closing(database.connect(readonly=False)) as connection:
-        if not installation.is_founded(connection):
-            raise NoOrganization(settings.place)
         for statement in connection.dialect.begin_write:
             connection.run(statement)
         ((count,),) = connection.query("SELECT COUNT(*) FROM queues")
         history.renew(connection)
         connection.commit()
-    typer.echo(f"Ended {count} event queues. The log has a new identity.")
+    typer.echo(f"Ended {counted(count, 'event queue')}. The log has a new identity.")

@@ -1,22 +1,20 @@
 """`tertulia move-files`: files from the disk into a bucket, and back."""
 
 import asyncio
-import contextlib
 from typing import Annotated
 
 import typer
 
 from tertulia.app.config import load
-from tertulia.app.founding import NoOrganization
+from tertulia.app.founding import founded_database
 from tertulia.cli import progress
 from tertulia.cli.errors import Failed, UsageError
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
-from tertulia.store import installation
+from tertulia.model.counts import counted
 from tertulia.store.file_moving import Moved, NotTheSame
 from tertulia.store.file_moving import move as move_all
 from tertulia.store.files import Files
 from tertulia.store.moving_files import MovingFiles
-from tertulia.store.store import database_at
 from tertulia.store.transfer import Progress
 
 EXAMPLE = (
@@ -45,12 +43,8 @@ def move_files(
     and start the servers anew; --delete, then or before, empties the old place.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
-    database = database_at(settings.data_path, settings.database_url)
-    if not database.exists():
-        raise NoOrganization(settings.place)
-    with contextlib.closing(database.connect(readonly=True)) as connection:
-        if not installation.is_founded(connection):
-            raise NoOrganization(settings.place)
+    with founded_database(settings):
+        pass  # There is something to move.
     files, _ = settings.opened_files()
     if not isinstance(files, MovingFiles):
         raise UsageError(
@@ -64,11 +58,12 @@ def move_files(
             raise Failed(str(error)) from None
     megabytes = moved.size / 1_000_000
     typer.echo(
-        f"Copied {moved.files} files ({megabytes:.1f} MB) from {files.others.description} to"
-        f" {files.files.description}; {moved.present} were there already."
+        f"Copied {counted(moved.files, 'file')} ({megabytes:.1f} MB) from"
+        f" {files.others.description} to {files.files.description}; {moved.present} were there"
+        " already."
     )
     if delete:
-        typer.echo(f"Deleted {moved.deleted} files from {files.others.description}.")
+        typer.echo(f"Deleted {counted(moved.deleted, 'file')} from {files.others.description}.")
 
 
 async def _moved(old: Files, new: Files, delete: bool, report: Progress) -> Moved:

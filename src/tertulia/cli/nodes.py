@@ -11,7 +11,7 @@ import typer
 from msgspec import Struct
 
 from tertulia.app.config import load
-from tertulia.app.founding import NoOrganization
+from tertulia.app.founding import founded_database
 from tertulia.cli.errors import Failed, UsageError
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.membership import WORKER
@@ -19,7 +19,6 @@ from tertulia.store import history, installation, nodes
 from tertulia.store.database import Connection
 from tertulia.store.migrations import require_usable
 from tertulia.store.nodes import ListedNode
-from tertulia.store.store import database_at
 
 EXAMPLE = "Example: `tertulia nodes --data-dir data`"
 EXAMPLE_DRAIN = "Example: `tertulia nodes drain chat-2 --wait 120 --data-dir data`"
@@ -182,10 +181,7 @@ def _opened(
     data_dir: DataDir, database_url: DatabaseUrl, config: ConfigFile, *, readonly: bool = True
 ) -> Iterator[Connection]:
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
-    database = database_at(settings.data_path, settings.database_url)
-    if not database.exists():
-        raise NoOrganization(settings.place)
-    with contextlib.closing(database.connect(readonly=readonly)) as connection:
+    with founded_database(settings, readonly=readonly) as connection:
         require_usable(connection)
         yield connection
 

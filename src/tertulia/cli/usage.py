@@ -1,6 +1,5 @@
 """`tertulia usage`: how many people use the installation."""
 
-import contextlib
 import time
 
 import msgspec
@@ -8,11 +7,10 @@ import typer
 from msgspec import Struct
 
 from tertulia.app.config import load
-from tertulia.app.founding import NoOrganization
+from tertulia.app.founding import founded_database
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
-from tertulia.store import installation, queries
+from tertulia.store import queries
 from tertulia.store.migrations import require_usable
-from tertulia.store.store import database_at
 
 EXAMPLE = "Example: `tertulia usage --data-dir data`"
 _DAY = 86400
@@ -34,12 +32,7 @@ def usage(
 ) -> None:
     """Count the people who use it: by whether they typed or clicked in a client, day by day."""
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
-    database = database_at(settings.data_path, settings.database_url)
-    if not database.exists():
-        raise NoOrganization(settings.place)
-    with contextlib.closing(database.connect(readonly=True)) as connection:
-        if not installation.is_founded(connection):
-            raise NoOrganization(settings.place)
+    with founded_database(settings) as connection:
         require_usable(connection)
         today = int(time.time()) // _DAY
         found = Usage(

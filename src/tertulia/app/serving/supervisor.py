@@ -17,6 +17,9 @@ FAILED_STARTS: Final = 5
 """So many in a row, while no worker is ready, and the server gives up."""
 STOP_SECONDS: Final = 100.0
 """A worker that is to end is killed after so long, beside what its settings let it take."""
+START_SECONDS: Final = 1800.0
+"""A worker that is not ready after so long is killed. (Opening a large organization takes seconds,
+changing the stored form of one may take minutes.)"""
 LOOK_SECONDS: Final = 10.0
 """Between two looks whether workers go on;"""
 LOOKS: Final = 6
@@ -57,8 +60,8 @@ class _Life:
         """What is to be printed when all workers say so; empty until it is ready."""
         self.is_ending = False
         """Whether it was told to end, or said that it does."""
-        self.killed_at = float("inf")
-        """When it is killed, unless it has ended."""
+        self.killed_at = began + START_SECONDS
+        """When it is killed, unless it is ready by then, or has ended where it was told to."""
         self.beat: float | None = None
         self.looks = 0
         """In so many one after the other it had the same beat."""
@@ -122,6 +125,8 @@ class Supervisor:
         self._failed_starts = 0
         if not life.is_ready:
             logger.info("a worker is ready", extra=_fields(life))
+            if not life.is_ending:
+                life.killed_at = float("inf")
         life.text = text
         if life is self._successor and not life.is_ending:
             self._take_over(life, now)
@@ -231,7 +236,8 @@ class Supervisor:
         times = [self._look_at]
         for life in self._lives.values():
             if life.killed_at <= now:
-                logger.error("a worker did not end in time, and is killed", extra=_fields(life))
+                what = "did not end in time" if life.is_ending else "does not become ready"
+                logger.error(f"a worker {what}, and is killed", extra=_fields(life))
                 life.killed_at = float("inf")
                 life.worker.kill()
             times.append(life.killed_at)

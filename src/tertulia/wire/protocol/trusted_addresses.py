@@ -39,6 +39,12 @@ def is_loopback(host: str) -> bool:
     return address is not None and address.is_loopback
 
 
+def unmapped(host: str) -> str:
+    """The IPv4 address that a listener of both kinds sees as `::ffff:192.0.2.1`; any other as it
+    is."""
+    return str(_address(host)) if host.startswith("::ffff:") else host
+
+
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         address = ipaddress.ip_address(host.partition("%")[0])

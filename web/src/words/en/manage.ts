@@ -550,7 +550,7 @@ export const manage = {
         4: "From thirteen (PG-13)",
         5: "Restricted (R)",
       },
-      video_chat_provider: { 0: "Nothing", 1: "Jitsi Meet" },
+      video_chat_provider: { 0: "Nothing", 1: "Jitsi Meet", 4: "BigBlueButton" },
       digest_weekday: {
         0: "Monday",
         1: "Tuesday",

@@ -10,6 +10,7 @@ export const messages = {
   moved: "moved",
   starred: "Starred",
   bot: "Bot",
+  byAgent: (name: string) => `by agent ${name}`,
   me: "You",
   others: (count: number) => (count === 1 ? "one other" : `${count} others`),
   mutedMessage: "A message of somebody you muted.",
@@ -87,6 +88,8 @@ export const messages = {
     things: "Things",
     signs: "Signs",
     flags: "Flags",
+    tone: "Skin tone",
+    tones: ["No skin tone", "Light", "Medium light", "Medium", "Medium dark", "Dark"],
   },
   poll: {
     title: (question: string) => (question ? `Poll: ${question}` : "Poll"),

@@ -550,7 +550,7 @@ export const manage: Words["manage"] = {
         4: "Desde los trece (PG-13)",
         5: "Restringidas (R)",
       },
-      video_chat_provider: { 0: "Nada", 1: "Jitsi Meet" },
+      video_chat_provider: { 0: "Nada", 1: "Jitsi Meet", 4: "BigBlueButton" },
       digest_weekday: {
         0: "Lunes",
         1: "Martes",

@@ -11,6 +11,7 @@ export const messages: Words["messages"] = {
   moved: "movido",
   starred: "Destacado",
   bot: "Bot",
+  byAgent: (name) => `por el agente ${name}`,
   me: "Tú",
   others: (count) => (count === 1 ? "otra persona" : `otras ${count} personas`),
   mutedMessage: "Un mensaje de alguien a quien has silenciado.",
@@ -87,6 +88,8 @@ export const messages: Words["messages"] = {
     things: "Objetos",
     signs: "Símbolos",
     flags: "Banderas",
+    tone: "Tono de piel",
+    tones: ["Sin tono de piel", "Claro", "Medio claro", "Medio", "Medio oscuro", "Oscuro"],
   },
   poll: {
     title: (question) => (question ? `Encuesta: ${question}` : "Encuesta"),
