@@ -2,10 +2,9 @@
 do, beside one of whom nobody does."""
 
 from collections.abc import Iterator
-from statistics import median
 
 from bench import asking
-from bench.arithmetic import Rounds, Sample, Target, ratios
+from bench.arithmetic import Rounds, Sample, Target
 from bench.cases import Case
 from bench.context import Bench, Served
 from bench.datasets import COMPANY
@@ -13,10 +12,12 @@ from bench.organization import LARGE, SIZES
 from bench.report import Line
 from bench.serving import BenchError
 
-MAILS = (
-    'external_url = "http://localhost"\nsmtp_host = "127.0.0.1"\n'
-    'smtp_port = 9\nsmtp_security = "none"\n'
-)
+MAILS = """
+external_url = "http://localhost"
+smtp_host = "127.0.0.1"
+smtp_port = 9
+smtp_security = "none"
+"""
 """The settings of a server that tells by mail, which nobody takes: it is measured before any is
 due."""
 EVERYBODY = 7
@@ -41,11 +42,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
     yield line
     line = _line("notices_all", f"all {SIZES[LARGE]:,} want to be told by mail", everybody)
     line.limit, line.limit_title = none.medians(), "nobody is told"
-    costs = everybody.cpu / none.cpu
-    line.targets = [
-        Target("CPU of nobody told", costs, MOST, "x"),
-        Target("of it", median(ratios(everybody.medians(), none.medians())), MOST, "x"),
-    ]
+    line.targets = [Target("CPU of nobody told", everybody.cpu / none.cpu, MOST, "x")]
     yield line
 
 

@@ -22,7 +22,13 @@ from tertulia.log.log import Log
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.mail import Mail, MailKind
-from tertulia.outbound.mail_sender import GIVEN_UP_AFTER, LEASE_SECONDS, ROUND_SECONDS, MailSender
+from tertulia.outbound.mail_sender import (
+    AT_ONCE,
+    GIVEN_UP_AFTER,
+    LEASE_SECONDS,
+    ROUND_SECONDS,
+    MailSender,
+)
 from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
 from tertulia.outbound.transports import (
     TIMEOUT_SECONDS,
@@ -95,7 +101,7 @@ class Failing:
 # Written down with the decision
 
 
-async def test_a_round_ends_between_two_mails_where_it_takes_long(nodes: Nodes) -> None:
+async def test_a_round_ends_when_no_mail_is_under_way_where_it_takes_long(nodes: Nodes) -> None:
     passed = itertools.count(0.0, ROUND_SECONDS * 0.4)
     sent: list[str] = []
 
@@ -105,11 +111,22 @@ async def test_a_round_ends_between_two_mails_where_it_takes_long(nodes: Nodes) 
 
     letters = MailTemplates(lambda: nodes.log.state, nodes.links)
     mail_sender = MailSender(nodes.log.store, letters, Slow(), nodes.clock, lambda: next(passed))
-    await nodes.ask(*[MAIL] * 5)
+    count = 3 * AT_ONCE
+    await nodes.ask(*[MAIL] * count)
     assert await mail_sender.once() < 1  # There is more to do.
-    assert len(sent) == 2
+    assert len(sent) == 2 * AT_ONCE
     await mail_sender.deliver()
-    assert len(set(sent)) == len(sent) == 5
+    assert len(set(sent)) == len(sent) == count
+
+
+async def test_who_waits_for_a_link_does_not_wait_for_all_who_have_missed_something(
+    nodes: Nodes,
+) -> None:
+    missed = Mail(kind=MailKind.MISSED_MESSAGES, to="m@example.com", site="", about=1)
+    await nodes.ask(*[missed] * 9, MAIL)
+    now = nodes.clock() + 1
+    first = await nodes.log.store.write(lambda c: outbox.take(c, now, LEASE_SECONDS, AT_ONCE))
+    assert [one.mail.kind for one in first] == [MAIL.kind] + [missed.kind] * (AT_ONCE - 1)
 
 
 async def test_a_mail_is_on_disk_when_its_decision_is_and_gone_when_it_is_sent(

@@ -17,7 +17,7 @@ from tertulia.outbound.transports import mail_message
 from tertulia.service.config import Config
 from tertulia.service.mailing import Letters
 from tertulia.service.notices.digests import ask_for_digests
-from tertulia.service.notices.following import Notices
+from tertulia.service.notices.following import HELD_SECONDS, Notices
 from tertulia.service.notices.mail import MESSAGES, ByMail
 from tests.conftest import OTHERS
 from tests.mails import Hand
@@ -150,6 +150,44 @@ async def test_who_is_here_is_told_when_they_have_left(away: Away) -> None:
     assert await away.mails() == []
     (mail,) = await away.mails(101)
     assert "hello" in mail.text
+
+
+async def test_a_node_that_stood_still_tells_nothing_that_another_one_has_told(
+    away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it stood still."""
+    ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
+    slow, quick = away.notices, Away(away.org, away.clock).notices
+
+    async def meanwhile() -> None:
+        away.clock.ahead += HELD_SECONDS + 1
+        await quick.once()
+        await quick.close()
+
+    for name in ("_held_by_another", "_to_be_told", "_write_told"):
+        await ann.write([ben.user_id], f"{name} one")
+        await ann.write([cleo.user_id], f"{name} two")
+        await slow.once()
+        away.clock.ahead += 121
+        real = getattr(slow, name)
+        calls = 0
+
+        async def stand_still(*arguments: Any, real: Any = real) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == 2:
+                await meanwhile()
+            return await real(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(slow, name, stand_still)
+            await slow.once()
+        assert calls >= 2
+        await slow.once()
+        mails = await away.sent()
+        assert sorted(mail.to for mail in mails) == ["ben@example.com", "cleo@example.com"], name
+        for who in (ben, cleo):
+            assert (await who.post("/mark_all_as_read")).ok
 
 
 async def test_what_messages_say_is_kept_out_where_somebody_wants_so(away: Away) -> None:

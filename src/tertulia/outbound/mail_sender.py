@@ -21,14 +21,16 @@ logger = logging.getLogger("tertulia.mail")
 
 LEASE_SECONDS: Final = TIMEOUT_SECONDS * 4
 """How long the lease on a mail lasts: longer than an attempt can take."""
+AT_ONCE: Final = 4
+"""Mails that are under way at the same time."""
 FIRST_PAUSE: Final = 60.0
 LONGEST_PAUSE: Final = 4 * 3600.0
 """Seconds between two attempts: each pause is twice the one before, up to this."""
 GIVEN_UP_AFTER: Final = 4 * 86400.0
 """Seconds since the mail was asked for."""
 ROUND_SECONDS: Final = 120.0
-"""After so long a round ends between two mails. The supervisor would end it anywhere, and the mail
-being sent then would be sent twice."""
+"""After so long a round ends when no mail is under way. The supervisor would end it anywhere, and
+the mails being sent then would be sent twice."""
 LONGEST_SLEEP: Final = 60.0
 """Seconds until the next look: another node may have left a mail to send."""
 
@@ -69,11 +71,11 @@ class MailSender:
         """Send everything that is due now; of many no more than in so many seconds."""
         until = self._elapsed() + seconds
         while not _is_cancelled() and self._elapsed() < until and await self._is_due():
-            for waiting in await self._store.write(self._take):
-                await self._send(waiting)
+            taken = await self._store.write(self._take)
+            await asyncio.gather(*map(self._send, taken))
 
     def _take(self, connection: Connection) -> list[Waiting]:
-        return outbox.take(connection, self._clock(), LEASE_SECONDS, 1)
+        return outbox.take(connection, self._clock(), LEASE_SECONDS, AT_ONCE)
 
     async def _is_due(self) -> bool:
         due = await self._store.read(outbox.next_due)

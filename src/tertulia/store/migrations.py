@@ -267,7 +267,6 @@ def _bot_storage(dialect: Dialect) -> Sequence[str]:
     )
 
 
-@Expand
 def _notices(dialect: Dialect) -> Sequence[str]:
     return (
         "CREATE TABLE notices (way TEXT NOT NULL, message_id BIGINT NOT NULL,"
@@ -304,6 +303,13 @@ def _agent_keys(dialect: Dialect) -> Sequence[str]:
     return (records("agent_keys", "id BIGINT"),)
 
 
+def _mails_in_ranks(dialect: Dialect) -> Sequence[str]:
+    return (
+        "ALTER TABLE mails ADD COLUMN rank BIGINT NOT NULL DEFAULT 0",
+        "CREATE INDEX mails_by_rank ON mails (rank, due_at)",
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -326,9 +332,10 @@ MIGRATIONS: tuple[Migration, ...] = (
     _records_of_moved_messages,
     _nodes,
     Expand(_bot_storage),
-    _notices,
+    Expand(_notices),
     Expand(_webhooks),
     Expand(_agent_keys),
+    Expand(_mails_in_ranks),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -37,6 +37,8 @@ HELD_SECONDS: Final = 30.0
 """How long the cursor is held without saying so again: when a node is lost, another one goes on
 after that."""
 RENEWED_SECONDS: Final = 10.0
+ASKED_SECONDS: Final = 5.0
+"""After so long a node asks again whether another one still holds the cursor."""
 RECENT: Final = 1000
 """Entries about messages that are remembered; older ones are read from the log."""
 PAGE: Final = 200
@@ -75,6 +77,10 @@ class Notices:
         self._name = secrets.token_hex(8)
         self._holds_until = 0.0
         """By `Log.elapsed`; another one does where that is over."""
+        self._turn = 0
+        """How often it began to hold it."""
+        self._asks_at = 0.0
+        """When it asks again whether another one still does, by `Log.elapsed`."""
         self._seen = 0
         """The entry up to which this node has looked, while it holds the cursor."""
         self._moved_to = 0
@@ -143,6 +149,8 @@ class Notices:
         log, elapsed = self._log, self._log.elapsed()
         if self._holds_until > elapsed + HELD_SECONDS - RENEWED_SECONDS:
             return 0.0
+        if elapsed < self._asks_at:
+            return self._asks_at - elapsed
         now = log.clock()
         # Nobody else serves from a database that is not shared: who held it before is gone.
         since = now if log.store.is_shared else float("inf")
@@ -151,8 +159,11 @@ class Notices:
         )
         if found.other_until:
             self._holds_until = 0.0
-            return min(max(found.other_until - now, 0.5), HELD_SECONDS)
+            wait = min(max(found.other_until - now, 0.5), ASKED_SECONDS)
+            self._asks_at = elapsed + wait
+            return wait
         if not (found.goes_on and self._holds_until):
+            self._turn += 1
             self._seen = self._moved_to = found.seq
         self._holds_until = elapsed + HELD_SECONDS
         return 0.0
@@ -215,6 +226,7 @@ class Notices:
 
     async def _tell(self) -> None:
         """Tell everybody whose time has come, or look again at them later."""
+        turn = self._turn
         for means in self._means:
             while True:
                 now = self._log.clock()
@@ -225,7 +237,8 @@ class Notices:
                 for row in rows:
                     by_conversation[row.conversation].append(row)
                 for some in by_conversation.values():
-                    if await self._held_by_another():
+                    # (What was read is over where another one has held it meanwhile.)
+                    if await self._held_by_another() or self._turn != turn:
                         raise NotHeld
                     await self._tell_of_conversation(means, some, now)
 
