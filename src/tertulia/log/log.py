@@ -81,6 +81,7 @@ class Log:
         self._head_watch = HeadWatch(
             store, self.freshness, self._replica, self._inbox, self._subscribers, position_file
         )
+        self._waits: list[Callable[[], bool]] = []
         self._closing = False
         self._ticks: asyncio.Task[None] | None = None
         self._stop_listening: Callable[[], None] | None = None
@@ -147,7 +148,9 @@ class Log:
         `on_announcement` gets what nodes `announce` (`Store.announce`).
         """
         await self._replica.open(self._position_file.read() if self._position_file else None)
-        self._stop_listening = self.store.watch(self._on_growth, on_announcement, self._on_told)
+        self._stop_listening = self.store.watch(
+            self._on_growth, on_announcement, self._on_told, self._is_awaited
+        )
         self._writer.start()
         self._ticks = asyncio.create_task(self._tick_on(), name="log-ticks")
 
@@ -190,6 +193,20 @@ class Log:
         """Call with the reason when this program is too old for the database: it decides nothing
         any more, and should end."""
         self._subscribers.on_newer.append(callback)
+
+    # Who waits for what other nodes commit
+
+    def attend(self, is_awaited: Callable[[], bool]) -> None:
+        """Ask this whether somebody waits for entries; where nobody does, those of other nodes may
+        come some milliseconds later. Who begins to wait must `listen`."""
+        self._waits.append(is_awaited)
+
+    def listen(self) -> None:
+        """Somebody begins to wait for entries."""
+        self.store.listen()
+
+    def _is_awaited(self) -> bool:
+        return self._catching_up.is_awaited or any(waits() for waits in self._waits)
 
     # Health
 
