@@ -84,8 +84,8 @@ class Store:
         """With `serves`, other processes see that this one serves from the database."""
         self.database = database
         self._serves = serves
-        self._name = secrets.token_hex(4)
-        """By which it knows what it told itself."""
+        self.name = secrets.token_hex(4)
+        """By which it knows what it told itself, and others know who told it."""
         self._looker = ThreadPoolExecutor(1, thread_name_prefix="look")
         self._look_connection: Connection | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
@@ -281,7 +281,7 @@ class Store:
         if batch.entries and connection.dialect.tell_growth:
             told = [str(batch.entries[-1].seq)]
             if before is not None:
-                told = telling.texts(self._name, batch.entries, batch.id, before)
+                told = telling.texts(self.name, batch.entries, batch.id, before)
             connection.run_many(connection.dialect.tell_growth, [(text,) for text in told])
 
     async def was_committed(self, batch: Batch, before: Head) -> bool | None:
@@ -377,7 +377,7 @@ class Store:
             return self.database.watch(on_loop(on_growth), on_loop(on_announcement))
 
         def told(text: str) -> None:
-            if not telling.is_by(self._name, text):
+            if telling.teller_of(text) != self.name:
                 on_told(text)
 
         self._hearing = Hearing(is_awaited)
