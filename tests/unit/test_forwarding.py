@@ -102,6 +102,14 @@ async def test_a_long_message_is_not_forwarded(two: Cluster) -> None:
     assert done(two) == (0, 0)
 
 
+async def test_who_has_many_commands_writes_itself(
+    two: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forwarding, "MANY", 0)
+    (await sent(two)).ok
+    assert done(two) == (0, 0)
+
+
 async def test_an_order_that_gets_lost_is_carried_out_here(
     two: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,10 +157,14 @@ async def test_what_its_sender_has_given_up_is_not_begun(
 async def test_a_node_that_leaves_writes_for_nobody(two: Cluster) -> None:
     writer, other = logs(two)
     await sent(two)
-    writer._forwarding.close()
+    writer._forwarding.leave()
     (await sent(two)).ok
     assert done(two) == (1, 1)
     assert other._forwarding._writer() == ""
+    other._forwarding._shunned.clear()
+    writer._forwarding.close()
+    (await sent(two)).ok
+    assert done(two) == (1, 1)
     other._forwarding.close()
     (await sent(two)).ok
 

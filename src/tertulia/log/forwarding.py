@@ -24,7 +24,7 @@ from tertulia.log.inbox import MOST_WAITING, Inbox
 from tertulia.log.measures import Measures
 from tertulia.log.replica import Replica
 from tertulia.log.requests import Command
-from tertulia.model.errors import OutcomeUnknown, Unavailable
+from tertulia.model.errors import OutcomeUnknown, Refused, Unavailable
 from tertulia.state.moment import Verb
 from tertulia.store.neighbours import LARGEST, Neighbours
 from tertulia.store.store import Store
@@ -33,8 +33,13 @@ logger = logging.getLogger("tertulia.log")
 
 FORWARDED_SECONDS: Final = 2.0
 """How long a node waits for another one to do it. Later it is not begun any more."""
-WRITES_SECONDS: Final = 0.1
+WRITES_SECONDS: Final = 1.0
 """Who has written within that time is taken to go on writing."""
+MANY: Final = 7
+"""A node with so many commands of its own at once fills groups itself: bringing each to another
+node would cost more than it saves."""
+MANY_SECONDS: Final = 1.0
+"""For so long it is taken to have as many again."""
 SHUNNED_SECONDS: Final = 5.0
 """How long a node that cannot be reached, or did not answer, is left alone."""
 TOLD_SECONDS: Final = 0.05
@@ -84,13 +89,13 @@ class _Done(Struct, frozen=True, array_like=True, tag="done"):
     seq: int
     """They are on disk by that entry."""
     results: list[tuple[int, bytes | None]]
-    """By number; None for one that its sender should decide by itself."""
+    """By number; None for one that was not done, and that its sender should decide by itself."""
     is_leaving: bool
 
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_Orders | _Done)
-_NOT_SENT: Final = object()
+_NOT_DONE: Final = object()
 _NO_ANSWER: Final = object()
 
 
@@ -108,6 +113,8 @@ class Forwarding:
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
         self._writing, self._wrote_at = "", 0.0
         """Who wrote last, and when that was heard."""
+        self._many_until = 0.0
+        """Until when this node has many commands of its own."""
         self._shunned: dict[str, float] = {}
         """Nodes, each with the time until which."""
         self._numbers = itertools.count()
@@ -119,7 +126,7 @@ class Forwarding:
         """Answers of which this node does not have the entries yet."""
         self._unanswered: dict[str, list[tuple[int, bytes | None]]] = {}
         """What this node has done for others, by whom."""
-        self._closing = False
+        self._leaving = False
 
     def allow(self, errand: Errand) -> None:
         """Let commands of this kind be carried out by others, and carry out theirs."""
@@ -137,9 +144,13 @@ class Forwarding:
                 "the nodes of this machine write by turns", extra={"fields": {"reason": error}}
             )
 
+    def leave(self) -> None:
+        """Take nothing more from others, and say so."""
+        self._leaving = True
+
     def close(self) -> None:
-        """Nothing is done for others any more, and nothing of others' is waited for."""
-        self._closing = True
+        """Answer what was done for others, and wait for nothing any more."""
+        self._leaving = True
         self._answer()
         for future in self._waiting.values():
             if not future.done():
@@ -182,14 +193,19 @@ class Forwarding:
         """The verb as one that another node is to carry out now; None where this one had better do
         it."""
         errand = self._errands.get(verb)
-        return errand if errand is not None and self._writer() else None
+        if errand is None or not self._writer():
+            return None
+        now = time.monotonic()
+        if len(self) + self._inbox.unanswered >= MANY:
+            self._many_until = now + MANY_SECONDS
+        return errand if now > self._many_until else None
 
     async def carried_out(
         self, errand: Errand, actor_id: int, argument: Any, here: DecideHere
     ) -> Any:
         """The result of the command, done by another node or, where that cannot be, by this one.
         Raises what `here` raises; OutcomeUnknown where that fails, and another one may have done
-        it."""
+        it before."""
         writer = self._writer()
         number = next(self._numbers)
         marked = errand.marked(argument, f"{self._store.name}-{number}")
@@ -207,16 +223,14 @@ class Forwarding:
             answer = _NO_ANSWER
         finally:
             del self._waiting[number]
-        if answer is _NOT_SENT:
+        if answer is _NOT_DONE:
             return await here(argument)
         if answer is not _NO_ANSWER:
             self._measures.forwarded += 1
             return self._decoders[errand.result].decode(answer)
         try:
             return await here(marked)
-        except OutcomeUnknown:
-            raise
-        except Unavailable:
+        except (Unavailable, Refused):  # But the other one may have done it before.
             raise OutcomeUnknown from None
 
     def _add(self, order: _Order, writer: str) -> None:
@@ -245,7 +259,7 @@ class Forwarding:
         if self._neighbours is None or not self._neighbours.send(self._unsent_to, datagram):
             self._shun(self._unsent_to)
             for order in orders:
-                self._finish(order.number, _NOT_SENT)
+                self._finish(order.number, _NOT_DONE)
 
     def _finish(self, number: int, answer: Any) -> None:
         future = self._waiting.get(number)
@@ -288,7 +302,7 @@ class Forwarding:
 
     def _report(self, done: _Done) -> None:
         for number, result in done.results:
-            self._finish(number, _NO_ANSWER if result is None else result)
+            self._finish(number, _NOT_DONE if result is None else result)
 
     # What this node does for others
 
@@ -311,7 +325,7 @@ class Forwarding:
     def _begin(self, sender: str, order: _Order) -> bool:
         """Let the command wait for its turn. Whether it can be."""
         errand = self._by_name.get(order.errand)
-        if errand is None or self._closing or len(self._inbox) >= MOST_WAITING:
+        if errand is None or self._leaving or len(self._inbox) >= MOST_WAITING:
             return False
         try:
             argument = self._decoders[errand.argument].decode(order.argument)
@@ -325,7 +339,10 @@ class Forwarding:
         return True
 
     def _on_answer(self, sender: str, number: int, answer: "asyncio.Future[Any]") -> None:
-        if answer.exception() is not None:  # It finds out by itself.
+        error = answer.exception()
+        if isinstance(error, OutcomeUnknown):
+            return  # Its sender finds out.
+        if error is not None:
             self._add_answer(sender, number, None)
             return
         self._measures.carried_out += 1
@@ -344,4 +361,4 @@ class Forwarding:
         name, seq = self._store.name, self._replica.position.seq
         for sender, results in unanswered.items():
             # Where it gets lost, the other one decides by itself.
-            self._neighbours.send(sender, _encoder.encode(_Done(name, seq, results, self._closing)))
+            self._neighbours.send(sender, _encoder.encode(_Done(name, seq, results, self._leaving)))

@@ -170,9 +170,10 @@ class Log:
     async def close(self) -> None:
         """Finish what is waiting, then stop."""
         self._closing = True
+        self._forwarding.leave()
         await self._catching_up.close()
-        self._forwarding.close()
         await self._writer.close()
+        self._forwarding.close()
         if self._ticks is not None:
             self._ticks.cancel()
             await asyncio.wait([self._ticks])
