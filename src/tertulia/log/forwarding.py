@@ -185,6 +185,11 @@ class Forwarding:
 
     # What others do for this node
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for entries of another node."""
+        return bool(self._early)
+
     def __len__(self) -> int:
         """How many commands wait for another node."""
         return len(self._waiting)
@@ -276,6 +281,7 @@ class Forwarding:
         if not self._early:
             asyncio.get_running_loop().call_later(TOLD_SECONDS, self._look)
         self._early.append(done)
+        self._store.listen()
 
     def _look(self) -> None:
         """Have the log read, where what was to be told was not."""

@@ -221,7 +221,9 @@ class Log:
         self.store.listen()
 
     def _is_awaited(self) -> bool:
-        return self._catching_up.is_awaited or any(waits() for waits in self._waits)
+        if self._catching_up.is_awaited or self._forwarding.is_awaited:
+            return True
+        return any(waits() for waits in self._waits)
 
     # Health
 
