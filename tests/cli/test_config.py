@@ -1,11 +1,13 @@
 """Settings: where they come from, and how they are shown."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import fields
 
 from tertulia.app.config import ConfigError, load
+from tertulia.app.setting_sources import of_services
 from tertulia.service.config import Config
 from tests.cli.support import run
 
@@ -53,6 +55,116 @@ def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     result = run("config")
     assert result.exit_code == 2
     assert "TERTULIA_COLOUR" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "flags", "said"),
+    [
+        (
+            {"TERTULIA_PORT": "x"},
+            {},
+            "port: 'x' from TERTULIA_PORT is not a number from 0 to 65535.",
+        ),
+        ({}, {"port": 70000}, "port: '70000' from --port is not a number from 0 to 65535."),
+        ({"TERTULIA_DEV": "perhaps"}, {}, "'perhaps' from TERTULIA_DEV is not true or false."),
+        (
+            {"TERTULIA_LOG_FORMAT": "xml"},
+            {},
+            "from TERTULIA_LOG_FORMAT is not text or json.",
+        ),
+        ({"TERTULIA_LOG_LEVEL": "x" * 999}, {}, f"'{'x' * 100}…' from TERTULIA_LOG_LEVEL"),
+        ({"TERTULIA_SMTP_PORT": "tcp:/x"}, {}, "smtp_port: 'tcp:/x' from TERTULIA_SMTP_PORT"),
+        (
+            {"TERTULIA_EXTERNAL_URL": "https://ann:hunter2@x/y"},
+            {},
+            "'https://ann:********@x/y' from TERTULIA_EXTERNAL_URL is not the address of a site",
+        ),
+        ({"TERTULIA_PROXY_TRUSTED": "nginx"}, {}, "'nginx' from TERTULIA_PROXY_TRUSTED is wrong"),
+        ({}, {"data_dir": __file__}, f"data_dir: '{__file__}' from --data-dir is a file"),
+    ],
+)
+def test_a_wrong_value_is_said_with_where_it_is_from(
+    environment: dict[str, str], flags: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError) as told:
+        load(flags, environment=environment)
+    assert said in str(told.value)
+    assert str(told.value).startswith("Setting ")
+
+
+def test_a_wrong_value_in_a_file_is_said_with_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "tertulia.toml"
+    file.write_text("dev = 7\nsecret = 9.5\n")
+    with pytest.raises(ConfigError) as told:
+        load({}, file=file, environment={})
+    assert f"'7' from {file}" in str(told.value)
+    file.write_text("secret = 123456\n")
+    with pytest.raises(ConfigError, match=r"what is in .*tertulia\.toml is not text") as told:
+        load({}, file=file, environment={})
+    assert "123456" not in str(told.value)
+
+
+SERVICE = {
+    "TERTULIA_SERVICE_HOST": "10.0.0.1",
+    "TERTULIA_SERVICE_PORT": "80",
+    "TERTULIA_SERVICE_PORT_HTTP": "80",
+    "TERTULIA_PORT": "tcp://10.0.0.1:80",
+    "TERTULIA_PORT_80_TCP": "tcp://10.0.0.1:80",
+    "TERTULIA_PORT_80_TCP_PROTO": "tcp",
+    "TERTULIA_PORT_80_TCP_PORT": "80",
+    "TERTULIA_PORT_80_TCP_ADDR": "10.0.0.1",
+    # Of another one, called tertulia-smtp.
+    "TERTULIA_SMTP_SERVICE_HOST": "10.0.0.2",
+    "TERTULIA_SMTP_PORT": "udp://10.0.0.2:25",
+    "TERTULIA_SMTP_PORT_25_UDP_ADDR": "10.0.0.2",
+}
+
+
+def test_variables_of_a_kubernetes_service_are_no_settings() -> None:
+    assert load({}, environment=SERVICE) == Config()
+    assert of_services({**SERVICE, "PATH": "/bin", "TERTULIA_HOST": "::"}) == sorted(SERVICE)
+    with pytest.raises(ConfigError, match="TERTULIA_SERVICEPORT, TERTULIA_SERVICE_HOSTS"):
+        load({}, environment={"TERTULIA_SERVICE_HOSTS": "x", "TERTULIA_SERVICEPORT": "y"})
+
+
+def test_settings_come_from_files_and_credentials(tmp_path: Path) -> None:
+    secret, port = tmp_path / "secret", tmp_path / "port"
+    secret.write_text("hunter2 with a space \n")
+    port.write_text("8000\r\n")
+    (credentials := tmp_path / "credentials").mkdir()
+    (credentials / "tertulia.smtp_password").write_text("hunter3")
+    (credentials / "another").write_text("not ours")
+    environment = {
+        "TERTULIA_SECRET_FILE": str(secret),
+        "TERTULIA_PORT_FILE": str(port),
+        "CREDENTIALS_DIRECTORY": str(credentials),
+    }
+    found = load({"port": None}, environment=environment)
+    assert (found.secret, found.port) == ("hunter2 with a space ", 8000)
+    assert found.smtp_password == "hunter3"
+    assert load({"port": 1}, environment=environment).port == 1
+
+    def refused(more: dict[str, str]) -> str:
+        with pytest.raises(ConfigError) as told:
+            load({}, environment={**environment, **more})
+        assert "hunter" not in str(told.value)
+        return str(told.value)
+
+    twice = refused({"TERTULIA_SECRET": "hunter4"})
+    assert twice.startswith("Setting secret is given twice: by TERTULIA_SECRET, and by")
+    assert "smtp_password is given twice" in refused({"TERTULIA_SMTP_PASSWORD": "hunter4"})
+    assert "No such file" in refused({"TERTULIA_HOST_FILE": str(tmp_path / "none")})
+    assert "Is a directory" in refused({"TERTULIA_HOST_FILE": str(tmp_path)})
+    assert "TERTULIA_COLOUR_FILE" in refused({"TERTULIA_COLOUR_FILE": str(secret)})
+    port.write_text("eighty")
+    assert f"'eighty' from TERTULIA_PORT_FILE, {port} is not a number" in refused({})
+    port.write_bytes(b"\xff")
+    assert "is no text" in refused({})
+    port.write_bytes(b"1" * 100_000)
+    assert "more than 65536 bytes" in refused({})
+    (credentials / "tertulia.colour").write_text("red")
+    port.write_text("1")
+    assert f"Unknown setting in {credentials}: tertulia.colour" in refused({})
 
 
 def test_every_setting_is_listed_with_its_variable_and_meaning() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tertulia.app.serving.http_server import address_of
+from tertulia.app.serving.listening import address_of
 from tests.cli.support import PASSWORD, Place
 
 

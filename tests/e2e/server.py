@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.support import Place, run
+from tests.programs import Program
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 PASSWORD = "correct horse"
@@ -47,7 +48,7 @@ class Server:
     database_url: str = ""
     rate_limits: bool = False
     port: int = field(default_factory=lambda: free_port())
-    process: "subprocess.Popen[bytes] | None" = None
+    process: "subprocess.Popen[bytes] | Program | None" = None
 
     @property
     def url(self) -> str:
@@ -68,7 +69,7 @@ class Server:
             assert result.exit_code == 0, result.output
             return json.loads(result.stdout)
         done = subprocess.run(
-            [*self._program(words[0]), *words[1:], "--json"],
+            [sys.executable, "-m", "tertulia", words[0], *self._place(), *words[1:], "--json"],
             env=self._environment(),
             capture_output=True,
             text=True,
@@ -96,14 +97,10 @@ class Server:
     def launch(self, *more: str) -> None:
         """Start the process, and do not wait for it."""
         assert self.process is None or self.process.poll() is not None
+        at = ("--host", "127.0.0.1", "--port", str(self.port))
+        words = ["serve", *self._place(), *at, *more]
         with self.log_path.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self._program("serve"), "--host", "127.0.0.1", "--port", str(self.port), *more],
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            self.process = self._begun(words, log.fileno())
 
     def stop(self) -> int:
         """End the process as an operator does; its exit status."""
@@ -147,11 +144,22 @@ class Server:
         finally:
             connection.close()
 
-    def _program(self, command: str) -> list[str]:
-        return [sys.executable, "-m", "tertulia", command, *self._place()]
+    def _begun(self, words: list[str], output: int) -> "subprocess.Popen[bytes] | Program":
+        """The command line as a process whose output goes to that file."""
+        return Program(words, self._environment(), output)
 
     def _place(self) -> list[str]:
         return Place(self.data_dir, self.database_url).flags
+
+    def _program(self, command: list[str], output: int) -> "subprocess.Popen[bytes]":
+        """A process of another program than `Program` is."""
+        return subprocess.Popen(
+            command,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
 
     def _environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("TERTULIA_")}

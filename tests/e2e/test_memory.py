@@ -2,6 +2,8 @@
 
 import contextlib
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -140,8 +142,9 @@ def test_memory_is_bounded(
 class SmallServer(Server):
     """A server that may have few files open."""
 
-    def _program(self, command: str) -> list[str]:
-        return ["sh", "-c", 'ulimit -n 260 && exec "$@"', "sh", *super()._program(command)]
+    def _begun(self, words: list[str], output: int) -> "subprocess.Popen[bytes]":
+        shell = ["sh", "-c", 'ulimit -n 260 && exec "$@"', "sh"]
+        return self._program([*shell, sys.executable, "-m", "tertulia", *words], output)
 
 
 def test_half_bodies_shut_nobody_out(tmp_path: Path) -> None:

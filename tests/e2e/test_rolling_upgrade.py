@@ -3,6 +3,7 @@ leaves."""
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
@@ -33,8 +34,9 @@ class Node(Server):
 
     version: str = "older"
 
-    def _program(self, command: str) -> list[str]:
-        return [sys.executable, "-m", "tests.e2e.versions", self.version, command, *self._place()]
+    def _begun(self, words: list[str], output: int) -> "subprocess.Popen[bytes]":
+        program = [sys.executable, "-m", "tests.e2e.versions", self.version]
+        return self._program([*program, *words], output)
 
     def _environment(self) -> dict[str, str]:
         path = f"{SOURCE}{os.pathsep}{SOURCE.parent}"

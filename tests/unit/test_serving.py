@@ -102,6 +102,7 @@ def test_a_supervisor_loads_next_to_nothing() -> None:
         "tertulia.app",
         "tertulia.app.logs",
         "tertulia.app.serving",
+        "tertulia.app.serving.notifying",
         "tertulia.app.serving.process",
         "tertulia.app.serving.supervisor",
         "tertulia.app.serving.worker",

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -15,12 +16,17 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from tertulia.app.composition import asgi
+from tertulia.app.serving.accepting import Acceptor
+from tertulia.app.serving.certificates import Certificates
+from tertulia.app.serving.listening import bound
 from tertulia.wire.http.request_headers import Headers
 from tertulia.wire.protocol.connections import Connections, Limits
+from tertulia.wire.protocol.handshakes import Handshake, Handshakes
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
 from tertulia.wire.protocol.polling import Connection, Polls, WaitingPoll
 from tests.support import Organization, Person
+from tests.tls import unverified
 
 WAYS = ("below", "endpoint")
 """How polls are answered: by the protocol, below the application; or by the endpoint."""
@@ -127,8 +133,10 @@ class Loopback:
         load: Load | None = None,
         limits: Limits | None = None,
         app: ASGIApp | None = None,
+        certificates: Certificates | None = None,
     ) -> None:
-        """`app` answers in place of the organization's own."""
+        """`app` answers in place of the organization's own. With `certificates` it speaks TLS."""
+        self._certificates = certificates
         self.connections = Connections(limits or Limits(most=1000))
         self.org = org
         self.load = load or Load(SECONDS)
@@ -151,15 +159,14 @@ class Loopback:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["Loopback"]:
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            lambda: TertuliaHttp(
-                lambda: self.polls, self.load, self.connections, self._config, self.state, {}
-            ),
-            "127.0.0.1",
-            0,
-        )
-        self._port = server.sockets[0].getsockname()[1]
+        listener = bound("127.0.0.1", 0)
+        self._port = listener.getsockname()[1]
+        server: asyncio.Server | Acceptor
+        if self._certificates is None:
+            loop = asyncio.get_running_loop()
+            server = await loop.create_server(self._protocol, sock=listener)
+        else:
+            server = self._acceptor(listener, self._certificates)
         try:
             yield self
         finally:
@@ -171,11 +178,33 @@ class Loopback:
             if self.state.tasks:
                 await asyncio.wait(self.state.tasks)
             await server.wait_closed()
+            listener.close()
+
+    def _protocol(self, handshake: Handshake | None = None) -> TertuliaHttp:
+        made = TertuliaHttp(
+            lambda: self.polls, self.load, self.connections, self._config, self.state, {}
+        )
+        made.handshake = handshake
+        return made
+
+    def _acceptor(self, listener: socket.socket, certificates: Certificates) -> Acceptor:
+        handshakes = Handshakes(self.connections, lambda: certificates.context, self._protocol)
+        acceptor = Acceptor(
+            listener, None, self._protocol, lambda: self.connections.open, handshakes
+        )
+        acceptor.start()
+        return acceptor
 
     async def connect(self) -> Line:
-        line = Line(*await asyncio.open_connection("127.0.0.1", self._port))
+        line = Line(
+            *await asyncio.open_connection("127.0.0.1", self._port, ssl=self._client_context)
+        )
         self._lines.append(line)
         return line
+
+    @property
+    def _client_context(self) -> ssl.SSLContext | None:
+        return None if self._certificates is None else unverified()
 
     async def settle(self) -> None:
         """Return when the server has taken up what was sent before. (What is no HTTP is answered

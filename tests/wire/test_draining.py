@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from tertulia.app.bootstrap import Bootstrap
-from tertulia.app.serving.http_server import Server, bound
+from tertulia.app.serving.http_server import Server
+from tertulia.app.serving.listening import bound
 from tertulia.service.config import Config
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.protocol.connections import Limits

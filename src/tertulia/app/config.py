@@ -3,23 +3,30 @@ prevail."""
 
 import ipaddress
 import os
-import tomllib
+import typing
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from tertulia.app.setting_sources import (
+    FILE,
+    PREFIX,
+    ConfigError,
+    Given,
+    from_environment,
+    from_file,
+    from_flags,
+)
 from tertulia.model.site_addresses import site
-from tertulia.service.config import Config
+from tertulia.service.config import SECRETS, Config, without_password
 from tertulia.store.s3_address import S3Address, s3_address
 
-FILE = "tertulia.toml"
-PREFIX = "TERTULIA_"
+__all__ = ["FILE", "PREFIX", "ConfigError", "expected", "load"]
 
-
-class ConfigError(Exception):
-    """A setting is unknown or has an impossible value. `str(error)` is for the operator."""
+_SHOWN: Final = 100
+"""Characters of a wrong value that are said."""
 
 
 def load(
@@ -28,39 +35,87 @@ def load(
     file: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Config:
-    """The settings: defaults, then the file, then `TERTULIA_…` variables, then the flags.
+    """The settings: defaults, then the file, then the environment, then the flags.
 
-    The file is the given one, or `tertulia.toml` in the data directory where there is one. Flags
-    that are None are not given. Raises ConfigError.
+    The file is the given one, or `tertulia.toml` in the data directory where there is one. The
+    environment gives them by `TERTULIA_…`, by files that `TERTULIA_…_FILE` names, and by
+    credentials of systemd. Flags that are None are not given. Raises ConfigError.
     """
     variables = os.environ if environment is None else environment
-    from_environment = _from_environment(variables)
-    given = {name: value for name, value in flags.items() if value is not None}
+    given = {**from_environment(variables), **from_flags(flags)}
+    directory = given.get("data_dir", Given(Config().data_dir, ""))
     if file is None:
-        directory = given.get("data_dir") or from_environment.get("data_dir") or Config().data_dir
-        candidate = Path(str(directory)) / FILE
-        from_file = _from_file(candidate) if candidate.exists() else {}
+        candidate = Path(str(directory.value)) / FILE
+        in_file = from_file(candidate) if candidate.is_file() else {}
     else:
-        from_file = _from_file(file)
-    values = {**from_file, **from_environment, **given}
-    if type(workers := values.get("workers")) is int:  # In TOML, where a number is none in quotes.
-        values["workers"] = str(workers)
-    try:
-        config = msgspec.convert(values, Config, strict=False)
-    except msgspec.ValidationError as error:
-        raise ConfigError(_explained(error)) from None
+        in_file = from_file(file)
+    found = _Found({**in_file, **given})
+    config = found.converted()
+    if config.data_path.exists() and not config.data_path.is_dir():
+        raise found.wrong("data_dir", "is a file, and no directory")
     config = msgspec.structs.replace(
         config,
-        external_url=_site(config.external_url),
-        proxy_trusted=_networks("proxy_trusted", config.proxy_trusted),
-        metrics_allowed=_networks("metrics_allowed", config.metrics_allowed),
+        external_url=_site(found, config.external_url),
+        proxy_trusted=_networks(found, "proxy_trusted", config.proxy_trusted),
+        metrics_allowed=_networks(found, "metrics_allowed", config.metrics_allowed),
     )
     if config.smtp_host and not config.external_url:
         raise ConfigError(
             "Setting smtp_host: needs external_url, the address that links in mails lead to."
         )
+    if config.tls_key and not config.tls_cert:
+        raise ConfigError("Setting tls_key: needs tls_cert, the certificate that it belongs to.")
     _require_files(config, variables)
     return config
+
+
+class _Found:
+    """The settings as they were given."""
+
+    def __init__(self, given: Mapping[str, Given]) -> None:
+        self._given = given
+
+    def converted(self) -> Config:
+        """As what they are. ConfigError where one is not."""
+        values = {name: one.value for name, one in self._given.items()}
+        if type(workers := values.get("workers")) is int:  # In TOML: a number is none in quotes.
+            values["workers"] = str(workers)
+        try:
+            return msgspec.convert(values, Config, strict=False)
+        except msgspec.ValidationError as error:
+            name = str(error).partition(" - at `$.")[2].rstrip("`")
+            if name not in self._given:
+                raise ConfigError(f"{error}.") from None
+            raise self.wrong(name, f"is not {expected(name)}") from None
+
+    def wrong(self, name: str, why: str) -> ConfigError:
+        """The error that says which value is wrong, where it is from, and why. `why` goes on where
+        the value ends."""
+        given = self._given[name]
+        shown = f"what is in {given.source}" if name in SECRETS else _shown(given)
+        return ConfigError(f"Setting {name}: {shown} {why}.")
+
+
+def _shown(given: Given) -> str:
+    text = str(given.value).lower() if isinstance(given.value, bool) else str(given.value)
+    text = without_password(text)
+    text = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return f"'{text}' from {given.source}"
+
+
+def expected(name: str) -> str:
+    """What a setting must be, in words."""
+    kind, meta = typing.get_args(typing.get_type_hints(Config, include_extras=True)[name])
+    if kind is bool:
+        return "true or false"
+    if kind is int:
+        return f"a number from {meta.ge} to {meta.le}"
+    return _described(meta.pattern) if meta.pattern else "text"
+
+
+def _described(pattern: str) -> str:
+    words = pattern.strip("^$()").split("|")
+    return " or ".join(words) if all(map(str.isalpha, words)) else f"text like {pattern}"
 
 
 def _require_files(config: Config, environment: Mapping[str, str]) -> None:
@@ -73,6 +128,10 @@ def _require_files(config: Config, environment: Mapping[str, str]) -> None:
             raise ConfigError(f"Setting {name}: {error}.") from None
     if config.files_also_at and places[0] == places[1]:
         raise ConfigError("Setting files_also_at: it is the same place as files_url.")
+    if bool(config.bigbluebutton_url) != bool(config.bigbluebutton_secret):
+        raise ConfigError(
+            "Setting bigbluebutton_url: needs bigbluebutton_secret, and the converse."
+        )
     if bool(config.s3_access_key_id) != bool(config.s3_secret_access_key):
         raise ConfigError("Setting s3_access_key_id: needs s3_secret_access_key, and the converse.")
     if config.file_downloads != "redirect":
@@ -86,66 +145,32 @@ def _require_files(config: Config, environment: Mapping[str, str]) -> None:
         )
 
 
-def _site(text: str) -> str:
+def _site(found: _Found, text: str) -> str:
     """The address of a site, without a slash at its end. ConfigError for what is none."""
     if not text:
         return ""
     try:
         return site(text)
     except ValueError:
-        raise ConfigError(
-            f"Setting external_url: '{text}' is not the address of a site, like"
-            " https://chat.example.com: http or https, a host, perhaps a port, and no path."
+        raise found.wrong(
+            "external_url",
+            "is not the address of a site, like https://chat.example.com: http or https, a host,"
+            " perhaps a port, and no path",
         ) from None
 
 
-def _networks(name: str, text: str) -> str:
+def _networks(found: _Found, name: str, text: str) -> str:
     """Addresses and networks, separated by commas. ConfigError for what is none."""
-    given = [one.strip() for one in text.split(",") if one.strip()]
-    for one in given:
+    listed = [one.strip() for one in text.split(",") if one.strip()]
+    for one in listed:
         if one == "*":
             continue
         try:
             ipaddress.ip_network(one)
         except ValueError as error:
-            raise ConfigError(
-                f"Setting {name}: '{one}' is no address or network, like 10.0.0.5 or"
-                f" 10.0.0.0/8 ({error})."
+            raise found.wrong(
+                name,
+                f"is wrong: '{one}' is no address or network, like 10.0.0.5 or 10.0.0.0/8"
+                f" ({error})",
             ) from None
-    return ",".join(given)
-
-
-def _from_file(path: Path) -> dict[str, Any]:
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
-    unknown = sorted(set(found) - set(Config.__struct_fields__))
-    if unknown:
-        raise ConfigError(_unknown(unknown, str(path)))
-    return found
-
-
-def _from_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    found = {
-        name.removeprefix(PREFIX).lower(): value
-        for name, value in variables.items()
-        if name.startswith(PREFIX)
-    }
-    unknown = sorted(PREFIX + name.upper() for name in set(found) - set(Config.__struct_fields__))
-    if unknown:
-        raise ConfigError(_unknown(unknown, "the environment"))
-    return found
-
-
-def _unknown(names: list[str], where: str) -> str:
-    return (
-        f"Unknown setting in {where}: {', '.join(names)}. `tertulia config` lists what can be set."
-    )
-
-
-def _explained(error: msgspec.ValidationError) -> str:
-    text, _, path = str(error).partition(" - at `$.")
-    return f"Setting {path.rstrip('`')}: {text}." if path else f"{text}."
+    return ",".join(listed)

@@ -13,6 +13,7 @@ from tertulia.app.founding import NoOrganization
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.jobs.reports import troubles
 from tertulia.log import replay
+from tertulia.model.counts import counted
 from tertulia.model.errors import FilesUnavailable
 from tertulia.service.config import Config
 from tertulia.service.vault import Vault, VaultError, load_secret
@@ -161,8 +162,8 @@ def _references(connection: Connection) -> tuple[bool, str]:
 def _search(connection: Connection) -> tuple[bool, str]:
     messages, missing = consistency.unsearchable(connection)
     if not missing:
-        return True, f"knows all {messages} messages"
-    return False, f"does not know {missing} of {messages} messages"
+        return True, f"knows all of {counted(messages, 'message')}"
+    return False, f"does not know {missing} of {counted(messages, 'message')}"
 
 
 def _files(connection: Connection, settings: Config) -> Finding:

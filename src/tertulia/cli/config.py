@@ -2,7 +2,6 @@
 
 import typing
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import msgspec
 import typer
@@ -10,14 +9,13 @@ from msgspec import Meta
 
 from tertulia.app.config import PREFIX, load
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
-from tertulia.service.config import Config
+from tertulia.service.config import MASK, SECRETS, Config, without_password
 
 EXAMPLE = (
     "Example: `tertulia config --show --data-dir data`\n\n"
     "A setting in tertulia.toml: `port = 8080`; the same in the environment:"
     " `TERTULIA_PORT=8080`; and as a flag, which prevails: `tertulia serve --port 8080`"
 )
-_MASK = "********"
 
 
 def config(
@@ -33,6 +31,9 @@ def config(
     Settings come from the file tertulia.toml in the data directory (or --config), over which
     TERTULIA_… variables prevail, over which flags do. An unknown one is an error. With --show, the
     ones in effect, as such a file, with secrets hidden.
+
+    TERTULIA_…_FILE names a file in which a setting is (a secret, say), and so does a credential of
+    systemd with the name tertulia.SETTING.
     """
     from rich.console import Console  # Only for this command: a server prints no colours.
     from rich.markup import escape
@@ -62,26 +63,10 @@ def _limits(meta: Meta) -> str:
 
 
 def _masked(settings: Config) -> Config:
+    hidden = {name: MASK if getattr(settings, name) else "" for name in SECRETS}
     return msgspec.structs.replace(
-        settings,
-        secret=_MASK if settings.secret else "",
-        smtp_password=_MASK if settings.smtp_password else "",
-        s3_secret_access_key=_MASK if settings.s3_secret_access_key else "",
-        database_url=_without_password(settings.database_url),
+        settings, **hidden, database_url=without_password(settings.database_url)
     )
-
-
-def _without_password(url: str) -> str:
-    """The URL with its password hidden, wherever it is in it."""
-    parts = urlsplit(url)
-    if parts.password:
-        user, _, host = parts.netloc.rpartition("@")
-        parts = parts._replace(netloc=f"{user.partition(':')[0]}:{_MASK}@{host}")
-    query = "&".join(
-        f"password={_MASK}" if one.startswith("password=") else one
-        for one in parts.query.split("&")
-    )
-    return parts._replace(query=query).geturl() if url else ""
 
 
 def _toml(value: Any) -> str:

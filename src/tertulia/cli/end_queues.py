@@ -7,6 +7,7 @@ import typer
 from tertulia.app.config import load
 from tertulia.app.founding import NoOrganization, is_founded
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.model.counts import counted
 from tertulia.store import history
 from tertulia.store.migrations import migrate
 from tertulia.store.store import database_at
@@ -34,4 +35,4 @@ def end_queues(
         ((count,),) = connection.query("SELECT COUNT(*) FROM queues")
         history.renew(connection)
         connection.commit()
-    typer.echo(f"Ended {count} event queues. The log has a new identity.")
+    typer.echo(f"Ended {counted(count, 'event queue')}. The log has a new identity.")

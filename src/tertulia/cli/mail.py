@@ -13,6 +13,7 @@ from tertulia.app.config import load
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.domain import names
+from tertulia.model.counts import counted
 from tertulia.outbound.mail_templates import trial
 from tertulia.outbound.transports import Delayed, Undeliverable
 from tertulia.service.config import Config
@@ -65,7 +66,8 @@ def mail(
     for one in found:
         typer.echo(f"{_time(one.asked_at)}  {one.kind:<16} {one.to}")
         if one.trouble:
-            typer.echo(f"  tried {one.attempts} times, again at {_time(one.due_at)}: {one.trouble}")
+            tried = counted(one.attempts, "time")
+            typer.echo(f"  tried {tried}, again at {_time(one.due_at)}: {one.trouble}")
 
 
 async def _waiting(settings: Config) -> list[WaitingMail]:

@@ -10,6 +10,7 @@ from tertulia.app.founding import founded_database
 from tertulia.cli import progress
 from tertulia.cli.errors import Failed, UsageError
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.model.counts import counted
 from tertulia.store.file_moving import Moved, NotTheSame
 from tertulia.store.file_moving import move as move_all
 from tertulia.store.files import Files
@@ -57,11 +58,12 @@ def move_files(
             raise Failed(str(error)) from None
     megabytes = moved.size / 1_000_000
     typer.echo(
-        f"Copied {moved.files} files ({megabytes:.1f} MB) from {files.others.description} to"
-        f" {files.files.description}; {moved.present} were there already."
+        f"Copied {counted(moved.files, 'file')} ({megabytes:.1f} MB) from"
+        f" {files.others.description} to {files.files.description}; {moved.present} were there"
+        " already."
     )
     if delete:
-        typer.echo(f"Deleted {moved.deleted} files from {files.others.description}.")
+        typer.echo(f"Deleted {counted(moved.deleted, 'file')} from {files.others.description}.")
 
 
 async def _moved(old: Files, new: Files, delete: bool, report: Progress) -> Moved:

@@ -23,10 +23,14 @@ from tertulia.app import logs
 from tertulia.app.bootstrap import Bootstrap
 from tertulia.app.config import load
 from tertulia.app.first_run import setup_address
+from tertulia.app.serving.certificates import Certificates
 from tertulia.app.serving.cores import usable_cores
-from tertulia.app.serving.http_server import Server, address_of, bound
+from tertulia.app.serving.http_server import Server
+from tertulia.app.serving.listening import opened, removed_at_the_end, with_port_of
+from tertulia.app.serving.notifying import READY, notify
 from tertulia.app.serving.process import Plan, become_supervisor
 from tertulia.app.serving.worker import Control, Counts, Place, Report, take_place
+from tertulia.app.setting_sources import of_services
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import AUTO, Config, WorkerConfig
@@ -46,6 +50,7 @@ EXAMPLE = (
 logger = logging.getLogger("tertulia.mail")
 
 LOOPBACK = "127.0.0.1"
+_UNKNOWN_SITE = "https://(the address of your proxy)"
 MANY_FILES = 1_000_000
 OTHER_FILES = 100
 """Files that may be open besides connections."""
@@ -65,6 +70,26 @@ def serve(
             " to sign in. Listens on this machine alone unless --host says otherwise.",
         ),
     ] = False,
+    unix_socket: Annotated[
+        str | None,
+        typer.Option(
+            "--unix-socket",
+            metavar="PATH",
+            help="Listen at a socket with this path, behind a proxy, in place of host and port.",
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        str | None,
+        typer.Option(
+            "--tls-cert", metavar="FILE", help="Speak TLS, with the certificate in this file (PEM)."
+        ),
+    ] = None,
+    tls_key: Annotated[
+        str | None,
+        typer.Option(
+            "--tls-key", metavar="FILE", help="The certificate's key, where another file has it."
+        ),
+    ] = None,
     workers: Annotated[
         str | None,
         typer.Option(
@@ -86,35 +111,57 @@ def serve(
     signal ends at once; nothing that was acknowledged is lost either way.
 
     With several workers, SIGHUP replaces them one by one, by the program and the settings as they
-    are then; no client notices.
+    are then; no client notices. With one process, it reads the certificate again, as the server
+    does by itself when the file has changed.
+
+    A socket that systemd passes is listened at, whatever host, port and path are, and systemd is
+    told when the server is ready.
     """
     flags = {
         "data_dir": data_dir,
         "host": LOOPBACK if demo and host is None else host,
         "port": port,
         "database_url": database_url,
+        "unix_socket": unix_socket,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
         "workers": workers,
         "dev": dev,
     }
     place = take_place(os.environ)
     settings = load(flags, file=config)
+    if settings.log_format == "json":  # So is what goes wrong from here on.
+        logs.begin(settings.log_level, settings.log_format, place and place.number)
     if place is not None:
         _work(settings, place, demo=demo)
         return
+    _certificates(settings)  # Better said before anything begins.
     with (
-        contextlib.closing(bound(settings.host, settings.port)) as listener,
+        contextlib.closing(opened(settings, os.environ)) as listener,
+        removed_at_the_end(listener, settings) as path,
         database_at(settings.data_path, settings.database_url).served() as lock,
     ):
         # The host of links in mails, which come from no request.
-        settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
+        settings = msgspec.structs.replace(settings, port=with_port_of(listener, settings))
         processes = usable_cores() if settings.workers == AUTO else int(settings.workers)
         if processes > 1:
-            _supervise(settings, processes, listener, lock, demo=demo)
+            _supervise(settings, processes, listener, path, lock, demo=demo)
         run(_serve(settings, listener, _limits(settings), demo=demo))
 
 
+def _certificates(settings: Config) -> Certificates | None:
+    """What TLS is spoken with, where it is. ConfigError where that cannot be used."""
+    return Certificates(settings.tls_cert, settings.tls_key) if settings.tls_cert else None
+
+
 def _supervise(
-    settings: Config, workers: int, listener: socket.socket, lock: int | None, *, demo: bool
+    settings: Config,
+    workers: int,
+    listener: socket.socket,
+    path: str | None,
+    lock: int | None,
+    *,
+    demo: bool,
 ) -> None:
     """Become the supervisor of so many workers. Does not return."""
     if demo:
@@ -126,6 +173,7 @@ def _supervise(
             installation=_installation(settings),
             python_path=os.environ.get("PYTHONPATH"),
             listener=listener.fileno(),
+            path=path,
             lock=lock,
             drain_seconds=settings.drain_seconds,
             log_level=settings.log_level,
@@ -154,7 +202,8 @@ def _work(settings: Config, place: Place, *, demo: bool) -> None:
     control = Control(place.control)
     counts = Counts(place.counts, place.slot)
     with socket.socket(fileno=place.listener) as listener:
-        given = {**msgspec.structs.asdict(settings), "port": listener.getsockname()[1]}
+        port = with_port_of(listener, settings)
+        given = {**msgspec.structs.asdict(settings), "port": port}
         own = WorkerConfig(**given, worker=place.number, bus=Path(place.bus))
         run(_serve(own, listener, _limits(own, place.of), demo=demo, shared=(control, counts)))
     if control.is_lost:
@@ -192,12 +241,13 @@ async def _serve(
         if shared is not None:
             shared[0].report(Report(ready=text))
         else:
-            typer.echo(text)
-            sys.stdout.flush()
+            logs.announce(text, settings.log_format)
+            notify(READY, f"STATUS={lines[0]}")
 
     def ready(address: str) -> None:
         if bootstrap.code:
-            setup = setup_address(settings.external_url or address, bootstrap.code)
+            site = _UNKNOWN_SITE if address.startswith("unix:") else address
+            setup = setup_address(settings.external_url or site, bootstrap.code)
             say(f"Tertulia is waiting at {address}", *_invited(setup))
         else:
             say(f"Tertulia is ready at {address}", *_introduced(residents, address))
@@ -209,20 +259,37 @@ async def _serve(
                 extra={"fields": {"directory": settings.data_path / FOLDER}},
             )
         if server is not None and server.started:
-            say(f"Tertulia is ready at {address_of(listener)}")
+            say(f"Tertulia is ready at {server.address}")
         _spare_the_collector()
 
     logs.begin(settings.log_level, settings.log_format, settings.worker)
     if is_first:
         _warn_if_exposed(settings)
+        _say_what_is_ignored()
     server: Server | None = None
     bootstrap = Bootstrap(on_ready)
     addresses = [resident.address for resident in residents]
-    async with bootstrap.opened(settings, lambda line: typer.echo(line, err=True), addresses):
-        server = Server(bootstrap, settings, listener, limits, ready, shared=shared)
+    async with bootstrap.opened(settings, _report, addresses):
+        server = Server(
+            bootstrap,
+            settings,
+            listener,
+            limits,
+            ready,
+            certificates=_certificates(settings),
+            shared=shared,
+        )
         await server.serve([listener])
     if bootstrap.outdated:
         raise Failed(bootstrap.outdated)
+
+
+def _report(line: str) -> None:
+    """Say what is done before the server answers, such as a migration."""
+    if logs.are_json():
+        logging.getLogger("tertulia.serving").info("%s", line)
+    else:
+        typer.echo(line, err=True)
 
 
 def _limits(settings: Config, workers: int = 1) -> Limits:
@@ -245,6 +312,14 @@ def _warn_if_exposed(settings: Config) -> None:
         logging.getLogger("tertulia.files").warning(
             "everybody on this machine can read the data directory",
             extra={"fields": {"mend": file_modes.remedy(settings.data_path).strip("`")}},
+        )
+
+
+def _say_what_is_ignored() -> None:
+    if ignored := of_services(os.environ):
+        logging.getLogger("tertulia.settings").info(
+            "variables are ignored that are of Kubernetes, for a Service, and no settings",
+            extra={"fields": {"variables": " ".join(ignored)}},
         )
 
 

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from tertulia.model.counts import counted
 from tertulia.model.errors import Unavailable
 from tertulia.service.node import JobFigures
 from tertulia.store.database import DatabaseError
@@ -170,7 +171,7 @@ class Job:
         """What is wrong with it, in one sentence; None where nothing is."""
         aside = self.set_aside.reasons()
         if self.failures:
-            return f"failed {self.failures} times in a row: {self.reason}"
+            return f"failed {counted(self.failures, 'time')} in a row: {self.reason}"
         if aside:
             item, reason = next(iter(aside.items()))
             return f"{len(aside)} set aside, the first is {item}: {reason}"

@@ -17,18 +17,26 @@ from tertulia.store.file_places import opened_files
 from tertulia.store.files import Files
 from tertulia.store.s3_address import s3_address
 
+SECRETS = frozenset(
+    {"secret", "smtp_password", "s3_secret_access_key", "bigbluebutton_secret", "jwt_secret"}
+)
+"""The settings that are shown to nobody."""
 OF_ONE_NODE = frozenset(
     {
         *("data_dir", "database_url", "host", "port", "node_name", "metrics_allowed"),
+        *("unix_socket", "unix_socket_mode", "tls_cert", "tls_key"),
         *("workers", "drain_seconds", "worker", "bus"),
-        # Of the first, `tertulia serve` makes sure.
-        *("secret", "smtp_password", "s3_access_key_id", "s3_secret_access_key"),
-        *("log_level", "log_format", "longest_wait_ms", "external_content_cache_mib"),
+        # Of `secret`, `tertulia serve` makes sure; digests of others could be guessed.
+        *SECRETS,
+        "s3_access_key_id",
+        *("log_level", "log_format", "access_log", "longest_wait_ms", "external_content_cache_mib"),
         *("connections_per_address", "least_bytes_per_second", "proxy_trusted"),
     }
 )
 """The settings that may be others on each node, beside those that are nobody else's business."""
 
+MASK = "********"
+"""What is shown in place of one."""
 AUTO = "auto"
 """As many workers as there are cores."""
 
@@ -80,6 +88,28 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     s3_secret_access_key: Annotated[str, Meta(description="Its secret.")] = ""
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = 9991
+    unix_socket: Annotated[
+        str,
+        Meta(
+            description="Path of a socket to listen at, behind a proxy on this machine, in place of"
+            " host and port. Whoever may open it is believed X-Forwarded-For and"
+            " X-Forwarded-Proto."
+        ),
+    ] = ""
+    unix_socket_mode: Annotated[
+        str,
+        Meta(pattern="^[0-7]{3}$", description="Who may open it: its mode, as for chmod."),
+    ] = "660"
+    tls_cert: Annotated[
+        str,
+        Meta(
+            description="File with the certificate and those that lead to its authority, in PEM, to"
+            " speak TLS without a proxy. Read again when it changes. Empty: plain HTTP."
+        ),
+    ] = ""
+    tls_key: Annotated[
+        str, Meta(description="File with its key, in PEM; empty where it is in the same file.")
+    ] = ""
     workers: Annotated[
         str,
         Meta(
@@ -121,6 +151,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     log_format: Annotated[
         str, Meta(pattern="^(text|json)$", description="Log lines as key=value text or as JSON.")
     ] = "text"
+    access_log: Annotated[
+        bool,
+        Meta(
+            description="Lines of requests say also from which address they came, and by which"
+            " program (User-Agent). Polls, of which there are thousands, have neither."
+        ),
+    ] = False
     max_body_mib: Annotated[
         int, Meta(ge=1, le=1024, description="Largest request body, in MiB, without file uploads.")
     ] = 8
@@ -199,6 +236,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="Whether an organization may open channels to everybody on the web; it"
             " has a setting of its own besides."
+        ),
+    ] = True
+    agents: Annotated[
+        bool,
+        Meta(
+            description="Whether people may let agents (programs that speak MCP, mostly language"
+            " models) act for them, at /mcp."
         ),
     ] = True
     log_retention_days: Annotated[
@@ -331,6 +375,25 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " slowly, is hung up on after a while; 0 for only those that stand still.",
         ),
     ] = 1_024
+    bigbluebutton_url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(https?://\S+)?$",
+            description="Address of a BigBlueButton server at which organizations may hold video"
+            " calls, as https://calls.example.com/bigbluebutton/. Empty: none.",
+        ),
+    ] = ""
+    bigbluebutton_secret: Annotated[
+        str, Meta(description="The secret that it shares with programs that use it.")
+    ] = ""
+    jwt_secret: Annotated[
+        str,
+        Meta(
+            pattern="^(|.{32,})$",
+            description="A program that shares this secret, of 32 characters or more, signs people"
+            " in with JSON web tokens (POST /jwt/fetch_api_key). Empty: none does.",
+        ),
+    ] = ""
     proxy_trusted: Annotated[
         str,
         Meta(
@@ -418,7 +481,16 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         if host in {"", "0.0.0.0", "::"}:  # noqa: S104 (nothing is bound here)
             host = "localhost"
         host = f"[{host}]" if ":" in host else host
-        return self.external_url or f"http://{host}:{self.port}"
+        if self.unix_socket:
+            return self.external_url or "http://localhost"
+        scheme = "https" if self.tls_cert else "http"
+        return self.external_url or f"{scheme}://{host}:{self.port}"
+
+    @property
+    def tells_by_mail(self) -> bool:
+        """Whether people are told by mail of what they miss: where mails are sent, or looked at.
+        Otherwise they would pile up in the directory."""
+        return bool(self.smtp_host) or self.dev
 
     @property
     def worker(self) -> int | None:
@@ -443,3 +515,21 @@ class WorkerConfig(Config, kw_only=True, frozen=True, forbid_unknown_fields=True
 
     worker: int
     bus: Path
+
+
+def without_password(url: str) -> str:
+    """The address with its password hidden, wherever it is in it; any other text as it is."""
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        return MASK if "@" in url else url
+    if not parts.scheme or not (parts.netloc or parts.query):
+        return url
+    if password:
+        user, _, host = parts.netloc.rpartition("@")
+        parts = parts._replace(netloc=f"{user.partition(':')[0]}:{MASK}@{host}")
+    query = "&".join(
+        f"password={MASK}" if one.startswith("password=") else one for one in parts.query.split("&")
+    )
+    return parts._replace(query=query).geturl()

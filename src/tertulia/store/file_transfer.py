@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 from tertulia.model.attachments import Attachment
+from tertulia.model.counts import counted
 from tertulia.model.errors import FilesUnavailable
 from tertulia.store import file_modes, queries
 from tertulia.store.database import Connection, DatabaseError
@@ -211,7 +212,7 @@ def _unpacked(
     names = [name for name in archive.namelist() if name.startswith(PREFIX)]
     if len(names) != count:
         raise DatabaseError(
-            f"The backup is damaged: it should have {count} files and has {len(names)}."
+            f"The backup is damaged: it should have {counted(count, 'file')} and has {len(names)}."
         )
     progress("files", 0, count)
     file_modes.directory(root)

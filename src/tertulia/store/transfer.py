@@ -12,11 +12,12 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 from msgspec import Struct
 
+from tertulia.model.counts import counted
 from tertulia.store import history, installation, search_index
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.disk_files import DiskFiles
@@ -67,7 +68,7 @@ def back_up(
     connection: Connection,
     files: Files,
     disk: DiskFiles,
-    target: Path,
+    target: Path | BinaryIO,
     *,
     with_files: bool,
     secret: str,
@@ -76,19 +77,13 @@ def back_up(
     progress: Progress,
 ) -> Manifest:
     """Write everything to a new file, as it is at one moment; others may go on using the database.
+    Or to what is open, which need not be a file: then only what comes at its end makes it a backup.
 
     The file can be read by its owner alone: with it, API keys can be used. Raises DatabaseError
     when it exists already, and FilesUnavailable where files are in a bucket that does not answer.
     """
-    if target.exists():
-        raise DatabaseError(f"{target} exists already. Name a file that does not.")
-    partial = target.with_name(f"{target.name}.partial")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with (
-            os.fdopen(descriptor, "wb") as file,
-            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
-        ):
+    with _opened(target) as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             with _transaction(connection, [connection.dialect.begin_read]):
                 manifest = Manifest(
                     format=FORMAT,
@@ -105,14 +100,29 @@ def back_up(
                 )
             archive.writestr(_SECRET, secret)
             archive.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
-            archive.close()
+        file.flush()
+    return manifest
+
+
+@contextlib.contextmanager
+def _opened(target: Path | BinaryIO) -> Iterator[BinaryIO]:
+    """What is to be written to. A file is there when it is whole, and not before."""
+    if not isinstance(target, Path):
+        yield target
+        return
+    if target.exists():
+        raise DatabaseError(f"{target} exists already. Name a file that does not.")
+    partial = target.with_name(f"{target.name}.partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    return manifest
 
 
 def _tables(connection: Connection) -> list[TableManifest]:
@@ -267,7 +277,8 @@ def _fill(connection: Connection, backup: Backup, table: TableManifest, progress
         progress(table.name, done, table.rows)
     if done != table.rows:
         raise DatabaseError(
-            f"The backup is damaged: {table.name} should have {table.rows} rows and has {done}."
+            f"The backup is damaged: {table.name} should have {counted(table.rows, 'row')} and has"
+            f" {done}."
         )
 
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-import errno
-import ipaddress
+import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,12 +17,19 @@ import uvicorn
 
 from tertulia.app.bootstrap import Bootstrap
 from tertulia.app.serving.accepting import Acceptor
+from tertulia.app.serving.certificates import LOOK_SECONDS, Certificates
+from tertulia.app.serving.listening import address_of, cannot_listen, path_of
+from tertulia.app.serving.notifying import STOPPING, notify
 from tertulia.app.serving.worker import Control, Counts, Report
 from tertulia.service.config import Config
 from tertulia.wire.protocol.connections import Connections, Limits
 from tertulia.wire.protocol.gauges import Gauges
+from tertulia.wire.protocol.handshakes import Handshake, Handshakes
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
+from tertulia.wire.protocol.socket_proxy import SocketProxy
+
+logger = logging.getLogger("tertulia.serving")
 
 KEEP_ALIVE_SECONDS: Final = 75
 """Seconds that an idle connection is kept open: longer than proxies do, which otherwise might send
@@ -34,10 +41,6 @@ LEAVING_SECONDS: Final = 60
 LINGER_SECONDS: Final = 5.0
 """A worker that makes way keeps idle connections for so long: whoever asks on one is answered, and
 told to connect anew. Closed at once, they would be closed on requests that are under way."""
-
-
-class CannotListen(Exception):
-    """The address cannot be listened on. `str(error)` says why, to the operator."""
 
 
 class Server(uvicorn.Server):
@@ -57,15 +60,19 @@ class Server(uvicorn.Server):
         limits: Limits,
         ready: Callable[[str], None],
         *,
+        certificates: Certificates | None = None,
         shared: tuple[Control, Counts] | None = None,
     ) -> None:
-        """`ready` is called with the address when it answers. A worker shares the listener with
-        others: it has its connection with the supervisor, and what they count in."""
+        """`ready` is called with the address when it answers. With `certificates`, TLS is spoken. A
+        worker shares the listener with others: it has its connection with the supervisor, and what
+        they count in."""
         self._connections = Connections(limits)
         load = Load(settings.longest_wait_ms / 1000)
+        is_at_path = path_of(listener) is not None
+        trusted = settings.proxy_trusted
         super().__init__(
             uvicorn.Config(
-                bootstrap,
+                SocketProxy(bootstrap, trusted) if is_at_path else bootstrap,
                 http=partial(  # type: ignore[arg-type]  # makes one
                     TertuliaHttp,
                     lambda: bootstrap.polls,
@@ -77,8 +84,8 @@ class Server(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=True,
-                forwarded_allow_ips=settings.proxy_trusted,
+                proxy_headers=not is_at_path,
+                forwarded_allow_ips=trusted,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=GRACE_SECONDS,
             )
@@ -89,6 +96,8 @@ class Server(uvicorn.Server):
         self._house = bootstrap
         self._listener = listener
         self._ready = ready
+        self._certificates = certificates
+        self._certificate_watch: asyncio.Task[None] | None = None
         self._shared = shared
         self._acceptor: Acceptor | None = None
         self._pause = settings.drain_seconds
@@ -103,38 +112,83 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         try:
-            if self._shared is None:
-                await super().startup(sockets)
-            else:
+            if self._accepts_itself:
                 await super().startup([])
-                self._share(*self._shared)
+                self._accept()
+            else:
+                await super().startup(sockets)
         except OSError as error:
-            host, port = self._listener.getsockname()[:2]
-            raise cannot_listen(host, port, error) from None
-        self._ready(address_of(self._listener))
+            raise cannot_listen(self._listener, error) from None
+        if self._certificates is not None:
+            watch = self._follow(self._certificates)
+            self._certificate_watch = self._loop.create_task(watch)
+        self._ready(self.address)
         node = self._house.node
         if node is not None and node.lifecycle.is_draining:
             # It was asked to before there was a server, which would not hear of it any more. (Not
             # at once: uvicorn does not shut down what ends while it starts.)
             self._loop.call_soon(self._leave)
 
-    def _share(self, control: Control, counts: Counts) -> None:
+    @property
+    def address(self) -> str:
+        """Where it answers."""
+        return address_of(self._listener, is_secure=self._certificates is not None)
+
+    @property
+    def _accepts_itself(self) -> bool:
+        """Whether connections are not for asyncio to accept: it has them in no order among workers,
+        takes no socket with a path for what it is, and tells nobody of handshakes."""
+        is_special = self._certificates is not None or path_of(self._listener) is not None
+        return self._shared is not None or is_special
+
+    def _accept(self) -> None:
+        handshakes = None
+        if (certificates := self._certificates) is not None:
+            handshakes = Handshakes(
+                self._connections, lambda: certificates.context, self._secure_protocol
+            )
         self._acceptor = Acceptor(
-            self._listener, counts, self._protocol, lambda: self._connections.open
+            self._listener,
+            None if self._shared is None else self._shared[1],
+            self._protocol,
+            lambda: self._connections.open,
+            handshakes,
         )
         self._acceptor.start()
         self.servers.append(self._acceptor)  # type: ignore[arg-type]  # is closed as one is
+        if self._shared is not None:
+            self._share(self._shared[0])
+
+    def _share(self, control: Control) -> None:
         control.listen(
             on_leave=self._on_loop(self._make_way),
             on_stop=self._on_loop(self._stop_with_all),
             on_lost=self._on_loop(self._stop_at_once),
         )
 
-    def _protocol(self) -> asyncio.Protocol:
-        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn does
+    def _protocol(self) -> TertuliaHttp:
+        made: TertuliaHttp = self.config.http_protocol_class(  # type: ignore[call-arg, assignment]  # as uvicorn does
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
         return made
+
+    def _secure_protocol(self, handshake: Handshake) -> asyncio.Protocol:
+        made = self._protocol()
+        made.handshake = handshake
+        return made
+
+    async def _follow(self, certificates: Certificates) -> None:
+        """Read the certificate again whenever it has changed."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.to_thread(certificates.refresh)
+
+    def _reload(self) -> None:
+        """Somebody wants what is read from files to be read again."""
+        if self._certificates is None or self._loop is None:
+            logger.info("there is no certificate to read again; settings are read at the start")
+            return
+        self._loop.run_in_executor(None, partial(self._certificates.refresh, is_told=True))
 
     async def on_tick(self, counter: int) -> bool:
         if self._acceptor is not None:
@@ -181,6 +235,8 @@ class Server(uvicorn.Server):
             return
         if self._shared is not None:
             self._shared[0].report(Report(leaving=True))
+        else:
+            notify(STOPPING)
         if not self._pause:
             self._end()
             return
@@ -201,6 +257,8 @@ class Server(uvicorn.Server):
         # Close the listeners first: clients whose polls are answered would connect again.
         for server in self.servers:
             server.close()
+        if self._certificate_watch is not None:
+            self._certificate_watch.cancel()
         if self._acceptor is not None:
             await self._acceptor.wait_closed()
         self._end_connections_softly()
@@ -223,7 +281,8 @@ class Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """The first signal shuts the server down gracefully, with exit code 0. The second ends the
-        process; a worker's, its supervisor does."""
+        process; a worker's, its supervisor does. SIGHUP reads the certificate again, but where a
+        terminal sends it that is gone."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -231,11 +290,16 @@ class Server(uvicorn.Server):
             number: signal.signal(number, self.handle_exit)
             for number in (signal.SIGINT, signal.SIGTERM)
         }
+        if self._shared is None and not sys.stdin.isatty():
+            before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._on_hangup)
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _on_hangup(self, _: int, __: FrameType | None) -> None:
+        self._on_loop(self._reload)()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._is_told and self._shared is None:
@@ -245,39 +309,3 @@ class Server(uvicorn.Server):
             self._end()
         else:
             self._on_loop(self._drain)()
-
-
-def address_of(listener: socket.socket) -> str:
-    """The address by which a browser on this machine reaches the socket."""
-    host, port = listener.getsockname()[:2]
-    if ipaddress.ip_address(host).is_unspecified:
-        host = "::1" if ":" in host else "127.0.0.1"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """A socket with that address, on which nobody listens yet. CannotListen where there is none."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise CannotListen(f"Cannot listen on {host}: {error.strerror}.") from None
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        listener.close()
-        raise cannot_listen(host, port, error) from None
-    return listener
-
-
-def cannot_listen(host: str, port: int, error: OSError) -> CannotListen:
-    """Why nobody can listen there."""
-    if error.errno == errno.EADDRINUSE:
-        return CannotListen(
-            f"Port {port} of {host} is in use by another program. Stop that, or choose another"
-            " port with --port."
-        )
-    return CannotListen(f"Cannot listen on port {port} of {host}: {error.strerror}.")

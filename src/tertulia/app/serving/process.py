@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from tertulia.app import logs
+from tertulia.app.serving.notifying import READY, STOPPING, notify
 from tertulia.app.serving.supervisor import STOP_SECONDS, Supervisor
 from tertulia.app.serving.worker import (
     COUNTS_BYTES,
@@ -48,6 +49,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """PYTHONPATH of the workers."""
     listener: int
     """The descriptor of the socket that is bound."""
+    path: str | None
+    """That of the socket, where the server made it and is to take it away at its end."""
     lock: int | None
     """That of the lock which says that somebody serves."""
     drain_seconds: int
@@ -161,12 +164,15 @@ class _Group:
             return 128 + killed.signal
         finally:
             shutil.rmtree(place, ignore_errors=True)
+            if self._plan.path is not None:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._plan.path)
 
     def _run(self) -> int:
         supervisor = Supervisor(
             self._plan.workers,
             self._start,
-            _say,
+            partial(_say, self._plan.log_format),
             now=time.monotonic(),
             stop_seconds=self._plan.drain_seconds + STOP_SECONDS,
         )
@@ -217,6 +223,7 @@ class _Group:
     def _environment(self, place: Place) -> Mapping[str, str]:
         environment = {**os.environ, VARIABLE: msgspec.json.encode(place).decode()}
         del environment["PYTHONPATH"]
+        environment.pop("NOTIFY_SOCKET", None)  # The supervisor speaks for all.
         if self._plan.python_path is not None:
             environment["PYTHONPATH"] = self._plan.python_path
         return environment
@@ -243,6 +250,7 @@ class _Group:
                 raise _Killed(number)
             else:
                 self._is_told = True
+                notify(STOPPING)
                 supervisor.stop(time.monotonic())
 
     def _reap(self, supervisor: Supervisor) -> None:
@@ -266,9 +274,9 @@ def _shared_memory() -> int:
         return os.dup(file.fileno())
 
 
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+def _say(form: str, text: str) -> None:
+    logs.announce(text, form)
+    notify(READY, f"STATUS={text.partition(chr(10))[0]}")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ from tertulia.domain.messages.sending import Draft, ToChannel, ToPeople
 from tertulia.domain.organization.realms import NOTIFICATION_BOT
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy
+from tertulia.model.counts import counted
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
@@ -205,7 +206,7 @@ def _retention(channel: Channel) -> str:
         case -1:
             return "for ever"
         case days:
-            return f"{days} days"
+            return counted(days, "day")
 
 
 def _folder(state: State, channel: Channel) -> str:

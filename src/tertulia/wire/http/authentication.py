@@ -2,6 +2,7 @@
 
 import base64
 import hmac
+import logging
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.types import Scope
 
+from tertulia.model.agents import AgentKey
 from tertulia.model.errors import (
     AccountDeactivated,
     NotAuthenticated,
@@ -24,6 +26,8 @@ from tertulia.wire.http.errors import BadAuthorization, CsrfFailed
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_headers import header
 
+logger = logging.getLogger("tertulia.http")
+
 CSRF_HEADER: Final = "x-csrf-token"
 WEBSITE: Final = "website"
 """The name of the client that is signed in to by cookie."""
@@ -32,6 +36,8 @@ KNOWN_HEADERS: Final = 10_000
 client sends the same one with each request. Whether that is an account's is looked at each time."""
 USUAL_HEADER: Final = 400
 """Characters of an Authorization header that is remembered."""
+_SHOWN: Final = 200
+"""Characters that are said of a host."""
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -134,6 +140,28 @@ def require_open(node: HttpNode) -> None:
         raise OrganizationDeactivated("The organization is deactivated.")
 
 
+# By the key of an agent
+
+
+def agent_of(node: HttpNode, request: Request) -> AgentKey:
+    """The key of an agent that came with the request: `Authorization: Bearer KEY`.
+
+    Raises NotAuthenticated, WrongApiKey, AccountDeactivated, OrganizationDeactivated.
+    """
+    authorization = header(request.scope["headers"], b"authorization")
+    if not authorization:
+        raise NotAuthenticated("This needs the key of an agent, as a Bearer token.")
+    scheme, _, api_key = authorization.partition(" ")
+    if scheme.lower() != "bearer":
+        raise NotAuthenticated("Only the keys of agents are taken here, as Bearer tokens.")
+    state, hashed = node.state, digest(api_key.strip())
+    key = state.agent_keys.get(state.agent_keys.by_digest.get(hashed))
+    if key is None or not hmac.compare_digest(key.digest, hashed):
+        raise WrongApiKey("The key is not valid.")
+    _active(node, state.users[key.user_id])
+    return key
+
+
 # By the cookie
 
 
@@ -163,15 +191,24 @@ def require_csrf_token(vault: Vault, session: Session, sent: str) -> None:
 def require_own_page(config: Config, request: Request) -> None:
     """CsrfFailed where the browser says that the page which asks is another server's."""
     site = request.headers.get("sec-fetch-site", "none")
-    origin = request.headers.get("origin")
-    if site not in {"same-origin", "none"} or (
-        origin is not None and _host_in(origin) not in _own_hosts(config, request)
-    ):
+    if site not in {"same-origin", "none"}:
         raise CsrfFailed("The request comes from a page of another server.")
+    origin = request.headers.get("origin")
+    if origin is None or _host_in(origin) in (own := _own_hosts(config, request)):
+        return
+    # Mostly it is a proxy that does not pass on the name by which it was asked.
+    page, server = origin[:_SHOWN], " or ".join(sorted(own))[:_SHOWN]
+    fields = {"page": page, "server": server}
+    logger.warning("a page is another server's, by its Host", extra={"fields": fields})
+    raise CsrfFailed(
+        f"The request comes from a page of another server: the page is at {page}, and this server"
+        f" was asked for as {server}. Where both are the same, its proxy has to pass on the Host"
+        " header, or external_url has to be set."
+    )
 
 
 def _own_hosts(config: Config, request: Request) -> set[str]:
-    """The scheme is left out: a proxy may have taken it away."""
+    """By what names the server is known. The scheme is left out: a proxy may have taken it away."""
     own = {request.headers.get("host", ""), _host_in(config.external_url)}
     return {host.lower() for host in own if host}
 

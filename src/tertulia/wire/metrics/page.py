@@ -56,6 +56,8 @@ def readers(config: Config) -> Callable[[Request], bool]:
         address = client_address(request)
         if is_allowed(address):
             return True
-        return is_loopback(address) and _PASSED_ON.isdisjoint(request.headers.keys())
+        # Without an address it came by the path of a socket on this machine.
+        is_own = request.client is None or is_loopback(address)
+        return is_own and _PASSED_ON.isdisjoint(request.headers.keys())
 
     return may_read

@@ -199,6 +199,15 @@ class Connections:
         self._reserved[connection] = None
         return Admission.RESERVED
 
+    def replace(self, before: Connection, now: Connection) -> Admission:
+        """What was admitted is another object from now on. Returns what became of it then."""
+        self._watched.pop(before, None)
+        if before not in self._reserved:
+            return Admission.WELCOME
+        # The oldest is the first.
+        self._reserved = {now if one is before else one: None for one in self._reserved}
+        return Admission.RESERVED
+
     def lost(self, connection: Connection, host: str | None) -> None:
         """The connection is no more."""
         self.open -= 1

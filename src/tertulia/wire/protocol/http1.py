@@ -26,6 +26,7 @@ from tertulia.wire.http.responses import failure
 from tertulia.wire.http.routing import POLLS
 from tertulia.wire.protocol.asgi_exchange import AsgiExchange
 from tertulia.wire.protocol.connections import Admission, Connections, Wait
+from tertulia.wire.protocol.handshakes import Handshake
 from tertulia.wire.protocol.load import Load
 from tertulia.wire.protocol.outgoing import Outgoing
 from tertulia.wire.protocol.polling import TARGET, Polls, WaitingPoll, head_of
@@ -101,6 +102,8 @@ class TertuliaHttp(HttpToolsProtocol):
     """Whether the load counts a request of this connection."""
     _current: Exchange | None = None
     """The request that is being answered, or was last."""
+    handshake: Handshake | None = None
+    """What agreed upon TLS before, and stood for the connection; None where nobody did."""
     _is_reserved = False
     _has_ended = False
     """Whether nothing more is taken in."""
@@ -124,12 +127,17 @@ class TertuliaHttp(HttpToolsProtocol):
 
     # uvicorn narrows the type as well.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._outgoing = Outgoing(transport, self._on_response_begins, self._watch)
+        self._outgoing = Outgoing(
+            transport,
+            self._on_response_begins,
+            self._watch,
+            is_secure=self.handshake is not None,
+        )
         super().connection_made(cast(asyncio.Transport, self._outgoing))
         if self.client is not None:
             self.client = unmapped(self.client[0]), self.client[1]
         self.flow = _Flow(self.transport, self.pipeline)
-        match self._connections.admit(self, self._client_host):
+        match self._admitted():
             case Admission.WELCOME:
                 self._watch()
             case Admission.RESERVED:
@@ -140,6 +148,14 @@ class TertuliaHttp(HttpToolsProtocol):
             case Admission.FULL:
                 self._load.refused()
                 self._hang_up(Overloaded())
+
+    def _admitted(self) -> Admission:
+        if self.handshake is None:
+            return self._connections.admit(self, self._client_host)
+        # It is counted already, by this address.
+        self.handshake.is_over = True
+        self.client = self.handshake.client
+        return self._connections.replace(self.handshake, self)
 
     @property
     def _client_host(self) -> str | None:
@@ -390,7 +406,8 @@ class TertuliaHttp(HttpToolsProtocol):
         if (is_closing or self.flow.write_paused) and self.unsent:
             return Wait.ANSWER
         if is_closing:
-            return Wait.NOTHING
+            # TLS says goodbye, and waits for the other end to say so too.
+            return Wait.ANSWER if self.handshake is not None else Wait.NOTHING
         if self.flow.read_paused:
             return Wait.SERVER
         if self._is_in_body:

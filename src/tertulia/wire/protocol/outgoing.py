@@ -16,20 +16,24 @@ class Outgoing:
     written when the client has just gone (uvloop's own fails at that).
 
     `on_response` is called when a response begins, `on_unsent_close` when the connection is closed
-    before its client has taken all that was written: that may take for ever.
+    before its client has taken all that was written, or, where it is secure, has agreed to that:
+    both may take for ever.
     """
 
-    __slots__ = ("_head", "_on_response", "_on_unsent_close", "_transport", "written")
+    __slots__ = ("_head", "_is_secure", "_on_response", "_on_unsent_close", "_transport", "written")
 
     def __init__(
         self,
         transport: asyncio.Transport,
         on_response: Callable[[], None],
         on_unsent_close: Callable[[], None],
+        *,
+        is_secure: bool = False,
     ) -> None:
         self._transport = transport
         self._on_response = on_response
         self._on_unsent_close = on_unsent_close
+        self._is_secure = is_secure
         self._head = b""
         self.written = 0
         """Bytes that were handed to the transport."""
@@ -89,7 +93,7 @@ class Outgoing:
         """Close, when everything is written."""
         self.flush()
         self._transport.close()
-        if self._transport.get_write_buffer_size():
+        if self._is_secure or self._transport.get_write_buffer_size():
             self._on_unsent_close()
 
 

@@ -1,0 +1,190 @@
+"""The socket that a server listens at: of an address, of a path, or one that systemd opened."""
+
+import contextlib
+import errno
+import ipaddress
+import os
+import socket
+import stat
+from collections.abc import Iterator, MutableMapping
+from typing import Final
+
+from tertulia.service.config import Config
+
+_FIRST_PASSED: Final = 3
+"""The descriptor of the first socket that systemd passes."""
+_LONGEST_PATH: Final = 107
+"""Bytes of a socket's path."""
+_BACKLOG: Final = 2048
+_LOOK_SECONDS: Final = 5.0
+"""In which whoever listens at a socket's path takes a connection."""
+
+
+class CannotListen(Exception):
+    """The address cannot be listened on. `str(error)` says why, to the operator."""
+
+
+def opened(settings: Config, environment: MutableMapping[str, str]) -> socket.socket:
+    """The socket: the one that systemd passed, which the environment then says no more; else one
+    at the path or the address of the settings. CannotListen where there is none."""
+    passed = _passed(environment)
+    if passed is not None:
+        return passed
+    if settings.unix_socket:
+        return _at_path(settings.unix_socket, int(settings.unix_socket_mode, 8))
+    return bound(settings.host, settings.port)
+
+
+def _passed(environment: MutableMapping[str, str]) -> socket.socket | None:
+    number, process = environment.get("LISTEN_FDS"), environment.get("LISTEN_PID")
+    for name in ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"):
+        environment.pop(name, None)
+    if number is None or process != str(os.getpid()):
+        return None
+    if number != "1":
+        raise CannotListen(
+            f"systemd passed {number} sockets, and the server listens at one: keep one Listen… line"
+            " in the .socket unit."
+        )
+    try:
+        listener = socket.socket(fileno=_FIRST_PASSED)
+        is_right = (
+            listener.type == socket.SOCK_STREAM
+            and listener.family in {socket.AF_INET, socket.AF_INET6, socket.AF_UNIX}
+            and listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        )
+    except OSError as error:
+        raise CannotListen(f"The socket that was passed is none: {error.strerror}.") from None
+    if not is_right:
+        raise CannotListen(
+            "The socket that was passed does not listen for connections: the .socket unit needs"
+            " ListenStream=, and Accept=no."
+        )
+    os.set_inheritable(_FIRST_PASSED, False)
+    return listener
+
+
+def _at_path(path: str, mode: int) -> socket.socket:
+    if len(os.fsencode(path)) > _LONGEST_PATH:
+        raise CannotListen(
+            f"Cannot listen at {path}: the path of a socket has {_LONGEST_PATH} bytes at most."
+        )
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _clear(path)
+        before = os.umask(0o777 & ~mode)
+        try:
+            listener.bind(path)
+        finally:
+            os.umask(before)
+        # From here on whoever looks sees that it is taken; who connects waits until it is ready.
+        listener.listen(_BACKLOG)
+    except CannotListen:
+        listener.close()
+        raise
+    except OSError as error:
+        listener.close()
+        raise CannotListen(f"Cannot listen at {path}: {error.strerror}.") from None
+    return listener
+
+
+def _clear(path: str) -> None:
+    """Take away the socket that a server left there which was killed. CannotListen where there is
+    something else."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise CannotListen(f"Cannot listen at {path}: there is something that is no socket.")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_LOOK_SECONDS)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+        except TimeoutError:
+            pass
+    raise CannotListen(
+        f"The socket {path} is in use by another program. Stop that, or choose another path with"
+        " --unix-socket."
+    )
+
+
+@contextlib.contextmanager
+def removed_at_the_end(listener: socket.socket, settings: Config) -> Iterator[str | None]:
+    """Take the socket's path away at the end, unless it is systemd's: the path, None where there
+    is none to take away."""
+    path = path_of(listener)
+    own = path if path == settings.unix_socket else None
+    try:
+        yield own
+    finally:
+        if own is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(own)
+
+
+def path_of(listener: socket.socket) -> str | None:
+    """The path of the socket; None where it is one of a network."""
+    if listener.family != socket.AF_UNIX:
+        return None
+    name = listener.getsockname()
+    return name if isinstance(name, str) else "@" + os.fsdecode(name[1:])
+
+
+def with_port_of(listener: socket.socket, settings: Config) -> int:
+    """The port that is listened on; that of the settings, where there is none."""
+    if listener.family == socket.AF_UNIX:
+        return settings.port
+    port: int = listener.getsockname()[1]
+    return port
+
+
+def address_of(listener: socket.socket, *, is_secure: bool = False) -> str:
+    """The address by which a browser on this machine reaches the socket, or a proxy its path.
+    `is_secure` says that TLS is spoken."""
+    path = path_of(listener)
+    if path is not None:
+        return f"unix:{path}"
+    host, port = listener.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:
+        host = "::1" if ":" in host else "127.0.0.1"
+    scheme = "https" if is_secure else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket with that address, on which nobody listens yet. CannotListen where there is none."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise CannotListen(f"Cannot listen on {host}: {error.strerror}.") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise _cannot_bind(host, port, error) from None
+    return listener
+
+
+def cannot_listen(listener: socket.socket, error: OSError) -> CannotListen:
+    """Why nobody can listen at a socket that has its address."""
+    if (path := path_of(listener)) is not None:
+        return CannotListen(f"Cannot listen at {path}: {error.strerror}.")
+    host, port = listener.getsockname()[:2]
+    return _cannot_bind(host, port, error)
+
+
+def _cannot_bind(host: str, port: int, error: OSError) -> CannotListen:
+    if error.errno == errno.EADDRINUSE:
+        return CannotListen(
+            f"Port {port} of {host} is in use by another program. Stop that, or choose another"
+            " port with --port."
+        )
+    return CannotListen(f"Cannot listen on port {port} of {host}: {error.strerror}.")

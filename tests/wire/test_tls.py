@@ -1,0 +1,271 @@
+"""TLS without a proxy: what is not agreed upon yet is bounded, and what is goes as ever."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from tertulia.app.config import ConfigError, load
+from tertulia.app.serving.certificates import Certificates
+from tertulia.wire.protocol.connections import Limits
+from tests.support import Organization
+from tests.tls import name_in, sealed_key, unverified, write_certificate
+from tests.unit.test_log import until
+from tests.wire.loopback import SERVER_SETTINGS, Loopback, poll, request
+from tests.wire.test_connections import HEALTH
+
+REGISTER = "/register?event_types=%5B%22message%22%5D"
+QUICK = Limits(most=1000, head_seconds=0.3, answer_seconds=0.3, sweep_seconds=0.02)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    files = write_certificate(tmp_path_factory.mktemp("tls"))
+    return Certificates(*map(str, files))
+
+
+@pytest.fixture
+def knocks() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+async def knock(server: Loopback, knocks: ExitStack, *, source: str = "127.0.0.1") -> socket.socket:
+    """A connection on which nobody says a word."""
+    plug = knocks.enter_context(socket.socket())
+    plug.bind((source, 0))
+    plug.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(plug, server.address)
+    return plug
+
+
+async def ended(plug: socket.socket) -> bool:
+    """Whether the server hangs up. Waits for it."""
+    async with asyncio.timeout(60):
+        try:
+            return await asyncio.get_running_loop().sock_recv(plug, 1) == b""
+        except ConnectionResetError:
+            return True
+
+
+@pytest.mark.usefixtures("nothing_broke")
+async def test_polls_pipelines_and_uploads_go_over_tls(
+    shared: Organization, certificates: Certificates
+) -> None:
+    ann = shared.people["ann"]
+    for way in ("below", "endpoint"):
+        async with Loopback(shared, way, certificates=certificates).open() as server:
+            line = await server.connect()
+            two = SERVER_SETTINGS * 2
+            line.write(two)
+            assert [(await line.read()).status for _ in range(2)] == [200, 200]
+            queue = (await line.ask(request(REGISTER, ann, method="POST"))).told
+            line.write(poll(queue["queue_id"], queue["last_event_id"], ann))
+            other = await server.connect()
+            body = b"x" * 3_000_000
+            form = b'--b\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n'
+            sent = form + body + b"\r\n--b--\r\n"
+            head = (
+                "Content-Type: multipart/form-data; boundary=b",
+                f"Content-Length: {len(sent)}",
+            )
+            kept = request("/user_uploads", ann, *head, method="POST")
+            url = (await other.ask(kept + sent)).told["url"]
+            assert url.startswith("/user_uploads/")
+            await ann.write([ann.user_id], "heard")
+            (event, *_) = (await line.read()).events
+            assert event["type"] == "message"
+            await line.close()
+            await until(lambda: server.connections.open == 1)
+
+
+@pytest.mark.usefixtures("nothing_broke")
+async def test_a_handshake_that_is_not_finished_has_its_time(
+    shared: Organization, certificates: Certificates, knocks: ExitStack
+) -> None:
+    server = Loopback(shared, "below", limits=QUICK, certificates=certificates)
+    async with server.open():
+        silent = await knock(server, knocks)
+        slow = await knock(server, knocks)
+        await asyncio.get_running_loop().sock_sendall(slow, b"\x16\x03\x01\x02\x00\x01")
+        plain = await knock(server, knocks)
+        await asyncio.get_running_loop().sock_sendall(plain, HEALTH)
+        for one in (silent, slow, plain):
+            while not await ended(one):
+                pass
+        await until(lambda: server.connections.open == server.connections.watched == 0)
+        # One that is finished, but on which nobody asks, has it once more.
+        line = await server.connect()
+        assert await line.ended() == b""
+        assert (await (await server.connect()).ask(HEALTH)).status == 200
+
+
+@pytest.mark.usefixtures("nothing_broke")
+async def test_handshakes_count_among_the_connections_of_an_address(
+    shared: Organization,
+    certificates: Certificates,
+    knocks: ExitStack,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    limits = Limits(most=1000, of_one_address=3)
+    server = Loopback(shared, "below", limits=limits, certificates=certificates)
+    # This machine's own addresses have no bound.
+    server.connections._is_trusted = lambda host: host != "127.0.0.9"
+    with caplog.at_level(logging.WARNING):
+        async with server.open():
+            for _ in range(3):
+                await knock(server, knocks, source="127.0.0.9")
+            await until(lambda: server.connections.open == 3)
+            assert await ended(await knock(server, knocks, source="127.0.0.9"))
+            assert (await (await server.connect()).ask(HEALTH)).status == 200
+            assert server.connections.open == 4
+    assert "an address has too many connections" in caplog.text
+    assert server.connections.open == 0
+    assert not server.connections._of
+
+
+@pytest.mark.usefixtures("nothing_broke")
+async def test_where_there_is_no_room_silent_handshakes_make_way(
+    shared: Organization,
+    certificates: Certificates,
+    knocks: ExitStack,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tertulia.wire.protocol.connections.SILENT_SECONDS", 0.05)
+    limits = Limits(most=2, sweep_seconds=0.02)
+    server = Loopback(shared, "below", limits=limits, certificates=certificates)
+    async with server.open():
+        first, second = [await knock(server, knocks) for _ in range(2)]
+        await until(lambda: server.connections.open == 2)
+        # Now somebody may ask for the health alone.
+        reserved = await server.connect()
+        assert (await reserved.ask(SERVER_SETTINGS)).status == 503
+        assert (await (await server.connect()).ask(HEALTH)).status == 200
+        await until(lambda: len(server.connections._silent) == 2)
+        line = await server.connect()
+        assert (await line.ask(SERVER_SETTINGS)).status == 200
+        assert await ended(first)
+        assert server.connections.open <= 3
+        second.close()
+
+
+@pytest.mark.usefixtures("nothing_broke")
+async def test_a_server_that_leaves_waits_for_no_handshake(
+    shared: Organization,
+    certificates: Certificates,
+    knocks: ExitStack,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tertulia.app.serving.accepting._AGREE_SECONDS", 0.05)
+    server = Loopback(shared, "below", certificates=certificates)
+    async with server.open():
+        silent = await knock(server, knocks)
+        await until(lambda: server.connections.open == 1)
+    assert await ended(silent)
+    assert server.connections.open == 0
+
+
+@pytest.mark.usefixtures("nothing_broke")
+async def test_who_does_not_say_goodbye_is_hung_up_on(
+    shared: Organization, certificates: Certificates, knocks: ExitStack
+) -> None:
+    """TLS ends when both say so; a client that keeps silent would hold the connection."""
+    server = Loopback(shared, "below", limits=QUICK, certificates=certificates)
+    async with server.open():
+        plug = await knock(server, knocks)
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = unverified().wrap_bio(incoming, outgoing)
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                await loop.sock_sendall(plug, outgoing.read())
+                incoming.write(await loop.sock_recv(plug, 65536))
+        client.write(HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        await loop.sock_sendall(plug, outgoing.read())
+        async with asyncio.timeout(60):
+            while await loop.sock_recv(plug, 65536):
+                pass
+        await until(lambda: server.connections.open == 0)
+
+
+def test_certificates_are_read_again_when_their_files_change(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cert, key = write_certificate(tmp_path)
+    found = Certificates(str(cert), str(key))
+    first = found.context
+    found.refresh()
+    assert found.context is first
+    write_certificate(tmp_path, "other.test")
+    found.refresh()
+    second = found.context
+    assert second is not first
+    # Half of a new pair is none: the old one is used on, until the other half is there.
+    (other := tmp_path / "other").mkdir()
+    new_cert, new_key = write_certificate(other)
+    new_cert.replace(cert)
+    found.refresh()
+    assert found.context is second
+    assert "the new certificate cannot be used" in caplog.text
+    new_key.replace(key)
+    found.refresh()
+    assert found.context is not second
+    # Both in one file, too.
+    cert.write_bytes(cert.read_bytes() + key.read_bytes())
+    Certificates(str(cert), "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (("none.pem", "key.pem"), "Setting tls_cert: cannot read .*none.pem: No such file"),
+        (("cert.pem", "none.pem"), "Setting tls_key: cannot read .*none.pem: No such file"),
+        (("key.pem", "key.pem"), "Setting tls_cert: .* are no certificate and its key"),
+        (("cert.pem", ""), "Setting tls_cert: .*the key in it are no certificate and its key"),
+        (("cert.pem", "sealed.pem"), "Setting tls_key: the key is sealed with a password"),
+    ],
+)
+def test_what_is_no_certificate_is_said(
+    tmp_path: Path, settings: tuple[str, str], said: str
+) -> None:
+    write_certificate(tmp_path)
+    (tmp_path / "sealed.pem").write_bytes(sealed_key())
+    cert, key = (str(tmp_path / one) if one else "" for one in settings)
+    with pytest.raises(ConfigError, match=said):
+        Certificates(cert, key)
+
+
+def test_a_key_needs_a_certificate() -> None:
+    with pytest.raises(ConfigError, match="tls_key: needs tls_cert"):
+        load({"tls_key": "x"}, environment={})
+
+
+def test_each_connection_has_the_certificate_of_its_moment(tmp_path: Path) -> None:
+    cert, key = write_certificate(tmp_path)
+    found = Certificates(str(cert), str(key))
+    assert _shown(found) == "chat.test"
+    write_certificate(tmp_path, "other.test")
+    found.refresh()
+    assert _shown(found) == "other.test"
+
+
+def _shown(certificates: Certificates) -> str:
+    """The name that a client is shown."""
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = certificates.context.wrap_bio(there, back, server_side=True)
+    client = unverified().wrap_bio(back, there)
+    for _ in range(4):
+        for side in (client, server):
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    shown = client.getpeercert(binary_form=True)
+    assert shown is not None
+    return name_in(shown)
