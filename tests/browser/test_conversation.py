@@ -1,6 +1,5 @@
 """Two people who talk, each in a browser of their own."""
 
-import re
 from urllib.parse import parse_qs, urlsplit
 
 import httpx

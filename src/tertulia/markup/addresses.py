@@ -12,8 +12,8 @@ _UNSEEN: Final = re.compile(r"[\x00-\x20\x7f]")
 def safe(address: str, site: str = "") -> str | None:
     """The URL in its final form; None where it is not safe to link (`javascript:` and the like).
 
-    URLs of conversations and files of this server (`site`) become relative to it. A text without a scheme is a fragment, a
-    path from the root, a mail address, or else a host on the web.
+    URLs of conversations and files of this server (`site`) become relative to it. A text without a
+    scheme is a fragment, a path from the root, a mail address, or else a host on the web.
     """
     address = _UNSEEN.sub("", address.replace("&amp;", "&"))
     if not address:
