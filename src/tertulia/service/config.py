@@ -410,6 +410,20 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " machine's.",
         ),
     ] = ""
+    outgoing_webhooks: Annotated[
+        bool,
+        Meta(
+            description="Whether bots may have a service that this server calls by HTTP when"
+            " somebody writes to them."
+        ),
+    ] = True
+    outgoing_webhook_networks: Annotated[
+        str,
+        Meta(
+            description="Addresses and networks, separated by commas, that services of bots may be"
+            " in although they are not on the internet: 127.0.0.1, 10.1.0.0/16."
+        ),
+    ] = ""
     metrics_allowed: Annotated[
         str,
         Meta(
