@@ -2,13 +2,18 @@
 
 import json
 import logging
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tertulia.app import logs
 from tertulia.app.logs import JsonLines, TextLines
+from tests.cli.support import Place
 
 
 def record(message: str, *arguments: Any, fields: dict[str, Any] | None = None) -> Any:
@@ -66,6 +71,48 @@ def test_json_lines_have_the_same_facts() -> None:
         "event": "sent 3",
         "ms": 1.5,
     }
+
+
+def test_in_json_everything_is(tmp_path: Path) -> None:
+    """Whatever the server and its supervisor print, and what ends it."""
+    place = Place(tmp_path / "data")
+    place.data_dir.mkdir(mode=0o700)
+    (place.data_dir / "tertulia.toml").write_text('log_format = "json"\n')
+    for flags in ((), ("--workers", "2")):
+        with place.program("serve", "--port", "0", *flags) as process:
+            assert process.stdout is not None
+            said = json.loads(process.stdout.readline())
+            assert said["event"].startswith("Tertulia is waiting at http://")
+            assert "/setup?code=" in said["event"]
+            process.terminate()
+            rest, errors = process.communicate(timeout=60)
+        assert not rest
+        for line in errors.splitlines():
+            assert json.loads(line)["at"]
+    (place.data_dir / "tertulia.db").write_text("no database")
+    with place.program("serve", "--port", "0") as process:
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert [json.loads(line)["level"] for line in errors.splitlines()] == ["error"]
+
+
+def test_warnings_and_what_ends_a_program_are_lines(tmp_path: Path) -> None:
+    code = (
+        "import warnings; from tertulia.app import logs; logs.begin('info', 'json');"
+        "warnings.warn('old'); 1 / 0"
+    )
+    source = str(Path(logs.__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    warning, end = map(json.loads, done.stderr.splitlines())
+    assert warning["logger"] == "py.warnings"
+    assert "ZeroDivisionError" in end["error"]
 
 
 def test_what_the_server_fetches_is_in_no_line(capsys: pytest.CaptureFixture[str]) -> None:

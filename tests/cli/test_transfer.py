@@ -4,8 +4,9 @@ import asyncio
 import json
 import zipfile
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -50,6 +51,21 @@ async def everything(place: Place) -> dict[str, Any]:
             "found": [(m["id"], m["content"], m["flags"]) for m in found.ok["messages"]],
             "key": iris.api_key,
         }
+
+
+def test_a_backup_goes_down_a_pipe(tmp_path: Path) -> None:
+    place, target = Place(tmp_path / "data"), Place(tmp_path / "target")
+    place.found()
+    with place.program("backup", "-") as process:
+        assert process.stdout is not None
+        # As bytes: the text layer has read nothing.
+        written = cast(TextIOWrapper, process.stdout).buffer.read()
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert "and the secret" in errors
+    (file := tmp_path / "piped.zip").write_bytes(written)
+    assert target.run("restore", str(file)).exit_code == 0
+    assert target.run("check").exit_code == 0
 
 
 async def test_a_backup_is_the_same_organization_in_either_database(

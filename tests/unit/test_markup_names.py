@@ -217,6 +217,11 @@ def test_what_is_drawn_as_one_sign_is_never_cut(sign: str, code: str | None) -> 
         ("a :) b", "a " + SPAN.format("smile", "1f642", "smile") + " b"),
         ("<3", SPAN.format("heart", "2764", "heart")),
         ("a:) :)b", "a:) :)b"),
+        ("(a :)).", "(a " + SPAN.format("smile", "1f642", "smile") + ")."),
+        (
+            '":)", <3!',
+            f'"{SPAN.format("smile", "1f642", "smile")}", {SPAN.format("heart", "2764", "heart")}!',
+        ),
         ("`:)`", "<code>:)</code>"),
         ("http://a.example/ :)", None),
     ],

@@ -20,9 +20,11 @@ from tertulia.service.links import Links
 from tertulia.service.membership import Membership
 from tertulia.service.messages.previews import external_media
 from tertulia.service.vault import Vault
+from tertulia.service.webhooks.web import services_web
 from tertulia.store.store import database_at
 from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
+from tertulia.wire.api.service_calls import encoded_call
 from tertulia.wire.api.transients import TypingAndPresence
 from tertulia.wire.application import application
 from tertulia.wire.http.limits import Limits
@@ -72,10 +74,11 @@ async def opened_node(
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
     web: Web | None = None,
+    services: Web | None = None,
 ) -> AsyncIterator[HttpNode]:
     """A node, ready to answer, for the time of the context. `residents` are the addresses of a
-    demonstration's accounts; `web` is how it fetches what is elsewhere, which it closes at its
-    end."""
+    demonstration's accounts; `web` is how it fetches what is elsewhere, and `services`
+    how it calls bots' services, which it closes at its end."""
     membership = Membership(config, clock=clock)
     deliveries: list[Delivery] = []
     """Empty until the log is open."""
@@ -117,6 +120,7 @@ async def opened_node(
             files=files,
             disk=disk,
             web=web or Web(config.external_url),
+            services=services or services_web(config),
             clock=log.clock,
             started=log.clock(),
             limits=Limits(config, log, delivery.announcements, vault),
@@ -126,7 +130,7 @@ async def opened_node(
             jobs=supervisor.figures,
         )
         try:
-            async with supervisor.running(jobs_of(node)):
+            async with supervisor.running(jobs_of(node, encoded_call)):
                 membership.serving(delivery)
                 yield node
         finally:

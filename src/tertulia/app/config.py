@@ -57,6 +57,9 @@ def load(
         config,
         external_url=_site(found, config.external_url),
         proxy_trusted=_networks(found, "proxy_trusted", config.proxy_trusted),
+        outgoing_webhook_networks=_networks(
+            found, "outgoing_webhook_networks", config.outgoing_webhook_networks
+        ),
         metrics_allowed=_networks(found, "metrics_allowed", config.metrics_allowed),
     )
     if config.smtp_host and not config.external_url:

@@ -9,6 +9,7 @@ import re
 import sys
 from datetime import UTC, datetime
 from functools import lru_cache
+from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -29,10 +30,38 @@ def begin(level: str, form: str, worker: int | None = None) -> None:
     # takes as long as all the rest.
     logging._srcfile = None  # the documented way
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    # What would be written to standard error beside the lines.
+    logging.captureWarnings(True)
+    sys.excepthook = _log_end
     # The server says itself when it begins and ends.
     logging.getLogger("uvicorn").setLevel(max(logging.WARNING, root.level))
     # It would write down every address that a message links and the server fetches.
     logging.getLogger("httpx").setLevel(max(logging.WARNING, root.level))
+
+
+def are_json() -> bool:
+    """Whether lines are for machines, so that nothing else may stand between them."""
+    return any(isinstance(one.formatter, JsonLines) for one in logging.getLogger().handlers)
+
+
+def announce(text: str, form: str) -> None:
+    """Print what an operator waits for, on standard output: as it is, or as a line of JSON."""
+    if form == "json":
+        record = logging.makeLogRecord(
+            {"name": "tertulia.serving", "levelname": "INFO", "msg": text.replace("%", "%%")}
+        )
+        text = JsonLines().format(record)
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _log_end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Log what ends the program, which nobody has caught."""
+    if issubclass(kind, KeyboardInterrupt):
+        return
+    logging.getLogger("tertulia").critical(
+        "the program ends with an error", exc_info=(kind, error, trace)
+    )
 
 
 class _Lines(logging.Formatter):

@@ -1,7 +1,9 @@
 """`tertulia backup`: everything in one file."""
 
 import contextlib
+import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +13,27 @@ from tertulia import __version__
 from tertulia.app import founding
 from tertulia.app.config import load
 from tertulia.cli import progress
+from tertulia.cli.errors import UsageError
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.model.counts import counted
 from tertulia.service.vault import Vault, VaultError, load_secret
 from tertulia.store import installation, transfer
 
-EXAMPLE = "Example: `tertulia backup --data-dir data tertulia.backup.zip`"
+EXAMPLE = (
+    "Example: `tertulia backup --data-dir data tertulia.backup.zip`\n\n"
+    "Encrypted on the way: `tertulia backup --data-dir data - | age -r RECIPIENT > chat.zip.age`"
+)
+STANDARD_OUTPUT = "-"
+"""In place of a file."""
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="The file to write. It must not exist yet.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The file to write, which must not exist yet; `-` for standard output."
+        ),
+    ],
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
@@ -39,9 +52,13 @@ def backup(
     to the other. The installation's secret is in it, so that API keys still work after
     `tertulia restore`: keep it as safe as the server. Uploaded files and pictures are in it too,
     wherever they are: out of a bucket they are fetched, which may take long.
+    What is piped elsewhere is whole when this ends with exit code 0, and not before.
     Clients register their event queues anew after a restore.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    target = sys.stdout.buffer if str(file) == STANDARD_OUTPUT else file
+    if target is not file and sys.stdout.isatty():
+        raise UsageError("A backup is no text for a terminal: name a file, or pipe it elsewhere.")
     with founding.founded_database(settings) as connection:
         secret = load_secret(settings.data_path, settings.secret or None, create=False)
         kept = installation.value(connection, installation.SECRET)
@@ -52,7 +69,7 @@ def backup(
             manifest = transfer.back_up(
                 connection,
                 *settings.opened_files(),
-                file,
+                target,
                 with_files=with_files,
                 secret=secret,
                 created_at=time.time(),
@@ -60,10 +77,11 @@ def backup(
                 progress=report,
             )
     rows = sum(table.rows for table in manifest.tables)
-    typer.echo(
+    say = partial(typer.echo, err=target is not file)
+    say(
         f"Wrote {file}: {counted(rows, 'row')} of {counted(len(manifest.tables), 'table')},"
         f" {counted(manifest.files, 'file')}, and"
         " the secret."
     )
     if manifest.files_left_at:
-        typer.echo(f"The files are not in it: {manifest.files_left_at} has them.")
+        say(f"The files are not in it: {manifest.files_left_at} has them.")

@@ -1,11 +1,13 @@
 """Errors of commands: one sentence on standard error, and an exit code."""
 
+import logging
 from typing import Any
 
 import apsw
 import typer
 from typer.core import TyperGroup
 
+from tertulia.app import logs
 from tertulia.app.config import ConfigError
 from tertulia.app.founding import NoOrganization
 from tertulia.app.serving.listening import CannotListen
@@ -55,5 +57,8 @@ class Commands(TyperGroup):
             if found is None:
                 raise
             sentence, code = found
-            typer.echo(sentence, err=True)
+            if logs.are_json():
+                logging.getLogger("tertulia").error("%s", sentence)
+            else:
+                typer.echo(sentence, err=True)
             raise typer.Exit(code) from None

@@ -130,6 +130,8 @@ def serve(
     }
     place = take_place(os.environ)
     settings = load(flags, file=config)
+    if settings.log_format == "json":  # So is what goes wrong from here on.
+        logs.begin(settings.log_level, settings.log_format, None if place is None else place.number)
     if place is not None:
         _work(settings, place, demo=demo)
         return
@@ -239,8 +241,7 @@ async def _serve(
         if shared is not None:
             shared[0].report(Report(ready=text))
         else:
-            typer.echo(text)
-            sys.stdout.flush()
+            logs.announce(text, settings.log_format)
             notify(READY, f"STATUS={lines[0]}")
 
     def ready(address: str) -> None:
@@ -268,7 +269,7 @@ async def _serve(
     server: Server | None = None
     bootstrap = Bootstrap(on_ready)
     addresses = [resident.address for resident in residents]
-    async with bootstrap.opened(settings, lambda line: typer.echo(line, err=True), addresses):
+    async with bootstrap.opened(settings, _report, addresses):
         server = Server(
             bootstrap,
             settings,
@@ -281,6 +282,14 @@ async def _serve(
         await server.serve([listener])
     if bootstrap.outdated:
         raise Failed(bootstrap.outdated)
+
+
+def _report(line: str) -> None:
+    """Say what is done before the server answers, such as a migration."""
+    if logs.are_json():
+        logging.getLogger("tertulia.serving").info("%s", line)
+    else:
+        typer.echo(line, err=True)
 
 
 def _limits(settings: Config, workers: int = 1) -> Limits:

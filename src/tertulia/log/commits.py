@@ -19,22 +19,22 @@ from tertulia.log.subscribers import Subscribers
 from tertulia.log.transactions import NotBegun, Transactions
 from tertulia.model.changes import Entry
 from tertulia.store.history import Position
-from tertulia.store.writing import Batch, MailAsked, Note
+from tertulia.store.writing import Batch, CallAsked, MailAsked, Note
 
 
 class _Decided(NamedTuple):
     """What a group of commands decided."""
 
     entries: list[Entry]
-    mails: list[MailAsked]
+    asked: list[MailAsked | CallAsked]
     outcomes: list[tuple[Command, Any]]
     """Each command with its result or exception."""
 
     @property
     def notes(self) -> list[Note]:
-        """Those of the commands that were not refused, and the mails."""
+        """Those of the commands that were not refused, and what they asked for."""
         done = (c for c, outcome in self.outcomes if not isinstance(outcome, BaseException))
-        return [*(note for command in done for note in command.notes), *self.mails]
+        return [*(note for command in done for note in command.notes), *self.asked]
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,8 @@ class Commits:
         self.subscribers.committed(decided.entries)
         if any(isinstance(note, MailAsked) for note in notes):
             self.subscribers.mail_written()
+        if any(isinstance(note, CallAsked) for note in notes):
+            self.subscribers.call_written()
         _answer(decided.outcomes)
         if len(group.commands) == GROUP:
             # Let the answers leave: once the state is ahead of the disk again, they would have to
@@ -114,7 +116,7 @@ class Commits:
                 command,
                 self.clock(),
                 decided.entries,
-                decided.mails,
+                decided.asked,
                 log_format,
             )
             decided.outcomes.append((command, outcome))

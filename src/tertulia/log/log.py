@@ -177,6 +177,10 @@ class Log:
         """Call when this node has committed a mail that is to be sent."""
         self._subscribers.on_mail.append(callback)
 
+    def on_call(self, callback: Callable[[], None]) -> None:
+        """Call when this node has committed that a bot's service is to be told of something."""
+        self._subscribers.on_call.append(callback)
+
     def on_history(self, callback: Callable[[], None]) -> None:
         """Call when the log has become another history, or a part of it was pruned before this node
         could read it: what was known of its entries is void."""

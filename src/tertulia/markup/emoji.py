@@ -42,7 +42,9 @@ _EMOTICONS: Final[Mapping[str, str]] = {
     ":'(": "cry",
 }
 _EMOTICON: Final = re.compile(
-    r"(?<!\S)(?:" + "|".join(map(re.escape, sorted(_EMOTICONS, key=len, reverse=True))) + r")(?!\S)"
+    r"(?<![^\s,.;?!()\[\]\"'])(?:"
+    + "|".join(map(re.escape, sorted(_EMOTICONS, key=len, reverse=True)))
+    + r")(?![^\s,.;?!()\[\]\"'])"
 )
 
 

@@ -29,7 +29,7 @@ OF_ONE_NODE = frozenset(
         # Of `secret`, `tertulia serve` makes sure; digests of others could be guessed.
         *SECRETS,
         "s3_access_key_id",
-        *("log_level", "log_format", "longest_wait_ms", "external_content_cache_mib"),
+        *("log_level", "log_format", "access_log", "longest_wait_ms", "external_content_cache_mib"),
         *("connections_per_address", "least_bytes_per_second", "proxy_trusted"),
     }
 )
@@ -151,6 +151,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     log_format: Annotated[
         str, Meta(pattern="^(text|json)$", description="Log lines as key=value text or as JSON.")
     ] = "text"
+    access_log: Annotated[
+        bool,
+        Meta(
+            description="Lines of requests say also from which address they came, and by which"
+            " program (User-Agent). Polls, of which there are thousands, have neither."
+        ),
+    ] = False
     max_body_mib: Annotated[
         int, Meta(ge=1, le=1024, description="Largest request body, in MiB, without file uploads.")
     ] = 8
@@ -401,6 +408,20 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             pattern=r"^[^\s/]{0,60}$",
             description="This node's name in `tertulia nodes` and in metrics; empty for the"
             " machine's.",
+        ),
+    ] = ""
+    outgoing_webhooks: Annotated[
+        bool,
+        Meta(
+            description="Whether bots may have a service that this server calls by HTTP when"
+            " somebody writes to them."
+        ),
+    ] = True
+    outgoing_webhook_networks: Annotated[
+        str,
+        Meta(
+            description="Addresses and networks, separated by commas, that services of bots may be"
+            " in although they are not on the internet: 127.0.0.1, 10.1.0.0/16."
         ),
     ] = ""
     metrics_allowed: Annotated[

@@ -12,7 +12,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -34,7 +34,7 @@ from tertulia.store.migrations import (
 FORMAT = 1
 MANIFEST = "manifest.json"
 _SECRET = "secret"  # noqa: S105 (a file's name)
-_LEFT_OUT = frozenset({"queues", "nodes"})
+_LEFT_OUT = frozenset({"queues", "nodes", "webhook_journal"})
 _BATCH = 1000
 
 Progress = Callable[[str, int, int], None]
@@ -68,7 +68,7 @@ def back_up(
     connection: Connection,
     files: Files,
     disk: DiskFiles,
-    target: Path,
+    target: Path | BinaryIO,
     *,
     with_files: bool,
     secret: str,
@@ -77,19 +77,13 @@ def back_up(
     progress: Progress,
 ) -> Manifest:
     """Write everything to a new file, as it is at one moment; others may go on using the database.
+    Or to what is open, which need not be a file: then only what comes at its end makes it a backup.
 
     The file can be read by its owner alone: with it, API keys can be used. Raises DatabaseError
     when it exists already, and FilesUnavailable where files are in a bucket that does not answer.
     """
-    if target.exists():
-        raise DatabaseError(f"{target} exists already. Name a file that does not.")
-    partial = target.with_name(f"{target.name}.partial")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with (
-            os.fdopen(descriptor, "wb") as file,
-            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
-        ):
+    with _opened(target) as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             with _transaction(connection, [connection.dialect.begin_read]):
                 manifest = Manifest(
                     format=FORMAT,
@@ -106,14 +100,29 @@ def back_up(
                 )
             archive.writestr(_SECRET, secret)
             archive.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
-            archive.close()
+        file.flush()
+    return manifest
+
+
+@contextlib.contextmanager
+def _opened(target: Path | BinaryIO) -> Iterator[BinaryIO]:
+    """What is to be written to. A file is there when it is whole, and not before."""
+    if not isinstance(target, Path):
+        yield target
+        return
+    if target.exists():
+        raise DatabaseError(f"{target} exists already. Name a file that does not.")
+    partial = target.with_name(f"{target.name}.partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    return manifest
 
 
 def _tables(connection: Connection) -> list[TableManifest]:

@@ -172,7 +172,7 @@ class _Group:
         supervisor = Supervisor(
             self._plan.workers,
             self._start,
-            _say,
+            partial(_say, self._plan.log_format),
             now=time.monotonic(),
             stop_seconds=self._plan.drain_seconds + STOP_SECONDS,
         )
@@ -274,9 +274,8 @@ def _shared_memory() -> int:
         return os.dup(file.fileno())
 
 
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+def _say(form: str, text: str) -> None:
+    logs.announce(text, form)
     notify(READY, f"STATUS={text.partition(chr(10))[0]}")
 
 

@@ -3,21 +3,29 @@
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
+from typing import Final
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tertulia import tracing
 from tertulia.model.errors import Unavailable
 from tertulia.service import links
 from tertulia.service.config import Config
+from tertulia.wire.http.client_address import client_address
 from tertulia.wire.http.rate_limits import rate_headers
+from tertulia.wire.http.request_headers import header
 from tertulia.wire.http.request_measures import RequestMeasures
 from tertulia.wire.http.response_headers import HEADERS_API, HEADERS_PAGES, encoded
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.routing import POLLS
 
 logger = logging.getLogger("tertulia.http")
+
+_LONGEST_AGENT: Final = 200
+"""Characters that are written down of what calls itself something."""
+_NOWHERE: Final[Mapping[str, str]] = {}
 
 
 class RequestLog:
@@ -28,6 +36,7 @@ class RequestLog:
     ) -> None:
         """With `measures`, requests are counted there."""
         self._app = app
+        self._says_origin = config.access_log
         self._measures = RequestMeasures() if measures is None else measures
         secure = []
         if config.is_https and config.hsts_seconds:
@@ -76,14 +85,28 @@ class RequestLog:
                 self._measures.answered(group, status, time.perf_counter() - began)
             user, code = scope["state"].get("user"), scope["state"].get("code", "")
             user_id = user.id if user else None
-            log_request(scope["method"], path, user_id, status, began, code)
+            origin = _origin(scope) if self._says_origin else {}
+            log_request(scope["method"], path, user_id, status, began, code, origin)
+
+
+def _origin(scope: Scope) -> dict[str, str]:
+    """Where the request came from, and what asked."""
+    agent = header(scope["headers"], b"user-agent") or "-"
+    return {"from": client_address(Request(scope)), "agent": agent[:_LONGEST_AGENT]}
 
 
 def log_request(
-    method: str, path: str, user_id: int | None, status: int, began: float, code: str = ""
+    method: str,
+    path: str,
+    user_id: int | None,
+    status: int,
+    began: float,
+    code: str = "",
+    origin: Mapping[str, str] = _NOWHERE,
 ) -> None:
     """Log a request that was answered. It `began` by `time.perf_counter`. `code` is the error's:
-    the status alone does not tell a missing right from a bad parameter.
+    the status alone does not tell a missing right from a bad parameter. `origin` is what else is to
+    be said.
 
     Successful polls are logged for debugging only: a busy organization has thousands each second.
     """
@@ -98,6 +121,7 @@ def log_request(
         }
         if code:
             fields["code"] = code
+        fields |= origin
         logger.log(level, "request", extra={"fields": fields})
 
 

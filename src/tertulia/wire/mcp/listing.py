@@ -1,6 +1,7 @@
 """Tools that list channels, topics, people, and what is unread."""
 
 import heapq
+from itertools import islice
 from operator import attrgetter
 from typing import Annotated, Any, Final
 
@@ -9,6 +10,7 @@ from pyroaring import BitMap
 
 from tertulia.domain import permissions
 from tertulia.domain.channels.user_topics import is_muted
+from tertulia.model.agents import Reach
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.user_topics import Visibility
@@ -108,13 +110,14 @@ async def list_channels(call: ToolCall, asked: ListChannels) -> Channels:
     """List the channels that you may know of."""
     state, user = call.agent.state, call.agent.user
     wanted = (asked.name_contains or "").casefold()
-    found = [
+    matching = (
         channel
         for channel in call.agent.channels()
         if channel.id > asked.after
         and wanted in channel.name.casefold()
         and (not asked.subscribed_only or state.is_subscribed(user.id, channel.id))
-    ]
+    )
+    found = list(islice(matching, asked.limit + 1))
     return Channels(
         channels=[
             ChannelEntry(
@@ -225,7 +228,7 @@ async def list_people(call: ToolCall, asked: ListPeople) -> People:
     state = call.agent.state
     wanted = (asked.name_contains or "").casefold()
     among = None if asked.channel is None else _subscribers(call, asked.channel)
-    found = [
+    matching = (
         user
         for user in call.agent.people()
         if user.id > asked.after
@@ -233,7 +236,8 @@ async def list_people(call: ToolCall, asked: ListPeople) -> People:
         and not user.is_system_bot
         and wanted in user.full_name.casefold()
         and (among is None or user.id in among)
-    ]
+    )
+    found = list(islice(matching, asked.limit + 1))
     shown = found[: asked.limit]
     return People(
         people=[_person(state, user) for user in shown],
@@ -295,16 +299,15 @@ class UnreadConversations(Outcome, kw_only=True):
 async def list_unread(call: ToolCall, asked: ListUnread) -> UnreadConversations:
     """List what your owner has not read, by conversation, the newest first. To read it, ask for
     what is newer than the message before `first_unread_id`."""
-    agent = call.agent
+    agent, reach = call.agent, call.agent.reach
 
     def look(state: State) -> UnreadConversations:
-        return _unread(call, state, asked)
+        return _unread(state, agent.user, reach, asked)
 
     return await agent.node.log.with_unread(agent.user.id, look)
 
 
-def _unread(call: ToolCall, state: State, asked: ListUnread) -> UnreadConversations:
-    reader, reach = call.agent.user, call.agent.reach
+def _unread(state: State, reader: User, reach: Reach, asked: ListUnread) -> UnreadConversations:
     unread = state.unread.of(state, reader.id)
     is_cut = len(unread.all) > UNREAD
     newest = BitMap(range(unread.all[-UNREAD], unread.all.max() + 1)) if is_cut else unread.all

@@ -9,6 +9,7 @@ from tertulia.domain.channels import user_topics
 from tertulia.domain.messages.reactions import RequestedEmoji
 from tertulia.domain.messages.sending import ToChannel, ToPeople
 from tertulia.domain.names import MAX_MESSAGE, topic_name
+from tertulia.markup.narrow_links import direct_message_address, message_address
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.user_topics import Visibility
@@ -101,8 +102,17 @@ async def _send(
         queue_id=None if attempt is None else key.client,
         local_id=attempt,
     )
-    message = await call.agent.message(sent.message_id)
-    return SentMessage(message_id=message.id, link=link_to(call, message))
+    return SentMessage(message_id=sent.message_id, link=_link(call, to, sent.message_id))
+
+
+def _link(call: ToolCall, to: ToChannel | ToPeople, message_id: int) -> str:
+    """Where the message was sent to. (It is not read again: if that failed, it would be sent once
+    more.)"""
+    if isinstance(to, ToPeople):
+        members = to.user_ids | {call.agent.user.id}
+        return call.site + direct_message_address(members, message_id)
+    channel = call.agent.state.channels[to.channel_id]
+    return call.site + message_address(channel, topic_name(to.topic), message_id)
 
 
 class EditOwn(Arguments, kw_only=True, frozen=True):

@@ -13,6 +13,7 @@ export const settings = {
     snippets: "Snippets",
     "uploaded-files": "Uploaded files",
     "your-bots": "Bots",
+    agents: "Agents",
   },
   search: "Search settings",
   sections: "Sections",
@@ -171,6 +172,27 @@ export const settings = {
   deleteFile: "Delete this file",
   deleteFileText: "Links to it in messages will lead nowhere. This cannot be undone.",
 
+  // Agents.
+  agentsNote:
+    "Programs, mostly language models, that act in your name by MCP. They never may more than you, and what they write says so.",
+  newAgent: "New agent",
+  noAgents: "No agent acts for you.",
+  agentReads: "only reads",
+  agentWrites: "reads and writes",
+  agentAllChannels: "all your channels",
+  agentDirects: "direct messages",
+  neverUsed: "never used",
+  endAgent: "Take the key away",
+  endAgentNamed: (name: string) => `Take the key of ${name} away?`,
+  endAgentText: "It stops working at once. What the agent wrote stays.",
+  agentNameHint: "Its messages say that they were sent by it.",
+  agentMayWrite: "It may write: send, react, edit its own, mark as read, follow",
+  agentMayDirects: "It sees your direct messages",
+  agentMayAll: "It sees all your channels",
+  agentChannels: "Channels that it sees",
+  agentKeyNote: "Give this key to the agent now. It is not shown again.",
+  agentAddress: "The server's address for agents:",
+
   // Bots.
   bot: "bot",
   botsNote: "Programs that write here with a name of their own.",
@@ -215,7 +237,8 @@ export const settings = {
   webhookBranchesHint: "With commas between; * stands for anything.",
   webhookSecret: "Secret",
   webhookSecretHint: "What the service signs with. Then only what is signed is taken.",
-  webhookSecretKept: "There is one: only what is signed with it is taken. Type another to change it.",
+  webhookSecretKept:
+    "There is one: only what is signed with it is taken. Type another to change it.",
   webhookForgetSecret: "Take the secret off",
   webhookTopicTemplate: "Template of the topic",
   webhookTemplateHint: "In Jinja’s language: {{ name }} is what the JSON calls so.",

@@ -14,6 +14,7 @@ export const settings: Words["settings"] = {
     snippets: "Textos guardados",
     "uploaded-files": "Archivos subidos",
     "your-bots": "Bots",
+    agents: "Agentes",
   },
   search: "Buscar ajustes",
   sections: "Secciones",
@@ -97,6 +98,27 @@ export const settings: Words["settings"] = {
   deactivateSelf: "Desactivar tu cuenta",
   deactivateSelfText:
     "Se cerrarán todas tus sesiones y no podrás volver a entrar. Tus bots se detendrán. Lo que escribiste se queda donde está.",
+
+  agentsNote:
+    "Programas, casi siempre modelos de lenguaje, que actúan en tu nombre por MCP. Nunca pueden más que tú, y lo que escriben lo dice.",
+  newAgent: "Agente nuevo",
+  noAgents: "Ningún agente actúa por ti.",
+  agentReads: "solo lee",
+  agentWrites: "lee y escribe",
+  agentAllChannels: "todos tus canales",
+  agentDirects: "mensajes directos",
+  neverUsed: "nunca usada",
+  endAgent: "Retirar la clave",
+  endAgentNamed: (name) => `¿Retirar la clave de ${name}?`,
+  endAgentText: "Deja de funcionar enseguida. Lo que el agente escribió se queda.",
+  agentNameHint: "Sus mensajes dicen que los ha enviado él.",
+  agentMayWrite:
+    "Puede escribir: enviar, reaccionar, editar lo suyo, marcar como leído, seguir temas",
+  agentMayDirects: "Ve tus mensajes directos",
+  agentMayAll: "Ve todos tus canales",
+  agentChannels: "Canales que ve",
+  agentKeyNote: "Da ahora esta clave al agente. No se muestra otra vez.",
+  agentAddress: "La dirección del servidor para agentes:",
 
   sessionsNote: "Navegadores en los que has iniciado sesión. Cierra las que no reconozcas.",
   lastUsed: (when) => `Último uso ${when}`,
