@@ -3,6 +3,7 @@ is away."""
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 from bench import asking, processes
@@ -86,10 +87,14 @@ def _hook(served: Served) -> str:
     """What GitHub sends."""
     _, key = _made(served, full_name="Hook", short_name="hook", bot_type=2)
     target = f"/api/v1/external/github?api_key={key}&stream={quote(SMALL)}&topic=pushes"
-    return (
+    request = (
         f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"X-GitHub-Event: push\r\nContent-Length: {len(PUSHED)}\r\n\r\n{PUSHED}"
     )
+    answer = asking.asked(served.port, request)
+    if b'"success"' not in answer:
+        raise BenchError(f"the webhook was refused: {answer[:300]!r}")
+    return request
 
 
 def _grown(served: Served, **bot: object) -> int:
@@ -98,9 +103,10 @@ def _grown(served: Served, **bot: object) -> int:
     sent = {"type": "direct", "to": [bot_id], "content": "Are you there?"}
     request = asking.form("POST", "/messages", served.made.people[0], sent)
     before = processes.pss(served.server.pid)
-    for _ in range(WAITING):
-        if b'"success"' not in asking.asked(served.port, request):
-            raise BenchError("a message was refused")
+    with ThreadPoolExecutor(32) as pool:
+        for answer in pool.map(asking.asked, [served.port] * WAITING, [request] * WAITING):
+            if b'"success"' not in answer:
+                raise BenchError("a message was refused")
     return processes.pss(served.server.pid) - before
 
 
