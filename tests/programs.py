@@ -146,7 +146,8 @@ def _become(words: list[str], environment: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
-    sys.argv = ["tertulia", *words]
+    sys.modules["__main__"].__package__ = "tertulia"  # What help calls the program.
+    sys.argv = [str(_ROOT / "src" / "tertulia" / "__main__.py"), *words]
     sys.orig_argv = [sys.executable, "-m", "tertulia", *words]
     for name, file in (("stdout", 1), ("stderr", 2)):
         setattr(sys, name, os.fdopen(file, "w", buffering=1, encoding="utf-8"))
@@ -157,7 +158,7 @@ def _become(words: list[str], environment: dict[str, str]) -> None:
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else bool(end.code)
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]  # there is one
+        sys.excepthook(*sys.exc_info())
     finally:
         with contextlib.suppress(OSError):
             sys.stdout.flush()

@@ -84,7 +84,7 @@ def test_what_is_jumped_over_is_read_and_settings_are_followed(
     ann.page.set_viewport_size({"width": 1900, "height": 900})
     narrow = body.evaluate("one => one.offsetWidth")
     api(server, sqlite_town.ann, "PATCH", "/settings", fluid_layout_width="true")
-    ann.page.wait_for_function("document.documentElement.dataset.width === 'full'")
+    expect(ann.page.locator("html")).to_have_attribute("data-width", "full")
     assert body.evaluate("one => one.offsetWidth") > narrow * 1.3
     ann.go("settings/preferences")
     expect(ann.page.get_by_label("List of people")).to_be_visible()

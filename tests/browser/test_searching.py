@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import settled, sign_in_resident
+from tests.e2e.conftest import Town
 from tests.e2e.server import Server
 
 
@@ -48,3 +49,41 @@ def test_a_search_is_refined_above_its_results(cafe: Server, opened: Open) -> No
     keys.press("Escape")
     head.get_by_label("From a day on").fill("2026-01-01")
     expect(page).to_have_url(re.compile(r"near/\d+|has/image/search/oven$"))
+
+
+def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, opened: Open) -> None:
+    ann = opened(sqlite_town.server, sqlite_town.ann)
+    page, keys = ann.page, ann.page.keyboard
+    box = page.get_by_role("combobox", name="Search or jump")
+    option = page.get_by_role("option")
+    for topic in ("first", "second"):
+        ann.go(f"narrow/channel/general/topic/{topic}")
+        expect(ann.box).to_be_visible()
+    page.get_by_role("main").focus()
+    # Where one was before comes first: Enter goes back there.
+    keys.press("Control+k")
+    expect(option.first).to_contain_text("#general > first")
+    keys.press("Enter")
+    expect(page).to_have_url(re.compile("topic/first"))
+
+    keys.press("Control+k")
+    box.fill("theme: dark")
+    keys.press("Enter")
+    expect(page.locator("html")).to_have_attribute("data-scheme", "dark")
+    page.locator("#own-menu").click()
+    page.get_by_role("menuitemradio", name="Theme: as the system").click()
+    expect(page.locator("html")).to_have_attribute("data-scheme", "")
+
+    keys.press("Control+k")
+    box.fill("read receipts")
+    option.filter(has_text="Organization").first.click()
+    expect(page).to_have_url(re.compile("#(settings|organization)/"))
+
+    # Whoever runs the place finds its first steps in the inbox, what is done among them.
+    ann.go("inbox")
+    steps = page.get_by_role("list", name="First steps")
+    expect(steps.get_by_role("button", name="Done Invite people")).to_be_visible()
+    steps.get_by_role("button", name="Make a channel").click()
+    expect(page).to_have_url(re.compile("channels/new"))
+    page.get_by_role("navigation", name="Views").get_by_role("button", name="Invite people").click()
+    expect(page.get_by_role("dialog", name="Invite")).to_be_visible()

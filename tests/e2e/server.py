@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.cli.support import Place, run
 from tests.programs import Program
@@ -44,6 +44,8 @@ class Account:
 class Server:
     """A node that can be started, stopped and killed. It keeps its port."""
 
+    is_forked: ClassVar = True
+    """Whether its process is a `Program`; else what its command line says."""
     data_dir: Path
     database_url: str = ""
     rate_limits: bool = False
@@ -69,7 +71,7 @@ class Server:
             assert result.exit_code == 0, result.output
             return json.loads(result.stdout)
         done = subprocess.run(
-            [sys.executable, "-m", "tertulia", words[0], *self._place(), *words[1:], "--json"],
+            self._command_line(words[0], *self._place(), *words[1:], "--json"),
             env=self._environment(),
             capture_output=True,
             text=True,
@@ -100,7 +102,16 @@ class Server:
         at = ("--host", "127.0.0.1", "--port", str(self.port))
         words = ["serve", *self._place(), *at, *more]
         with self.log_path.open("ab") as log:
-            self.process = self._begun(words, log.fileno())
+            if self.is_forked:
+                self.process = Program(words, self._environment(), log.fileno())
+                return
+            self.process = subprocess.Popen(
+                self._command_line(*words),
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
 
     def stop(self) -> int:
         """End the process as an operator does; its exit status."""
@@ -144,22 +155,11 @@ class Server:
         finally:
             connection.close()
 
-    def _begun(self, words: list[str], output: int) -> "subprocess.Popen[bytes] | Program":
-        """The command line as a process whose output goes to that file."""
-        return Program(words, self._environment(), output)
+    def _command_line(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "tertulia", *words]
 
     def _place(self) -> list[str]:
         return Place(self.data_dir, self.database_url).flags
-
-    def _program(self, command: list[str], output: int) -> "subprocess.Popen[bytes]":
-        """A process of another program than `Program` is."""
-        return subprocess.Popen(
-            command,
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
 
     def _environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("TERTULIA_")}

@@ -2,8 +2,6 @@
 
 import contextlib
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -142,9 +140,11 @@ def test_memory_is_bounded(
 class SmallServer(Server):
     """A server that may have few files open."""
 
-    def _begun(self, words: list[str], output: int) -> "subprocess.Popen[bytes]":
+    is_forked = False
+
+    def _command_line(self, *words: str) -> list[str]:
         shell = ["sh", "-c", 'ulimit -n 260 && exec "$@"', "sh"]
-        return self._program([*shell, sys.executable, "-m", "tertulia", *words], output)
+        return [*shell, *super()._command_line(*words)]
 
 
 def test_half_bodies_shut_nobody_out(tmp_path: Path) -> None:

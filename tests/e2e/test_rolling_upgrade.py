@@ -3,7 +3,6 @@ leaves."""
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
@@ -32,11 +31,11 @@ NOW = len(MIGRATIONS)
 class Node(Server):
     """A node of one of the two versions."""
 
+    is_forked = False
     version: str = "older"
 
-    def _begun(self, words: list[str], output: int) -> "subprocess.Popen[bytes]":
-        program = [sys.executable, "-m", "tests.e2e.versions", self.version]
-        return self._program([*program, *words], output)
+    def _command_line(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "tests.e2e.versions", self.version, *words]
 
     def _environment(self) -> dict[str, str]:
         path = f"{SOURCE}{os.pathsep}{SOURCE.parent}"

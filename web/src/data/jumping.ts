@@ -21,6 +21,10 @@ export type Suggestion =
   | { kind: "topic"; channelId: number; name: string; fragment: string }
   | { kind: "person"; id: number; name: string; fragment: string }
   | { kind: "view"; name: string; fragment: string }
+  /** Where one was lately. */
+  | { kind: "recent"; name: string; fragment: string }
+  | { kind: "setting"; name: string; where: string; fragment: string }
+  | { kind: "command"; name: string; run: () => unknown }
   | { kind: "search"; text: string; fragment: string }
   /** What the typed text becomes. */
   | { kind: "term"; text: string; operator: Operator; operand: string; negated: boolean };
@@ -33,7 +37,15 @@ export interface View {
 }
 
 const BY_NAME = new Intl.Collator(undefined, { sensitivity: "base" });
-const MOST = { channel: 6, topic: 8, person: 6, view: 4, operator: 12, operand: 8 } as const;
+const MOST = {
+  channel: 6,
+  topic: 8,
+  person: 6,
+  view: 4,
+  command: 4,
+  operator: 12,
+  operand: 8,
+} as const;
 
 /** How well a name answers what is looked for: 0 best; null not at all. */
 export function rank(name: string, wanted: string): number | null {
@@ -56,6 +68,19 @@ function best<T>(items: Iterable<T>, wanted: string, name: (item: T) => string, 
     .sort((one, other) => one[1] - other[1])
     .slice(0, most)
     .map(([item]) => item);
+}
+
+/** The commands whose names fit, the best first. */
+export function commands(
+  all: readonly { name: string; run: () => unknown }[],
+  text: string,
+): Suggestion[] {
+  const wanted = normalized(text.trim());
+  if (!wanted) return [];
+  return best(all, wanted, (one) => one.name, MOST.command).map((one) => ({
+    kind: "command",
+    ...one,
+  }));
 }
 
 /** Places whose names fit. */

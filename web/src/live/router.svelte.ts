@@ -28,7 +28,7 @@ export class Router {
     const { fragment } = this;
     // What an address names changes with the channels there are, not with every event.
     void [this.store.channels, this.store.settings.web_home_view];
-    return untrack(() => this.#read(fragment));
+    return untrack(() => this.read(fragment));
   });
 
   constructor(private readonly store: Store) {
@@ -55,7 +55,8 @@ export class Router {
     this.go(fragmentOf(narrow, this.store.data, near));
   }
 
-  #read(fragment: string): Route {
+  /** What is at an address. */
+  read(fragment: string): Route {
     const [first = "", ...rest] = (fragment || this.home).split("/");
     if (first === "narrow") {
       const place = placeIn(fragment, this.store.data);

@@ -58,8 +58,17 @@ export const views = {
     title: (name: string) => `Welcome to ${name}`,
     channels: "Channels are rooms for a team or a theme. You see the ones you are in at the side.",
     topics:
-      "Within a channel every conversation has a topic, like the subject of a letter. Read the topics you care about, and leave the others for later.",
+      "Every conversation in a channel has a topic, like the subject of a letter: read those you care about.",
     inbox: "The inbox shows what is new, topic by topic. It is a good place to begin.",
+    steps: {
+      title: "First steps",
+      done: "Done",
+      invite: "Invite people",
+      channels: "Make a channel",
+      picture: "Give this place a picture",
+      profile: "Fill in your profile",
+      write: "Write the first message",
+    },
     understood: "Good to know",
   },
 };

@@ -59,6 +59,12 @@ export const shell: Words["shell"] = {
   browse: "Explorar canales",
   newChannel: "Canal nuevo",
   newDirect: "Mensaje directo nuevo",
+  invite: "Invitar a personas",
+  commands: {
+    write: "Nuevo mensaje",
+    theme: (name) => `Tema: ${name.toLowerCase()}`,
+    people: "Mostrar u ocultar a las personas",
+  },
   noDirects: "Nadie todavía. Escribe a alguien con +.",
   allDirects: (count) => `Las ${count} conversaciones`,
   fewerDirects: "Menos",
@@ -129,13 +135,15 @@ export const shell: Words["shell"] = {
   },
   search: {
     title: "Buscar o ir a…",
-    jump: "Ir a un canal, un tema o una persona, o buscar",
+    jump: "Ir a un lugar o a una persona, hacer algo o buscar",
     search: "Buscar mensajes",
     people: "Escribir a…",
     found: "Resultados",
     channel: "Canal",
     person: "Mensaje directo",
     view: "Vista",
+    recent: "Hace poco",
+    command: "Hacer",
     messages: "Buscar mensajes",
     nothing: "Nada se llama así.",
     reasons: {
@@ -212,7 +220,7 @@ export const shell: Words["shell"] = {
   },
   keys: {
     search: "Buscar mensajes",
-    jump: "Ir a cualquier sitio",
+    jump: "Ir a un lugar o a una persona, hacer algo o buscar",
     inbox: "Bandeja de entrada",
     recent: "Conversaciones recientes",
     feed: "Todos los mensajes",

@@ -62,8 +62,17 @@ export const views: Words["views"] = {
     channels:
       "Los canales son salas para un equipo o un asunto. Los tuyos están en la barra lateral.",
     topics:
-      "En un canal cada conversación tiene un tema, como el asunto de una carta. Lee los temas que te importan y deja los demás para luego.",
+      "Cada conversación de un canal tiene un tema, como el asunto de una carta: lee los que te importan.",
     inbox: "La bandeja de entrada muestra lo nuevo, tema por tema. Es un buen sitio para empezar.",
+    steps: {
+      title: "Primeros pasos",
+      done: "Hecho",
+      invite: "Invitar a personas",
+      channels: "Crear un canal",
+      picture: "Poner una imagen a este lugar",
+      profile: "Completar tu perfil",
+      write: "Escribir el primer mensaje",
+    },
     understood: "Entendido",
   },
 };

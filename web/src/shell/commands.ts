@@ -1,0 +1,56 @@
+/** What can be done from anywhere, by name: for the box that goes to places. */
+
+import type { App } from "../app";
+import { composing, isWrittenTo } from "../compose/composing.svelte";
+import { may } from "../data/permissions";
+import { readMuch, setSetting } from "../live/actions";
+import { words } from "../words/index.svelte";
+import { frame } from "./frame.svelte";
+
+export interface Command {
+  name: string;
+  run: () => unknown;
+}
+
+/** `color_scheme`, in the order in which it is offered. */
+export const SCHEMES = [1, 3, 2] as const;
+
+export function schemeName(scheme: (typeof SCHEMES)[number]): string {
+  return words.settings.options.color_scheme[scheme];
+}
+
+/** Whether one may bring others in, and how: by mail, or with a link. */
+export function mayInvite({ store }: Pick<App, "store">): "mail" | "link" | null {
+  if (may(store, "realm_can_invite_users_group")) return "mail";
+  return may(store, "realm_create_multiuse_invite_group") ? "link" : null;
+}
+
+/** The commands that one may give just now. */
+export function commandsOf(app: App): Command[] {
+  const { store, router } = app;
+  const say = words.shell.commands;
+  const mayCreate =
+    may(store, "realm_can_create_public_channel_group") ||
+    may(store, "realm_can_create_private_channel_group");
+  const write = (begin: () => void) => () => {
+    if (!isWrittenTo(router.route)) router.go("inbox");
+    begin();
+  };
+  return [
+    { name: say.write, run: write(() => composing.topic(null)) },
+    { name: words.shell.newDirect, run: write(() => composing.direct()) },
+    { name: words.shell.setStatus, run: () => (frame.status = true) },
+    ...(mayInvite(app) ? [{ name: words.shell.invite, run: () => (frame.invite = true) }] : []),
+    ...(mayCreate ? [{ name: words.shell.newChannel, run: () => router.go("channels/new") }] : []),
+    {
+      name: words.shell.markAllRead,
+      run: () => readMuch(app, (marker) => marker.readEverything()),
+    },
+    ...SCHEMES.filter((scheme) => scheme !== store.data.settings.color_scheme).map((scheme) => ({
+      name: say.theme(schemeName(scheme)),
+      run: () => setSetting(app, "color_scheme", scheme),
+    })),
+    { name: say.people, run: () => frame.togglePeople() },
+    { name: words.shell.help, run: () => (frame.help = true) },
+  ];
+}
