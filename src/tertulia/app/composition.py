@@ -19,6 +19,7 @@ from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.service.membership import Membership
 from tertulia.service.messages.previews import external_media
+from tertulia.service.messages.sending import SENDING
 from tertulia.service.vault import Vault
 from tertulia.service.webhooks.web import services_web
 from tertulia.store.store import database_at
@@ -96,6 +97,7 @@ async def opened_node(
         membership=membership,
     )
     async with opened as (log, vault):
+        log.allow_elsewhere(SENDING)
         transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
         encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
         longest = config.event_queue_longpoll_timeout_seconds

@@ -10,6 +10,7 @@ from tertulia import tracing
 from tertulia.log.deciding import TURN_SECONDS, decide
 from tertulia.log.durability import Durability
 from tertulia.log.errors import not_done_error
+from tertulia.log.forwarding import Forwarding
 from tertulia.log.freshness import Freshness
 from tertulia.log.inbox import GROUP, Inbox
 from tertulia.log.measures import Measures
@@ -48,6 +49,7 @@ class Commits:
     freshness: Freshness
     subscribers: Subscribers
     measures: Measures
+    forwarding: Forwarding
     clock: Callable[[], float]
     """Tells UNIX seconds."""
 
@@ -89,6 +91,8 @@ class Commits:
             await self.transactions.commit(batch, growth.head)
         self.replica.advance(decided.entries, batch.id)
         self.durability.succeed()
+        if decided.entries:
+            self.forwarding.wrote_here()
         self.measures.committed(len(group.commands), len(decided.entries), began, locked)
         self.subscribers.committed(decided.entries)
         if any(isinstance(note, MailAsked) for note in notes):
@@ -109,6 +113,9 @@ class Commits:
         decided = _Decided([], [], [])
         turn = time.perf_counter()
         for command in commands:
+            if command.until < time.monotonic():
+                command.is_expired = True
+                self.inbox.refuse(not_done_error(), [command])
             if command.is_expired:
                 continue
             outcome = await decide(

@@ -124,6 +124,16 @@ def _of_the_log(node: HttpNode) -> Iterator[Family]:
     )
     yield _gauge("tertulia_log_lag_seconds", "For how long it has been behind.", lag.seconds)
     yield _counter("tertulia_log_entries", "Entries that the node has committed.", measures.entries)
+    yield _counter(
+        "tertulia_commands_forwarded",
+        "Commands of the node that another one carried out.",
+        measures.forwarded,
+    )
+    yield _counter(
+        "tertulia_commands_for_others",
+        "Commands of other nodes that the node carried out.",
+        measures.carried_out,
+    )
     yield _histogram(
         "tertulia_commit_seconds",
         "From asking for the log's head until a group of commands was on disk.",
