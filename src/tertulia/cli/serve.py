@@ -131,7 +131,7 @@ def serve(
     place = take_place(os.environ)
     settings = load(flags, file=config)
     if settings.log_format == "json":  # So is what goes wrong from here on.
-        logs.begin(settings.log_level, settings.log_format, place and place.number)
+        logs.begin(settings.log_level, settings.log_format, None if place is None else place.number)
     if place is not None:
         _work(settings, place, demo=demo)
         return

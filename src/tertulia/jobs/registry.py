@@ -6,6 +6,7 @@ from functools import partial
 from tertulia.domain.accounts import full_members, signing_out
 from tertulia.domain.channels import activity
 from tertulia.domain.messages import attachments
+from tertulia.jobs.backups import backups
 from tertulia.jobs.due import due_job
 from tertulia.jobs.files import FileCleanup, file_store
 from tertulia.jobs.mails import mails
@@ -34,6 +35,7 @@ def jobs_of(node: Node) -> Sequence[Job]:
         log_pruning(log, config.log_retention_days),
         erasures(log),
         upgrades(log),
+        *((backups(node),) if config.backup_to else ()),
     )
 
 
