@@ -650,3 +650,13 @@ async def test_a_guests_bot_knows_of_no_more_than_a_guest(org: Organization) -> 
     assert (await ann.patch(f"/users/{ben.user_id}", role=int(Role.MEMBER))).ok
     events = [e for e in await robo.events() if (e["type"], e.get("op")) == ("realm_user", "add")]
     assert {event["person"]["user_id"] for event in events} == everybody - known
+
+
+async def test_who_slept_hears_of_themselves_whomever_they_see_since(org: Organization) -> None:
+    """The accounts that come into sight are ranges, which may have the guest's own."""
+    await limit_guests(org)
+    gus = await guest(org)
+    assert (await org["gus"].post("/users/me/status", status_text="asleep")).ok
+    await limit_guests(org, EVERYONE)
+    events = [event for event in await gus.events() if event["type"] == "user_status"]
+    assert [(e["user_id"], e["status_text"]) for e in events] == [(org["gus"].user_id, "asleep")]
