@@ -71,13 +71,14 @@ class Bench:
     # What is measured
 
     @contextmanager
-    def fresh(self, name: str, workers: int = 1, *, refuses: bool = True) -> Iterator[Served]:
-        """A server of one's own on the organization, just started, with so many workers. Unless it
-        `refuses`, it takes requests however long they have to wait."""
+    def fresh(
+        self, name: str, workers: int = 1, *, refuses: bool = True, settings: str = ""
+    ) -> Iterator[Served]:
+        """A server of one's own on the organization, just started, with so many workers and these
+        settings. Unless it `refuses`, it takes requests however long they have to wait."""
         with self.datasets.copied(name) as made:
             path = Path(made.config.data_dir)
-            if not refuses:
-                (path / "tertulia.toml").write_text(PATIENT)
+            (path / "tertulia.toml").write_text(settings + ("" if refuses else PATIENT))
             more = ("--port", "0", "--workers", str(workers))
             command = serving.server_command(path, made.config.database_url, *more)
             with serving.running(command, path / "serve.log") as server:

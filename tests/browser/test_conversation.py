@@ -1,6 +1,5 @@
 """Two people who talk, each in a browser of their own."""
 
-import re
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -53,8 +52,16 @@ def test_two_people_talk(town: Town, opened: Open) -> None:
     changed.hover()
     changed.get_by_role("button", name="More").click()
     ann.page.get_by_role("menuitem", name="Quote and reply").click()
-    expect(ann.box).to_have_value(re.compile("quote"))
+    # It stands beside the text, in no Markdown; left out it is gone, and it outlives a reload.
+    quotes = ann.page.get_by_role("list", name="Quotations")
+    expect(quotes).to_contain_text("Good morning to you")
+    expect(ann.box).to_have_value("")
+    ann.box.press_sequentially("So I said")
+    ann.page.reload()
+    expect(quotes.get_by_role("button", name="Leave out what")).to_be_visible()
+    expect(ann.box).to_have_value("So I said")
     ann.box.press("Control+Enter")
+    expect(quotes).to_be_hidden()
     expect(ben.page.locator("blockquote", has_text="Good morning to you")).to_be_visible()
 
 
@@ -137,10 +144,10 @@ def test_a_page_that_comes_late_brings_nothing_back(
         sent = http.post("/messages", data=about).json()["id"]
         http.post("/messages", data={**about, "content": "another one"})
         ben = opened(server, sqlite_town.ben)
-        # A request that begins just when others begin to be held is never told of.
-        with ben.page.expect_request(lambda request: "/api/v1/events?" in request.url):
-            ben.go("inbox")
+        # Before there is any: a request that begins just when others begin to be held is never told
+        # of.
         let_go = holding(ben, lambda url: "late" in url)
+        ben.go("inbox")
         ben.go(f"narrow/channel/general/topic/late%20{how}")
         let_go.wait()
         # The answer with the old text has been made; the change comes before it.

@@ -62,7 +62,11 @@ def test_a_file_that_is_given_to_the_box_is_sent(
     ann.go(place)
     content = {"how": how, "type": "image/png", "content": picture()}
     ann.box.evaluate(GIVE, content)
-    expect(ann.box).to_have_value(re.compile(r"\[hat\.png\]\(/user_uploads/"))
+    # The file stands beside the text, with its picture, and not in it.
+    files = ann.page.get_by_role("list", name="Files")
+    expect(files.get_by_text("Uploaded")).to_be_visible()
+    expect(files.locator("img")).to_have_attribute("src", re.compile("/user_uploads/"))
+    expect(ann.box).to_have_value("")
     ann.page.get_by_role("button", name="Preview").click()
     expect(ann.page.get_by_role("link", name="hat.png").first).to_be_visible()
     ann.page.get_by_role("button", name="Go on writing").click()

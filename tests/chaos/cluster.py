@@ -41,6 +41,7 @@ _AT_A_COMMIT = {
 class Node(Server):
     """One of several nodes."""
 
+    is_forked = False
     number: int = 0
     is_newer: bool = False
     """Whether the process is of the newer version."""
@@ -58,9 +59,9 @@ class Node(Server):
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
 
-    def _program(self, command: str) -> list[str]:
+    def _command_line(self, *words: str) -> list[str]:
         module = "tests.chaos.newer" if self.is_newer else "tertulia"
-        return [sys.executable, "-m", module, command, *self._place()]
+        return [sys.executable, "-m", module, *words]
 
     def _environment(self) -> dict[str, str]:
         ours = super()._environment()

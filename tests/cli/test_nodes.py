@@ -54,7 +54,7 @@ def test_nodes_are_listed_drained_and_forgotten(founded: Place) -> None:
         ("a/1", "serving"),
         ("b", "gone"),
     ]
-    assert answer["schema_version"] == answer["required_schema_version"]
+    assert answer["schema_version"] >= answer["required_schema_version"] > 0
 
     def on(command: str, *words: str) -> tuple[int, str]:
         result = run("nodes", command, *founded.flags, *words)

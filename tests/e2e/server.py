@@ -15,9 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.cli.support import Place, run
+from tests.programs import Program
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 PASSWORD = "correct horse"
@@ -43,11 +44,13 @@ class Account:
 class Server:
     """A node that can be started, stopped and killed. It keeps its port."""
 
+    is_forked: ClassVar = True
+    """Whether its process is a `Program`; else what its command line says."""
     data_dir: Path
     database_url: str = ""
     rate_limits: bool = False
     port: int = field(default_factory=lambda: free_port())
-    process: "subprocess.Popen[bytes] | None" = None
+    process: "subprocess.Popen[bytes] | Program | None" = None
 
     @property
     def url(self) -> str:
@@ -68,7 +71,7 @@ class Server:
             assert result.exit_code == 0, result.output
             return json.loads(result.stdout)
         done = subprocess.run(
-            [*self._program(words[0]), *words[1:], "--json"],
+            self._command_line(words[0], *self._place(), *words[1:], "--json"),
             env=self._environment(),
             capture_output=True,
             text=True,
@@ -96,9 +99,14 @@ class Server:
     def launch(self, *more: str) -> None:
         """Start the process, and do not wait for it."""
         assert self.process is None or self.process.poll() is not None
+        at = ("--host", "127.0.0.1", "--port", str(self.port))
+        words = ["serve", *self._place(), *at, *more]
         with self.log_path.open("ab") as log:
+            if self.is_forked:
+                self.process = Program(words, self._environment(), log.fileno())
+                return
             self.process = subprocess.Popen(
-                [*self._program("serve"), "--host", "127.0.0.1", "--port", str(self.port), *more],
+                self._command_line(*words),
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -147,8 +155,8 @@ class Server:
         finally:
             connection.close()
 
-    def _program(self, command: str) -> list[str]:
-        return [sys.executable, "-m", "tertulia", command, *self._place()]
+    def _command_line(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "tertulia", *words]
 
     def _place(self) -> list[str]:
         return Place(self.data_dir, self.database_url).flags

@@ -140,8 +140,11 @@ def test_memory_is_bounded(
 class SmallServer(Server):
     """A server that may have few files open."""
 
-    def _program(self, command: str) -> list[str]:
-        return ["sh", "-c", 'ulimit -n 260 && exec "$@"', "sh", *super()._program(command)]
+    is_forked = False
+
+    def _command_line(self, *words: str) -> list[str]:
+        shell = ["sh", "-c", 'ulimit -n 260 && exec "$@"', "sh"]
+        return [*shell, *super()._command_line(*words)]
 
 
 def test_half_bodies_shut_nobody_out(tmp_path: Path) -> None:

@@ -31,10 +31,11 @@ NOW = len(MIGRATIONS)
 class Node(Server):
     """A node of one of the two versions."""
 
+    is_forked = False
     version: str = "older"
 
-    def _program(self, command: str) -> list[str]:
-        return [sys.executable, "-m", "tests.e2e.versions", self.version, command, *self._place()]
+    def _command_line(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "tests.e2e.versions", self.version, *words]
 
     def _environment(self) -> dict[str, str]:
         path = f"{SOURCE}{os.pathsep}{SOURCE.parent}"

@@ -6,6 +6,7 @@ Each step is a request as a client makes it; a refusal is an answer like another
 
 import asyncio
 import io
+import os
 import random
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,6 +28,7 @@ from tertulia.state.fold import fold
 from tertulia.state.organization import State
 from tertulia.store import log_entries, queries
 from tertulia.store.database import Connection
+from tests import choice
 from tests.property.own_steps import OWN_STEPS
 from tests.property.people_steps import PEOPLE_STEPS
 from tests.property.web_steps import WEB_STEPS, SilentWeb
@@ -60,6 +62,13 @@ def picture() -> bytes:
     Image.new("RGB", (8, 8), "red").save(file, "PNG")
     return file.getvalue()
 
+
+HISTORIES = int(os.environ.get("HISTORIES", 1))
+"""How many times as many made-up histories as usual; with more than 1 they are new ones each time.
+"""
+
+day = choice.EVERYTHING
+"""Whose histories run, as `tests.choice` has it."""
 
 Step = Callable[["History"], Awaitable[None]]
 
@@ -769,7 +778,10 @@ async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
 def on_a_new_database(
     url: str, seed: int, test: Callable[[History, Config], Awaitable[None]]
 ) -> None:
-    """Run the test with an organization of its own, on an event loop of its own."""
+    """Run the test with an organization of its own, on an event loop of its own; where the tests
+    are those of a day, if that history is on that kind of database today."""
+    if not choice.is_chosen_history(seed, "postgresql" if url else "sqlite", day):
+        return
 
     async def run(config: Config) -> None:
         async with beginning(config, seed) as history:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from tertulia.domain.accounts import sessions
+from tertulia.domain.accounts import agents, sessions
 from tertulia.model.sessions import LIFETIME
 from tertulia.service.vault import digest
 
@@ -158,6 +158,24 @@ async def use_browser(history: History) -> None:
             pass
 
 
+async def use_agent(history: History) -> None:
+    """Somebody lets an agent act for them, it is heard of, or its key ends."""
+    org, rng = history.org, history.rng
+    person = org[history.who()]
+    own = history.state.agent_keys.of_user[person.user_id]
+    match rng.choice(["make", "use", "end"]):
+        case "make":
+            name = rng.choice(["Helper", "Cook"])
+            history.accepted(await person.post("/agents", name=name, can_write=rng.random() < 0.5))
+        case "use" if own:
+            history.clock.ahead += rng.choice([0, agents.USE_SECONDS])
+            await org.node.log.submit(None, agents.use, rng.choice(own).id)
+        case "end" if own:
+            history.accepted(await person.delete(f"/agents/{rng.choice(own).id}"))
+        case _:
+            pass
+
+
 OWN_STEPS: dict[Callable[[History], Awaitable[None]], int] = {
     time_passes: 2,
     schedule: 3,
@@ -168,4 +186,5 @@ OWN_STEPS: dict[Callable[[History], Awaitable[None]], int] = {
     arrange_view: 2,
     use_device: 1,
     use_browser: 2,
+    use_agent: 1,
 }

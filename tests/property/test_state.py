@@ -1,6 +1,5 @@
 """What the tables, the log and the memory say of an organization is the same."""
 
-import os
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,13 @@ from tertulia.state.unread import Unread
 from tertulia.store import queries
 from tertulia.store.database import Connection
 from tests import postgres
-from tests.property.histories import PEOPLE, History, assert_folds, on_a_new_database
+from tests.property.histories import (
+    HISTORIES,
+    PEOPLE,
+    History,
+    assert_folds,
+    on_a_new_database,
+)
 from tests.support import reopened
 
 seeds = st.integers(0, 2**32)
@@ -32,11 +37,6 @@ def new_database(request: pytest.FixtureRequest, kind: str) -> Iterator[str]:
         return
     with postgres.schema(request.getfixturevalue("postgres_url")) as url:
         yield url
-
-
-HISTORIES = int(os.environ.get("HISTORIES", 1))
-"""How many times as many made-up histories as usual; with more than 1 they are new ones each time.
-"""
 
 
 def examples(count: int) -> settings:

@@ -77,7 +77,7 @@ def organization() -> State:
             Linkifier(id=number, order=number, pattern=pattern, url_template=template)
         )
     state.custom_emoji.put(CustomEmoji(id=5, name="party_bird", file="5.gif"))
-    state.custom_emoji.put(CustomEmoji(id=6, name="old", file="6.png", deactivated=True))
+    state.custom_emoji.put(CustomEmoji(id=6, name="retired", file="6.png", deactivated=True))
     state.custom_emoji.put(CustomEmoji(id=7, name="tada", file="7.png"))
     for number, (name, (media_type, picture)) in enumerate(FILES.items(), start=1):
         state.attachments.put(

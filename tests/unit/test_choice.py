@@ -1,6 +1,7 @@
 """Which tests run on PostgreSQL, and when."""
 
 import datetime
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,19 @@ def test_each_test_runs_once_in_so_many_days() -> None:
         assert [choice.is_chosen(name, day) for day in DAYS].count(True) == 1
 
 
+def test_each_history_is_on_both_databases_in_two_days() -> None:
+    for seed in range(100):
+        for first, second in itertools.pairwise(DAYS):
+            for kind in ("sqlite", "postgresql"):
+                chosen = [choice.is_chosen_history(seed, kind, day) for day in (first, second)]
+                assert chosen.count(True) == 1
+            assert choice.is_chosen_history(seed, "sqlite", first) != choice.is_chosen_history(
+                seed, "postgresql", first
+            )
+    halves = [choice.is_chosen_history(seed, "sqlite", DAYS[0]) for seed in range(100)]
+    assert 25 < halves.count(True) < 75
+
+
 def test_the_parts_are_about_as_large() -> None:
     for day in DAYS:
         chosen = sum(choice.is_chosen(name, day) for name in NAMES)
@@ -34,8 +48,8 @@ def test_a_day_chooses_the_same_again() -> None:
     "name",
     [
         "tests/wire/test_search.py::test_it[postgresql]",
-        "tests/e2e/test_bot.py::test_it[postgresql]",
-        "tests/e2e/test_new.py::test_it[postgresql-tests/wire]",
+        "tests/e2e/test_scheduled.py::test_it[postgresql]",
+        "tests/property/test_new.py::test_it[postgresql-tests/wire]",
     ],
 )
 def test_what_differs_runs_each_day(name: str) -> None:

@@ -80,7 +80,7 @@ async def test_a_job_that_fails_is_tried_again_and_the_others_go_on(
         await until(lambda: failing.rounds == 3 and steady.rounds > 3)
         assert jobs.failing() == {}
     assert [trouble for name, trouble in reports if name == "failing"] == [
-        "failed 1 times in a row: OSError: no disk",
+        "failed 1 time in a row: OSError: no disk",
         None,
     ]
     assert [record.fields["reason"] for record in caplog.records] == [  # type: ignore[attr-defined]
@@ -94,7 +94,7 @@ async def test_a_failing_job_is_named_with_its_reason() -> None:
     jobs = Supervisor()
     async with jobs.running([Job("files", work), Job("others", Work(pause=60))]):
         await until(lambda: bool(jobs.failing()))
-        assert jobs.failing() == {"files": "failed 1 times in a row: OSError: no disk"}
+        assert jobs.failing() == {"files": "failed 1 time in a row: OSError: no disk"}
 
 
 @pytest.mark.usefixtures(quick.__name__)
@@ -565,7 +565,7 @@ async def test_ready_names_the_jobs_that_fail(stage: Stage, monkeypatch: Any) ->
         await until(lambda: bool(org.node.failing_jobs()))
         ready = await org.http.get("/ready")
         assert ready.status_code == 200
-        assert ready.json()["jobs"] == {"files": "failed 1 times in a row"}
+        assert ready.json()["jobs"] == {"files": "failed 1 time in a row"}
 
 
 async def test_ready_does_not_name_what_is_set_aside(stage: Stage, monkeypatch: Any) -> None:

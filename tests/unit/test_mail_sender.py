@@ -22,7 +22,13 @@ from tertulia.log.log import Log
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.mail import Mail, MailKind
-from tertulia.outbound.mail_sender import GIVEN_UP_AFTER, LEASE_SECONDS, ROUND_SECONDS, MailSender
+from tertulia.outbound.mail_sender import (
+    AT_ONCE,
+    GIVEN_UP_AFTER,
+    LEASE_SECONDS,
+    ROUND_SECONDS,
+    MailSender,
+)
 from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
 from tertulia.outbound.transports import (
     TIMEOUT_SECONDS,
@@ -95,7 +101,7 @@ class Failing:
 # Written down with the decision
 
 
-async def test_a_round_ends_between_two_mails_where_it_takes_long(nodes: Nodes) -> None:
+async def test_a_round_ends_when_no_mail_is_under_way_where_it_takes_long(nodes: Nodes) -> None:
     passed = itertools.count(0.0, ROUND_SECONDS * 0.4)
     sent: list[str] = []
 
@@ -105,11 +111,22 @@ async def test_a_round_ends_between_two_mails_where_it_takes_long(nodes: Nodes) 
 
     letters = MailTemplates(lambda: nodes.log.state, nodes.links)
     mail_sender = MailSender(nodes.log.store, letters, Slow(), nodes.clock, lambda: next(passed))
-    await nodes.ask(*[MAIL] * 5)
+    count = 3 * AT_ONCE
+    await nodes.ask(*[MAIL] * count)
     assert await mail_sender.once() < 1  # There is more to do.
-    assert len(sent) == 2
+    assert len(sent) == 2 * AT_ONCE
     await mail_sender.deliver()
-    assert len(set(sent)) == len(sent) == 5
+    assert len(set(sent)) == len(sent) == count
+
+
+async def test_who_waits_for_a_link_does_not_wait_for_all_who_have_missed_something(
+    nodes: Nodes,
+) -> None:
+    missed = Mail(kind=MailKind.MISSED_MESSAGES, to="m@example.com", site="", about=1)
+    await nodes.ask(*[missed] * 9, MAIL)
+    now = nodes.clock() + 1
+    first = await nodes.log.store.write(lambda c: outbox.take(c, now, LEASE_SECONDS, AT_ONCE))
+    assert [one.mail.kind for one in first] == [MAIL.kind] + [missed.kind] * (AT_ONCE - 1)
 
 
 async def test_a_mail_is_on_disk_when_its_decision_is_and_gone_when_it_is_sent(
@@ -416,6 +433,40 @@ async def test_a_node_sends_what_it_is_asked_for_by_itself(
     told = [f"{r.msg} {getattr(r, 'fields', '')}" for r in caplog.records if "tertulia" in r.name]
     assert any("mail sent" in line for line in told)
     assert not any("zoe@" in line or "/join/i1" in line for line in told)
+
+
+async def test_whoever_is_away_gets_a_mail_that_mail_programs_understand(config: Config) -> None:
+    async with listening(Server()) as server:
+        own = msgspec.structs.replace(
+            config, smtp_host="127.0.0.1", smtp_port=server.port, smtp_security="none"
+        )
+        async with founded(own) as org:
+            ben = await org.add("ben")
+            soon = {"email_notifications_batching_period_seconds": 1}
+            assert (await ben.patch("/settings", **soon)).ok
+            await org["ann"].write([ben.user_id], "are you *there*?")
+            async with asyncio.timeout(30):
+                first = (await server.got.get()).content
+            await org["ann"].write([ben.user_id], "and now?")
+            async with asyncio.timeout(30):
+                second = (await server.got.get()).content
+            assert server.got.empty()
+    messages = []
+    for content in (first, second):
+        assert isinstance(content, bytes)
+        messages.append(email.message_from_bytes(content, policy=email.policy.default))
+    for message, said in zip(messages, ("are you there?", "and now?"), strict=True):
+        assert message["To"] == "ben@example.com"
+        assert message["Subject"] == "Direct messages with Ann"
+        assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+        for kind in ("plain", "html"):
+            body = message.get_body((kind,))
+            assert body is not None
+            assert ("<em>there</em>" if kind == "html" and "there" in said else said) in (
+                body.get_content()
+            )
+    assert messages[0]["References"] == messages[1]["References"]
+    assert messages[0]["Message-ID"] != messages[1]["Message-ID"]
 
 
 async def invite(org: Organization) -> None:

@@ -23,6 +23,12 @@ from tests.unit.markup_stage import line, rendered
         ("**x*", "*<em>x</em>"),
         ("snake_case _x_ __y__", "snake_case _x_ __y__"),
         ("~~gone~~ ~x~", "<del>gone</del> ~x~"),
+        ("~~ gone ~~ ~~b ~~", "<del> gone </del> <del>b </del>"),
+        ("a ~~ b", "a ~~ b"),
+        (
+            "[](/x) [ ](/y)",
+            '<a href="/x">/x</a> <a href="/y">/y</a>',
+        ),
         ("~~*a*~~", "<del><em>a</em></del>"),
         ("`*a* <b>`", "<code>*a* &lt;b&gt;</code>"),
         ("` a `", "<code> a </code>"),
@@ -65,6 +71,12 @@ def test_nothing_is_rendered_as_nothing() -> None:
         ("<time:1709823600>", "2024-03-07T15:00:00Z"),
         ("<time:Mar 7 2024, 3:00 PM>", "2024-03-07T15:00:00Z"),
         ("<time:7 March 2024>", "2024-03-07T00:00:00Z"),
+        ("<time:Thursday, March 7th, 2024 at 3pm>", "2024-03-07T15:00:00Z"),
+        ("<time:1st of July 2024, 12:30 a.m.>", "2024-07-01T00:30:00Z"),
+        ("<time:2024-03-07T15:00 America/New_York>", "2024-03-07T20:00:00Z"),
+        ("<time:2024-07-07 15:00 Europe/Madrid>", "2024-07-07T13:00:00Z"),
+        ("<time:Mar 7 2024, 3:00 PM EST>", "2024-03-07T20:00:00Z"),
+        ("<time:2024-03-07 15:00 ist>", "2024-03-07T09:30:00Z"),
         ("<time:Thu, 07 Mar 2024 15:00:00 +0100>", "2024-03-07T14:00:00Z"),
     ],
 )
@@ -75,7 +87,17 @@ def test_a_time_is_shown_as_it_was_typed_and_told_in_utc(content: str, expected:
 
 @pytest.mark.parametrize(
     "content",
-    ["<time:>", "<time:soon>", "<time:99999999999999>", "<time:2024-13-01>", "<time:9999-99>"],
+    [
+        "<time:>",
+        "<time:soon>",
+        "<time:99999999999999>",
+        "<time:2024-13-01>",
+        "<time:9999-99>",
+        "<time:2024-03-07 15:00 Nowhere/City>",
+        "<time:2024-03-07 15:00 ../x>",
+        "<time:2024-03-07 15:00 XYZ>",
+        "<time:2024-03-07 15:00 America/>",
+    ],
 )
 def test_what_is_no_time_is_text(content: str) -> None:
     assert line(content) == content.replace("<", "&lt;").replace(">", "&gt;")

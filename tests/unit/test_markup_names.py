@@ -2,6 +2,7 @@
 
 import pytest
 
+from tertulia.model.emoji import names_by_code
 from tests.unit.markup_stage import ANN, BEN, EVE, STATE, html, line, rendered
 
 USER = '<span class="user-mention{}" data-user-id="{}">{}</span>'
@@ -153,7 +154,8 @@ IMG = '<img alt=":{0}:" class="emoji" src="{1}" title="{2}">'
         (":thumbs_up:", SPAN.format("thumbs up", "1f44d", "thumbs_up")),
         (":+1:", SPAN.format("+1", "1f44d", "+1")),
         ("👍", SPAN.format("+1", "1f44d", "+1")),
-        ("👍🏽", SPAN.format("+1", "1f44d", "+1") + "🏽"),
+        (":hankey: 💩", " ".join([SPAN.format("poop", "1f4a9", "poop")] * 2)),
+        (":x:", SPAN.format("x", "274e", "x")),
         ("❤️", SPAN.format("heart", "2764", "heart")),
         ("❤", SPAN.format("heart", "2764", "heart")),
         ("a👍b", "a" + SPAN.format("+1", "1f44d", "+1") + "b"),
@@ -167,7 +169,7 @@ IMG = '<img alt=":{0}:" class="emoji" src="{1}" title="{2}">'
             ":zulip:",
             IMG.format("zulip", "/static/generated/emoji/images/emoji/unicode/zulip.png", "zulip"),
         ),
-        (":old: :unknown: 10:20:30", ":old: :unknown: 10:20:30"),
+        (":retired: :unknown: 10:20:30", ":retired: :unknown: 10:20:30"),
         ("`:smile:` `👍`", "<code>:smile:</code> <code>👍</code>"),
         (":) :/ <3", ":) :/ &lt;3"),
     ],
@@ -176,9 +178,36 @@ def test_emoji_are_shown_by_their_kind(content: str, expected: str) -> None:
     assert line(content) == expected
 
 
-def test_flags_and_families_are_one_emoji() -> None:
-    assert line("🇺🇸").count("<span") == 1
-    assert 'class="emoji emoji-1f1fa-1f1f8"' in line("🇺🇸")
+@pytest.mark.parametrize(
+    ("sign", "code"),
+    [
+        ("🇺🇸", "1f1fa-1f1f8"),
+        ("👨‍👩‍👧‍👦", "1f468-200d-1f469-200d-1f467-200d-1f466"),
+        ("1️⃣", "0031-20e3"),
+        ("❤️‍🔥", "2764-200d-1f525"),
+        ("🏴󠁧󠁢󠁥󠁮󠁧󠁿", None),
+        ("👁️‍🗨️", "1f441-200d-1f5e8"),
+        # What has no name of its own is itself: never the beginning and a rest.
+        ("👍🏽", None),
+        ("👩🏽‍💻", None),
+        ("🤷🏻‍♂️", None),
+        ("🧑🏻‍🤝‍🧑🏿", None),
+        ("👍‍👍", None),
+        ("🫿‍👍", None),
+        ("😀⃠", None),
+        ("❤︎", None),
+        ("🇺", None),
+    ],
+)
+def test_what_is_drawn_as_one_sign_is_never_cut(sign: str, code: str | None) -> None:
+    shown = sign
+    if code is None and sign[0] == "🏴":
+        code = "-".join(f"{ord(one):x}" for one in sign)
+    if code is not None:
+        name = names_by_code()[code][0]
+        shown = SPAN.format(name.replace("_", " "), code, name)
+    thumb = SPAN.format("+1", "1f44d", "+1")
+    assert line(f"a{sign}b {sign}👍") == f"a{shown}b {shown}{thumb}"
 
 
 @pytest.mark.parametrize(
@@ -188,6 +217,11 @@ def test_flags_and_families_are_one_emoji() -> None:
         ("a :) b", "a " + SPAN.format("smile", "1f642", "smile") + " b"),
         ("<3", SPAN.format("heart", "2764", "heart")),
         ("a:) :)b", "a:) :)b"),
+        ("(a :)).", "(a " + SPAN.format("smile", "1f642", "smile") + ")."),
+        (
+            '":)", <3!',
+            f'"{SPAN.format("smile", "1f642", "smile")}", {SPAN.format("heart", "2764", "heart")}!',
+        ),
         ("`:)`", "<code>:)</code>"),
         ("http://a.example/ :)", None),
     ],

@@ -131,7 +131,7 @@ async def test_events_come_again_until_they_are_acknowledged(
 
 @pytest.mark.parametrize(
     "offset",
-    [10 * event_ids.STRIDE, 2**52],
+    [10_000, 2**52],
     ids=["a little", "far"],
 )
 async def test_an_id_beyond_the_log_was_never_given_out(
@@ -284,12 +284,109 @@ async def test_a_heartbeat_comes_when_nothing_else_does(
     assert event["message"]["id"] == sent
 
 
+@pytest.mark.parametrize("start", [0, 12_345_678, 8_000_000_000])
+def test_the_ids_of_a_queue_fit_31_bits_for_five_million_entries(start: int) -> None:
+    for number in range(20):
+        record = QueueRecord(
+            id=f"queue {number}",
+            user_id=1,
+            registration=Registration(),
+            start=start,
+            created_at=0,
+            seen_at=0,
+            idle_timeout=600,
+            counted_from=event_ids.base_for(start),
+        )
+        numbering, last = event_ids.of_queue(record), event_ids.last_seq(record)
+        assert 0 <= numbering.begin_of(start) < numbering.end_of(start) < 2**30
+        assert last - start >= 5_000_000
+        assert numbering.begin_of(last + 1) < 2**31
+        for seq in (start, last):
+            for event_id in (numbering.of_entry(seq, 0), numbering.transient(seq, 0)):
+                assert numbering.seq_of(event_id) == seq
+        assert numbering.transient(last, 0) == numbering.end_of(last) + 1
+        with pytest.raises(OverflowError):
+            numbering.of_entry(start, numbering.own)
+
+
+async def test_a_queue_of_the_first_release_goes_on_with_the_ids_that_it_had(
+    org: Organization, lounge: int
+) -> None:
+    delivery, user = org.node.delivery, org["ben"].user_id
+    await registered(org, delivery, record_of(org, "ben", "old", Clock(org.node.clock())))
+    new = await org["ben"].register()
+    start = org.node.log.durable
+    sent = [await org["ann"].send("lounge", "t", f"m{n}") for n in range(2)]
+    old = decoded(await delivery.poll("old", user, start * 2**20 + 2**19 - 1, block=False))
+    assert [event["id"] for event in old] == [
+        seq * 2**20 for seq in range(start + 1, start + 1 + len(old))
+    ]
+    found = await new.events()
+    assert [event["message"]["id"] for event in found] == sent
+    assert [{**event, "id": 0} for event in old] == [{**event, "id": 0} for event in found]
+    rest = decoded(await delivery.poll("old", user, old[0]["id"], block=False))
+    assert rest == old[1:]
+
+
+async def test_events_that_are_not_in_the_log_have_ids_however_many_come_after_an_entry(
+    org: Organization, lounge: int
+) -> None:
+    ben, idle = await org["ben"].register(), await org["ben"].register()
+    delivery, log = org.node.delivery, org.node.log
+    before = log.durable
+    assert await ben.events() == []
+    heard: list[int] = []
+    for number in range(300):
+        delivery.publish(typing(org, "ann", "ben", started=number % 2 == 0))
+        await delivery.renew_ids()
+        heard += [event["id"] for event in await ben.events()]
+    assert len(heard) == 300
+    assert heard == sorted(set(heard))
+    # As few entries as that takes, of which nobody hears.
+    assert 2 <= log.durable - before <= 4
+    assert {event["type"] for event in await idle.events()} == {"typing"}
+    queue = queue_of(delivery, ben)
+    left = queue.transient_ids_left(log.durable)
+    while (left := left - 1) >= 0:
+        assert queue.next_transient_id(log.durable) is not None
+    assert queue.next_transient_id(log.durable) is None
+    # Nobody has asked for more yet: that is when one comes.
+    seq = log.durable
+    await delivery.renew_ids()
+    assert log.durable == seq
+    delivery.publish(typing(org, "ann", "ben"))
+    await delivery.renew_ids()
+    assert log.durable == seq + 1
+    delivery.publish(typing(org, "ann", "ben", started=False))
+    assert [event["op"] for event in await ben.events()] == ["stop"]
+
+
+async def test_a_queue_whose_ids_are_used_up_ends(org: Organization, lounge: int) -> None:
+    waiting, idle, beating = [await org["ben"].register() for _ in range(3)]
+    delivery, user = org.node.delivery, org["ben"].user_id
+    for one in (waiting, idle, beating):
+        queue_of(delivery, one).last_seq = org.node.log.durable
+    async with polling(org, waiting) as poll:
+        await org["ann"].send("lounge", "t", "one too many")
+        with pytest.raises(NoSuchQueue):
+            await poll
+    with pytest.raises(NoSuchQueue):
+        await delivery.poll(idle.queue_id, user, -1, block=False)
+    queue = queue_of(delivery, beating)
+    queue.seen_through = (queue.numbering.end_of(queue.record.start), org.node.log.durable)
+    async with polling(org, beating) as poll:
+        delivery.polls.send_heartbeat(queue)
+        with pytest.raises(NoSuchQueue):
+            await poll
+
+
 async def test_a_full_stretch_of_transients_passes_no_entry_by(
     org: Organization, lounge: int
 ) -> None:
     """Nothing more is told that is not written down; what is written down comes all the same."""
     ben = await org["ben"].register()
-    last = event_ids.of_entry(org.node.log.durable + 1, 0) - 1
+    numbering = queue_of(org.node.delivery, ben).numbering
+    last = numbering.begin_of(org.node.log.durable + 1) - 1
     ben.last_event_id = last
     async with polling(org, ben) as poll:
         org.node.delivery.publish(typing(org, "ann", "ben"))

@@ -75,10 +75,12 @@ class Place:
 
     @property
     def versions(self) -> tuple[int, int, int]:
-        """How many migrations were made, how many a program must know, and the log's format."""
+        """How many migrations were made beyond those that there are, how many of them a program
+        must know, and the log's format."""
         made = installation.value(self.connection, installation.SCHEMA_VERSION)
         head = history.head(self.connection)
-        return int(made or 0) - NOW, head.schema_version - NOW, head.log_format - LOG_FORMAT
+        needed = max(head.schema_version - NOW, 0)
+        return int(made or 0) - NOW, needed, head.log_format - LOG_FORMAT
 
 
 @pytest.fixture

@@ -43,6 +43,25 @@ async def one(org: Organization, to: str = "ann@example.com") -> RenderedMail:
     return letter
 
 
+# Being deactivated
+
+
+@pytest.mark.parametrize("comment", ["Thank you {for} all.", "", None])
+async def test_who_is_deactivated_is_told_where_that_is_wanted(
+    org: Organization, comment: str | None
+) -> None:
+    path = f"/users/{org['ben'].user_id}"
+    long = {"deactivation_notification_comment": "x" * 2001}
+    (await org["ann"].delete(path, **long)).refused("REQUEST_VARIABLE_INVALID")
+    assert (await org["ann"].delete(path, deactivation_notification_comment=comment)).ok
+    if comment is None:
+        assert await mailed(org) == []
+        return
+    letter = await one(org, "ben@example.com")
+    assert "was deactivated" in letter.subject
+    assert comment in letter.text
+
+
 # Signing in
 
 
@@ -109,6 +128,13 @@ async def test_a_changed_key_is_told(org: Organization) -> None:
     assert await mailed(org) == []
 
 
+async def test_a_new_key_of_an_agent_is_told(org: Organization) -> None:
+    (await org["ann"].post("/agents", name="Helper")).ok
+    letter = await one(org)
+    assert "agent" in letter.subject
+    assert "Helper" in letter.text
+
+
 async def test_an_address_that_an_administrator_changes_is_told_at_the_old_one(
     org: Organization,
 ) -> None:
@@ -128,6 +154,8 @@ async def test_the_mails_are_in_the_language_of_the_account(org: Organization) -
     assert '<html lang="es">' in letter.html
     (await org["ann"].patch("/settings", **NEW)).ok
     assert "contraseña" in (await one(org)).text
+    (await org["ann"].post("/agents", name="Ayudante")).ok
+    assert "retirarla" in (await one(org)).text
     (await org["ann"].post("/users/me/api_key/regenerate")).ok
     assert "clave de API" in (await one(org)).text
 
@@ -140,6 +168,7 @@ def acts(org: Organization) -> list[tuple[str, str, dict[str, object]]]:
     ann, ben = org["ann"].user_id, org["ben"].user_id
     return [
         ("POST", "/users/me/api_key/regenerate", {}),
+        ("POST", "/agents", {"name": "Helper"}),
         ("PATCH", "/settings", {"email": "anna@example.com"}),
         ("PATCH", f"/users/{ben}", {"new_email": "benjamin@example.com"}),
         ("POST", f"/bots/{org['robo'].user_id}/api_key/regenerate", {}),

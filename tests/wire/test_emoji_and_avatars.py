@@ -29,7 +29,8 @@ async def test_the_emoji_are_where_register_says(org: Organization) -> None:
 
 async def test_pictures_are_where_register_says(org: Organization) -> None:
     data = (await org["ben"].register()).data
-    for name in ("realm_icon_url", "realm_logo_url", "realm_night_logo_url"):
+    assert (await fetched(org, data["realm_icon_url"])).content.startswith(b"\x89PNG")
+    for name in ("realm_logo_url", "realm_night_logo_url"):
         response = await fetched(org, data[name])
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("image/svg+xml")
@@ -73,9 +74,17 @@ def test_common_emoji_have_their_customary_names(code: str, name: str) -> None:
     assert codes_by_name()[name] == code
 
 
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("x", "274e"), ("train", "1f682"), ("date", "1f4c6"), ("email", "2709"), ("football", "26bd")],
+)
+def test_a_name_is_of_the_emoji_that_clients_know_by_it(name: str, code: str) -> None:
+    assert codes_by_name()[name] == code
+
+
 def test_codes_and_names_are_as_clients_expect() -> None:
     assert all(re.fullmatch(r"[0-9a-f]{4,}(-[0-9a-f]{4,})*", code) for code in names_by_code())
-    assert all(re.fullmatch(r"[a-z0-9+_-]+", name) for name in codes_by_name())
+    assert all(re.fullmatch(r"[\w+-]+", name) and name == name.lower() for name in codes_by_name())
     assert len(names_by_code()) > 1500
 
 

@@ -10,7 +10,9 @@ import httpx
 import msgspec
 import pytest
 
+from tertulia.jobs import pictures
 from tertulia.jobs.files import file_store
+from tertulia.jobs.pictures import PictureCleanup
 from tertulia.model.errors import FilesUnavailable, Unavailable
 from tertulia.service.config import Config
 from tertulia.store import bucket_files, bucket_partials, uploads
@@ -392,3 +394,30 @@ async def test_what_was_changed_is_answered_as_changed_though_the_old_picture_st
     assert (await ben.raw("POST", "/users/me/avatar", files=sent)).ok
     assert "could not be deleted" in caplog.text
     assert (await ben.raw("POST", "/user_uploads", files={"file": ("b.txt", b"x")})).ok
+
+
+async def test_pictures_that_could_not_be_deleted_are_deleted_later(
+    org: Organization, bucket: S3Server, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = {"file": ("a.png", picture(9, 9))}
+    uses = [("ben", "/users/me/avatar"), ("ann", "/realm/icon"), ("ann", "/realm/emoji/sun")]
+    for who, path in uses:
+        assert (await org[who].raw("POST", path, files=sent)).ok
+    before = set(objects(bucket, config))
+    assert len(before) == 4
+    bucket.trouble(Trouble(methods="DELETE", status=403))
+    for who, path in uses[:2]:
+        assert (await org[who].raw("POST", path, files=sent)).ok
+    # An emoji that is taken away stays in the reactions that it is in.
+    assert (await org["ann"].delete("/realm/emoji/sun")).ok
+    used = set(objects(bucket, config)) - before | {p for p in before if p.startswith("emoji/")}
+    cleanup = PictureCleanup(org.node)
+    # What was just written may be on its way into the log.
+    await cleanup.once()
+    assert set(objects(bucket, config)) == used | before
+    monkeypatch.setattr(pictures, "YOUNG_SECONDS", -60)
+    with pytest.raises(FilesUnavailable):
+        await cleanup.once()
+    bucket.trouble()
+    await cleanup.once()
+    assert set(objects(bucket, config)) == used

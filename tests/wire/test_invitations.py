@@ -466,7 +466,11 @@ async def test_two_who_invite_at_the_same_moment_share_the_days_limit(config: Co
 async def test_an_invitation_is_listed_with_all_that_is_known_of_it(org: Organization) -> None:
     (await org["ben"].post("/invites", **ZOE, invite_as=600, notify_referrer_on_join=False)).ok
     link = (await org["ann"].post("/invites/multiuse", invite_expires_in_minutes="null")).ok
-    by_mail, by_link = (await org["ann"].get("/invites")).ok["invites"]
+    found = (await org["ann"].get("/invites")).ok
+    assert found["mail_is_sent"] is False
+    by_mail, by_link = found["invites"]
+    # Without a mail the inviter hands over the link.
+    assert by_mail.pop("link_url").startswith("http://chat.test/join/")
     now = int(org.node.clock())
     assert now - 60 <= by_mail.pop("invited") <= now
     by_mail.pop("expiry_date")
@@ -489,6 +493,17 @@ async def test_an_invitation_is_listed_with_all_that_is_known_of_it(org: Organiz
         "is_multiuse": True,
     }
     assert link["invite_link"].startswith("http://chat.test/join/")
+
+
+async def test_an_invitation_that_is_mailed_shows_its_link_to_the_addressee_alone(
+    config: Config,
+) -> None:
+    own = msgspec.structs.replace(config, smtp_host="mail.test")
+    async with founded(own) as org:
+        (await org["ann"].post("/invites", **ZOE)).ok
+        found = (await org["ann"].get("/invites")).ok
+        assert found["mail_is_sent"] is True
+        assert [one.get("link_url") for one in found["invites"]] == [None]
 
 
 async def test_administrators_see_all_invitations_and_others_their_own(org: Organization) -> None:

@@ -70,6 +70,17 @@ async def settle(org: Organization, **values: Any) -> None:
     await org.do(RealmChanged(values=values))
 
 
+async def test_who_has_joined_is_welcomed_by_mail_where_the_organization_wants_so(
+    org: Organization,
+) -> None:
+    await joined(org, await invited(org))
+    (welcome,) = await mailed(org)
+    assert (welcome.to, welcome.subject) == ("zoe@example.com", "Welcome to Example")
+    await settle(org, send_welcome_emails=False)
+    await joined(org, await opened(org), email="yan@example.com", full_name="Yan")
+    assert await mailed(org) == []
+
+
 # The pages
 
 

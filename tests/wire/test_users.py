@@ -540,10 +540,9 @@ async def test_what_cannot_be_deleted_is_not_left_out_in_silence(
     reply = await org["ann"].delete(path, actions={"delete_profile": True, what: True})
     assert reply.status == 400
     assert org.node.state.users[org["cleo"].user_id] == before
-    reply = await org["ann"].delete(
-        path, actions={"delete_profile": False}, deactivation_notification_comment="bye"
-    )
-    assert reply.ok["ignored_parameters_unsupported"] == ["deactivation_notification_comment"]
+    both = {"actions": {"delete_profile": True}, "deactivation_notification_comment": "bye"}
+    (await org["ann"].delete(path, **both)).refused()
+    assert org.node.state.users[org["cleo"].user_id] == before
 
 
 @pytest.mark.parametrize("deactivated_before", [False, True])
@@ -688,3 +687,39 @@ async def test_who_slept_through_a_restart_hears_the_same(org: Organization) -> 
         for listener, before in zip(listeners, told, strict=True):
             listener.person.http = again.http
             assert await listener.events() == before
+
+
+async def test_events_say_what_was_true_when_it_happened(org: Organization) -> None:
+    """To a client that polls when all of it is over."""
+    ann, late = org["ann"], await org["ben"].register(event_types=["realm_user"])
+    cleo = org["cleo"].user_id
+    for name in ("Cleopatra", "Cleo"):
+        assert (await ann.patch(f"/users/{cleo}", full_name=name)).ok
+    for role in (300, 400):
+        assert (await ann.patch(f"/users/{cleo}", role=role)).ok
+    made = await ann.post(
+        "/users", email="dora@example.com", password="sesame open", full_name="Dora"
+    )
+    dora = made.ok["user_id"]
+    assert (await ann.patch(f"/users/{dora}", full_name="Theodora")).ok
+    assert (await ann.delete(f"/users/{dora}")).ok
+
+    async def told() -> list[tuple[Any, ...]]:
+        late.last_event_id = -1
+        people = [event["person"] for event in await late.events()]
+        names = ("user_id", "full_name", "role", "is_active")
+        return [tuple(one[name] for name in names if name in one) for one in people]
+
+    assert await told() == [
+        (cleo, "Cleopatra"),
+        (cleo, "Cleo"),
+        (cleo, 300),
+        (cleo, 400),
+        (dora, "Dora", 400, True),
+        (dora, "Theodora"),
+        (dora, False),
+    ]
+    # A person who was erased has no history.
+    assert (await ann.delete(f"/users/{dora}", actions={"delete_profile": True})).ok
+    assert "Dora" not in str(await told())
+    assert "Theodora" not in str(await told())

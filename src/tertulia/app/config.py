@@ -137,6 +137,10 @@ def _require_files(config: Config, environment: Mapping[str, str]) -> None:
             raise ConfigError(f"Setting {name}: {error}.") from None
     if config.files_also_at and places[0] == places[1]:
         raise ConfigError("Setting files_also_at: it is the same place as files_url.")
+    if bool(config.bigbluebutton_url) != bool(config.bigbluebutton_secret):
+        raise ConfigError(
+            "Setting bigbluebutton_url: needs bigbluebutton_secret, and the converse."
+        )
     if bool(config.s3_access_key_id) != bool(config.s3_secret_access_key):
         raise ConfigError("Setting s3_access_key_id: needs s3_secret_access_key, and the converse.")
     if config.file_downloads != "redirect":

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, get_args
 
-from tertulia.delivery import access, event_ids
+from tertulia.delivery import access
 from tertulia.delivery.announcements import Announcements
 from tertulia.delivery.encoder import Encoder, GuardedEncoder, NotEncoded
 from tertulia.delivery.presence import Presence
@@ -19,7 +19,7 @@ from tertulia.delivery.registry import QueueRegistry
 from tertulia.delivery.waiting_polls import WaitingPolls
 from tertulia.log.errors import stale_error
 from tertulia.log.log import Log
-from tertulia.model.changes import Entry
+from tertulia.model.changes import Entry, EventIdsUsedUp
 from tertulia.model.errors import NoSuchQueue, Refused, Unavailable
 from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import PresenceChanged, QueueGone, Transient
@@ -150,10 +150,10 @@ class Delivery:
             return False
         if self._log.freshness.is_stale:
             return False
-        first = event_ids.end_of(queue.record.start)
+        first = queue.numbering.end_of(queue.record.start)
         cursor = first if last_event_id == -1 else last_event_id
         durable = self._log.durable
-        if cursor < first or event_ids.seq_of(cursor) > durable:
+        if cursor < first or queue.numbering.seq_of(cursor) > durable:
             return False
         seen = queue.known_through(cursor)
         if not self.recent.reach_back_to(seen):
@@ -190,13 +190,14 @@ class Delivery:
             if record.start > self._log.durable:
                 self._delete(queue)
                 raise NoSuchQueue(record.id)
-        first = event_ids.end_of(record.start)
+        first = queue.numbering.end_of(record.start)
         if last_event_id == -1:
             return first
         if last_event_id < first:
             raise Refused(f"An event newer than {last_event_id} has already been pruned.")
-        await self._log.reached(event_ids.seq_of(last_event_id))  # Another node may have given it.
-        if event_ids.seq_of(last_event_id) > self._log.durable:
+        seq = queue.numbering.seq_of(last_event_id)
+        await self._log.reached(seq)  # Another node may have given it.
+        if seq > self._log.durable:
             if queue.is_found:
                 # It may have been given out before the log lost its end. The ID will be used again,
                 # for an event that the client then would miss.
@@ -242,6 +243,13 @@ class Delivery:
         """Answer polls that have waited for long. To be called every `HEARTBEAT_ROUND_SECONDS`, on
         the event loop."""
         self.polls.send_heartbeats(*self._poll_seconds)
+
+    async def renew_ids(self) -> None:
+        """Where transient events have nearly used up the IDs after the newest entry, write another
+        one. To be called as often."""
+        if self.polls.used_up != self._log.durable or self._log.freshness.is_stale:
+            return
+        await self._log.submit(None, _used_up)
 
     def _suspend(self) -> None:
         """The state cannot be verified any more: polls that wait may be missing something."""
@@ -305,6 +313,10 @@ class Delivery:
         self.recent.clear()
         for queue in self.queues.all():
             self._end(queue.record.id)
+
+
+def _used_up(_: Moment) -> Decision[None]:
+    return Decision(None, (EventIdsUsedUp(),))
 
 
 def _nothing(_: Moment) -> Decision[None]:

@@ -56,7 +56,10 @@ class GuardedEncoder:
             return None
 
     def events(self, cached: CachedEntry, queue: Queue) -> Sequence[bytes]:
-        """As `Encoder.events`. Raises NotEncoded."""
+        """As `Encoder.events`. Raises NotEncoded, also where the queue's IDs are used up."""
+        if cached.entry.seq > queue.last_seq:
+            logger.info("a queue of account %d has used up its IDs and ends", queue.user_id)
+            raise NotEncoded
         try:
             return self._encoder.events(cached, queue.record)
         except Exception:

@@ -18,7 +18,9 @@ class Queue:
     __slots__ = (
         "ended",
         "is_found",
+        "last_seq",
         "last_transient",
+        "numbering",
         "poll",
         "record",
         "seen_at",
@@ -32,6 +34,9 @@ class Queue:
     def __init__(self, record: QueueRecord, seen_at: float, *, is_found: bool = False) -> None:
         self.record = record
         self.user_id = record.user_id
+        self.numbering = event_ids.of_queue(record)
+        self.last_seq = event_ids.last_seq(record)
+        """The last entry that the queue has IDs for: then it ends."""
         # The registry's.
         self.is_found = is_found
         """Whether it was found in the database: then it may have given out events, at another node
@@ -61,15 +66,20 @@ class Queue:
     def known_through(self, cursor: int) -> int:
         """The entry up to which a client with this cursor has everything."""
         seen_cursor, seen_entry = self.seen_through
-        seq = event_ids.seq_of(cursor)
+        seq = self.numbering.seq_of(cursor)
         if cursor == seen_cursor and seen_entry >= seq:
             return seen_entry
-        return seq if event_ids.is_complete(cursor) else seq - 1
+        return seq if self.numbering.is_complete(cursor) else seq - 1
+
+    def transient_ids_left(self, seq: int) -> int:
+        """How many transient events may come after the entry."""
+        used = max(self.numbering.transient(seq, 0), self.last_transient + 1)
+        return self.numbering.begin_of(seq + 1) - used
 
     def next_transient_id(self, seq: int) -> int | None:
         """The ID of the next transient event after the entry; None when its range is used up."""
-        event_id = max(event_ids.transient(seq, 0), self.last_transient + 1)
-        if event_ids.seq_of(event_id) != seq:
+        event_id = max(self.numbering.transient(seq, 0), self.last_transient + 1)
+        if self.numbering.seq_of(event_id) != seq:
             return None
         self.last_transient = event_id
         return event_id

@@ -141,7 +141,7 @@ class RecentEntries:
         """What was found up to the entry, with the queue's transient events at their places."""
         is_all = len(found) < PAGE
         if queue.transients:
-            end = event_ids.of_entry(self._log.durable + 1, 0) if is_all else found[-1][0]
+            end = queue.numbering.begin_of(self._log.durable + 1) if is_all else found[-1][0]
             found += [one for one in queue.transients if cursor < one[0] < end]
             found.sort(key=lambda one: one[0])
         if is_all:

@@ -29,6 +29,8 @@ TURN_SECONDS: Final = 0.01
 """So long polls are answered; then others have their turn of the event loop."""
 AT_ONCE: Final = 16
 """Queues that are looked at between two looks at the clock."""
+SPARED: Final = 32
+"""Where an entry has so few IDs left for transient events of a queue, another entry is wanted."""
 UNDELIVERED_TRANSIENTS: Final = 1000
 """Transient events for which there was no time yet; beyond that the oldest are dropped."""
 
@@ -59,6 +61,8 @@ class WaitingPolls:
         )
         """Each with the queues that have not been offered it."""
         self._next_turn: asyncio.Handle | None = None
+        self.used_up: int | None = None
+        """The newest entry whose IDs for transient events some queue has nearly used up."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -142,7 +146,10 @@ class WaitingPolls:
         self._deliver_entries(queue)
         if queue.poll is None:
             return
-        event_id = queue.next_transient_id(self._log.durable)
+        if self._log.durable > queue.last_seq:
+            self._delete(queue)
+            return
+        event_id = self._next_transient_id(queue)
         self.answer(queue, [] if event_id is None else [self._encoder.heartbeat(event_id)])
 
     # Delivering
@@ -225,7 +232,9 @@ class WaitingPolls:
         if queue.ended:
             return
         self._deliver_entries(queue)
-        event_id = queue.next_transient_id(self._log.durable)
+        if self._log.durable > queue.last_seq:
+            return  # It is about to end.
+        event_id = self._next_transient_id(queue)
         if event_id is None:
             return
         event = self._encoder.transient(transient, queue, event_id)
@@ -234,3 +243,11 @@ class WaitingPolls:
         queue.transients.append((event_id, event))
         if queue.poll is not None:
             self.answer(queue, [event])
+
+    def _next_transient_id(self, queue: Queue) -> int | None:
+        """The ID of the queue's next transient event; None where there is none until another entry
+        is written, which is soon."""
+        seq = self._log.durable
+        if queue.transient_ids_left(seq) <= SPARED:
+            self.used_up = seq
+        return queue.next_transient_id(seq)

@@ -1,5 +1,5 @@
-"""What earlier entries must not show any more, because a later one deleted it or moved it to
-another channel."""
+"""What earlier entries must not show any more, because a later one deleted it, moved it to another
+channel, or erased the person."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,6 +12,8 @@ from tertulia.model.changes import (
     MessagesDeleted,
     MessageSent,
     MessagesMoved,
+    UserChanged,
+    UserCreated,
 )
 
 _GONE: Final[dict[str, Any]] = {"gone": True}
@@ -53,7 +55,24 @@ class Withdrawal:
         return None
 
 
-def withdrawal_by(entry: Entry) -> Withdrawal | None:
+class Erasure:
+    """An account's person was erased."""
+
+    def __init__(self, user_id: int) -> None:
+        self._user_id = user_id
+
+    def revised(self, earlier: Entry) -> Entry | None:
+        """The earlier entry, to be shown anew, where it tells what the account was; else None."""
+        match earlier.change:
+            case UserCreated(user=user):
+                return earlier if user.id == self._user_id else None
+            case UserChanged(user_id=user_id):
+                return earlier if user_id == self._user_id else None
+            case _:
+                return None
+
+
+def withdrawal_by(entry: Entry) -> Withdrawal | Erasure | None:
     """What the entry withdraws from those before it, if anything."""
     match entry.change:
         case MessagesDeleted(message_ids=ids):
@@ -61,5 +80,7 @@ def withdrawal_by(entry: Entry) -> Withdrawal | None:
         case MessagesMoved(message_ids=ids, changes_channel=True, new_channel_id=channel_id):
             moved = {"moved_to": channel_id}
             return Withdrawal(entry.seq, ids, moved, moved)
+        case UserChanged(user_id=user_id, values={"is_deleted": True}):
+            return Erasure(user_id)
         case _:
             return None

@@ -7,6 +7,6 @@ from tertulia.service.node import Node
 
 def mails(node: Node) -> Job:
     """Sending mails, as soon as one is asked for, and again those that could not be sent."""
-    job = Job("mails", mail_sender(node.config, node.log, node.links).once)
+    job = Job("mails", mail_sender(node).once)
     node.log.on_mail(job.want)
     return job

@@ -16,6 +16,16 @@ def heartbeats(delivery: Delivery) -> Job:
     return Job("heartbeats", once)
 
 
+def event_ids(delivery: Delivery) -> Job:
+    """Seeing to it that there are IDs for events that are not in the log."""
+
+    async def once() -> float:
+        await delivery.renew_ids()
+        return HEARTBEAT_ROUND_SECONDS
+
+    return Job("event IDs", once)
+
+
 def idle_queues(delivery: Delivery) -> Job:
     """Deleting queues that are not polled any more; storing when the others were polled, and when
     users were last present."""

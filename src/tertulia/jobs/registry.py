@@ -10,32 +10,44 @@ from tertulia.jobs.backups import backups
 from tertulia.jobs.due import due_job
 from tertulia.jobs.files import FileCleanup, file_store
 from tertulia.jobs.mails import mails
+from tertulia.jobs.notices import digests, notices
+from tertulia.jobs.pictures import PictureCleanup
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.pruning import erasures, log_pruning
-from tertulia.jobs.queues import heartbeats, idle_queues
+from tertulia.jobs.queues import event_ids, heartbeats, idle_queues
 from tertulia.jobs.retention import retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.upgrades import upgrades
+from tertulia.jobs.webhooks import webhook_journal
 from tertulia.service.node import Node
 
 
 def jobs_of(node: Node) -> Sequence[Job]:
     """Everything that the node does by itself."""
     config, log = node.config, node.log
+    sending = mails(node)
     return (
         *due_jobs(node),
         heartbeats(node.delivery),
+        event_ids(node.delivery),
         idle_queues(node.delivery),
-        mails(node),
+        sending,
+        *(
+            (notices(node, sending.want), digests(node, sending.want))
+            if config.tells_by_mail
+            else ()
+        ),
         Previewer(node).job(),
         FileCleanup(log, node.uploads, node.partials).job(),
+        PictureCleanup(node).job(),
         *(() if node.files is node.disk else (file_store(node.files),)),
         retention(log),
         log_pruning(log, config.log_retention_days),
         erasures(log),
         upgrades(log),
         *((backups(node),) if config.backup_to else ()),
+        webhook_journal(node),
     )
 
 

@@ -12,13 +12,13 @@ _UNSEEN: Final = re.compile(r"[\x00-\x20\x7f]")
 def safe(address: str, site: str = "") -> str | None:
     """The URL in its final form; None where it is not safe to link (`javascript:` and the like).
 
-    URLs of this server (`site`) become relative to it. A text without a scheme is a fragment, a
-    path from the root, a mail address, or else a host on the web.
+    URLs of conversations and files of this server (`site`) become relative to it. A text without a
+    scheme is a fragment, a path from the root, a mail address, or else a host on the web.
     """
     address = _UNSEEN.sub("", address.replace("&amp;", "&"))
     if not address:
         return None
-    if site and address.startswith(site + "/"):
+    if site and address.startswith((f"{site}/#", f"{site}/user_uploads/")):
         rest = address.removeprefix(site)
         return rest[1:] if rest.startswith("/#") else rest
     if address[0] == "#" or (address[0] == "/" and address[1:2] not in {"/", "\\"}):

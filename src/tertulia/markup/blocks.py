@@ -10,6 +10,7 @@ from markdown_it.token import Token
 
 from tertulia.markup.render_context import MAX_NESTING, context_of
 
+_BEGINS_BLOCK: Final = re.compile(r"```|~~~|>")
 _LONE: Final = re.compile(r"[ \t>]*>[ \t]*$")
 _MARKER: Final = re.compile(r"(?:[*+-]|(?P<number>[0-9]{1,9})\.)(?:[ \t]+|$)")
 MAX_CELLS: Final = 10_000
@@ -52,7 +53,28 @@ def quotation_rule(state: StateBlock, begin: int, end: int, silent: bool) -> boo
         return False
     if state.level >= MAX_NESTING or _is_lone(state, begin, end):
         return False
-    return blockquote(state, begin, end, silent)
+    if not blockquote(state, begin, end, silent):
+        return False
+    if not silent:
+        _continue_lazily(state, end)
+    return True
+
+
+def _continue_lazily(state: StateBlock, end: int) -> None:
+    """Where a quotation's last line is a mere `>`, the text right below is still of it."""
+    number = state.line
+    if number >= end or state.isEmpty(number) or state.sCount[number] < state.blkIndent:
+        return
+    if line(state, number - 1).strip("> \t") or _BEGINS_BLOCK.match(line(state, number)):
+        return
+    close = state.tokens.pop()
+    state.level += 1
+    outer, maximum = state.parentType, state.lineMax
+    state.parentType, state.lineMax = "blockquote", _next_empty(state, number, end)
+    state.md.block.tokenize(state, number, state.lineMax)
+    state.parentType, state.lineMax = outer, maximum
+    state.level -= 1
+    state.tokens.append(close)
 
 
 def _is_lone(state: StateBlock, begin: int, end: int) -> bool:

@@ -29,7 +29,15 @@ HIGHLIGHTED: Final = frozenset(
         *("JavaScript", "Julia", "Kotlin", "LessCss", "LLVM", "Lua", "Makefile", "Matlab"),
         *("MySQL", "NASM", "Nginx configuration file", "Nix", "Objective-C", "OCaml"),
         *("PHP", "Perl", "PostgreSQL SQL dialect", "PowerShell", "Prolog", "Properties"),
-        *("Protocol Buffer", "Python", "Python Traceback", "Python console session", "S", "Racket"),
+        *(
+            "Protocol Buffer",
+            "Python",
+            "Python 2.x",
+            "Python Traceback",
+            "Python console session",
+            "S",
+            "Racket",
+        ),
         *("Ruby", "Rust", "SCSS", "SQL", "Sass", "Scala", "Scheme", "Smalltalk", "Solidity"),
         *("Swift", "TOML", "Tcl", "TeX", "Terraform", "TypeScript", "vhdl", "VimL", "Vue", "XML"),
         *("YAML", "Zig", "systemverilog", "verilog"),
@@ -37,6 +45,11 @@ HIGHLIGHTED: Final = frozenset(
 )
 """The languages that are highlighted: common ones. Every further grammar is one more that could be
 made slow."""
+
+
+def is_language(word: str) -> bool:
+    """Whether it is the name of a language of code."""
+    return word.lower() in _PLAIN | _TEX or word.lower() in _names()
 
 
 def block(source: str, language: str, default: str, highlight: Callable[[str, str], str]) -> str:
@@ -72,11 +85,11 @@ def _names() -> Mapping[str, str]:
 
 
 @cache
-def _lexer(name: str) -> "Lexer | None":
+def _lexer(name: str, **options: bool) -> "Lexer | None":
     from pygments.lexers import find_lexer_class
 
     found = find_lexer_class(name) if name in HIGHLIGHTED else None
-    return None if found is None else found(stripnl=False, ensurenl=True)
+    return None if found is None else found(stripnl=False, ensurenl=True, **options)
 
 
 def load(_source: str, name: str) -> None:
@@ -86,7 +99,8 @@ def load(_source: str, name: str) -> None:
 
 def highlighted(source: str, name: str) -> str:
     """The code with elements for highlighting; plain if that takes longer than `MAX_SECONDS`."""
-    lexer = _lexer(name)
+    # PHP begins with its mark, or with PHP.
+    lexer = _lexer(name, startinline=True) if name == "PHP" and "<?" not in source else _lexer(name)
     if lexer is None:
         return escaped(source)
     until = time.thread_time() + MAX_SECONDS

@@ -10,11 +10,14 @@ from markdown_it.token import Token
 
 from tertulia.markup.elements import element
 from tertulia.markup.render_context import RenderContext, add_html, context_of, html_token
-from tertulia.model.emoji import codes_by_name, names_by_code, text_of
+from tertulia.model.emoji import code_of, codes_by_name, names_by_code, text_of, told_name
 from tertulia.model.reactions import EXTRA_NAMES
 
 _NAME: Final = re.compile(r":([\w+-]{1,100}):")
-_VARIATION: Final = "\ufe0f"
+_EXTENDING: Final = (
+    r"[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u0300-\u036f\u20d0-\u20ff]"
+)
+"""What changes the sign before it: as text or picture, skin tones, flags' tags, marks around it."""
 _FIRST_ALONE: Final = 0x2300
 """Single characters from this one on are emoji by themselves; those below (arrows, letters) only
 with a variation selector."""
@@ -39,7 +42,9 @@ _EMOTICONS: Final[Mapping[str, str]] = {
     ":'(": "cry",
 }
 _EMOTICON: Final = re.compile(
-    r"(?<!\S)(?:" + "|".join(map(re.escape, sorted(_EMOTICONS, key=len, reverse=True))) + r")(?!\S)"
+    r"(?<![^\s,.;?!()\[\]\"'])(?:"
+    + "|".join(map(re.escape, sorted(_EMOTICONS, key=len, reverse=True)))
+    + r")(?![^\s,.;?!()\[\]\"'])"
 )
 
 
@@ -66,7 +71,7 @@ def named_emoji(context: RenderContext, name: str) -> str | None:
     if name in EXTRA_NAMES:
         return _picture(name, extra_address(name))
     code = codes_by_name().get(name)
-    return None if code is None else _character(code, name)
+    return None if code is None else _character(code, told_name(code, name))
 
 
 def custom_address(realm_id: int, file: str) -> str:
@@ -98,49 +103,38 @@ def _character(code: str, name: str) -> str:
 
 
 @cache
-def _sequences() -> tuple[Mapping[str, str], frozenset[str], int]:
-    """The codes of all emoji by their characters; the first characters of all; the length of the
-    longest."""
-    every = {text_of(code): code for code in names_by_code()}
-    return every, frozenset(text[0] for text in every), max(map(len, every))
+def _cluster() -> re.Pattern[str]:
+    """What may be an emoji, whole: all that is drawn as one sign, be it known or not. Never the
+    beginning of a longer one."""
+    first = "".join(sorted({re.escape(text_of(code)[0]) for code in names_by_code()}))
+    # Those of later versions of Unicode are whole too.
+    one = rf"[{first}\U0001f000-\U0001faff]{_EXTENDING}*"
+    return re.compile(
+        rf"[\U0001f1e6-\U0001f1ff]{{2}}{_EXTENDING}*|[0-9#*]\ufe0f?\u20e3|{one}(?:\u200d.{_EXTENDING}*)*"
+    )
 
 
 def characters(_context: RenderContext, text: str) -> list[Token | str] | None:
-    """The text split at its emoji, which become elements; None without any."""
-    if text.isascii() and "\u20e3" not in text:
+    """The text split at its emoji, which become elements; None without any. What is drawn as one
+    sign and has no name (skin tones, professions with them, families) stays as it is."""
+    if text.isascii():
         return None
-    every, first, longest = _sequences()
     parts: list[Token | str] = []
-    done = position = 0
-    while position < len(text):
-        found = _at(text, position, every, longest) if text[position] in first else None
-        if found is None:
-            position += 1
-            continue
-        code, end = found
-        parts.append(text[done:position])
-        parts.append(html_token(_character(code, names_by_code()[code][0])))
-        done = position = end
+    done = 0
+    for match in _cluster().finditer(text):
+        code = code_of(match[0])
+        if code in names_by_code() and _is_shown_as_emoji(match[0]):
+            parts.append(text[done : match.start()])
+            parts.append(html_token(_character(code, names_by_code()[code][0])))
+            done = match.end()
     if not parts:
         return None
     parts.append(text[done:])
     return parts
 
 
-def _at(text: str, begin: int, every: Mapping[str, str], longest: int) -> tuple[str, int] | None:
-    """The code and the end of the longest emoji at that position; None without one."""
-    found = None
-    plain = ""
-    end = begin
-    while end < len(text) and len(plain) < longest:
-        plain += text[end]
-        end += 1
-        varied = text[end : end + 1] == _VARIATION
-        end += varied
-        code = every.get(plain)
-        if code is not None and (varied or len(plain) > 1 or ord(plain) >= _FIRST_ALONE):
-            found = code, end
-    return found
+def _is_shown_as_emoji(sign: str) -> bool:
+    return len(sign) > 1 or ord(sign) >= _FIRST_ALONE
 
 
 def emoticons(context: RenderContext, text: str) -> list[Token | str] | None:

@@ -3,7 +3,8 @@
 import re
 from typing import Final
 
-from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline import StateInline, strikethrough
+from markdown_it.rules_inline.state_inline import Delimiter
 from markdown_it.token import Token
 
 from tertulia.markup.elements import element, escaped
@@ -44,6 +45,20 @@ def code(state: StateInline, silent: bool) -> bool:
     if not silent:
         add_html(state, element("code", {}, escaped(state.src[begin.end() : end])))
     state.pos = end + length
+    return True
+
+
+def struck(state: StateInline, silent: bool) -> bool:
+    """`~~struck~~`, also with spaces inside."""
+    if silent or state.scanDelims(state.pos, True).length != len("~~"):
+        return strikethrough.tokenize(state, silent)
+    token = state.push("text", "", 0)
+    token.content = "~~"
+    sign = Delimiter(
+        marker=ord("~"), length=0, token=len(state.tokens) - 1, end=-1, open=True, close=True
+    )
+    state.delimiters.append(sign)
+    state.pos += len("~~")
     return True
 
 

@@ -6,12 +6,14 @@ from typing import Final
 
 from markdown_it.rules_block import StateBlock
 
+from tertulia.markup import code
 from tertulia.markup.blocks import line
 from tertulia.markup.render_context import MAX_NESTING
 
 _FENCE: Final = re.compile(r"(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>.*)$")
 _LANGUAGE: Final = re.compile(r"\{?\.?([\w+#./-]*)\}?")
 _WITH_BLOCKS: Final = frozenset({"quote", "spoiler"})
+_KINDS: Final = _WITH_BLOCKS | {"math"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Fence:
 def fence_in(text: str) -> Fence | None:
     """The opening fence that the line is, or None."""
     match = _FENCE.match(text)
-    if match is None or (match["fence"][0] == "`" and "`" in match["info"]):
+    if match is None or match["fence"][0] in match["info"]:
         return None
     info = match["info"].strip()
     first, _, rest = info.partition(" ")
@@ -51,6 +53,7 @@ def fence_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
         return False
     if silent:
         return True
+    fence = _with_words_kept(fence)
     word = fence.word.lower()
     holds_blocks = word in _WITH_BLOCKS and state.level < MAX_NESTING
     last, following = _end(state, fence, begin + 1, end, holds_blocks=holds_blocks)
@@ -62,8 +65,19 @@ def fence_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
         content = state.getLines(begin + 1, last, state.sCount[begin], True)
         # The last line of a message has no newline.
         token.content = content if not content or content.endswith("\n") else content + "\n"
+        if fence.rest:
+            token.content = f"{fence.rest}\n{token.content}"
     state.line = following
     return True
+
+
+def _with_words_kept(fence: Fence) -> Fence:
+    """The fence, where more than a language stands in its line: what is no language is text. (It
+    becomes the first line within.)"""
+    is_kind = fence.word.lower() in _KINDS
+    if not fence.rest or is_kind or code.is_language(fence.word):
+        return fence
+    return Fence(fence.sign, "", f"{fence.word} {fence.rest}")
 
 
 def _end(
@@ -93,13 +107,10 @@ def _end(
 def _blocks(state: StateBlock, begin: int, end: int, word: str, header: str) -> None:
     if word == "quote":
         state.push("blockquote_open", "blockquote", 1)
+        _paragraph(state, header)
     else:
         state.push("spoiler_open", "", 1)
-        if header:
-            state.push("paragraph_open", "p", 1)
-            token = state.push("inline", "", 0)
-            token.content, token.children = header, []
-            state.push("paragraph_close", "p", -1)
+        _paragraph(state, header)
         state.push("spoiler_content", "", 0)
     outer, maximum, tight = state.parentType, state.lineMax, state.tight
     state.parentType, state.lineMax = "blockquote", end
@@ -109,3 +120,11 @@ def _blocks(state: StateBlock, begin: int, end: int, word: str, header: str) -> 
         state.push("blockquote_close", "blockquote", -1)
     else:
         state.push("spoiler_close", "", -1)
+
+
+def _paragraph(state: StateBlock, text: str) -> None:
+    if text:
+        state.push("paragraph_open", "p", 1)
+        token = state.push("inline", "", 0)
+        token.content, token.children = text, []
+        state.push("paragraph_close", "p", -1)

@@ -65,7 +65,10 @@ def link(state: StateInline, silent: bool) -> bool:
         token.attrs = {"href": href} if title is None else {"href": href, "title": title}
         token.meta = {"text": state.src[state.pos : label_end]}
         state.linkLevel += 1
-        state.md.inline.tokenize(state)
+        if state.src[state.pos : label_end].strip():
+            state.md.inline.tokenize(state)
+        else:
+            add_html(state, escaped(address))  # There would be nothing to see.
         state.linkLevel -= 1
         state.push("link_close", "a", -1)
         state.posMax = maximum

@@ -1,5 +1,7 @@
 """Addresses of channels, topics and messages in clients: `/#narrow/...`."""
 
+from collections.abc import Iterable
+
 from tertulia.model.channels import Channel, topic_key
 from tertulia.state.organization import State
 
@@ -34,3 +36,9 @@ def newest_message(state: State, channel: Channel, topic: str) -> int | None:
 def message_address(channel: Channel, topic: str, message_id: int) -> str:
     """The message's address, in its topic."""
     return f"{topic_address(channel, topic)}/near/{message_id}"
+
+
+def direct_message_address(members: Iterable[int], message_id: int) -> str:
+    """The address of a direct message among these people."""
+    people = ",".join(map(str, sorted(members)))
+    return f"/#narrow/dm/{people}-dm/near/{message_id}"

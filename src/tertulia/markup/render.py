@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.parser_inline import RuleFuncInlineType
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import emphasis as asterisks
-from markdown_it.rules_inline import newline, strikethrough
+from markdown_it.rules_inline import newline
 from markdown_it.token import Token
 
 from tertulia.markup import (
@@ -46,7 +46,7 @@ RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
     "#": (channels.channel_link,),
     "<": (times.time,),
     ":": (links.address, emoji.by_name),
-    "~": (strikethrough.tokenize,),
+    "~": (emphasis.struck,),
     "*": (asterisks.tokenize,),
     "!": (previews.image,),
     "[": (links.link,),

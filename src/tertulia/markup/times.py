@@ -1,9 +1,12 @@
 """Times in messages, which clients show in the reader's time zone."""
 
 import re
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from email.utils import parsedate_to_datetime
+from itertools import product
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from markdown_it.rules_inline import StateInline
 
@@ -12,27 +15,62 @@ from tertulia.markup.render_context import add_html
 
 _TIME: Final = re.compile(r"<time:([^>\n]{1,100})>")
 _UNIX: Final = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]{1,6})?")
-_FORMS: Final = (
-    "%b %d %Y, %I:%M %p",
-    "%B %d %Y, %I:%M %p",
-    "%b %d, %Y, %I:%M %p",
-    "%B %d, %Y, %I:%M %p",
-    "%b %d %Y %H:%M",
-    "%B %d %Y %H:%M",
-    "%b %d, %Y %H:%M",
-    "%B %d, %Y %H:%M",
-    "%d %b %Y %H:%M",
-    "%d %B %Y %H:%M",
-    "%Y/%m/%d %H:%M",
-    "%b %d, %Y",
-    "%B %d, %Y",
-    "%b %d %Y",
-    "%B %d %Y",
-    "%d %b %Y",
-    "%d %B %Y",
-    "%Y/%m/%d",
+_DAYS: Final = ("%b %d %Y", "%B %d %Y", "%d %b %Y", "%d %B %Y", "%Y/%m/%d", "%Y-%m-%d")
+_HOURS: Final = ("", " %I:%M %p", " %I %p", " %H:%M", " %H:%M:%S", " %I:%M:%S %p")
+_FORMS: Final = tuple(day + hour for day, hour in product(_DAYS, _HOURS))
+"""Accepted formats beside ISO 8601 and that of mails, without commas."""
+_ORDINAL: Final = re.compile(r"\b([0-9]{1,2})(?:st|nd|rd|th)\b(?: of\b)?", re.IGNORECASE)
+_NOISE: Final = re.compile(
+    r",|\bat\b|\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b", re.IGNORECASE
 )
-"""Accepted formats beside ISO 8601 and that of mails."""
+_HALF: Final = re.compile(r"(?<=[0-9])\s*([ap])\.?m\b\.?", re.IGNORECASE)
+_ZONE: Final = re.compile(
+    r"(?P<rest>.*[0-9apm])\s+(?P<zone>[A-Za-z][A-Za-z_]*(?:/[A-Za-z_+-]+[0-9]*)*)", re.IGNORECASE
+)
+_ABBREVIATED: Final[Mapping[str, float]] = {
+    "utc": 0,
+    "gmt": 0,
+    "z": 0,
+    "wet": 0,
+    "west": 1,
+    "bst": 1,
+    "cet": 1,
+    "cest": 2,
+    "eet": 2,
+    "eest": 3,
+    "msk": 3,
+    "ist": 5.5,
+    "hkt": 8,
+    "sgt": 8,
+    "jst": 9,
+    "kst": 9,
+    "aest": 10,
+    "aedt": 11,
+    "acst": 9.5,
+    "acdt": 10.5,
+    "awst": 8,
+    "nzst": 12,
+    "nzdt": 13,
+    "est": -5,
+    "edt": -4,
+    "cst": -6,
+    "cdt": -5,
+    "mst": -7,
+    "mdt": -6,
+    "pst": -8,
+    "pdt": -7,
+    "akst": -9,
+    "akdt": -8,
+    "hst": -10,
+    "ast": -4,
+    "adt": -3,
+    "nst": -3.5,
+    "ndt": -2.5,
+    "brt": -3,
+    "art": -3,
+    "sast": 2,
+}
+"""Hours before UTC of the zones that people call by letters."""
 
 
 def time(state: StateInline, silent: bool) -> bool:
@@ -57,7 +95,12 @@ def read(text: str) -> datetime | None:
         if _UNIX.fullmatch(text):
             return datetime.fromtimestamp(float(text), UTC)
         found = _written(text)
-        return None if found is None else _utc(found)
+        if found is None and (zoned := _ZONE.fullmatch(text)) is not None:
+            zone, found = _zone(zoned["zone"]), _written(zoned["rest"])
+            if zone is None or found is None or found.tzinfo is not None:
+                return None
+            found = found.replace(tzinfo=zone)
+        return _utc(_of_mail(text) if found is None else found)
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -67,17 +110,37 @@ def _utc(found: datetime) -> datetime:
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
+def _zone(name: str) -> tzinfo | None:
+    """The time zone that is called so; None without one."""
+    hours = _ABBREVIATED.get(name.lower())
+    if hours is not None:
+        return timezone(timedelta(hours=hours))
+    if "/" not in name:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # None such; no name; a directory of them.
+        return None
+
+
 def _written(text: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
         pass
+    plain = _HALF.sub(r" \1m", _NOISE.sub(" ", _ORDINAL.sub(r"\1", text)))
+    plain = " ".join(plain.split())
     for form in _FORMS:
         try:
-            return datetime.strptime(text, form)
+            return datetime.strptime(plain, form)
         except ValueError:
             continue
+    return None
+
+
+def _of_mail(text: str) -> datetime:
+    """The time as mails have it. ValueError where it is none."""
     try:
         return parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError):
-        return None
+    except (TypeError, IndexError):
+        raise ValueError("this is no time") from None

@@ -255,3 +255,23 @@ class Conflict(Refused):
 
     def __init__(self) -> None:
         super().__init__("The messages have been changed in the meantime. Try again.")
+
+
+class UnsupportedEvent(Refused):
+    """An integration makes no message of such events."""
+
+    def __init__(self, integration: str, event: str) -> None:
+        self.integration = integration
+        self.event = event
+        super().__init__(f"There is no message for the event '{event[:100]}' of {integration}.")
+
+
+class NotJson(Refused):
+    """The body of a webhook is no JSON."""
+
+    def __init__(self) -> None:
+        super().__init__("The body is no valid JSON.")
+
+
+class StrangePayload(Refused):
+    """The body is not what the service of the integration sends."""

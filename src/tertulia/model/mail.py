@@ -31,6 +31,19 @@ class MailKind(Enum):
     """Somebody who knew the password has another one now. `about` is the account's ID."""
     KEY_CHANGED = "key_changed"
     """There is another API key. `about` is the account's ID."""
+    DEACTIVATED = "deactivated"
+    """The account was deactivated. `about` is its ID; the facts have the administrators' `comment`,
+    which may be empty."""
+    MISSED_MESSAGES = "missed_messages"
+    """Messages of one conversation that concern somebody who has not read them. `about` is the
+    account's ID; the facts say which they are."""
+    DIGEST = "digest"
+    """What somebody has missed in a week. `about` is the account's ID; the facts say since when."""
+    WELCOME = "welcome"
+    """To somebody who has just joined. `about` is the account's ID."""
+    AGENT_KEY_MADE = "agent_key_made"
+    """There is a key with which an agent acts for the account, whose ID `about` is. The facts say
+    what the agent is called."""
 
 
 OF_ACCOUNTS: Final = frozenset(
@@ -41,9 +54,24 @@ OF_ACCOUNTS: Final = frozenset(
         MailKind.NEW_SIGN_IN,
         MailKind.PASSWORD_CHANGED,
         MailKind.KEY_CHANGED,
+        MailKind.DEACTIVATED,
+        MailKind.MISSED_MESSAGES,
+        MailKind.DIGEST,
+        MailKind.WELCOME,
+        MailKind.AGENT_KEY_MADE,
     }
 )
 """Those that are about an account. They may be to an address that it had before."""
+
+
+class Unsubscribing(Enum):
+    """Mails that people can turn off by a link in them."""
+
+    MISSED = "missed"
+    """About messages that they have missed."""
+    DIGEST = "digest"
+    SIGN_IN = "login"
+    """About new sign-ins."""
 
 
 class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from tertulia.model.agents import AgentKey
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
@@ -94,4 +95,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("onboarding_steps", OnboardingStep, ("user_id", "name")),
     Noun("sessions", Session, ("id",), removable=True),
     Noun("pending_previews", PendingPreview, ("message_id",)),
+    Noun("agent_keys", AgentKey, ("id",), removable=True),
 )

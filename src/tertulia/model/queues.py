@@ -50,3 +50,6 @@ class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """UNIX seconds of the last poll's end, as last stored."""
     idle_timeout: int
     """Seconds without a poll after which the queue is gone."""
+    counted_from: int | None = None
+    """The entry from which the IDs of its events are counted. None: from the log's beginning, with
+    much room, as the first release did."""

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from tertulia.model.webhooks import IncomingOptions, OutgoingService
+
 
 class Role(IntEnum):
     """What an account may do; a smaller number may do more."""
@@ -46,6 +48,10 @@ class Bot(Struct, frozen=True, kw_only=True, omit_defaults=True):
     default_all_public_channels: bool = False
     is_system: bool = False
     """One of the server's own voices: notifications, welcome, e-mail gateway."""
+    incoming: IncomingOptions | None = None
+    """Of incoming webhooks; None for the defaults."""
+    service: OutgoingService | None = None
+    """Of outgoing webhooks."""
 
 
 class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

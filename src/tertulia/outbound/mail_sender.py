@@ -6,12 +6,14 @@ import math
 import random
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
-from tertulia.outbound.mail_templates import MailTemplates
+from tertulia.model.errors import Unavailable
+from tertulia.model.mail import Mail
+from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.outbound.transports import TIMEOUT_SECONDS, Delayed, Transport, Undeliverable
 from tertulia.store import outbox
-from tertulia.store.database import Connection
+from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.outbox import Waiting
 from tertulia.store.store import Store
 
@@ -19,16 +21,25 @@ logger = logging.getLogger("tertulia.mail")
 
 LEASE_SECONDS: Final = TIMEOUT_SECONDS * 4
 """How long the lease on a mail lasts: longer than an attempt can take."""
+AT_ONCE: Final = 4
+"""Mails that are under way at the same time."""
 FIRST_PAUSE: Final = 60.0
 LONGEST_PAUSE: Final = 4 * 3600.0
 """Seconds between two attempts: each pause is twice the one before, up to this."""
 GIVEN_UP_AFTER: Final = 4 * 86400.0
 """Seconds since the mail was asked for."""
 ROUND_SECONDS: Final = 120.0
-"""After so long a round ends between two mails. The supervisor would end it anywhere, and the mail
-being sent then would be sent twice."""
+"""After so long a round ends when no mail is under way. The supervisor would end it anywhere, and
+the mails being sent then would be sent twice."""
 LONGEST_SLEEP: Final = 60.0
 """Seconds until the next look: another node may have left a mail to send."""
+
+
+class MailWriter(Protocol):
+    """Finds the words of mails."""
+
+    async def written(self, mail: Mail, now: float) -> RenderedMail | None:
+        """The mail in words; None where what it is about is over."""
 
 
 class MailSender:
@@ -37,14 +48,14 @@ class MailSender:
     def __init__(
         self,
         store: Store,
-        templates: MailTemplates,
+        writer: MailWriter,
         transport: Transport,
         clock: Callable[[], float],
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` tells UNIX seconds, `elapsed` how much time has passed."""
         self._store = store
-        self._templates = templates
+        self._writer = writer
         self._transport = transport
         self._clock = clock
         self._elapsed = elapsed
@@ -60,11 +71,11 @@ class MailSender:
         """Send everything that is due now; of many no more than in so many seconds."""
         until = self._elapsed() + seconds
         while not _is_cancelled() and self._elapsed() < until and await self._is_due():
-            for waiting in await self._store.write(self._take):
-                await self._send(waiting)
+            taken = await self._store.write(self._take)
+            await asyncio.gather(*map(self._send, taken))
 
     def _take(self, connection: Connection) -> list[Waiting]:
-        return outbox.take(connection, self._clock(), LEASE_SECONDS, 1)
+        return outbox.take(connection, self._clock(), LEASE_SECONDS, AT_ONCE)
 
     async def _is_due(self) -> bool:
         due = await self._store.read(outbox.next_due)
@@ -74,7 +85,10 @@ class MailSender:
         """One attempt. What a mail says and whom it is for is not logged."""
         facts = _facts(waiting)
         try:
-            mail = self._templates.render(waiting.mail, self._clock())
+            mail = await self._writer.written(waiting.mail, self._clock())
+        except (DatabaseError, Unavailable) as error:
+            await self._postpone(waiting, type(error).__name__)
+            return
         except Exception as error:  # The others do not wait for one that cannot be written.
             logger.exception("a mail could not be written", extra={"fields": facts})
             await self._postpone_or_give_up(waiting, type(error).__name__)

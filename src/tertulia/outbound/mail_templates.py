@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import Struct
 
 from tertulia.model.invitations import Confirmation, Invitation
-from tertulia.model.mail import Mail, MailKind
+from tertulia.model.mail import Mail, MailKind, Unsubscribing
 from tertulia.model.users import Credential, User
 from tertulia.state.organization import State
 
@@ -29,6 +29,18 @@ class Links(Protocol):
 
     def password_mark(self, credential: Credential) -> str: ...
 
+    def unsubscribing(self, site: str, user_id: int, what: Unsubscribing) -> str: ...
+
+
+class InlinePicture(Struct, frozen=True, kw_only=True):
+    """A picture that comes with a mail, and is shown in it."""
+
+    content_id: str
+    """By which the HTML names it."""
+    media_type: str
+    """`image/…`"""
+    content: bytes
+
 
 class RenderedMail(Struct, frozen=True, kw_only=True):
     """A mail in words, ready to be sent."""
@@ -37,6 +49,9 @@ class RenderedMail(Struct, frozen=True, kw_only=True):
     subject: str
     text: str
     html: str
+    headers: tuple[tuple[str, str], ...] = ()
+    """More of its header, by name."""
+    pictures: tuple[InlinePicture, ...] = ()
 
 
 class _Parts(Struct, frozen=True, kw_only=True):
@@ -48,6 +63,8 @@ class _Parts(Struct, frozen=True, kw_only=True):
     link: str = ""
     ending: str = ""
     language: str = "en"
+    unsubscribe: str = ""
+    """Where such mails are turned off; empty where they cannot be."""
 
 
 class MailTemplates:
@@ -56,6 +73,10 @@ class MailTemplates:
     def __init__(self, state: Callable[[], State], links: Links) -> None:
         self._state = state
         self._links = links
+
+    async def written(self, mail: Mail, now: float) -> RenderedMail | None:
+        """The same as `render`, as whoever sends mails asks for it."""
+        return self.render(mail, now)
 
     def render(self, mail: Mail, now: float) -> RenderedMail | None:
         """The mail in words; None where what it is about is over."""
@@ -78,13 +99,23 @@ def _rendered(organization: str, to: str, site: str, parts: _Parts) -> RenderedM
     return RenderedMail(
         to=to,
         subject=" ".join(parts.subject.split()),
-        text=_templates().get_template("letter.txt").render(facts),
-        html=_templates().get_template("letter.html").render(facts),
+        text=templates().get_template("letter.txt").render(facts),
+        html=templates().get_template("letter.html").render(facts),
+        headers=unsubscribe_headers(parts.unsubscribe) if parts.unsubscribe else (),
+    )
+
+
+def unsubscribe_headers(address: str) -> tuple[tuple[str, str], ...]:
+    """By which mail programs turn such mails off, with one click (RFC 8058)."""
+    return (
+        ("List-Unsubscribe", f"<{address}>"),
+        ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
     )
 
 
 @cache
-def _templates() -> "jinja2.Environment":
+def templates() -> "jinja2.Environment":
+    """The forms of mails."""
     import jinja2  # Only where there are mails.
 
     return jinja2.Environment(
@@ -194,10 +225,11 @@ def _language(state: State, user: User) -> str:
 
 
 def _account_mail(
-    words: Mapping[str, tuple[str, str, str]],
+    words: Mapping[str, tuple[str, str, str]], can_be_off: Unsubscribing | None = None
 ) -> "_Writer":
     """Writes a mail about an account from a subject, a paragraph and an ending in each language,
-    in which the organization, the account's name and the mail's facts can stand."""
+    in which the organization, the account's name and the mail's facts can stand. `can_be_off`: as
+    what people turn such mails off."""
 
     def written(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
         user = state.users.get(mail.about)
@@ -212,8 +244,13 @@ def _account_mail(
         facts |= {"organization": state.realm.name, "site": mail.site}
         subject, said, ending = (text.format_map(facts) for text in words[language])
         greeting = _HELLO[language].format(name=user.full_name)
+        off = can_be_off and links.unsubscribing(mail.site, user.id, can_be_off)
         return _Parts(
-            subject=subject, paragraphs=(greeting, said), ending=ending, language=language
+            subject=subject,
+            paragraphs=(greeting, said),
+            ending=ending,
+            language=language,
+            unsubscribe=off or "",
         )
 
     return written
@@ -282,6 +319,22 @@ _KEY_CHANGED: Final = {
         " organización.",
     ),
 }
+_AGENT_KEY_MADE: Final = {
+    "en": (
+        "An agent has a key to your account in {organization}",
+        "A key was made with which an agent can act for you in {organization}: {agent}. What it may"
+        " do, and how to take the key away, is in your settings, under Agents.",
+        "If this was not you, choose another password at {site}/reset, which ends all such keys,"
+        " and write to the people who run the organization.",
+    ),
+    "es": (
+        "Un agente tiene una clave de tu cuenta en {organization}",
+        "Se ha creado una clave con la que un agente puede actuar por ti en {organization}:"
+        " {agent}. Qué puede hacer, y cómo retirarla, está en tus ajustes, en Agentes.",
+        "Si no has sido tú, elige otra contraseña en {site}/reset, con lo que terminan todas estas"
+        " claves, y escribe a quienes llevan la organización.",
+    ),
+}
 _NEW_SIGN_IN: Final = {
     "en": (
         "A new sign-in to {organization}",
@@ -300,6 +353,51 @@ _NEW_SIGN_IN: Final = {
 }
 
 
+_DEACTIVATED: Final = {
+    "en": (
+        "Your account in {organization} was deactivated",
+        "Your account in {organization} ({site}) was deactivated. You cannot sign in to it any"
+        " more.",
+        "If you think that this is a mistake, write to the people who run the organization.",
+    ),
+    "es": (
+        "Tu cuenta en {organization} se ha desactivado",
+        "Tu cuenta en {organization} ({site}) se ha desactivado. Ya no puedes iniciar sesión en"
+        " ella.",
+        "Si crees que es un error, escribe a quienes llevan la organización.",
+    ),
+}
+_DEACTIVATED_WITH_A_WORD: Final = {
+    "en": (*_DEACTIVATED["en"][:2], "The administrators add: {comment}"),
+    "es": (*_DEACTIVATED["es"][:2], "La administración añade: {comment}"),
+}
+
+
+def _deactivated(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    words = _DEACTIVATED_WITH_A_WORD if mail.facts.get("comment") else _DEACTIVATED
+    return _account_mail(words)(state, links, mail, now)
+
+
+_WELCOME: Final = {
+    "en": (
+        "Welcome to {organization}",
+        "You are one of {organization} now. Sign in at {site} with any browser, and install it from"
+        " there on a phone; every client of Zulip works too. Talk is in channels, and in them by"
+        " topics: follow those that matter to you, and mute the others.",
+        "When you are not there, you are told by mail of what is written to you. How and of what is"
+        " yours to choose, in the settings: {site}/#settings/notifications",
+    ),
+    "es": (
+        "Te damos la bienvenida a {organization}",
+        "Ya formas parte de {organization}. Entra en {site} con cualquier navegador, e instálalo"
+        " desde ahí en el teléfono; también sirve cualquier cliente de Zulip. Se habla en canales,"
+        " y en ellos por temas: sigue los que te importan y silencia los demás.",
+        "Cuando no estés, te avisaremos por correo de lo que te escriban. Cómo y de qué lo eliges"
+        " tú, en los ajustes: {site}/#settings/notifications",
+    ),
+}
+
+
 def _day(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%d %B %Y, %H:%M UTC").lstrip("0")
 
@@ -313,7 +411,10 @@ _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.ADDRESS_CHANGED: _account_mail(_ADDRESS_CHANGED),
     MailKind.FORGOTTEN: _reset_password,
     MailKind.CREDENTIAL_CHANGED: _account_mail(_PASSWORD_RESET),
-    MailKind.NEW_SIGN_IN: _account_mail(_NEW_SIGN_IN),
+    MailKind.NEW_SIGN_IN: _account_mail(_NEW_SIGN_IN, Unsubscribing.SIGN_IN),
     MailKind.PASSWORD_CHANGED: _account_mail(_PASSWORD_CHANGED),
     MailKind.KEY_CHANGED: _account_mail(_KEY_CHANGED),
+    MailKind.DEACTIVATED: _deactivated,
+    MailKind.WELCOME: _account_mail(_WELCOME),
+    MailKind.AGENT_KEY_MADE: _account_mail(_AGENT_KEY_MADE),
 }

@@ -141,7 +141,16 @@ def mail_message(
     message["Date"] = format_datetime(datetime.now(UTC))
     message["Message-ID"] = f"<{mail_id}@{parseaddr(sender)[1].rpartition('@')[2]}>"
     message["Auto-Submitted"] = "auto-generated"
+    for name, value in mail.headers:
+        message[name] = value
     encoding = "8bit" if readable else "quoted-printable"
     message.set_content(mail.text, cte=encoding)
     message.add_alternative(mail.html, subtype="html", cte=encoding)
+    if mail.pictures:
+        shown = message.get_payload()[1]  # type: ignore[index]
+        for picture in mail.pictures:
+            main, _, sub = picture.media_type.partition("/")
+            shown.add_related(  # type: ignore[union-attr]
+                picture.content, main, sub, cid=f"<{picture.content_id}>", disposition="inline"
+            )
     return message

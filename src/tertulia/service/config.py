@@ -17,21 +17,24 @@ from tertulia.store.file_places import files_at, opened_files
 from tertulia.store.files import Files
 from tertulia.store.s3_address import s3_address
 
+SECRETS = frozenset(
+    {"secret", "smtp_password", "s3_secret_access_key", "bigbluebutton_secret", "jwt_secret"}
+)
+"""The settings that are shown to nobody."""
 OF_ONE_NODE = frozenset(
     {
         *("data_dir", "database_url", "host", "port", "node_name", "metrics_allowed"),
         *("unix_socket", "unix_socket_mode", "tls_cert", "tls_key"),
         *("workers", "drain_seconds", "worker", "bus"),
-        # Of the first, `tertulia serve` makes sure.
-        *("secret", "smtp_password", "s3_access_key_id", "s3_secret_access_key"),
+        # Of `secret`, `tertulia serve` makes sure; digests of others could be guessed.
+        *SECRETS,
+        "s3_access_key_id",
         *("log_level", "log_format", "access_log", "longest_wait_ms", "external_content_cache_mib"),
         *("connections_per_address", "least_bytes_per_second", "proxy_trusted"),
     }
 )
 """The settings that may be others on each node, beside those that are nobody else's business."""
 
-SECRETS = frozenset({"secret", "smtp_password", "s3_secret_access_key"})
-"""The settings that are shown to nobody."""
 MASK = "********"
 """What is shown in place of one."""
 S3 = "s3://"
@@ -265,6 +268,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " has a setting of its own besides."
         ),
     ] = True
+    agents: Annotated[
+        bool,
+        Meta(
+            description="Whether people may let agents (programs that speak MCP, mostly language"
+            " models) act for them, at /mcp."
+        ),
+    ] = True
     log_retention_days: Annotated[
         int,
         Meta(
@@ -395,6 +405,25 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " slowly, is hung up on after a while; 0 for only those that stand still.",
         ),
     ] = 1_024
+    bigbluebutton_url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(https?://\S+)?$",
+            description="Address of a BigBlueButton server at which organizations may hold video"
+            " calls, as https://calls.example.com/bigbluebutton/. Empty: none.",
+        ),
+    ] = ""
+    bigbluebutton_secret: Annotated[
+        str, Meta(description="The secret that it shares with programs that use it.")
+    ] = ""
+    jwt_secret: Annotated[
+        str,
+        Meta(
+            pattern="^(|.{32,})$",
+            description="A program that shares this secret, of 32 characters or more, signs people"
+            " in with JSON web tokens (POST /jwt/fetch_api_key). Empty: none does.",
+        ),
+    ] = ""
     proxy_trusted: Annotated[
         str,
         Meta(
@@ -493,6 +522,12 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             return self.external_url or "http://localhost"
         scheme = "https" if self.tls_cert else "http"
         return self.external_url or f"{scheme}://{host}:{self.port}"
+
+    @property
+    def tells_by_mail(self) -> bool:
+        """Whether people are told by mail of what they miss: where mails are sent, or looked at.
+        Otherwise they would pile up in the directory."""
+        return bool(self.smtp_host) or self.dev
 
     @property
     def worker(self) -> int | None:

@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from tertulia.model.invitations import Confirmation, Invitation
+from tertulia.model.mail import Unsubscribing
 from tertulia.model.users import Credential
 from tertulia.service.vault import Vault
 from tertulia.state.organization import State
@@ -19,12 +20,16 @@ CONFIRM: Final = "/confirm/"
 RESET: Final = "/reset/"
 EXTERNAL: Final = "/external_content/"
 TEMPORARY: Final = "/user_uploads/temporary/"
-PATHS: Final = (JOIN, CONFIRM, RESET, EXTERNAL, TEMPORARY)
+UNSUBSCRIBE: Final = "/unsubscribe/"
+PATHS: Final = (JOIN, CONFIRM, RESET, EXTERNAL, TEMPORARY, UNSUBSCRIBE)
 """What follows these in a path is secret, or what somebody linked."""
 _TOKEN: Final = re.compile(r"([ic])(0|[1-9][0-9]{0,15})-([A-Za-z0-9_-]{43})")
 _INVITATION: Final = "i"
 _CONFIRMATION: Final = "c"
 _EXTERNAL: Final = "e"
+_UNSUBSCRIBE: Final = "u"
+
+_UNSUBSCRIBING: Final = re.compile(r"([a-z]+)-([1-9][0-9]{0,15})-([A-Za-z0-9_-]{43})")
 
 _TICKET: Final = re.compile(r"[A-Za-z0-9_-]{1,200}\.[A-Za-z0-9_-]{43}")
 _RESET: Final = "reset"
@@ -70,6 +75,24 @@ class Links:
     def password_mark(credential: Credential) -> str:
         """A digest by which it is known whether the password is still the same."""
         return hashlib.sha256((credential.password_hash or "").encode()).hexdigest()[:32]
+
+    def unsubscribing(self, site: str, user_id: int, what: Unsubscribing) -> str:
+        """Where one turns off such mails to the account. It is good for ever, and for nothing
+        else."""
+        proof = self._vault.token(_UNSUBSCRIBE, user_id, what.value)
+        return f"{site.rstrip('/')}{UNSUBSCRIBE}{what.value}-{user_id}-{proof}"
+
+    def to_unsubscribe(self, token: str) -> tuple[int, Unsubscribing] | None:
+        """The account that such a link's token is about, and the mails; None where it was not made
+        here."""
+        match = _UNSUBSCRIBING.fullmatch(token)
+        if match is None:
+            return None
+        what, number, proof = match.groups()
+        expected = self._vault.token(_UNSUBSCRIBE, int(number), what)
+        if not hmac.compare_digest(expected, proof):
+            return None
+        return int(number), Unsubscribing(what)
 
     def external(self, url: str) -> str:
         """Where this server gives out what lies at a URL elsewhere, from the root of the site."""

@@ -3,11 +3,14 @@
 from typing import Literal, cast
 
 from tertulia.log.log import Log
+from tertulia.model.mail import Mail, MailKind
 from tertulia.outbound.mail_sender import MailSender
-from tertulia.outbound.mail_templates import MailTemplates
+from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
 from tertulia.outbound.transports import Folder, Smtp, SmtpServer, Transport
 from tertulia.service.config import Config
-from tertulia.service.links import Links
+from tertulia.service.node import Node
+from tertulia.service.notices.digests import Digests
+from tertulia.service.notices.missed_messages import missed_messages
 
 FOLDER = "mail"
 """In the data directory: where mails are written when none can be sent."""
@@ -31,7 +34,24 @@ def transport(config: Config, log: Log) -> Transport:
     )
 
 
-def mail_sender(config: Config, log: Log, links: Links) -> MailSender:
+class Letters:
+    """Finds the words of all mails of a node: of those that show what people wrote too."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._templates = MailTemplates(lambda: node.state, node.links)
+        self._digests = Digests(node)
+
+    async def written(self, mail: Mail, now: float) -> RenderedMail | None:
+        """The mail in words; None where what it is about is over."""
+        if mail.kind is MailKind.MISSED_MESSAGES:
+            return await missed_messages(self._node, mail, now)
+        if mail.kind is MailKind.DIGEST:
+            return await self._digests.written(mail, now)
+        return await self._templates.written(mail, now)
+
+
+def mail_sender(node: Node) -> MailSender:
     """The node's sender of mails."""
-    templates = MailTemplates(lambda: log.state, links)
-    return MailSender(log.store, templates, transport(config, log), log.clock)
+    log = node.log
+    return MailSender(log.store, Letters(node), transport(node.config, log), log.clock)

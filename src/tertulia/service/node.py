@@ -18,6 +18,7 @@ from tertulia.service.membership import Membership
 from tertulia.service.messages.recent import RecentMessages
 from tertulia.service.single_flight import SingleFlight
 from tertulia.service.vault import Vault
+from tertulia.service.webhooks.journal import Journal
 from tertulia.state.moment import Moment
 from tertulia.state.organization import State
 from tertulia.store.bucket_partials import BucketPartials
@@ -64,6 +65,8 @@ class Node:
     """Those that are being made."""
     recent_messages: RecentMessages = field(default_factory=RecentMessages)
     """The newest ones, in memory."""
+    journal: Journal = field(default_factory=Journal)
+    """What came of webhooks."""
     copies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
     """Who may have a copy of a file that is elsewhere on the disk of this machine."""
     started: float

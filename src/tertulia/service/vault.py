@@ -27,6 +27,7 @@ from tertulia.model.users import Credential, NewKey
 T = TypeVar("T")
 
 KEY_LENGTH = 32
+AGENT_KEY_BEGINS = "tertulia_agent_"
 _ALPHABET = string.ascii_letters + string.digits
 SECRET_FILE = "secret"  # noqa: S105 (a file's name)
 
@@ -138,12 +139,29 @@ class Vault:
         sealed = self._seal.encrypt(api_key.encode()).decode()
         return NewKey(digest=digest(api_key), sealed=sealed)
 
+    def new_agent_key(self) -> tuple[str, str]:
+        """A key for an agent, and its digest: nothing else of it is kept. One can tell by its
+        beginning what it is, wherever it turns up."""
+        key = AGENT_KEY_BEGINS + "".join(secrets.choice(_ALPHABET) for _ in range(KEY_LENGTH))
+        return key, digest(key)
+
     def api_key(self, credential: Credential) -> str:
         """The credential's API key. VaultError when it was sealed with another secret."""
         try:
             return self._seal.decrypt(credential.key_sealed.encode()).decode()
         except InvalidToken as error:
             raise VaultError("The API key was sealed with another secret.") from error
+
+    def sealed(self, text: str) -> str:
+        """The text encrypted with the installation's secret; nothing for an empty one."""
+        return self._seal.encrypt(text.encode()).decode() if text else ""
+
+    def unsealed(self, sealed: str) -> str:
+        """The text that was sealed. VaultError when it was with another secret."""
+        try:
+            return self._seal.decrypt(sealed.encode()).decode() if sealed else ""
+        except InvalidToken as error:
+            raise VaultError("It was sealed with another secret.") from error
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """What the function answers, which computes for long about a password."""

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection
 from typing import Any
 
+from pyroaring import BitMap
+
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.nouns import Noun
 from tertulia.model.users import User
@@ -69,13 +71,14 @@ class ActiveSubscribers(Index):
     def __init__(self, users: Table[User], subscriptions: Subscriptions) -> None:
         self._users, self._subscriptions = users, subscriptions
         self._found: dict[int, tuple[int, ...]] = {}
+        self._sets: dict[int, BitMap] = {}
         self.follow(users, self._user_changed)
         self.follow(subscriptions, self._subscription_changed)
 
     def with_tables(self, instead: Callable[[Any], Any]) -> "ActiveSubscribers":
         made = self._copy_over(instead)
         made._users, made._subscriptions = instead(self._users), instead(self._subscriptions)
-        made._found = {}
+        made._found, made._sets = {}, {}
         return made
 
     def __getitem__(self, channel_id: int) -> tuple[int, ...]:
@@ -93,16 +96,27 @@ class ActiveSubscribers(Index):
             self._found[channel_id] = found
         return found
 
+    def as_set(self, channel_id: int) -> BitMap:
+        """The same as a set, not to be changed."""
+        found = self._sets.get(channel_id)
+        if found is None:
+            found = self._sets[channel_id] = BitMap(self[channel_id])
+        return found
+
+    def _forget(self, channel_id: int) -> None:
+        self._found.pop(channel_id, None)
+        self._sets.pop(channel_id, None)
+
     def _user_changed(self, before: User | None, after: User | None) -> None:
         if before is not None and after is not None and before.is_active is not after.is_active:
             for channel_id in self._subscriptions.of_user[after.id]:
-                self._found.pop(channel_id, None)
+                self._forget(channel_id)
 
     def _subscription_changed(
         self, before: Subscription | None, after: Subscription | None
     ) -> None:
         if after is not None:
-            self._found.pop(after.channel_id, None)
+            self._forget(after.channel_id)
 
 
 class ChannelShards(Shards[Channel]):

@@ -4,6 +4,7 @@ from typing import Final
 
 from tertulia.model.changes import Entry
 from tertulia.state.folds import (
+    agents,
     attachments,
     channels,
     devices,
@@ -18,6 +19,7 @@ from tertulia.state.folds import (
     personal,
     previews,
     profiles,
+    queues,
     reactions,
     realm,
     scheduled,
@@ -30,6 +32,7 @@ from tertulia.state.organization import State
 
 FOLDS: Final = Folds(
     {
+        **agents.FOLDS,
         **attachments.FOLDS,
         **channels.FOLDS,
         **drafts.FOLDS,
@@ -47,6 +50,7 @@ FOLDS: Final = Folds(
         **reactions.FOLDS,
         **realm.FOLDS,
         **scheduled.FOLDS,
+        **queues.FOLDS,
         **sessions.FOLDS,
         **user_topics.FOLDS,
         **users.FOLDS,

@@ -44,6 +44,7 @@ from tertulia.state.direct_conversations import DirectConversations
 from tertulia.state.emoji import CustomEmojis
 from tertulia.state.idempotency import SentMessages
 from tertulia.state.memberships import Groups, Memberships
+from tertulia.state.notice_choices import ChannelChoices, PersonalChoices, TopicChoices
 from tertulia.state.personal import (
     MutedUsers,
     PersonalTable,
@@ -57,9 +58,10 @@ from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, StaleIndexError, Table
 from tertulia.state.unread import UnreadIndex
 from tertulia.state.uploads import Uploads
-from tertulia.state.users import Credentials, Sessions, Users
+from tertulia.state.users import AgentKeys, Credentials, Sessions, Users
 
 _TABLES: Final[Mapping[str, type[Table[Any]]]] = {
+    "agent_keys": AgentKeys,
     "channels": Channels,
     "credentials": Credentials,
     "custom_emoji": CustomEmojis,
@@ -106,6 +108,7 @@ class State:
         self.users: Users = self.tables["users"]
         self.credentials: Credentials = self.tables["credentials"]
         self.sessions: Sessions = self.tables["sessions"]
+        self.agent_keys: AgentKeys = self.tables["agent_keys"]
         self.settings: Table[PersonalSettings] = self.tables["personal_settings"]
         self.groups: Groups = self.tables["user_groups"]
         self.channels: Channels = self.tables["channels"]
@@ -151,6 +154,9 @@ class State:
         self.active_subscribers = ActiveSubscribers(self.users, self.subscriptions)
         self.contacts = Contacts(self.subscriptions, self.directs)
         self.alerts = AlertWordIndex(self.alert_words)
+        self.personal_choices = PersonalChoices(self.settings)
+        self.channel_choices = ChannelChoices(self.subscriptions, self.settings)
+        self.topic_choices = TopicChoices(self.user_topics)
         self.uploads = Uploads(
             self.attachments,
             self.attachment_messages,

@@ -19,6 +19,10 @@ Sets = dict[int, BitMap]
 """Accounts, by the guest who sees them."""
 
 
+AT_ONCE = 40
+"""Accounts of one entry: an entry has room for their events (`delivery/event_ids.py`)."""
+
+
 class Moved(NamedTuple):
     """What a change makes visible and invisible. Each set may contain the guest's own ID."""
 
@@ -34,11 +38,20 @@ def accompanied(state: State, decided: Iterable[AnyChange]) -> Iterator[AnyChang
     change must be folded before the next is taken from the iterator."""
     for change in decided:
         found = moved(state, change)
-        if found.gained:
-            yield UserVisibilityChanged(gained=grouped(found.gained))
+        for part in _parts(found.gained):
+            yield UserVisibilityChanged(gained=grouped(part))
         yield change
-        if found.lost:
-            yield UserVisibilityChanged(lost=grouped(found.lost))
+        for part in _parts(found.lost):
+            yield UserVisibilityChanged(lost=grouped(part))
+
+
+def _parts(sets: Sets) -> Iterator[Sets]:
+    """The sets in parts that concern `AT_ONCE` accounts at most."""
+    everybody = BitMap.union(BitMap(), *sets.values())
+    for first in range(0, len(everybody), AT_ONCE):
+        some = everybody[first : first + AT_ONCE]
+        part = {viewer_id: user_ids & some for viewer_id, user_ids in sets.items()}
+        yield {viewer_id: user_ids for viewer_id, user_ids in part.items() if user_ids}
 
 
 def moved(state: State, change: AnyChange) -> Moved:

@@ -2,6 +2,7 @@
 
 from pyroaring import BitMap
 
+from tertulia.model.agents import AgentKey
 from tertulia.model.nouns import Noun
 from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, Role, User
@@ -67,3 +68,11 @@ class Sessions(PersonalTable[Session]):
         self.by_digest = Unique(self, lambda session: session.digest)
         self.by_use = Ordered(self, lambda session: session.used_at)
         """The one that was not used for the longest time first."""
+
+
+class AgentKeys(PersonalTable[AgentKey]):
+    """What agents prove themselves with."""
+
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.by_digest = Unique(self, lambda key: key.digest)

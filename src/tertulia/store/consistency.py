@@ -22,6 +22,7 @@ REFERENCES = (
     Reference("profile_values", "field_id", "profile_fields"),
     Reference("presence", "user_id", "users"),
     Reference("usage_days", "user_id", "users"),
+    Reference("bot_storage", "user_id", "users"),
     Reference("subscriptions", "user_id", "users"),
     Reference("subscriptions", "channel_id", "channels"),
     Reference("topics", "channel_id", "channels"),

@@ -19,7 +19,16 @@ FIRST_FORMAT: Final = 100
 """The format of the first version that others serve beside. (Before that, it was the number of
 kinds of changes, and each newer version ended the nodes of older ones.)"""
 
-SINCE: Mapping[str, int] = {}
+SINCE: Mapping[str, int] = {
+    "EventIdsUsedUp": 101,
+    "Bot.incoming": 101,
+    "Bot.service": 101,
+    "AgentKey": 101,
+    "AgentKeyMade": 101,
+    "AgentKeyUsed": 101,
+    "AgentKeysEnded": 101,
+    "Reach": 101,
+}
 """What came later, each with the format since which it may be written: a kind of change by its
 name (`MessagePinned`), or of a struct or an enumeration that is stored a field or a value
 (`Channel.pinned`). What one release adds has one format, a higher one than all before."""

@@ -260,6 +260,56 @@ def _nodes(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _bot_storage(dialect: Dialect) -> Sequence[str]:
+    return (
+        "CREATE TABLE bot_storage (user_id BIGINT NOT NULL, name TEXT NOT NULL,"
+        " value TEXT NOT NULL, PRIMARY KEY (user_id, name))",
+    )
+
+
+def _notices(dialect: Dialect) -> Sequence[str]:
+    return (
+        "CREATE TABLE notices (way TEXT NOT NULL, message_id BIGINT NOT NULL,"
+        f" due_at {dialect.real} NOT NULL, gives_up_at {dialect.real} NOT NULL,"
+        f" conversation TEXT NOT NULL, people {dialect.blob} NOT NULL,"
+        " PRIMARY KEY (way, message_id, due_at, gives_up_at))",
+        "CREATE INDEX notices_by_time ON notices (way, due_at)",
+        "CREATE INDEX notices_by_conversation ON notices (way, conversation)",
+        "CREATE TABLE notice_cursor (id BIGINT PRIMARY KEY, seq BIGINT NOT NULL,"
+        f" holder TEXT NOT NULL, held_until {dialect.real} NOT NULL)",
+        # Nobody is told of what was written before.
+        "INSERT INTO notice_cursor (id, seq, holder, held_until)"
+        " SELECT 1, seq, '', 0 FROM head WHERE id = 1",
+    )
+
+
+def _webhooks(dialect: Dialect) -> Sequence[str]:
+    return (
+        f"CREATE TABLE webhook_journal (id {dialect.counted}, bot_id BIGINT NOT NULL,"
+        " doc TEXT NOT NULL)",
+        "CREATE INDEX webhook_journal_by_bot ON webhook_journal (bot_id, id)",
+        # What waits for a bot's service is done in order, and one bot does not wait for another.
+        f"CREATE TABLE webhook_deliveries (id TEXT PRIMARY KEY, bot_id BIGINT NOT NULL,"
+        f" message_id BIGINT NOT NULL, asked_at {dialect.real} NOT NULL,"
+        " attempts BIGINT NOT NULL, doc TEXT NOT NULL)",
+        "CREATE INDEX webhook_deliveries_by_bot ON webhook_deliveries (bot_id, message_id)",
+        f"CREATE TABLE webhook_lanes (bot_id BIGINT PRIMARY KEY, due_at {dialect.real} NOT NULL,"
+        " failures BIGINT NOT NULL, lease TEXT NOT NULL)",
+        "CREATE INDEX webhook_lanes_by_time ON webhook_lanes (due_at)",
+    )
+
+
+def _agent_keys(dialect: Dialect) -> Sequence[str]:
+    return (records("agent_keys", "id BIGINT"),)
+
+
+def _mails_in_ranks(dialect: Dialect) -> Sequence[str]:
+    return (
+        "ALTER TABLE mails ADD COLUMN rank BIGINT NOT NULL DEFAULT 0",
+        "CREATE INDEX mails_by_rank ON mails (rank, due_at)",
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -281,6 +331,11 @@ MIGRATIONS: tuple[Migration, ...] = (
     _history,
     _records_of_moved_messages,
     _nodes,
+    Expand(_bot_storage),
+    Expand(_notices),
+    Expand(_webhooks),
+    Expand(_agent_keys),
+    Expand(_mails_in_ranks),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -12,11 +12,14 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from tertulia.model.mail import OF_ACCOUNTS, Mail
+from tertulia.model.mail import OF_ACCOUNTS, Mail, MailKind
 from tertulia.store.codec import encode
 from tertulia.store.database import Connection
 
 _decoder: Final = msgspec.json.Decoder(Mail)
+LAST_RANK: Final = 1
+_RANKS: Final = {MailKind.MISSED_MESSAGES: LAST_RANK, MailKind.DIGEST: LAST_RANK}
+"""The mails that let others go first."""
 _COLUMNS: Final = "id, asked_at, due_at, attempts, trouble, doc"
 
 
@@ -43,19 +46,24 @@ def put(connection: Connection, mail: Mail, at: float, mail_id: str) -> None:
     """Add a mail, to be sent at once, inside the transaction that is open. One that is there
     already stays as it is."""
     connection.run(
-        f"INSERT INTO mails ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-        (mail_id, at, at, 0, "", encode(mail)),
+        f"INSERT INTO mails ({_COLUMNS}, rank) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (id) DO NOTHING",
+        (mail_id, at, at, 0, "", encode(mail), _RANKS.get(mail.kind, 0)),
     )
 
 
 def take(connection: Connection, now: float, lease: float, limit: int) -> list[Waiting]:
-    """The mails that are due, at most so many, oldest first. They are the caller's for the lease,
-    in seconds."""
-    rows = connection.query(
-        f"SELECT {_COLUMNS} FROM mails WHERE due_at <= ? ORDER BY due_at, asked_at, id LIMIT ?",
-        (now, limit),
-    )
-    found = [_waiting(row) for row in rows]
+    """The mails that are due, at most so many, oldest first; those for which somebody sits and
+    waits before those that come in great numbers. They are the caller's for the lease, in
+    seconds."""
+    found: list[Waiting] = []
+    for rank in (0, LAST_RANK):
+        rows = connection.query(
+            f"SELECT {_COLUMNS} FROM mails WHERE rank = ? AND due_at <= ?"
+            " ORDER BY due_at, asked_at, id LIMIT ?",
+            (rank, now, limit - len(found)),
+        )
+        found += [_waiting(row) for row in rows]
     connection.run_many(
         "UPDATE mails SET due_at = ?, attempts = attempts + 1 WHERE id = ?",
         [(now + lease, one.id) for one in found],

@@ -62,6 +62,20 @@ def newest_messages(connection: Connection, after: int, until: int, limit: int) 
     return [message_of(row) for row in reversed(rows)]
 
 
+def before_in_conversation(connection: Connection, message: Message, limit: int) -> list[Message]:
+    """The newest messages before one in its conversation, ascending, at most so many."""
+    channel_id, key, direct_id = message.conversation
+    where, parameters = "channel_id = ? AND topic_key = ?", tuple[Any, ...]((channel_id, key))
+    if direct_id is not None:
+        where, parameters = "direct_id = ?", (direct_id,)
+    rows = connection.query(
+        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {where} AND id < ?"
+        f" ORDER BY id DESC LIMIT {int(limit)}",
+        (*parameters, message.id),
+    )
+    return [message_of(row) for row in reversed(rows)]
+
+
 def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[int, Relation]:
     """The user's relation to each of the messages."""
     wanted = list(ids)
@@ -76,6 +90,39 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
         (dialect.among("chunk"), chunks),
     )
     return {mid: marks.relation(mid) for mid in wanted}
+
+
+def relations_of_people(
+    connection: Connection, user_ids: Iterable[int], ids: Iterable[int]
+) -> tuple[dict[int, dict[int, Flag]], "dict[int, Marks]"]:
+    """The sparse flags that anybody has on each of the messages, by message and user; and the marks
+    of each of these users on them. It takes three queries, however many they are."""
+    dialect, wanted, users = connection.dialect, sorted(set(ids)), sorted(set(user_ids))
+    flags: dict[int, dict[int, Flag]] = {message_id: {} for message_id in wanted}
+    own: dict[int, dict[int, int]] = {user_id: {} for user_id in users}
+    for user_id, message_id, value in connection.query(
+        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
+        (dialect.array(wanted),),
+    ):
+        flags[message_id][user_id] = Flag(value)
+        if user_id in own:
+            own[user_id][message_id] = value
+    chunks = dialect.array({message_id >> CHUNK_BITS for message_id in wanted})
+    found: dict[str, dict[int, BitMap]] = {bitmaps.READ: {}, bitmaps.RECORDS: {}}
+    for table, of_user in found.items():
+        for user_id, bitmap in connection.query(
+            f"SELECT user_id, bitmap FROM {table}"
+            f" WHERE {dialect.among('chunk')} AND {dialect.among('user_id')}",
+            (chunks, dialect.array(users)),
+        ):
+            of_user[user_id] = of_user.get(user_id, BitMap()) | bitmaps.bitmap_of(bitmap)
+    return flags, {
+        user_id: Marks(
+            own[user_id],
+            *(found[table].get(user_id, BitMap()) for table in (bitmaps.READ, bitmaps.RECORDS)),
+        )
+        for user_id in users
+    }
 
 
 class Marks(Struct, frozen=True):
@@ -275,3 +322,53 @@ def topic_senders(connection: Connection, channel_id: int, topic_key: str) -> fr
         (channel_id, topic_key),
     )
     return frozenset(sender for (sender,) in rows)
+
+
+class LivelyTopic(Struct, frozen=True, kw_only=True):
+    """A topic in which something was written."""
+
+    channel_id: int
+    key: str
+    count: int
+    """Messages."""
+    sender_ids: tuple[int, ...]
+    """Who wrote them, ascending."""
+    first_id: int
+
+
+LIVELY = 300
+"""Topics that count as lively, at most."""
+
+
+def lively_topics(connection: Connection, since: float) -> list[LivelyTopic]:
+    """The topics in which something was written since that UNIX time: first those in which most
+    people wrote, of these those with most messages."""
+    rows = connection.query(
+        "SELECT channel_id, topic_key, COUNT(*), COUNT(DISTINCT sender_id), MIN(id),"
+        f" {connection.dialect.collected('sender_id')} FROM messages"
+        " WHERE sent_at >= ? AND channel_id IS NOT NULL GROUP BY channel_id, topic_key"
+        " ORDER BY COUNT(DISTINCT sender_id) DESC, COUNT(*) DESC, MIN(id) LIMIT ?",
+        (since, LIVELY),
+    )
+    return [
+        LivelyTopic(
+            channel_id=channel_id,
+            key=key,
+            count=count,
+            sender_ids=tuple(sorted(set(_ids_decoder.decode(senders)))),
+            first_id=first_id,
+        )
+        for channel_id, key, count, _, first_id, senders in rows
+    ]
+
+
+def from_in_topic(
+    connection: Connection, channel_id: int, key: str, first_id: int, limit: int
+) -> list[Message]:
+    """The messages of a topic from that one on, ascending, at most so many."""
+    rows = connection.query(
+        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE channel_id = ? AND topic_key = ?"
+        f" AND id >= ? ORDER BY id LIMIT {int(limit)}",
+        (channel_id, key, first_id),
+    )
+    return [message_of(row) for row in rows]

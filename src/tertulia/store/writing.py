@@ -17,8 +17,17 @@ from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
 from tertulia.model.ranges import ids_of
 from tertulia.model.reactions import Reaction
-from tertulia.store import bitmaps, editing, history, installation, outbox, search_index
+from tertulia.store import (
+    bitmaps,
+    bot_storage,
+    editing,
+    history,
+    installation,
+    outbox,
+    search_index,
+)
 from tertulia.store.bitmaps import Chunks
+from tertulia.store.bot_storage import StorageChanged
 from tertulia.store.codec import encode, encode_change
 from tertulia.store.database import Connection, Dialect, Question
 
@@ -80,6 +89,7 @@ Note = (
     | MailAsked
     | FactNoted
     | Probe
+    | StorageChanged
 )
 """What is committed beside the log: it is no change of the organization."""
 
@@ -400,6 +410,8 @@ def _write_note(connection: Connection, note: Note) -> None:
                 " ON CONFLICT (user_id, day) DO NOTHING",
                 (user_id, day),
             )
+        case StorageChanged():
+            bot_storage.write(connection, note)
         case FactNoted(key=key, value=value):
             installation.put(connection, key, value)
         case MailAsked(mail=mail, at=at, id=mail_id):

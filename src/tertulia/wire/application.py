@@ -11,11 +11,18 @@ from tertulia.wire.http.at_position import at_position
 from tertulia.wire.http.dispatch import dispatcher
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.readiness import fresh_only, readiness_pages
+from tertulia.wire.mcp.page import agent_pages
 from tertulia.wire.metrics.page import metrics_page
+from tertulia.wire.pages.calls import call_pages
+from tertulia.wire.pages.form_flow import error_page
+from tertulia.wire.pages.help import help_pages
 from tertulia.wire.pages.installation import installing_pages
 from tertulia.wire.pages.join import join_pages
 from tertulia.wire.pages.login import login_pages
+from tertulia.wire.pages.mail_previews import mail_previews
 from tertulia.wire.pages.public import public_pages
+from tertulia.wire.pages.unsubscribe import unsubscribe_pages
+from tertulia.wire.pages.usual_addresses import usual_addresses
 from tertulia.wire.pages.web_client import client_files
 
 
@@ -31,6 +38,7 @@ def application(node: HttpNode) -> ASGIApp:
         [
             *readiness_pages(node),
             *metrics_page(node),
+            *agent_pages(node),
             *documentation.PAGES,
             *client_files(),
             *installing_pages(node),
@@ -38,8 +46,14 @@ def application(node: HttpNode) -> ASGIApp:
             *file_pages(node),
             *external_pages(node),
             *tus_pages(node),
+            *call_pages(node),
             *join_pages(node),
             *login_pages(node),
+            *unsubscribe_pages(node),
+            *(mail_previews(node) if node.config.dev else ()),
+            *usual_addresses(),
+            *help_pages(node),
         ],
         guard,
+        lambda status: error_page(node, status),
     )

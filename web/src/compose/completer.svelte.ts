@@ -46,6 +46,7 @@ export class Completer {
       topics: inChannel === null ? [] : (topicBook.of(inChannel) ?? []),
       emoji: emojiBook.all,
       ownEmoji: ownEmoji(this.store.emoji),
+      tone: emojiBook.tone,
       me: this.store.me,
       address: (channelId, topic) => untrack(() => this.#address(channelId, topic)),
       playgrounds: this.store.playgrounds.map((one) => one.pygments_language),

@@ -23,7 +23,7 @@ export interface Box {
   readonly isEmpty: boolean;
   focus(): void;
   /** Put a text on lines of its own at the caret, and go there. */
-  insertBlock(text: string): void;
+  quote(markdown: string): void;
   insert(text: string): void;
   addFiles(files: Iterable<File>): void;
 }

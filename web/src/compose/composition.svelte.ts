@@ -1,27 +1,29 @@
 /** A text that is being written in a field: its changes, and the files that go into it. */
 
-import {
-  fileLink,
-  inserted,
-  insertedBlock,
-  lengthOf,
-  replaced,
-  type Writing,
-} from "../data/marking";
+import { joined, parted, type FileOf, type QuoteOf } from "../data/attached";
+import { fileLink, inserted, insertedBlock, lengthOf, type Writing } from "../data/marking";
 import { Uploads, type Upload } from "../live/uploads.svelte";
 import { words } from "../words/index.svelte";
 
 /** What stands in texts for files that are on their way; others are left of what was cut off. */
 const awaited = new Set<string>();
 
+/** What is left of files whose way was cut off. */
+const CUT_OFF = /\n?\[[^\]\n]*…\]\(\) ?/g;
+
 export class Composition {
-  content = $state("");
+  /** What stands in the field. */
+  text = $state("");
+  /** What goes before it, and after it. */
+  quotes = $state.raw<readonly QuoteOf[]>([]);
+  files = $state.raw<readonly FileOf[]>([]);
   /** Where the caret is, as far as completing goes; -1 while something is selected. */
   caret = $state(0);
   readonly uploads = new Uploads((upload, stored) =>
     this.#arrived(upload, stored ? fileLink(stored.filename || upload.name, stored.url) : ""),
   );
-  readonly length = $derived(lengthOf(this.content));
+  readonly #content = $derived(joined(this));
+  readonly length = $derived(lengthOf(this.#content));
 
   #field: HTMLTextAreaElement | null = null;
   #placeholders = new Map<number, string>();
@@ -32,10 +34,20 @@ export class Composition {
     private readonly changed: () => void,
     private readonly left: (what: string, by: string) => void = () => {},
   ) {
-    this.content = content.replace(/\[[^\]\n]*…\]\(\) ?/g, (place) =>
-      awaited.has(place.trim()) ? place : "",
-    );
-    this.caret = this.content.length;
+    this.content = content.replace(CUT_OFF, (place) => (awaited.has(place.trim()) ? place : ""));
+  }
+
+  /** All of the message. */
+  get content(): string {
+    return this.#content;
+  }
+
+  set content(content: string) {
+    const { quotes, text, files } = parted(content);
+    if (quotes.length || this.quotes.length) this.quotes = quotes;
+    if (files.length || this.files.length) this.files = files;
+    this.text = text;
+    this.caret = text.length;
   }
 
   /** For a field: takes it, and grows it with what is in it. */
@@ -48,9 +60,9 @@ export class Composition {
 
   get writing(): Writing {
     const field = this.#field;
-    const end = this.content.length;
+    const end = this.text.length;
     return {
-      text: this.content,
+      text: this.text,
       start: field?.selectionStart ?? end,
       end: field?.selectionEnd ?? end,
     };
@@ -63,7 +75,7 @@ export class Composition {
   /** To the end of what is written. */
   focusEnd(): void {
     this.#field?.focus();
-    this.#field?.setSelectionRange(this.content.length, this.content.length);
+    this.#field?.setSelectionRange(this.text.length, this.text.length);
     this.noteCaret();
   }
 
@@ -76,9 +88,8 @@ export class Composition {
   /** What was typed into the field. */
   typed(): void {
     if (!this.#field) return;
-    this.content = this.#field.value;
+    this.text = this.#field.value;
     this.noteCaret();
-    this.#giveUp();
     this.changed();
   }
 
@@ -89,13 +100,6 @@ export class Composition {
     }
     // Those of a box that was here before are waited for too.
     return [...awaited].some((place) => this.content.includes(place)) ? "file" : null;
-  }
-
-  /** Whoever deletes what stands for a file does not want it any more. */
-  #giveUp(): void {
-    for (const [id, place] of this.#placeholders) {
-      if (!this.content.includes(place)) this.uploads.cancel(id);
-    }
   }
 
   /** Another text in place of all (Ctrl-Z brings back what was there). */
@@ -116,7 +120,7 @@ export class Composition {
       }
       field.setSelectionRange(after.start, after.end);
     }
-    this.content = after.text;
+    this.text = after.text;
     this.noteCaret();
     this.changed();
     return true;
@@ -130,19 +134,48 @@ export class Composition {
     this.apply((writing) => insertedBlock(writing, text));
   }
 
+  /** Quote something before what is written. */
+  quote(markdown: string): void {
+    const { quotes, text } = parted(markdown);
+    if (text.trim()) {
+      this.insertBlock(markdown);
+      return;
+    }
+    this.quotes = [...this.quotes, ...quotes];
+    this.focusEnd();
+    this.changed();
+  }
+
+  unquote(quote: QuoteOf): void {
+    this.quotes = this.quotes.filter((one) => one !== quote);
+    this.#field?.focus();
+    this.changed();
+  }
+
   addFiles(files: Iterable<File>, most: number): void {
     for (const file of files) {
       const upload = this.uploads.add(file, most);
       if (upload.size > most) continue;
-      const place = this.#place(upload);
-      this.#placeholders.set(upload.id, place);
-      awaited.add(place);
-      this.apply((writing) => {
-        const before = writing.text.slice(0, writing.start);
-        const space = before && !/\s$/.test(before) ? " " : "";
-        return inserted(writing, `${space}${place} `);
-      });
+      const markdown = this.#place(upload);
+      this.#placeholders.set(upload.id, markdown);
+      awaited.add(markdown);
+      this.files = [...this.files, { markdown, name: upload.name, url: "" }];
     }
+    this.changed();
+  }
+
+  /** The way of a file that has not arrived. */
+  uploadOf(file: FileOf): Upload | undefined {
+    return this.uploads.list.find((one) => this.#placeholders.get(one.id) === file.markdown);
+  }
+
+  /** Leave a file out; one on its way goes no further. */
+  removeFile(file: FileOf): void {
+    const upload = this.uploadOf(file);
+    if (upload) this.uploads.cancel(upload.id);
+    this.files = this.files.filter((one) => one.markdown !== file.markdown);
+    this.#field?.focus();
+    this.changed();
   }
 
   /** What stands for a file until it has arrived; another one each time. */
@@ -162,15 +195,8 @@ export class Composition {
       this.left(place, link);
       return;
     }
-    const focused = document.activeElement === this.#field;
-    const after =
-      (link === "" ? replaced(this.writing, `${place} `, "") : null) ??
-      replaced(this.writing, place, link);
-    if (!after) return;
-    this.content = after.text;
-    this.#field.value = after.text;
-    if (focused) this.#field.setSelectionRange(after.start, after.end);
-    this.noteCaret();
+    const { files } = parted(link);
+    this.files = this.files.flatMap((one) => (one.markdown === place ? files : [one]));
     this.changed();
   }
 }

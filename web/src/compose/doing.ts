@@ -97,7 +97,7 @@ export async function quote(app: App, message: Message): Promise<void> {
   // A box that was opened just now is there after the next drawing.
   requestAnimationFrame(() => {
     const box = composing.box;
-    if (box && box.key === keyOf(to)) box.insertBlock(text);
+    if (box && box.key === keyOf(to)) box.quote(text);
   });
 }
 

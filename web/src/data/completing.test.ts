@@ -34,6 +34,7 @@ function scene(users: User[], more: Partial<Scene> = {}): Scene {
       { code: "1f44e", names: ["thumbs_down"] },
     ],
     ownEmoji: [],
+    tone: "",
     me: 1,
     playgrounds: [],
     address: (channelId, topic) => `#narrow/channel/${channelId}/topic/${topic}`,

@@ -2,7 +2,7 @@
 
 import { Role, type User, type UserGroup } from "../wire/objects";
 import type { Channel } from "./data";
-import { searched, type Emoji, type UnicodeEmoji } from "./emoji";
+import { searched, written, type Emoji, type Tone, type UnicodeEmoji } from "./emoji";
 import { best, fit, normalized } from "./finding";
 import type { Token } from "./tokens";
 
@@ -71,6 +71,7 @@ export interface Scene {
   topics?: readonly string[];
   emoji: readonly UnicodeEmoji[];
   ownEmoji: readonly Emoji[];
+  tone: Tone;
   me: number;
   /** Of a channel or topic whose name cannot be written as a mention. */
   address: (channelId: number, topic?: string) => string;
@@ -94,7 +95,7 @@ export function choices(token: Token, scene: Scene): Choice[] {
       return searched(scene.emoji, scene.ownEmoji, token.query, MOST).map((emoji) => ({
         kind: "emoji",
         emoji,
-        text: `:${emoji.name}: `,
+        text: `${written(emoji, scene.tone)} `,
       }));
     case "command":
       return COMMANDS.filter((name) => name.startsWith(token.query)).map((name) => ({

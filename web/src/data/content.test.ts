@@ -17,6 +17,10 @@ describe("content", () => {
 
   it("knows messages of emoji alone", () => {
     expect(isOnlyEmoji(`<p>${THUMB} ${THUMB}</p>`)).toBe(true);
+    expect(isOnlyEmoji(`<p>${THUMB} 👍🏽 👩🏽‍💻</p>`)).toBe(true);
+    expect(isOnlyEmoji("<p>👍🏽</p>")).toBe(true);
+    expect(isOnlyEmoji("<p>👍🏽👍🏽👍🏽👍🏽👍🏽</p>")).toBe(false);
+    expect(isOnlyEmoji("<p>100</p>")).toBe(false);
     expect(isOnlyEmoji(`<p>${THUMB} yes</p>`)).toBe(false);
     expect(isOnlyEmoji("<p></p>")).toBe(false);
   });

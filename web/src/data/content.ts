@@ -3,6 +3,8 @@
 import { characters } from "./emoji";
 
 const TAG = /<[a-z][^<>]*>/g;
+const PLAIN_EMOJI =
+  /(?=[^\x00-\x7f])\p{Emoji}[\ufe0f\p{Emoji_Modifier}]*(?:\u200d(?=[^\x00-\x7f])\p{Emoji}[\ufe0f\p{Emoji_Modifier}]*)*/gu;
 const UNICODE = /(<span [^<>]*class="emoji emoji-([0-9a-f-]+)"[^<>]*>)[^<]*(<\/span>)/g;
 
 /**
@@ -27,8 +29,11 @@ export function isOnlyEmoji(html: string): boolean {
   const signs = inner.match(
     /<span [^<>]*class="emoji [^<>]*>[^<]*<\/span>|<img [^<>]*class="emoji"[^<>]*>/g,
   );
-  if (!signs || signs.length > 4) return false;
-  return signs.reduce((rest, sign) => rest.replace(sign, ""), inner).trim() === "";
+  const rest = (signs ?? []).reduce((text, sign) => text.replace(sign, " "), inner);
+  // Those without a name, as with skin tones, are characters.
+  const plain = rest.match(PLAIN_EMOJI) ?? [];
+  const count = (signs?.length ?? 0) + plain.length;
+  return count > 0 && count <= 4 && rest.replace(PLAIN_EMOJI, "").trim() === "";
 }
 
 /** Its words alone, as for a notice: without tags, on one line. */

@@ -57,12 +57,12 @@ describe("tallies", () => {
       { mentions: [2, 4, 6], mutedUsers: [3] },
     );
     const found = tallies(some);
-    expect(found.all).toEqual({ count: 5, muted: 3, mentions: 3 });
+    expect(found.all).toEqual({ count: 7, muted: 1, mentions: 3 });
     expect(found.byChannel.get(7)).toEqual({ count: 2, muted: 1, mentions: 1 });
-    expect(found.byChannel.get(8)).toEqual({ count: 1, muted: 1, mentions: 1 });
-    expect(found.directs).toEqual({ count: 2, muted: 1, mentions: 1 });
+    expect(found.byChannel.get(8)).toEqual({ count: 2, muted: 0, mentions: 1 });
+    expect(found.directs).toEqual({ count: 3, muted: 0, mentions: 1 });
     expect(found.followed).toBe(1);
-    expect(together(found.byChannel.values())).toEqual({ count: 3, muted: 2, mentions: 2 });
+    expect(together(found.byChannel.values())).toEqual({ count: 4, muted: 1, mentions: 2 });
   });
 
   it("leaves out what is archived or left", () => {

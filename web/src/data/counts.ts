@@ -84,7 +84,9 @@ export function tallies(slices: Known): Tallies {
     if (what === "count" && isFollowed(known, key)) followed += ids.length;
     mentions += called;
     for (const tally of [all, ofPlace(key)]) {
-      tally[what] += ids.length;
+      // Who is called upon hears of it where all else is muted, and finds it in the inbox.
+      tally.count += what === "count" ? ids.length : called;
+      tally.muted += what === "muted" ? ids.length - called : 0;
       tally.mentions += called;
     }
   }

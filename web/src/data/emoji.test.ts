@@ -1,5 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { characters, groupOf, searched, used, type Emoji, type UnicodeEmoji } from "./emoji";
+import {
+  characters,
+  groupOf,
+  renamed,
+  searched,
+  toned,
+  used,
+  written,
+  type Emoji,
+  type UnicodeEmoji,
+} from "./emoji";
 
 const ALL: UnicodeEmoji[] = [
   { code: "1f408", names: ["cat"] },
@@ -15,6 +25,37 @@ describe("emoji", () => {
     expect(characters("1f1fa-1f1f8")).toBe("🇺🇸");
     expect(characters("2764")).toBe("❤\ufe0f");
     expect(characters("junk")).toBe("");
+  });
+
+  it("have a skin tone where they show the skin of one person", () => {
+    const of = (code: string) => toned({ code, type: "unicode_emoji" }, "\u{1f3fd}");
+    expect(of("1f44d")).toBe("👍🏽");
+    expect(of("1f469-200d-1f4bb")).toBe("👩🏽‍💻");
+    expect(of("1f937-200d-2642")).toBe("🤷🏽‍♂️");
+    expect([of("1f408"), of("1f468-200d-1f469-200d-1f467"), of("1f46a")]).toEqual([
+      null,
+      null,
+      null,
+    ]);
+    const up: Emoji = { name: "+1", code: "1f44d", type: "unicode_emoji" };
+    expect([written(up, ""), written(up, "\u{1f3ff}"), written(OWN[0]!, "\u{1f3ff}")]).toEqual([
+      ":+1:",
+      "👍🏿",
+      ":cat_of_the_house:",
+    ]);
+  });
+
+  it("are renamed where what was kept is of before", () => {
+    const kept: Emoji[] = [
+      { name: "x", code: "2764", type: "unicode_emoji" },
+      { name: "love", code: "2764", type: "unicode_emoji" },
+      OWN[0]!,
+    ];
+    expect(renamed(kept, ALL).map((one) => one.name)).toEqual([
+      "heart",
+      "love",
+      "cat_of_the_house",
+    ]);
   });
 
   it("are found by any of their names, the nearest first", () => {

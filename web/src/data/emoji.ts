@@ -28,6 +28,35 @@ export function characters(code: string): string {
   }
 }
 
+/** Skin tones, from light to dark, as what follows an emoji; the first is none. */
+export const TONES = ["", "\u{1f3fb}", "\u{1f3fc}", "\u{1f3fd}", "\u{1f3fe}", "\u{1f3ff}"] as const;
+export type Tone = (typeof TONES)[number];
+
+/** An emoji in that skin tone; null where it shows no skin, or that of several people. */
+export function toned(emoji: Pick<Emoji, "code" | "type">, tone: Tone): string | null {
+  if (emoji.type !== "unicode_emoji" || !tone) return null;
+  const parts = emoji.code
+    .split("-")
+    .map((part) => String.fromCodePoint(Number.parseInt(part, 16)));
+  if (parts.filter(showsSkin).length !== 1) return null;
+  return parts
+    .map((part) => {
+      if (showsSkin(part)) return part + tone;
+      return /[\u2600-\u27bf]/.test(part) ? `${part}\ufe0f` : part;
+    })
+    .join("");
+}
+
+/** Whether it takes a skin tone. Several people at once did not before Unicode 17. */
+function showsSkin(character: string): boolean {
+  return /\p{Emoji_Modifier_Base}/u.test(character) && !/[👪👯🤼]/u.test(character);
+}
+
+/** What is written for an emoji: its name between colons, or itself where it has a skin tone. */
+export function written(emoji: Emoji, tone: Tone): string {
+  return toned(emoji, tone) ?? `:${emoji.name}:`;
+}
+
 export type EmojiGroup = "people" | "nature" | "food" | "places" | "things" | "signs" | "flags";
 
 /** First code points of stretches of one group, in order. */
@@ -228,6 +257,15 @@ export function ownEmoji(realm: ReadonlyMap<string, RealmEmoji>): Emoji[] {
 export function used(before: readonly Emoji[], emoji: Emoji, most = 14): Emoji[] {
   const isSame = (one: Emoji) => one.code === emoji.code && one.type === emoji.type;
   return [emoji, ...before.filter((one) => !isSame(one))].slice(0, most);
+}
+
+/** Emoji that were kept, by the names that they have now. */
+export function renamed(kept: readonly Emoji[], all: readonly UnicodeEmoji[]): Emoji[] {
+  const names = new Map(all.map((one) => [one.code, one.names]));
+  return kept.map((one) => {
+    const known = one.type === "unicode_emoji" ? names.get(one.code) : undefined;
+    return known?.[0] && !known.includes(one.name) ? { ...one, name: known[0] } : one;
+  });
 }
 
 export const THUMBS_UP: Emoji = { name: "+1", code: "1f44d", type: "unicode_emoji" };

@@ -2,7 +2,10 @@
 
 /** A text as it is compared: without accents, in small letters. */
 export function normalized(text: string): string {
-  return text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  return text
+    .normalize("NFKD")
+    .replace(/[\p{M}\u2066-\u2069]/gu, "")
+    .toLowerCase();
 }
 
 /** How well a name answers what was typed; both normalized. The lower the better; null: not at all. */

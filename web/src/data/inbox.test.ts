@@ -1,19 +1,23 @@
 import { describe, expect, it } from "vitest";
+import { tallies } from "./counts";
 import { inboxOf, nextUnread, type InboxKnown } from "./inbox";
+
+const by = new Map<string, number[]>([
+  ["c7/a", [1]],
+  ["c7/b", [5]],
+  ["c8/x", [2]],
+  ["c9/x", [3, 4]],
+  ["c9/called", [7, 9]],
+  ["d3", [6]],
+  ["d4", [8]],
+]);
 
 const known = {
   me: 1,
   settings: {},
   unread: {
-    by: new Map([
-      ["c7/a", [1]],
-      ["c7/b", [5]],
-      ["c8/x", [2]],
-      ["c9/x", [3, 4]],
-      ["c9/called", [9]],
-      ["d3", [6]],
-      ["d4", [8]],
-    ]),
+    by,
+    where: new Map([...by].flatMap(([key, ids]) => ids.map((id) => [id, key]))),
     mentions: new Set([9, 6]),
   },
   channels: new Map(
@@ -35,6 +39,14 @@ const known = {
 const contents = inboxOf(known, () => true);
 
 describe("the inbox", () => {
+  it("counts as all other places do, where all but a mention is muted", () => {
+    const inMuted = contents.sections[1]?.channels[1]?.rows[0];
+    expect([inMuted?.key, inMuted?.unread]).toEqual(["c9/called", 1]);
+    const rows = contents.sections.flatMap((one) => one.channels.flatMap(({ rows }) => rows));
+    const sum = [...rows, ...contents.directs].reduce((all, row) => all + row.unread, 0);
+    expect(tallies(known).all.count).toBe(sum);
+  });
+
   it("has direct messages where one is called first, then folders and the rest", () => {
     expect(contents.directs.map((row) => row.key)).toEqual(["d3", "d4"]);
     expect(

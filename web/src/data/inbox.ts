@@ -13,6 +13,7 @@ import { BY_NAME } from "./people";
 export interface InboxRow {
   key: ConversationKey;
   conversation: Conversation;
+  /** How much calls: in a muted one the mentions alone, as everywhere else (`tallies`). */
   unread: number;
   mentioned: boolean;
   followed: boolean;
@@ -57,12 +58,14 @@ export function inboxOf(slices: InboxKnown, isWanted: (row: InboxRow) => boolean
   const byChannel = new Map<number, InboxRow[]>();
   for (const [key, ids] of known.unread.by) {
     if (!isOpen(known, key)) continue;
-    const mentioned = ids.some((id) => known.unread.mentions.has(id));
-    if (isMuted(known, key) && !mentioned) continue;
+    const called = ids.filter((id) => known.unread.mentions.has(id)).length;
+    const mentioned = called > 0;
+    const muted = isMuted(known, key);
+    if (muted && !mentioned) continue;
     const row: InboxRow = {
       key,
       conversation: conversationOf(key, known.topicNames),
-      unread: ids.length,
+      unread: muted ? called : ids.length,
       mentioned,
       followed: isFollowed(known, key),
       newest: ids.at(-1) ?? 0,

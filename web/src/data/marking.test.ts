@@ -10,7 +10,6 @@ import {
   markedLines,
   newLine,
   pastedAddress,
-  replaced,
   type Writing,
 } from "./marking";
 
@@ -99,13 +98,6 @@ describe("lines", () => {
     expect(shown(newLine(writing("* a\n* ‸")))).toBe("* a\n‸");
     expect(shown(newLine(writing("```\n* a‸")))).toBe("```\n* a\n‸");
   });
-});
-
-it("replaces what stands for a file, and leaves the caret where it was", () => {
-  expect(shown(replaced(writing("[…]() and ‸more"), "[…]()", "[a.png](/u/a)")!)).toBe(
-    "[a.png](/u/a) and ‸more",
-  );
-  expect(replaced(writing("gone‸"), "[…]()", "x")).toBeNull();
 });
 
 it("inserts in place of the selection", () => {

@@ -175,22 +175,6 @@ export function isInFence(text: string): boolean {
   return Boolean(open);
 }
 
-/** Another text in place of one that is there once, such as a link for a file that has arrived. */
-export function replaced(writing: Writing, what: string, by: string): Writing | null {
-  const at = writing.text.indexOf(what);
-  if (at < 0) return null;
-  const moved = (place: number) => {
-    if (place <= at) return place;
-    if (place >= at + what.length) return place + by.length - what.length;
-    return at + by.length;
-  };
-  return {
-    text: writing.text.slice(0, at) + by + writing.text.slice(at + what.length),
-    start: moved(writing.start),
-    end: moved(writing.end),
-  };
-}
-
 /** The link to a file that has arrived. */
 export function fileLink(name: string, url: string): string {
   return `[${name.replace(/[[\]]/g, "")}](${url})`;

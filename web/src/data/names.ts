@@ -1,7 +1,7 @@
 /** What things are called. */
 
 import { listed, words } from "../words/index.svelte";
-import { RESOLVED, isResolved, plainTopic, type Conversation } from "./conversations";
+import { plainTopic, type Conversation } from "./conversations";
 import type { Data } from "./data";
 
 type Users = Data["users"];
@@ -11,14 +11,16 @@ export function userName(users: Users, id: number): string {
   return users.get(id)?.full_name ?? words.common.unknownPerson;
 }
 
-/** The topic as it is shown: one without a name has a name too. */
+/**
+ * The topic as it is shown: one without a name has a name too. That it is resolved is no part of it:
+ * that is told by a sign beside it.
+ */
 export function topicName(topic: string): string {
-  if (isResolved(topic)) return RESOLVED + (plainTopic(topic) || words.common.noTopic);
-  return topic || words.common.noTopic;
+  return plainTopic(topic) || words.common.noTopic;
 }
 
 export function channelName(channels: Channels, id: number): string {
-  return channels.get(id)?.name ?? `#${id}`;
+  return channels.get(id)?.name ?? words.common.unknownChannel;
 }
 
 /** Everybody in a direct conversation, as one reads it. */

@@ -38,12 +38,16 @@ export const BY_NAME = new Intl.Collator(undefined, { sensitivity: "base" });
 
 const ORDER: Record<PresenceState, number> = { active: 0, idle: 1, offline: 2 };
 
-/** Everybody who is looked for: those that are here first, then those one wrote with, by name. */
+/**
+ * Everybody who is looked for: those that are here first, then those one wrote with, by name. Of
+ * bots those that are `near`: they are counted among a channel's subscribers too.
+ */
 export function peopleRows(
   known: PeopleKnown,
   now: number,
   threshold: number,
   filter = "",
+  near: ReadonlySet<number> = new Set(),
 ): PersonRow[] {
   const wanted = normalized(filter.trim());
   const spoken = new Map<number, number>();
@@ -53,8 +57,9 @@ export function peopleRows(
   }
   const rows: PersonRow[] = [];
   for (const user of known.users.values()) {
-    if (user.is_active === false || user.is_bot || user.is_system_bot) continue;
-    if (known.mutedUsers.has(user.user_id) && !wanted) continue;
+    const isNear = near.has(user.user_id);
+    if (user.is_active === false || ((user.is_bot || user.is_system_bot) && !isNear)) continue;
+    if (known.mutedUsers.has(user.user_id) && !wanted && !isNear) continue;
     if (wanted && !isFound(user, wanted)) continue;
     const presence = known.presences.get(user.user_id);
     const mine = user.user_id === known.me;
@@ -62,10 +67,12 @@ export function peopleRows(
     rows.push({ user, state, seen: lastSeen(presence) });
   }
   const self = (row: PersonRow) => Number(row.user.user_id !== known.me);
+  const isBot = (row: PersonRow) => Number(row.user.is_bot);
   const talked = (row: PersonRow) => Number(!spoken.has(row.user.user_id));
   return rows.sort(
     (one, other) =>
       self(one) - self(other) ||
+      isBot(one) - isBot(other) ||
       ORDER[one.state] - ORDER[other.state] ||
       talked(one) - talked(other) ||
       BY_NAME.compare(one.user.full_name, other.user.full_name),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Message } from "./data";
-import { Heights, rowsOf, type RowsOptions } from "./rows";
+import { agentOf, Heights, rowsOf, type RowsOptions } from "./rows";
 
 const NOON = new Date(2025, 3, 3, 12).getTime() / 1000;
 const OPTIONS: RowsOptions = { mixed: false, marker: null, mutedUsers: new Set([9]) };
@@ -24,6 +24,17 @@ describe("rows", () => {
       said(4, 6, NOON + 1300),
     ]);
     expect(found.map((row) => row.first)).toEqual([true, false, true, true]);
+  });
+
+  it("tell what an agent sent in somebody's name from what they wrote", () => {
+    const found = rows([
+      said(1, 5, NOON, { client: "website" }),
+      said(2, 5, NOON, { client: "agent Helper" }),
+      said(3, 5, NOON, { client: "agent Helper" }),
+      said(4, 5, NOON, { client: "agent Cook" }),
+    ]);
+    expect(found.map((row) => row.first)).toEqual([true, true, false, true]);
+    expect(found.map((row) => agentOf(row.message))).toEqual(["", "Helper", "Helper", "Cook"]);
   });
 
   it("begin each day, also after a row that is not asked for", () => {

@@ -61,6 +61,7 @@ function rowOf(message: Message, before: Message | undefined, options: RowsOptio
     marker ||
     message.is_me_message ||
     before?.sender_id !== message.sender_id ||
+    agentOf(before) !== agentOf(message) ||
     before.is_me_message ||
     message.timestamp - before.timestamp > TOGETHER;
   return {
@@ -72,6 +73,13 @@ function rowOf(message: Message, before: Message | undefined, options: RowsOptio
     first,
     muted,
   };
+}
+
+const AGENT = "agent ";
+
+/** The agent that sent the message in its sender's name; empty where none did. */
+export function agentOf(message: Message): string {
+  return message.client?.startsWith(AGENT) ? message.client.slice(AGENT.length) : "";
 }
 
 /** How high rows are: measured ones exactly, others by what the measured ones are together. */

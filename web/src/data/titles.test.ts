@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { listed } from "../words/index.svelte";
 import type { Data } from "./data";
+import { normalized } from "./finding";
+import { channelName, topicName } from "./names";
 import { titleOf } from "./titles";
 
 const data = {
@@ -7,6 +10,20 @@ const data = {
   channels: new Map([[7, { name: "kitchen" }]]),
   users: new Map([[5, { full_name: "Ana" }]]),
 } as unknown as Data;
+
+describe("names", () => {
+  it("keep their places in a list whichever way they are written", () => {
+    expect(listed(["Ana", "Marco"])).toBe("Ana and Marco");
+    expect(listed(["ليلى", "Ana"])).toBe("\u2068ليلى\u2069 and \u2068Ana\u2069");
+    expect(normalized(listed(["ليلى", "Ana"]))).toContain("ليلى and ana");
+  });
+
+  it("say what is unknown in words, and leave the sign of what is resolved to a sign", () => {
+    expect(channelName(new Map(), 999)).toBe("unknown channel");
+    expect(topicName("✔ oven")).toBe("oven");
+    expect(topicName("")).toBe("general chat");
+  });
+});
 
 describe("titles", () => {
   it("name the views that have a name", () => {

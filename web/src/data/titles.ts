@@ -27,10 +27,11 @@ export function titleOf(narrow: Narrow, known: Known): string {
     ["followed", head.followedTopics],
   ];
   for (const [operand, title] of alone) if (isAlone(narrow, operand)) return title;
-  return head.search(narrow.map((term) => termText(term, known)).join(", "));
+  return head.search(narrow.map((term) => termName(term, known)).join(", "));
 }
 
-function termText(term: Term, known: Known): string {
+/** A condition of a search, in words. */
+export function termName(term: Term, known: Known): string {
   const text = plainText(term, known);
   return term.negated ? words.messages.head.not(text) : text;
 }
@@ -66,6 +67,8 @@ function plainText({ operator, operand }: Term, { users, channels, me }: Known):
       };
       return named[String(operand)] ?? String(operand);
     }
+    case "is":
+      return head.is[String(operand)] ?? `${operator}:${String(operand)}`;
     default:
       return `${operator}:${String(operand)}`;
   }

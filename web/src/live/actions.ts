@@ -8,6 +8,7 @@ import { del, patch, post, told } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { Subscription, TopicPolicy } from "../wire/objects";
 import { words } from "../words/index.svelte";
+import { readMarkerOf, type ReadMarker } from "./markRead.svelte";
 
 type News = Omit<ServerEvent, "id"> & { type: string };
 
@@ -111,6 +112,21 @@ export function setSetting(app: App, name: string, value: unknown): Promise<bool
     value: now,
   });
   return atOnce(app, news(value), news(was), () => patch("/settings", { [name]: value }));
+}
+
+/** Read much at once, and offer to take it back. `read` answers what became read. */
+export async function readMuch(
+  { store, toasts }: App,
+  read: (marker: ReadMarker) => Promise<readonly number[]>,
+): Promise<void> {
+  const marker = readMarkerOf(store);
+  let ids: readonly number[] = [];
+  const done = await toasts.attempt(read(marker).then((found) => (ids = found)));
+  if (!done || !ids.length) return;
+  toasts.note(words.shell.markedRead(ids.length), {
+    label: words.shell.undo,
+    run: () => void toasts.attempt(marker.unread(ids)),
+  });
 }
 
 /** Keep one of the views in sight, or put it under "more". */

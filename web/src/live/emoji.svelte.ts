@@ -1,6 +1,15 @@
 /** The emoji that there are, fetched when first asked for, and those that one uses. */
 
-import { FIRST_USED, used, type Emoji, type UnicodeEmoji } from "../data/emoji";
+import {
+  FIRST_USED,
+  renamed,
+  TONES,
+  used,
+  type Emoji,
+  type Tone,
+  type UnicodeEmoji,
+} from "../data/emoji";
+import { Remembered } from "./localSettings.svelte";
 import type { Store } from "./store.svelte";
 
 const KEPT = "tertulia.emoji";
@@ -9,6 +18,7 @@ class EmojiBook {
   /** Every Unicode emoji; empty until it is there. */
   all = $state.raw<readonly UnicodeEmoji[]>([]);
   lately = $state.raw<readonly Emoji[]>(kept());
+  #tone = new Remembered<number>("skin tone", 0);
   #asked: Promise<void> | null = null;
 
   /** Fetch the names once. */
@@ -32,6 +42,15 @@ class EmojiBook {
     }
   }
 
+  /** The skin tone that one writes emoji in. */
+  get tone(): Tone {
+    return TONES[this.#tone.value] ?? "";
+  }
+
+  set tone(tone: Tone) {
+    this.#tone.value = TONES.indexOf(tone);
+  }
+
   /** The six or so that are offered at once. */
   get offered(): readonly Emoji[] {
     const rest = FIRST_USED.filter((one) => !this.lately.some((other) => other.code === one.code));
@@ -44,6 +63,7 @@ class EmojiBook {
     const answer = await fetch(pathname + search);
     const { code_to_names } = (await answer.json()) as { code_to_names: Record<string, string[]> };
     this.all = Object.entries(code_to_names).map(([code, names]) => ({ code, names }));
+    this.lately = renamed(this.lately, this.all);
   }
 }
 

@@ -1,9 +1,9 @@
 /** Marking as read: by reading, and all at once. Shown at once, told to the server in batches. */
 
-import { conversationOf, type ConversationKey } from "../data/conversations";
+import { conversationOf, keyOf, type ConversationKey } from "../data/conversations";
 import type { Message } from "../data/data";
 import { fold } from "../data/fold";
-import { narrowOf, type Narrow } from "../data/narrow";
+import { channelIn, conversationIn, narrowOf, type Narrow } from "../data/narrow";
 import { isPassing, post } from "../wire/http";
 import { onWire } from "./history";
 import type { Store } from "./store.svelte";
@@ -64,16 +64,53 @@ export class ReadMarker {
     await this.#readNarrow(narrowOf(conversationOf(key, this.store.data.topicNames)));
   }
 
-  async readChannel(channelId: number): Promise<void> {
-    const { by } = this.store.data.unread;
-    const there = [...by].filter(([key]) => key.startsWith(`c${channelId}/`));
-    this.#read(there.flatMap(([, ids]) => ids));
-    await this.#readNarrow([{ operator: "channel", operand: channelId }]);
+  /**
+   * Everything that a list shows which reads by being seen (`readsBySeeing`). Answers what became
+   * read by it, as far as it is known here.
+   */
+  async readList(narrow: Narrow): Promise<readonly number[]> {
+    const conversation = conversationIn(narrow);
+    if (conversation) {
+      const key = keyOf(conversation);
+      const ids = this.store.data.unread.by.get(key) ?? [];
+      await this.readConversation(key);
+      return ids;
+    }
+    const channelId = channelIn(narrow);
+    if (channelId !== null) return this.readChannel(channelId);
+    if (!narrow.length) return this.readEverything();
+    const ids = [...this.store.data.unread.where].flatMap(([id, key]) =>
+      key.startsWith("d") ? [id] : [],
+    );
+    this.#read(ids);
+    await this.#readNarrow(narrow);
+    return ids;
   }
 
-  async readEverything(): Promise<void> {
-    this.#read([...this.store.data.unread.where.keys()]);
+  /** Everything in a channel. Answers what became read by it, as far as it is known here. */
+  async readChannel(channelId: number): Promise<readonly number[]> {
+    const { by } = this.store.data.unread;
+    const there = [...by].filter(([key]) => key.startsWith(`c${channelId}/`));
+    const ids = there.flatMap(([, some]) => some);
+    this.#read(ids);
+    await this.#readNarrow([{ operator: "channel", operand: channelId }]);
+    return ids;
+  }
+
+  /** Everything. Answers what became read by it, as far as it is known here. */
+  async readEverything(): Promise<readonly number[]> {
+    const ids = [...this.store.data.unread.where.keys()];
+    this.#read(ids);
     await this.#readNarrow([]);
+    return ids;
+  }
+
+  /** These are new again. */
+  async unread(ids: readonly number[]): Promise<void> {
+    for (let at = 0; at < ids.length; at += AT_ONCE) {
+      const messages = ids.slice(at, at + AT_ONCE);
+      await post("/messages/flags", { messages, op: "remove", flag: "read" });
+    }
   }
 
   /** A message and all that follow it in its conversation are new again. */

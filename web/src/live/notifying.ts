@@ -7,6 +7,7 @@ import { conversationName } from "../data/names";
 import { narrowOf } from "../data/narrow";
 import { noticeOf, plainText } from "../data/notices";
 import { words } from "../words/index.svelte";
+import { desktop, desktopNote } from "./desktop";
 
 /** Begin; the answer ends it. */
 export function startNotifying(app: App): () => void {
@@ -26,6 +27,7 @@ function isLookedAt(): boolean {
 }
 
 export function mayNotify(): boolean {
+  if (desktop()?.new_notification) return true;
   return typeof Notification !== "undefined" && Notification.permission === "granted";
 }
 
@@ -44,16 +46,21 @@ function show(app: App, message: Message): void {
     conversation.kind === "direct" && conversation.people.length < 2
       ? message.sender_full_name
       : `${message.sender_full_name} · ${conversationName(users, channels, conversation, me)}`;
-  const note = made(where, {
+  const how = {
     body: hidden ? words.shell.notice.hidden : plainText(message.content),
-    icon: message.avatar_url ?? "/static/icon.svg",
-    tag: message.key,
+    icon: message.avatar_url ?? "/static/icon-192.png",
     silent: true,
-  });
-  if (!note) return;
-  note.onclick = () => {
+  };
+  const open = () => {
     window.focus();
     router.toNarrow(narrowOf(conversation), message.id);
+  };
+  // By its tag the desktop application says which message is answered.
+  if (desktopNote(where, { ...how, tag: String(message.id) }, open)) return;
+  const note = made(where, { ...how, tag: message.key });
+  if (!note) return;
+  note.onclick = () => {
+    open();
     note.close();
   };
 }

@@ -4,6 +4,7 @@ import { fold } from "../data/fold";
 import { presenceState, type PresenceState } from "../data/people";
 import { post } from "../wire/http";
 import type { Presence } from "../wire/objects";
+import { systemInput } from "./desktop";
 import type { Store } from "./store.svelte";
 
 /** Without a key or a pointer for so long one is idle, in milliseconds. */
@@ -75,6 +76,11 @@ export class Presences {
   }
 
   #isIdle(): boolean {
+    const system = systemInput();
+    if (system) {
+      this.#input = Math.max(this.#input, system.at);
+      return system.isIdle;
+    }
     return Date.now() - this.#input > IDLE_AFTER;
   }
 

@@ -1,7 +1,7 @@
 /** Which view the address names. Addresses are fragments: `#inbox`, `#narrow/channel/7-general`. */
 
 import { untrack } from "svelte";
-import { fragmentOf, placeIn, type Narrow, type Place } from "../data/narrow";
+import { channelIn, fragmentOf, placeIn, type Narrow, type Place } from "../data/narrow";
 import type { Store } from "./store.svelte";
 
 export type Route =
@@ -59,7 +59,9 @@ export class Router {
     const [first = "", ...rest] = (fragment || this.home).split("/");
     if (first === "narrow") {
       const place = placeIn(fragment, this.store.data);
-      return place ? { view: "narrow", ...place } : { view: "unknown" };
+      const channelId = place && channelIn(place.narrow);
+      const isKnown = place && (channelId === null || this.store.channels.has(channelId));
+      return isKnown ? { view: "narrow", ...place } : { view: "unknown" };
     }
     if (first === "all_messages") return { view: "feed" };
     if (PLAIN.has(first)) return { view: first } as Route;

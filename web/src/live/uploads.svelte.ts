@@ -12,6 +12,8 @@ export interface Upload {
   sent: number;
   state: "going" | "failed";
   trouble?: string;
+  /** A picture's address on this machine, as long as it is on its way. */
+  preview?: string;
 }
 
 interface Stored {
@@ -46,6 +48,7 @@ export class Uploads {
       size: file.size,
       sent: 0,
       state: "going",
+      ...(file.type.startsWith("image/") ? { preview: URL.createObjectURL(file) } : {}),
     };
     this.#files.set(one.id, file);
     this.list = [...this.list, one];
@@ -80,6 +83,8 @@ export class Uploads {
   #forget(id: number): void {
     this.#files.delete(id);
     this.#cancels.delete(id);
+    const preview = this.list.find((one) => one.id === id)?.preview;
+    if (preview) URL.revokeObjectURL(preview);
     this.list = this.list.filter((one) => one.id !== id);
   }
 

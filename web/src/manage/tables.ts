@@ -116,7 +116,7 @@ export const MESSAGES: readonly FieldGroup[] = [
   },
   {
     name: "calls",
-    fields: [{ name: "video_chat_provider", kind: "choice", values: [0, 1] }],
+    fields: [{ name: "video_chat_provider", kind: "choice", values: [0, 1, 4] }],
   },
   {
     name: "mails",

@@ -48,7 +48,7 @@ export class Choice {
 
   jump(to: "end" | "beginning"): void {
     this.id = null;
-    void (to === "end" ? this.messageWindow.toEnd() : this.messageWindow.toBeginning());
+    void (to === "end" ? this.messageWindow.passToEnd() : this.messageWindow.toBeginning());
   }
 
   page(by: 1 | -1): void {

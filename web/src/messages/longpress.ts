@@ -1,5 +1,7 @@
 /** A long press with a finger: what a click on "more" does where there is no pointer to hover with. */
 
+import { swallowRelease } from "../ui/release";
+
 const LONG = 450;
 /** A finger that moves further than this scrolls, in pixels. */
 const STILL = 8;
@@ -14,7 +16,11 @@ export function longPress(call: (target: Element) => void): (node: HTMLElement) 
       stop();
       if (event.pointerType === "mouse") return;
       at = { x: event.clientX, y: event.clientY };
-      timer = setTimeout(() => call(event.target as Element), LONG);
+      timer = setTimeout(() => {
+        // What opens under the finger is not meant by its release.
+        swallowRelease();
+        call(event.target as Element);
+      }, LONG);
     };
     const move = (event: PointerEvent) => {
       if (Math.hypot(event.clientX - at.x, event.clientY - at.y) > STILL) stop();

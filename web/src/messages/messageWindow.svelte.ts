@@ -10,6 +10,7 @@ import { nameOf, type Narrow } from "../data/narrow";
 import { firstUnread, isLookedThrough, readsBySeeing, type Place } from "../data/opening";
 import { Heights } from "../data/rows";
 import { keepBounded, open, type Anchor } from "../live/history";
+import { readMuch } from "../live/actions";
 import { readMarkerOf } from "../live/markRead.svelte";
 import { isPassing, told } from "../wire/http";
 import { Scroller } from "./scroller";
@@ -108,6 +109,12 @@ export class MessageWindow {
   /** To the end, wherever one is. */
   async toEnd(): Promise<void> {
     await this.#go("newest", "near", false);
+  }
+
+  /** To the end, and what one jumps over is read as if it had been scrolled past. */
+  async passToEnd(): Promise<void> {
+    await this.toEnd();
+    if (this.#reads) void readMuch(this.app, (marker) => marker.readList(this.narrow));
   }
 
   /** To what one has just written, below the newest that there is. */
@@ -315,9 +322,15 @@ export class MessageWindow {
     const { store } = this.app;
     const reading = readMarkerOf(store);
     const isLooking = document.visibilityState === "visible" && document.hasFocus();
-    if (!isLooking || !this.scroller || this.target || reading.paused === this.name) return;
-    if (!readsBySeeing(this.narrow, store.data.settings.web_mark_read_on_scroll_policy)) return;
+    if (!isLooking || !this.scroller || this.target || !this.#reads) return;
     reading.seen(this.scroller.seen());
+  }
+
+  /** Whether what is seen here becomes read. */
+  get #reads(): boolean {
+    const { store } = this.app;
+    const policy = store.data.settings.web_mark_read_on_scroll_policy;
+    return readMarkerOf(store).paused !== this.name && readsBySeeing(this.narrow, policy);
   }
 
   leave(): void {

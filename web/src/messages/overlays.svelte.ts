@@ -16,7 +16,7 @@ export interface Shown {
 export type Overlay =
   | { kind: "user"; userId: number; anchor: Element }
   | { kind: "group"; groupId: number; anchor: Element }
-  | { kind: "emoji"; anchor: Element; onpick: (emoji: Emoji) => void }
+  | { kind: "emoji"; anchor: Element; onpick: (emoji: Emoji) => void; isText: boolean }
   | { kind: "history"; messageId: number }
   | { kind: "receipts"; messageId: number }
   | { kind: "lightbox"; all: readonly Shown[]; at: number };
@@ -47,8 +47,9 @@ class Overlays {
     this.open({ kind: "group", groupId, anchor });
   }
 
-  emoji(anchor: Element, onpick: (emoji: Emoji) => void): void {
-    this.open({ kind: "emoji", anchor, onpick });
+  /** The picker. `isText`: what is picked is written, so it can have a skin tone. */
+  emoji(anchor: Element, onpick: (emoji: Emoji) => void, isText = false): void {
+    this.open({ kind: "emoji", anchor, onpick, isText });
   }
 }
 

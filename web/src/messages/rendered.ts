@@ -35,7 +35,7 @@ export function dress(node: HTMLElement, html: string, store: Store, messageId: 
   each("-mention", mentions, (one) => dressMention(one, store));
   const own = [window.location.origin, String(store.realm["realm_url"] ?? "")];
   each<HTMLAnchorElement>("href=", "a[href]", (one) => dressLink(one, own));
-  if (html.includes("image")) dressPictures(node, messageId);
+  if (html.includes("image")) dressPictures(node, store, messageId);
   each("<table", "table", frameTable);
   // A quotation or a list goes in the direction of its own words.
   each("<blockquote", "blockquote", (one) => (one.dir = "auto"));
@@ -145,13 +145,14 @@ function dressLink(link: HTMLAnchorElement, own: readonly string[]): void {
 
 const PICTURES = ".message_inline_image > a, img.inline-image";
 
-function dressPictures(node: HTMLElement, messageId: number): void {
+function dressPictures(node: HTMLElement, store: Store, messageId: number): void {
   const all: Shown[] = [];
   for (const one of node.querySelectorAll<HTMLElement>(PICTURES)) {
     const image = one instanceof HTMLImageElement ? one : one.querySelector("img");
     const video = one.querySelector("video");
     const outside = one.parentElement?.matches(".youtube-video, .embed-video") ?? false;
     if (image) reserve(image);
+    if (image) animate(image, one, String(store.settings["web_animate_image_previews"]));
     if (video) {
       video.controls = true;
       video.addEventListener("click", (event) => event.preventDefault());
@@ -178,6 +179,17 @@ function dressPictures(node: HTMLElement, messageId: number): void {
       overlays.open({ kind: "lightbox", all, at });
     });
   }
+}
+
+/** A moving picture moves always, under the pointer, or never, as one's settings say. */
+function animate(image: HTMLImageElement, around: HTMLElement, when: string): void {
+  const moving = image.src;
+  const still = moving.replace(/-anim(\.\w+)$/, "$1");
+  if (still === moving || when === "always") return;
+  image.src = still;
+  if (when === "never") return;
+  around.addEventListener("pointerenter", () => (image.src = moving));
+  around.addEventListener("pointerleave", () => (image.src = still));
 }
 
 /** Keep the room that a picture will take, so that nothing moves when it comes. */

@@ -11,14 +11,21 @@ const subscription = {
   wildcard_mentions_notify: true,
 } as Subscription;
 
-test("a channel says otherwise only where it differs", () => {
-  expect(ownWays(subscription, settings)).toEqual(["audible_notifications"]);
+test("a channel says otherwise where something is chosen for it", () => {
+  expect(ownWays(subscription)).toEqual([
+    "audible_notifications",
+    "push_notifications",
+    "wildcard_mentions_notify",
+  ]);
   expect(
     wayOf(subscription, settings, "desktop_notifications", "enable_stream_desktop_notifications"),
   ).toBe(true);
 });
 
-test("as usual means as the general choice is", () => {
-  expect(new Map(restoredWays(settings)).get("desktop_notifications")).toBe(true);
-  expect(new Map(restoredWays(settings)).get("audible_notifications")).toBe(false);
+test("as usual means nothing chosen, so that it follows the general choice later on", () => {
+  expect(restoredWays(subscription)).toEqual([
+    ["audible_notifications", null],
+    ["push_notifications", null],
+    ["wildcard_mentions_notify", null],
+  ]);
 });

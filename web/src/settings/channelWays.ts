@@ -16,15 +16,14 @@ export function wayOf(
   return subscription[property] ?? Boolean(settings[general]);
 }
 
-/** The properties in which a channel differs from one's general choice. */
-export function ownWays(subscription: Subscription, settings: Settings): Property[] {
-  return CHANNEL_WAYS.filter(
-    ([property, general]) =>
-      subscription[property] !== null && subscription[property] !== Boolean(settings[general]),
-  ).map(([property]) => property);
+/** The properties for which one has chosen something of its own for a channel. */
+export function ownWays(subscription: Subscription): Property[] {
+  return CHANNEL_WAYS.map(([property]) => property).filter(
+    (property) => subscription[property] !== null,
+  );
 }
 
-/** What makes a channel tell as all others do. */
-export function restoredWays(settings: Settings): [Property, boolean][] {
-  return CHANNEL_WAYS.map(([property, general]) => [property, Boolean(settings[general])]);
+/** What makes a channel tell as one's general choice says, now and whenever that changes. */
+export function restoredWays(subscription: Subscription): [Property, null][] {
+  return ownWays(subscription).map((property) => [property, null]);
 }

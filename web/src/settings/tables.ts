@@ -16,7 +16,6 @@ export const PREFERENCES: readonly FieldGroup[] = [
         kind: "choice",
         values: ["always", "on_hover", "never"],
       },
-      { name: "emojiset", kind: "choice", values: ["google", "twitter", "google-blob", "text"] },
       { name: "user_list_style", kind: "choice", values: [1, 2, 3] },
     ],
   },
@@ -25,7 +24,6 @@ export const PREFERENCES: readonly FieldGroup[] = [
     fields: [
       { name: "default_language", kind: "language" },
       { name: "twenty_four_hour_time", kind: "choice", values: [false, true] },
-      { name: "web_suggest_update_timezone", kind: "switch" },
     ],
   },
   {

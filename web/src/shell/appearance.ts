@@ -8,6 +8,7 @@ const RIGHT_TO_LEFT = new Set(["ar", "dv", "fa", "he", "ku", "ps", "sd", "ug", "
 export function applyLook(settings: UserSettings): void {
   const { dataset, style } = document.documentElement;
   dataset["scheme"] = SCHEMES[settings.color_scheme] ?? "";
+  dataset["width"] = settings["fluid_layout_width"] ? "full" : "";
   dataset["contrast"] = settings.high_contrast_mode ? "high" : "";
   style.setProperty("--font-size", `${settings.web_font_size_px || 16}px`);
   style.setProperty("--line-height", `${(settings.web_line_height_percent || 140) / 100}`);

@@ -72,7 +72,7 @@ function hear(event: KeyboardEvent): void {
   const name = nameOfKey(event);
   const isForAll = name.startsWith("Control+") || name === "Escape";
   // What is open over the page goes first: the browser closes it, unless the key is taken.
-  if (name === "Escape" && document.querySelector('[popover="auto"]:popover-open')) return;
+  if (name === "Escape" && document.querySelector("[popover]:popover-open")) return;
   if (isBusy(event.target) || (isWriting(event.target) && !isForAll)) return;
   // What is focused does what Enter and Space do.
   if ((name === "Enter" || name === " ") && isControl(event.target)) return;

@@ -10,6 +10,8 @@ export interface Toast {
 }
 
 const SECONDS = { note: 5, trouble: 10 };
+/** What can be taken back is shown for longer. */
+const WITH_ACTION = 12;
 
 export class Toasts {
   list = $state<Toast[]>([]);
@@ -45,6 +47,9 @@ export class Toasts {
 
   #show(toast: Toast): void {
     this.list = [...this.list.slice(-3), toast];
-    setTimeout(() => this.close(toast.id), SECONDS[toast.kind] * 1000);
+    setTimeout(
+      () => this.close(toast.id),
+      (toast.action ? WITH_ACTION : SECONDS[toast.kind]) * 1000,
+    );
   }
 }

@@ -161,6 +161,19 @@ export interface WireMessage {
   match_subject?: string;
 }
 
+/** A program that acts for somebody. */
+export interface Agent {
+  id: number;
+  name: string;
+  user_id: number;
+  can_write: boolean;
+  /** Null: all that its owner sees. */
+  channel_ids: number[] | null;
+  direct_messages: boolean;
+  created_at: Seconds;
+  last_used_at: Seconds | null;
+}
+
 export interface Draft {
   id: number;
   type: "" | "stream" | "private";

@@ -48,7 +48,14 @@ class Speech {
 
 export const words = new Speech();
 
-/** "a, b and c" in one's language. */
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/;
+
+/**
+ * "a, b and c" in one's language. Where some of them are written from right to left, each is set
+ * apart (by Unicode's isolates, which are not seen), so that they do not take each other's place.
+ */
 export function listed(items: string[]): string {
-  return new Intl.ListFormat(words.language).format(items);
+  const isMixed = items.length > 1 && items.some((item) => RIGHT_TO_LEFT.test(item));
+  const apart = isMixed ? items.map((item) => `\u2068${item}\u2069`) : items;
+  return new Intl.ListFormat(words.language).format(apart);
 }

@@ -9,6 +9,7 @@ from tertulia.domain import names, permissions
 from tertulia.domain.accounts import avatars, users
 from tertulia.model.errors import Refused
 from tertulia.model.users import Bot, BotKind, Credential, NewKey, Role, User
+from tertulia.model.webhooks import IncomingOptions
 from tertulia.state.moment import Decision, Moment
 
 
@@ -133,6 +134,36 @@ def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
         values["bot"] = msgspec.structs.replace(target.bot, **bot)
     return Decision(
         msgspec.structs.replace(target, **values), users.changed(moment, target, values)
+    )
+
+
+def change_incoming(
+    moment: Moment,
+    bot_id: int,
+    secret_sealed: str | UnsetType,
+    topic_template: str | UnsetType,
+    content_template: str | UnsetType,
+) -> Decision[User]:
+    """Change how a bot that the actor owns or administers takes what services send. Returns it as
+    it is then. Refused for other bots."""
+    target = managed_bot(moment, bot_id)
+    bot = target.bot
+    if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
+        raise Refused("The bot is no incoming webhook.")
+    news = {
+        name: value
+        for name, value in (
+            ("secret_sealed", secret_sealed),
+            ("topic_template", topic_template),
+            ("content_template", content_template),
+        )
+        if value is not UNSET
+    }
+    incoming = msgspec.structs.replace(bot.incoming or IncomingOptions(), **news)
+    changed = msgspec.structs.replace(bot, incoming=incoming)
+    return Decision(
+        msgspec.structs.replace(target, bot=changed),
+        users.changed(moment, target, {"bot": changed}),
     )
 
 

@@ -1,8 +1,9 @@
-"""How sessions end, for the verbs that end them and those that do so in passing."""
+"""How sessions and the keys of agents end, for the verbs that end them and those that do so in
+passing."""
 
 from collections.abc import Iterable
 
-from tertulia.model.changes import SessionsEnded
+from tertulia.model.changes import AgentKeysEnded, SessionsEnded
 from tertulia.model.errors import NoSuchItem
 from tertulia.model.sessions import Session
 from tertulia.state.moment import Decision, Moment
@@ -25,6 +26,13 @@ def ended(sessions: Iterable[Session]) -> list[SessionsEnded]:
 def all_ended(state: State, user_id: int, but: int | None = None) -> list[SessionsEnded]:
     """The change that ends all sessions of an account, `but` one."""
     return ended(one for one in state.sessions.of_user[user_id] if one.id != but)
+
+
+def agents_ended(state: State, user_id: int) -> list[AgentKeysEnded]:
+    """The change that ends the keys of all agents that act for the account; none where there are
+    none."""
+    ids = tuple(sorted(key.id for key in state.agent_keys.of_user[user_id]))
+    return [AgentKeysEnded(user_id=user_id, key_ids=ids)] if ids else []
 
 
 def end(moment: Moment, session_id: int) -> Decision[None]:

@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.domain import names
-from tertulia.domain.accounts import addresses, invitation_rules, users
+from tertulia.domain import names, permissions
+from tertulia.domain.accounts import account_mails, addresses, invitation_rules, users
 from tertulia.domain.channels import subscription_changes
 from tertulia.domain.messages import notices
 from tertulia.domain.messages.notices import Notice, Render
@@ -44,6 +44,8 @@ class NewMember(Struct, frozen=True, kw_only=True):
     address: str
     full_name: str
     credential: Credential
+    site: str
+    """The server's address, for the mail that welcomes them."""
 
 
 # Asking for an address to be confirmed
@@ -185,7 +187,12 @@ def _join(
         *invitation_rules.answered(state, user.address),
         *notices.sent(moment, list(_notices(state, user, invitation)), render, users=[user]),
     ]
-    return Decision(user, changes)
+    mails = (
+        account_mails.about(MailKind.WELCOME, user, joining.site)
+        if state.realm.send_welcome_emails
+        else ()
+    )
+    return Decision(user, changes, mails)
 
 
 def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
@@ -206,7 +213,7 @@ def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
 
 def _notices(state: State, user: User, invitation: Invitation | None) -> Iterable[Notice]:
     """The welcome; a word to the inviter; an announcement where the organization wants one."""
-    yield Notice(ToPeople(frozenset({user.id})), _welcome(state, invitation), WELCOME_BOT)
+    yield Notice(ToPeople(frozenset({user.id})), _welcome_of(state, invitation), WELCOME_BOT)
     who = notices.person(user)
     if invitation is not None and invitation.tell_inviter:
         inviter = state.users[invitation.inviter_id]
@@ -218,9 +225,26 @@ def _notices(state: State, user: User, invitation: Invitation | None) -> Iterabl
         yield notices.in_channel(state, board, f"{who} has joined the organization.", SIGN_UPS)
 
 
-def _welcome(state: State, invitation: Invitation | None) -> str:
+def show_welcome(moment: Moment, render: Render, text: str) -> Decision[int]:
+    """Send the actor, an administrator, what the Welcome Bot would say to newcomers with this text.
+    Returns the message's ID. Refused for one that is too long, or says nothing."""
+    state, actor = moment.state, moment.actor
+    permissions.require_administrator(state, actor)
+    if not text.strip():
+        raise Refused("There is no text to try.")
+    if len(text) > names.MAX_WELCOME_TEXT:
+        raise Refused(f"The text has at most {names.MAX_WELCOME_TEXT} characters.")
+    notice = Notice(ToPeople(frozenset({actor.id})), _welcome(state, text), WELCOME_BOT)
+    (sent,) = notices.sent(moment, [notice], render)
+    return Decision(sent.message.id, (sent,))
+
+
+def _welcome_of(state: State, invitation: Invitation | None) -> str:
     own = None if invitation is None else invitation.welcome_text
-    more = state.realm.welcome_message_custom_text if own is None else own
+    return _welcome(state, state.realm.welcome_message_custom_text if own is None else own)
+
+
+def _welcome(state: State, more: str) -> str:
     text = (
         f"Welcome to **{state.realm.name}**! Messages are in channels, and each channel has topics:"
         " one for each conversation. Write to anybody directly as well, as I do to you."

@@ -320,9 +320,13 @@ def _with_bots(
 # Leaving and coming back
 
 
-def deactivate(moment: Moment, user_id: int) -> Decision[None]:
+def deactivate(
+    moment: Moment, user_id: int, comment: str | None = None, site: str = ""
+) -> Decision[None]:
     """Deactivate an account that the actor manages, or the actor's own, and the bots it owns. The
-    invitations it made are over, and its browsers are signed out.
+    invitations it made are over, its browsers are signed out, and its agents have no key any more.
+    With a `comment`, be it empty, its person gets a mail that says so (`site` is the server's
+    address).
 
     LastOfKind for the last owner; Refused for accounts unknown, not the actor's to deactivate, or
     deactivated already.
@@ -333,13 +337,18 @@ def deactivate(moment: Moment, user_id: int) -> Decision[None]:
         raise Refused("The account is deactivated already.")
     if target.is_owner and not target.is_bot:
         _keep_an_owner(state, target)
+    mails: list[Mail] = []
+    if comment is not None:
+        mails = account_mails.about(MailKind.DEACTIVATED, target, site, comment=comment.strip())
     return Decision(
         None,
         [
             *(_deactivated(moment, user) for user in [target, *state.users.bots_of(target.id)]),
             *signing_out.all_ended(state, target.id),
+            *signing_out.agents_ended(state, target.id),
             *invitation_rules.withdrawn(state, target),
         ],
+        mails,
     )
 
 
@@ -447,9 +456,10 @@ def key_replaced(
     state: State, user_id: int, key: NewKey, password_hash: str | UnsetType = UNSET
 ) -> list[AnyChange]:
     """The changes that give an account another API key, and a new password where there is one.
-    Push tokens that were registered with the old key are removed."""
+    Push tokens that were registered with the old key are removed, and the keys of agents end."""
     credential = with_key(state.credentials[user_id], key)
     if password_hash is not UNSET:
         credential = msgspec.structs.replace(credential, password_hash=password_hash)
     void = devices.all_tokens_removed(state, user_id)
-    return [CredentialChanged(credential=credential), *void]
+    agents = signing_out.agents_ended(state, user_id)
+    return [CredentialChanged(credential=credential), *void, *agents]

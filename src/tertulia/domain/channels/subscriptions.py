@@ -42,6 +42,8 @@ PROPERTIES = (
     "wildcard_mentions_notify",
 )
 """A subscriber's own settings of a channel."""
+GENERAL = frozenset(PROPERTIES[3:])
+"""Those without a value of their own where one's general settings hold."""
 _COLOR = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 
 Principals = Sequence[int] | None
@@ -441,7 +443,8 @@ class Property(Struct, frozen=True, kw_only=True):
 
     channel_id: int
     name: str
-    value: bool | str
+    value: bool | str | None
+    """None: as one's general settings say."""
 
 
 def set_properties(moment: Moment, given: Sequence[Property]) -> Decision[None]:
@@ -466,17 +469,19 @@ def set_properties(moment: Moment, given: Sequence[Property]) -> Decision[None]:
     return Decision(None, changes)
 
 
-def _checked(given: Property) -> tuple[str, bool | str]:
+def _checked(given: Property) -> tuple[str, bool | str | None]:
     if given.name not in PROPERTIES:
         raise Refused(f"There is no setting '{given.name[:50]}'.")
     if given.name == "color":
         return given.name, color(given.value)
+    if given.value is None and given.name in GENERAL:
+        return given.name, None
     if not isinstance(given.value, bool):
         raise Refused(f"'{given.name}' is true or false.")
     return given.name, given.value
 
 
-def color(value: bool | str) -> str:
+def color(value: bool | str | None) -> str:
     """A color as `#rrggbb` in lower case. Refused when it is none."""
     text = value.strip().lower() if isinstance(value, str) else ""
     if not _COLOR.fullmatch(text):

@@ -75,7 +75,8 @@ def of_user(state: State, user_id: int) -> list[SavedDraft]:
 def all_deleted(state: State, user_id: int) -> list[DraftDeleted]:
     """What becomes of somebody's drafts when they turn keeping them off."""
     return [
-        DraftDeleted(user_id=user_id, draft_id=draft.id) for draft in state.drafts.of_user[user_id]
+        DraftDeleted(user_id=user_id, draft_id=draft.id, unsynchronized=True)
+        for draft in state.drafts.of_user[user_id]
     ]
 
 

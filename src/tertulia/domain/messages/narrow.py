@@ -13,6 +13,7 @@ from pyroaring import BitMap
 from tertulia.domain import names, permissions
 from tertulia.domain.accounts import users
 from tertulia.model import narrow
+from tertulia.model.agents import Reach
 from tertulia.model.channels import Channel, Subscription, topic_key
 from tertulia.model.errors import BadNarrow
 from tertulia.model.messages import ANY_MENTION, Flag, Message
@@ -448,3 +449,25 @@ def scope_of(reader: Reader, terms: Sequence[Term]) -> Scope:
         s for s in received_spans(reader) if s.channel_id in named and s.channel_id not in open_ids
     )
     return Scope(user_id=reader.user.id, channel_ids=open_ids, spans=spans)
+
+
+def scope_reached(reader: Reader, terms: Sequence[Term], reach: Reach) -> Scope:
+    """What a narrow of these terms is about, of what an agent of the reader's reaches: as
+    `scope_of`; for one that reaches certain channels alone, the open history of those."""
+    named = any(isinstance(one.condition, narrow.InChannels) and not one.negated for one in terms)
+    if named or reach.channel_ids is None:
+        whole = scope_of(reader, terms)
+    else:
+        whole = everything_readable(reader)
+    return limited(whole, reach)
+
+
+def limited(scope: Scope, reach: Reach) -> Scope:
+    """The part of the scope that the agent reaches."""
+    return Scope(
+        user_id=scope.user_id,
+        channel_ids=frozenset(filter(reach.reaches, scope.channel_ids)),
+        spans=tuple(span for span in scope.spans if reach.reaches(span.channel_id)),
+        direct_ids=scope.direct_ids if reach.directs else frozenset(),
+        recorded=frozenset(filter(reach.reaches, scope.recorded)),
+    )

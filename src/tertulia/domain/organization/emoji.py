@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.model.changes import CustomEmojiAdded, CustomEmojiDeactivated
-from tertulia.model.emoji import codes_by_name
+from tertulia.model.emoji import codes_by_name, is_called, told_name
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.reactions import EXTRA_NAMES, CustomEmoji, Emoji, EmojiKind
 from tertulia.state.moment import Decision, Moment
@@ -35,14 +35,18 @@ def code_of(state: State, name: str, kind: EmojiKind) -> str | None:
 def chosen(
     state: State, name: str, code: str | None = None, kind: EmojiKind | None = None
 ) -> Emoji:
-    """The emoji of that name; code and kind, where they are given, must be its own.
+    """The emoji of that name; code and kind, where they are given, must be its own. A Unicode emoji
+    that clients do not know by this name gets its canonical one.
 
     Refused where there is none.
     """
     for one in _KINDS if kind is None else (kind,):
         found = code_of(state, name, one)
+        if one is EmojiKind.UNICODE and code is not None and is_called(code, name):
+            found = code
         if found is not None and code in {None, found}:
-            return Emoji(kind=one, code=found, name=name)
+            is_unicode = one is EmojiKind.UNICODE
+            return Emoji(kind=one, code=found, name=told_name(found, name) if is_unicode else name)
     if code is None:
         raise Refused(f"There is no emoji '{name[:100]}'.")
     raise Refused(f"'{name[:100]}' is not the name of an emoji of this code.")

@@ -30,8 +30,11 @@ MAX_URL: Final = 200
 VIDEO_CALLS: Final[Mapping[int, tuple[str, str]]] = {
     0: ("disabled", "None"),
     1: ("jitsi_meet", "Jitsi Meet"),
+    4: ("big_blue_button", "BigBlueButton"),
 }
-"""Ways to hold a video call that need nothing of the server, by number: key and name."""
+"""Ways to hold a video call, by number: key and name."""
+BIG_BLUE_BUTTON: Final = 4
+"""The one that needs a server which the operator has set."""
 
 FOR_OWNERS: Final = frozenset(
     {

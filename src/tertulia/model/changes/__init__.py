@@ -7,6 +7,7 @@ the users who gained or lost sight of a channel.
 
 from msgspec import Struct
 
+from tertulia.model.changes.agents import AgentKeyMade, AgentKeysEnded, AgentKeyUsed
 from tertulia.model.changes.attachments import AttachmentAdded, AttachmentRemoved, FilesDeleted
 from tertulia.model.changes.base import Change
 from tertulia.model.changes.channels import (
@@ -91,6 +92,7 @@ from tertulia.model.changes.profiles import (
     ProfileFieldsOrdered,
     StatusChanged,
 )
+from tertulia.model.changes.queues import EventIdsUsedUp
 from tertulia.model.changes.reactions import (
     CustomEmojiAdded,
     CustomEmojiDeactivated,
@@ -131,6 +133,9 @@ from tertulia.model.changes.users import (
 )
 
 __all__ = [
+    "AgentKeyMade",
+    "AgentKeyUsed",
+    "AgentKeysEnded",
     "AlertWordsChanged",
     "AnyChange",
     "AttachmentAdded",
@@ -158,6 +163,7 @@ __all__ = [
     "DraftDeleted",
     "DraftsCreated",
     "Entry",
+    "EventIdsUsedUp",
     "FilesDeleted",
     "FlagsChanged",
     "FullMembersChanged",
@@ -318,7 +324,11 @@ AnyChange = (
     | SessionConfirmed
     | SessionUsed
     | SessionsEnded
+    | AgentKeyMade
+    | AgentKeyUsed
+    | AgentKeysEnded
     | SettingsChanged
+    | EventIdsUsedUp
 )
 
 

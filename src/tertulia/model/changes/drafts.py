@@ -19,10 +19,12 @@ class DraftChanged(Change, frozen=True, tag="draft_changed"):
 
 
 class DraftDeleted(Change, frozen=True, tag="draft_deleted"):
-    """A draft was deleted."""
+    """A draft was deleted. `unsynchronized`: because its author keeps none on the server any more,
+    of which their clients hear by that setting."""
 
     user_id: int
     draft_id: int
+    unsynchronized: bool = False
 
 
 class SnippetCreated(Change, frozen=True, tag="snippet_created"):

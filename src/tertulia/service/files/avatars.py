@@ -13,6 +13,8 @@ from tertulia.service.caller import Caller
 from tertulia.service.files.unused import delete_unused
 from tertulia.store.files import Files
 
+DIRECTORY: Final = "avatars"
+"""Where they are, among the node's files."""
 MAX_PICTURE_MIB: Final = 5
 """Largest avatar, icon, and logo."""
 SIZE: Final = 100
@@ -44,8 +46,8 @@ async def keep_scaled(files: Files, content: bytes) -> str:
 async def keep(files: Files, small: bytes, medium: bytes) -> str:
     """Keep a picture, as PNGs of `SIZE` and of `MEDIUM_SIZE` pixels; the name that it has now."""
     name = secrets.token_hex(20)
-    await files.put(_place(name, medium=False), small)
-    await files.put(_place(name, medium=True), medium)
+    for place, picture in zip(places(name), (small, medium), strict=True):
+        await files.put(place, picture)
     return name
 
 
@@ -61,9 +63,9 @@ async def deleted_on_failure(files: Files, name: str) -> AsyncIterator[None]:
 
 async def delete(files: Files, name: str) -> None:
     """Delete the picture of that name, if there is one."""
-    if name:
-        await delete_unused(files, _place(name, medium=False), _place(name, medium=True))
+    await delete_unused(files, *places(name))
 
 
-def _place(name: str, *, medium: bool) -> str:
-    return f"avatars/{name}{'-medium' if medium else ''}.png"
+def places(name: str) -> list[str]:
+    """Where the picture of that name is, in both sizes; nowhere if there is none."""
+    return [f"{DIRECTORY}/{name}.png", f"{DIRECTORY}/{name}-medium.png"] if name else []

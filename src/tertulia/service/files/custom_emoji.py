@@ -11,6 +11,8 @@ from tertulia.service.caller import Caller
 from tertulia.service.files.unused import delete_unused
 from tertulia.store.files import Files
 
+DIRECTORY: Final = "emoji"
+"""Where they are, among the node's files."""
 MAX_MIB: Final = 5
 SIZE: Final = 64
 """Pixels of each side."""
@@ -48,4 +50,4 @@ async def keep(files: Files, picture: bytes, ending: str) -> str:
 
 def place(file: str) -> str:
     """Where the file of that name is, among the node's files."""
-    return f"emoji/{file}"
+    return f"{DIRECTORY}/{file}"

@@ -1,16 +1,20 @@
 """The organization's pictures: its icon, and its logos for light backgrounds and for the night."""
 
 import secrets
+from collections.abc import Sequence
 from typing import Final
 
 from tertulia import pictures
 from tertulia.domain import permissions
 from tertulia.domain.organization import settings
 from tertulia.model.errors import BadImage
+from tertulia.model.realm import Picture, Realm
 from tertulia.pictures import BadPicture, Scaled
 from tertulia.service.caller import Caller
 from tertulia.service.files.unused import delete_unused
 
+DIRECTORY: Final = "realm"
+"""Where they are, among the node's files."""
 ICON_PIXELS: Final = 100
 LOGO_PIXELS: Final = (800, 100)
 """Largest width and height of a logo."""
@@ -37,6 +41,11 @@ async def set_logo(caller: Caller, content: bytes | None, *, night: bool) -> Non
     await _set(caller, logo(night=night), scaled)
 
 
+def of(realm: Realm) -> Sequence[Picture]:
+    """All of the organization's pictures."""
+    return realm.icon, realm.logo, realm.night_logo
+
+
 def logo(*, night: bool) -> str:
     """How that logo is called."""
     return "night_logo" if night else "logo"
@@ -50,7 +59,7 @@ async def _set(caller: Caller, name: str, scaled: Scaled | None) -> None:
     files = caller.node.files
     file = ""
     if scaled is not None:
-        file = f"realm/{name}-{secrets.token_urlsafe(16)}.png"
+        file = f"{DIRECTORY}/{name}-{secrets.token_urlsafe(16)}.png"
         await files.put(file, scaled.content)
     try:
         before = await caller.submit(settings.set_picture, name, file)

@@ -13,7 +13,7 @@ from tertulia.service.conflicts import retry_on_conflict
 from tertulia.service.messages import preconditions
 from tertulia.store import editing as rows
 
-BATCH = 1000
+BATCH = 100
 """Messages that are deleted at once, so that others can write in between."""
 TOPIC_SECONDS = 20.0
 """So long at most messages of a topic are deleted, one batch after the other."""

@@ -12,9 +12,10 @@ from pyroaring import BitMap
 from tertulia.domain.messages import narrow
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model import narrow as model_narrow
+from tertulia.model.agents import Reach
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Message
-from tertulia.model.narrow import Search, Term
+from tertulia.model.narrow import Scope, Search, Term
 from tertulia.model.users import User
 from tertulia.service.messages import recent_page
 from tertulia.service.messages.extras import (
@@ -51,6 +52,8 @@ class Query(Struct, frozen=True, kw_only=True):
     before: int | None = None
     after: int | None = None
     include_anchor: bool = True
+    reach: Reach | None = None
+    """For an agent of the user's: what it reaches."""
 
 
 class Found(Struct, frozen=True):
@@ -82,15 +85,16 @@ async def find_messages(
     terms = narrow.terms_of(reader, query.narrow)
     anchor: int | None = None
     if query.ids is not None:
-        find = _by_ids(reader, terms, query.ids)
+        find = _by_ids(reader, terms, query)
     else:
         anchor = await _anchor(node, query, reader, terms)
         before, after = _numbers(query)
-        if user is not None and extras and recent_page.may_begin(terms, anchor, before):
+        may_begin = extras and query.reach is None
+        if user is not None and may_begin and recent_page.may_begin(terms, anchor, before):
             page, shown = await recent_page.find(node, user, terms, before)
             return Found(page, anchor, terms, shown)
         search = Search(
-            scope=narrow.scope_of(reader, terms),
+            scope=_scope(reader, terms, query),
             terms=terms,
             anchor=anchor,
             before=before,
@@ -100,7 +104,16 @@ async def find_messages(
         find = functools.partial(message_search.find, search=search)
 
     page, shown = await _read(node, user, find, extras=extras)
+    if query.reach is not None:
+        # Where they are by now, and not where they were found.
+        page.messages = [one for one in page.messages if query.reach.reaches(one.channel_id)]
     return Found(page, anchor, terms, shown)
+
+
+def _scope(reader: narrow.Reader, terms: Sequence[Term], query: Query) -> Scope:
+    if query.reach is None:
+        return narrow.scope_of(reader, terms)
+    return narrow.scope_reached(reader, terms, query.reach)
 
 
 async def _read(
@@ -154,7 +167,7 @@ async def _anchor(node: Node, query: Query, reader: narrow.Reader, terms: Sequen
         case None:
             raise Refused("The anchor is missing.")
         case "first_unread":
-            return await _first_unread_in(node, reader, terms)
+            return await _first_unread_in(node, reader, terms, query)
         case "newest":
             return NOTHING_UNREAD
         case "oldest":
@@ -168,13 +181,15 @@ async def _anchor(node: Node, query: Query, reader: narrow.Reader, terms: Sequen
             return min(max(int(text[:20]), 0), NOTHING_UNREAD)
 
 
-async def _first_unread_in(node: Node, reader: narrow.Reader, terms: Sequence[Term]) -> int:
+async def _first_unread_in(
+    node: Node, reader: narrow.Reader, terms: Sequence[Term], query: Query
+) -> int:
     wanted = (
         *terms,
         *narrow.without_muted(reader, terms),
         Term(model_narrow.IsUnread(reader.unread)),
     )
-    search = Search(narrow.scope_of(reader, terms), wanted, anchor=0, before=0, after=1)
+    search = Search(_scope(reader, terms, query), wanted, anchor=0, before=0, after=1)
     page = await node.store.read(message_search.find, search)
     return page.messages[0].id if page.messages else NOTHING_UNREAD
 
@@ -207,11 +222,15 @@ def _numbers(query: Query) -> tuple[int, int]:
 
 
 def _by_ids(
-    reader: narrow.Reader, terms: tuple[Term, ...], ids: list[int]
+    reader: narrow.Reader, terms: tuple[Term, ...], query: Query
 ) -> Callable[[Connection], Page]:
+    ids = query.ids or []
     if len(ids) > MAX_PAGE:
         raise Refused(f"At most {MAX_PAGE} messages come at once.")
-    search = Search(narrow.everything_readable(reader), terms, 0, 0, 0)
+    scope = narrow.everything_readable(reader)
+    if query.reach is not None:
+        scope = narrow.limited(scope, query.reach)
+    search = Search(scope, terms, 0, 0, 0)
 
     def find(connection: Connection) -> Page:
         found = message_search.matching(connection, search, ids)

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
+from tertulia.delivery import event_ids
 from tertulia.delivery.cached_entry import CachedEntry
 from tertulia.model.changes import AnyChange, Change, Entry
 from tertulia.model.queues import QueueRecord
@@ -66,7 +67,7 @@ class EventEncoder:
         if cached.view_groups_at != state.seq:
             cached.view_groups.clear()
             cached.view_groups_at = state.seq
-        key = (view_group, queue.registration)
+        key = (view_group, queue.registration, queue.counted_from)
         found = cached.view_groups.get(key)
         if found is None:
             found = self._viewed(projection, cached, Viewer(user, queue))
@@ -83,14 +84,15 @@ class EventEncoder:
             audience = projection.audience(state, change)
             if audience is not None and viewer.user.id not in audience:
                 return ()
-        context = ProjectionContext(state, self._host, cached.entry, self._dev)
+        numbering = event_ids.of_queue(viewer.queue)
+        context = ProjectionContext(state, self._host, cached.entry, numbering, self._dev)
         view = projection.view(context, change, viewer)
         if view is None:
             return ()
-        found = cached.views.get(view)
+        found = cached.views.get((numbering, view))
         if found is None:
             found = projection.encoded(context, change, view)
-            cached.views[view] = found
+            cached.views[numbering, view] = found
             self.encoded += len(found)
         # A queue's event types are no part of the view: a client may choose any of them, and each
         # choice would be kept.

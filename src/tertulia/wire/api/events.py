@@ -5,7 +5,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from tertulia.delivery import event_ids
+from tertulia.delivery.event_ids import Numbering
 
 _encoder = msgspec.json.Encoder()
 
@@ -30,7 +30,8 @@ def with_id(event: Event, event_id: int) -> bytes:
     return b'{"id":%d,' % event_id + _encoder.encode(event)[1:]
 
 
-def encoded(event: Event, seq: int, place: int) -> EncodedEvent:
-    """An event as it is sent, at its place among those of an entry."""
-    body = with_id(event, event_ids.of_entry(seq, place))
+def encoded(event: Event, numbering: Numbering, seq: int, place: int) -> EncodedEvent:
+    """An event as it is sent, at its place among those of an entry. OverflowError where these are
+    too many."""
+    body = with_id(event, numbering.of_entry(seq, place))
     return EncodedEvent(str(event.__struct_config__.tag), body)

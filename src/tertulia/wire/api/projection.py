@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
 
+from tertulia.delivery.event_ids import Numbering
 from tertulia.model.changes import Change, Entry
 from tertulia.model.queues import QueueRecord, Registration
 from tertulia.model.users import User
@@ -34,6 +35,8 @@ class ProjectionContext(Struct, frozen=True):
     host: str
     """Of the addresses that stand for hidden ones."""
     entry: Entry
+    numbering: Numbering
+    """How the queue's events are numbered."""
     dev: bool = False
     """Whether the server is for developers."""
 
@@ -85,7 +88,7 @@ class Projection(ABC, Generic[C]):
     def encoded(self, context: ProjectionContext, change: C, view: Any) -> Sequence[EncodedEvent]:
         """The same events as they are sent."""
         return [
-            encoded(event, context.entry.seq, place)
+            encoded(event, context.numbering, context.entry.seq, place)
             for place, event in enumerate(self.events(context, change, view))
         ]
 
@@ -134,9 +137,13 @@ class _ToEverybody(ForEverybody[C]):
 
 
 class _ToOwner(ForOwner[C]):
-    def __init__(self, of: type[C], event: EventOf[C]) -> None:
+    def __init__(self, of: type[C], event: EventOf[C], only_if: Condition[C] | None) -> None:
         self.of = of
         self._event = event
+        self._only_if = only_if
+
+    def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:
+        return () if self._only_if is None or self._only_if(context, change, viewer) else None
 
     def events(self, context: ProjectionContext, change: C, view: Any) -> Iterable[Event]:
         return (self._event(context, change),)
@@ -163,9 +170,12 @@ def to_everybody(
     return _ToEverybody(of, event, only_if)
 
 
-def to_owner(of: type[C], event: EventOf[C]) -> Projection[C]:
-    """The change makes this one event for the account whose `user_id` it has."""
-    return _ToOwner(of, event)
+def to_owner(
+    of: type[C], event: EventOf[C], *, only_if: Condition[C] | None = None
+) -> Projection[C]:
+    """The change makes this one event for the account whose `user_id` it has, if the condition is
+    met."""
+    return _ToOwner(of, event, only_if)
 
 
 def unseen(of: type[C]) -> Projection[C]:

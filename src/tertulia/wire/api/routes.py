@@ -2,8 +2,11 @@
 
 from tertulia.wire.api.resources import (
     administration,
+    agents,
     avatars,
+    bot_storage,
     bots,
+    calls,
     channels,
     commands,
     default_groups,
@@ -18,6 +21,7 @@ from tertulia.wire.api.resources import (
     groups,
     history,
     invitations,
+    jwt,
     matching,
     memberships,
     messages,
@@ -32,6 +36,7 @@ from tertulia.wire.api.resources import (
     receipts,
     reminders,
     rendering,
+    reporting,
     scheduled,
     server,
     sessions,
@@ -39,11 +44,13 @@ from tertulia.wire.api.resources import (
     snippets,
     statuses,
     subscriptions,
+    summaries,
     topics,
     typing,
     uploads,
     user_topics,
     users,
+    webhooks,
 )
 from tertulia.wire.http.routing import Access, Route
 
@@ -51,6 +58,7 @@ ROUTES: tuple[Route, ...] = (
     # Before signing in
     Route("GET", "/server_settings", server.get_server_settings, Access.ANYONE),
     Route("POST", "/fetch_api_key", server.fetch_api_key, Access.ANYONE, limits_guesses=True),
+    Route("POST", "/jwt/fetch_api_key", jwt.fetch_api_key_by_token, Access.ANYONE),
     Route("POST", "/sessions", sessions.begin_session, Access.ANYONE, limits_guesses=True),
     Route("POST", "/dev_fetch_api_key", server.dev_fetch_api_key, Access.ANYONE, dev=True),
     Route("GET", "/dev_list_users", server.dev_list_users, Access.ANYONE, dev=True),
@@ -67,6 +75,8 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/mark_all_as_read", flags.mark_all_as_read),
     Route("POST", "/mark_stream_as_read", flags.mark_stream_as_read),
     Route("POST", "/mark_topic_as_read", flags.mark_topic_as_read),
+    Route("GET", "/messages/summary", summaries.get_summary),
+    Route("POST", "/messages/{message_id:int}/report", reporting.report_message),
     Route("POST", "/messages/render", rendering.render_message),
     Route("GET", "/messages/matches_narrow", matching.get_matches),
     Route("GET", "/messages/{message_id:int}/read_receipts", receipts.get_read_receipts),
@@ -137,9 +147,18 @@ ROUTES: tuple[Route, ...] = (
     Route("DELETE", "/bots/{bot_id:int}", bots.deactivate_bot),
     Route("GET", "/bots/{bot_id:int}/api_key", bots.get_bot_key),
     Route("POST", "/bots/{bot_id:int}/api_key/regenerate", bots.regenerate_bot_key),
+    Route("GET", "/bot_storage", bot_storage.get_storage),
+    Route("PUT", "/bot_storage", bot_storage.update_storage),
+    Route("DELETE", "/bot_storage", bot_storage.remove_storage),
+    # Agents
+    Route("GET", "/agents", agents.get_agents),
+    Route("POST", "/agents", agents.create_agent),
+    Route("DELETE", "/agents/{agent_id:int}", agents.end_agent),
+    Route("GET", "/users/{user_id:int}/agents", agents.get_user_agents),
     # The organization
     Route("PATCH", "/realm", organization.update_realm),
     Route("PATCH", "/realm/user_settings_defaults", organization.update_default_settings),
+    Route("POST", "/realm/test_welcome_bot_custom_message", organization.show_welcome),
     Route("POST", "/realm/deactivate", organization.deactivate_realm),
     Route("GET", "/realm/icon", realm_pictures.get_icon),
     Route("POST", "/realm/icon", realm_pictures.set_icon),
@@ -266,11 +285,19 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/reminders", reminders.get_reminders),
     Route("POST", "/reminders", reminders.set_reminder),
     Route("DELETE", "/reminders/{reminder_id:int}", reminders.delete_reminder),
+    # Webhooks
+    Route("POST", "/external/{integration}", webhooks.receive_webhook, webhooks=True, payload=True),
+    Route("GET", "/external/{integration}", webhooks.find_webhook, webhooks=True, payload=True),
+    Route("GET", "/bots/{bot_id:int}/webhook", webhooks.get_webhook_options),
+    Route("PATCH", "/bots/{bot_id:int}/webhook", webhooks.update_webhook_options),
+    Route("GET", "/bots/{bot_id:int}/deliveries", webhooks.get_deliveries),
     # Views of the sidebar
     Route("GET", "/navigation_views", navigation.get_navigation_views),
     Route("POST", "/navigation_views", navigation.add_navigation_view),
     Route("PATCH", "/navigation_views/{fragment:path}", navigation.update_navigation_view),
     Route("DELETE", "/navigation_views/{fragment:path}", navigation.remove_navigation_view),
+    # Video calls
+    Route("GET", "/calls/bigbluebutton/create", calls.create_bigbluebutton_call),
     # Browsers
     Route("GET", "/sessions", sessions.get_sessions),
     Route("POST", "/sessions/confirm", sessions.confirm_password),

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.types import Scope
 
+from tertulia.model.agents import AgentKey
 from tertulia.model.errors import (
     AccountDeactivated,
     NotAuthenticated,
@@ -137,6 +138,28 @@ def require_open(node: HttpNode) -> None:
     """OrganizationDeactivated where it is."""
     if node.state.realm.deactivated:
         raise OrganizationDeactivated("The organization is deactivated.")
+
+
+# By the key of an agent
+
+
+def agent_of(node: HttpNode, request: Request) -> AgentKey:
+    """The key of an agent that came with the request: `Authorization: Bearer KEY`.
+
+    Raises NotAuthenticated, WrongApiKey, AccountDeactivated, OrganizationDeactivated.
+    """
+    authorization = header(request.scope["headers"], b"authorization")
+    if not authorization:
+        raise NotAuthenticated("This needs the key of an agent, as a Bearer token.")
+    scheme, _, api_key = authorization.partition(" ")
+    if scheme.lower() != "bearer":
+        raise NotAuthenticated("Only the keys of agents are taken here, as Bearer tokens.")
+    state, hashed = node.state, digest(api_key.strip())
+    key = state.agent_keys.get(state.agent_keys.by_digest.get(hashed))
+    if key is None or not hmac.compare_digest(key.digest, hashed):
+        raise WrongApiKey("The key is not valid.")
+    _active(node, state.users[key.user_id])
+    return key
 
 
 # By the cookie

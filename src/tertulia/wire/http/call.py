@@ -23,6 +23,10 @@ class Call(Caller, frozen=True, kw_only=True):
     """Parameters that the handler ignored, named in the answer beside those that are not known."""
     file: ArrivedFile | None = None
     """Of endpoints that take one."""
+    body: bytes = b""
+    """As it came, for endpoints that take what others send."""
+    answer_headers: dict[str, str] = {}
+    """More of them, for the answer."""
 
     @property
     def url(self) -> str:

@@ -17,7 +17,7 @@ from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.paths import Paths
 from tertulia.wire.http.request_log import RequestLog
 from tertulia.wire.http.responses import failure
-from tertulia.wire.http.routing import PREFIX, Route
+from tertulia.wire.http.routing import BROWSER_PREFIX, PREFIX, Route
 from tertulia.wire.http.session_cookies import SessionCookies
 
 
@@ -26,21 +26,27 @@ def dispatcher(
     routes: Iterable[Route],
     pages: Iterable[BaseRoute],
     guard: Callable[[ASGIApp], ASGIApp],
+    error_page: Callable[[int], Response],
 ) -> ASGIApp:
     """The ASGI application: the table of endpoints, and pages outside of it, behind what may refuse
-    all of it."""
+    all of it. `error_page` is what browsers are shown outside of the interface, for an HTTP
+    status."""
     by_path: dict[str, dict[str, Route]] = {}
     for route in routes:
         by_path.setdefault(route.path, {})[route.method] = route
     endpoints = Paths(PREFIX, {path: Endpoint(node, own) for path, own in by_path.items()})
 
-    async def not_found(_request: Request, error: Exception) -> Response:
+    async def not_found(request: Request, error: Exception) -> Response:
+        if _is_browsing(request):
+            status = error.status_code if isinstance(error, HTTPException) else 404
+            return error_page(status)
         if isinstance(error, HTTPException) and error.status_code == 405:
             return failure(MethodNotAllowed(["GET", "HEAD"]))
         return failure(NotFound())
 
-    async def files_away(_request: Request, error: Exception) -> Response:
-        return failure(error)
+    async def files_away(request: Request, error: Exception) -> Response:
+        answer = failure(error)
+        return error_page(answer.status_code) if _is_browsing(request) else answer
 
     pages = list(pages)
     node.request_measures.know(
@@ -53,7 +59,10 @@ def dispatcher(
     others.router.redirect_slashes = False
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        found = endpoints.find(scope["path"]) if scope["type"] == "http" else None
+        path = scope["path"]
+        if path.startswith(BROWSER_PREFIX):
+            path = f"{PREFIX}/{path.removeprefix(BROWSER_PREFIX)}"
+        found = endpoints.find(path) if scope["type"] == "http" else None
         if found is None:
             await others(scope, receive, send)
             return
@@ -61,3 +70,11 @@ def dispatcher(
         await endpoint(scope, receive, send)
 
     return RequestLog(guard(SessionCookies(node, answer)), node.config, node.request_measures)
+
+
+def _is_browsing(request: Request) -> bool:
+    """Whether somebody looks at a page, and no program asks the interface for something."""
+    path = request.url.path
+    is_interface = path.startswith((f"{PREFIX}/", BROWSER_PREFIX))
+    accepted = request.headers.get("accept", "")
+    return request.method in {"GET", "HEAD"} and "text/html" in accepted and not is_interface

@@ -1,7 +1,7 @@
 """From an HTTP request to a handler's call, and from what it answers to a response."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
@@ -10,11 +10,17 @@ from starlette.types import Receive, Scope, Send
 from tertulia.model.errors import NotAuthenticated, Refused, Unavailable
 from tertulia.model.users import BotKind, User
 from tertulia.store.uploads import ArrivedFile
-from tertulia.wire.http.authentication import WEBSITE, authenticated, require_open, session_in
+from tertulia.wire.http.authentication import (
+    WEBSITE,
+    authenticated,
+    owner_of_key,
+    require_open,
+    session_in,
+)
 from tertulia.wire.http.call import Call, Upload
 from tertulia.wire.http.errors import MethodNotAllowed
 from tertulia.wire.http.file_bodies import drained, received_file
-from tertulia.wire.http.forms import MIB, received
+from tertulia.wire.http.forms import MIB, received, received_payload
 from tertulia.wire.http.fragments import body_of, compress_fragments, plain
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.parameters import decode
@@ -26,6 +32,8 @@ logger = logging.getLogger("tertulia.http")
 
 ANONYMOUS_BODY = 256 * 1024
 """Bytes of a body from somebody without an account."""
+MAX_PAYLOAD = MIB
+"""Bytes of what another service sends: a hundred times of what is usual, and read in no time."""
 
 
 class Endpoint:
@@ -74,13 +82,20 @@ class Endpoint:
             raise
         limit = node.config.max_body_mib * MIB
         seen, generation = node.state.seq, node.log.generation
-        sent, uploads = await received(
-            request, limit if user is not None else min(limit, ANONYMOUS_BODY)
-        )
+        uploads: Sequence[Upload] = ()
+        body = b""
+        if route.payload:
+            sent, body = await received_payload(request, min(limit, MAX_PAYLOAD))
+        else:
+            sent, uploads = await received(
+                request, limit if user is not None else min(limit, ANONYMOUS_BODY)
+            )
         if node.state.seq != seen:
             self._authenticated(request, route)  # Rights may have gone meanwhile.
         try:
-            return await self._handled(request, route, user, sent, uploads=tuple(uploads))
+            return await self._handled(
+                request, route, user, sent, uploads=tuple(uploads), body=body
+            )
         except Unavailable:
             # A failed commit of somebody else's change is no reason to fail a mere question.
             is_question = route.method == "GET" and not route.polls
@@ -114,6 +129,7 @@ class Endpoint:
         *,
         uploads: tuple[Upload, ...] = (),
         file: ArrivedFile | None = None,
+        body: bytes = b"",
     ) -> Response:
         node = self._node
         generation = node.log.generation
@@ -125,6 +141,8 @@ class Endpoint:
             client=_client(agent, sent),
             uploads=uploads,
             file=file,
+            body=body,
+            answer_headers={},
             request=request,
             session_id=session.id if session else None,
         )
@@ -135,6 +153,8 @@ class Endpoint:
         await node.log.settled(generation if route.method == "GET" else None)
         if isinstance(answer, Redirect):
             return RedirectResponse(answer.address, status_code=302)
+        if call.answer_headers:
+            return JsonResponse(plain(success(answer, [])), headers=call.answer_headers)
         passed_over = [name for name in (*ignored, *call.ignored) if name not in _ALWAYS_KNOWN]
         parts = success(answer, passed_over)
         if not route.compresses:
@@ -147,7 +167,11 @@ class Endpoint:
     def _authenticated(self, request: Request, route: Route) -> User | None:
         if route.access is Access.ANYONE:
             return None
-        user = authenticated(self._node, request)
+        key = request.query_params.get("api_key") if route.payload else None
+        if key:
+            user: User | None = owner_of_key(self._node, key)
+        else:
+            user = authenticated(self._node, request)
         if user is None and not (route.access is Access.SPECTATOR and self._node.admits_spectators):
             require_open(self._node)
             raise NotAuthenticated("This needs an account: sign in first.")
@@ -161,7 +185,7 @@ class Endpoint:
         return user
 
 
-_ALWAYS_KNOWN = frozenset({"client"})
+_ALWAYS_KNOWN = frozenset({"client", "api_key"})
 
 
 def _client(agent: str, sent: Mapping[str, str]) -> str:

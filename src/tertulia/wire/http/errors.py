@@ -251,6 +251,14 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
             code = "REACTION_DOES_NOT_EXIST"
         case errors.BadImage():
             code = "BAD_IMAGE"
+        case errors.UnsupportedEvent(integration=integration, event=event):
+            # No failure: services turn a webhook off that fails too often.
+            status, code = 200, "UNSUPPORTED_WEBHOOK_EVENT_TYPE"
+            extra = {"webhook_name": integration, "event_type": event}
+        case errors.NotJson():
+            code = "INVALID_JSON"
+        case errors.StrangePayload():
+            code = "ANOMALOUS_WEBHOOK_PAYLOAD"
         case Refused():
             pass
         case errors.OutcomeUnknown():

@@ -31,7 +31,7 @@ async def received(request: Request, limit: int) -> tuple[dict[str, str], list[U
     uploads: list[Upload] = []
     if request.method in {"GET", "HEAD"}:
         return sent, uploads
-    body = await _gathering.body(request, limit)
+    body = await whole_body(request, limit)
     kind = header(request.scope["headers"], b"content-type") or ""
     kind = kind.partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
@@ -42,6 +42,26 @@ async def received(request: Request, limit: int) -> tuple[dict[str, str], list[U
     elif body.strip():
         raise BadBody(f"A body of type {kind[:100]} is not understood: send a form.")
     return sent, uploads
+
+
+async def received_payload(request: Request, limit: int) -> tuple[dict[str, str], bytes]:
+    """The query as text by name, and the body as it came. Raises as `received`."""
+    raw_query = request.scope["query_string"]
+    return urlencoded(raw_query) if raw_query else {}, await whole_body(request, limit)
+
+
+async def fields(headers: Headers, body: bytes) -> dict[str, str] | None:
+    """The fields of a body that is a form; None for one that says that it is something else.
+    BadBody where it is not what it says."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        return (await _multipart(headers, body))[0]
+    return urlencoded(body) if kind == _FORM else None
+
+
+async def whole_body(request: Request, limit: int) -> bytes:
+    """The body as it is, of at most `limit` bytes. Raises BodyTooLarge, Overloaded."""
+    return await _gathering.body(request, limit)
 
 
 class BodyBuffers:

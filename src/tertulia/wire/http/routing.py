@@ -12,6 +12,8 @@ from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Params
 
 PREFIX = "/api/v1"
+BROWSER_PREFIX = "/json/"
+"""The same interface, where pages in a browser look for it."""
 POLLS = f"{PREFIX}/events"
 """Where clients wait for events."""
 
@@ -59,6 +61,9 @@ class Route:
     file: bool = False
     """Whether it takes one file, which may be large: `Call.file`. The file is read only when the
     request has been authenticated."""
+    payload: bool = False
+    """Whether its body is what another service sends: `Call.body`. Then the parameters are those
+    of the address, and `api_key`, which says whose it is, may be one of them."""
     forbids: bool = False
     """Whether it answers 403 for what the caller may not open, apart from 404 for what does not
     exist."""

@@ -56,8 +56,8 @@ class OfNode(Struct, frozen=True, array_like=True):
 
 async def families_of(node: HttpNode) -> OfNode:
     """The node's numbers, as they are now."""
-    mails = await _mails_waiting(node)
-    return OfNode(node.membership.name, [*_all(node), *_of_mails(mails)])
+    waiting = await _waiting(node)
+    return OfNode(node.membership.name, [*_all(node), *_of_waiting(waiting)])
 
 
 def _all(node: HttpNode) -> Iterator[Family]:
@@ -215,15 +215,25 @@ def _of_jobs(node: HttpNode) -> Iterator[Family]:
     )
 
 
-def _of_mails(waiting: int | None) -> Iterator[Family]:
+def _of_waiting(waiting: tuple[int, int] | None) -> Iterator[Family]:
     if waiting is not None:
-        yield _gauge("tertulia_mails_waiting", "Mails that wait to be sent.", waiting)
+        mails, notices = waiting
+        yield _gauge("tertulia_mails_waiting", "Mails that wait to be sent.", mails)
+        yield _gauge(
+            "tertulia_notices_waiting",
+            "Messages of which people are to be told, if they do not read them before.",
+            notices,
+        )
 
 
-async def _mails_waiting(node: HttpNode) -> int | None:
-    def count(connection: Connection) -> int:
-        ((found,),) = connection.query("SELECT COUNT(*) FROM mails")
-        return int(found)
+async def _waiting(node: HttpNode) -> tuple[int, int] | None:
+    """How many mails wait, and how many messages of which people are yet to be told."""
+
+    def count(connection: Connection) -> tuple[int, int]:
+        ((mails, notices),) = connection.query(
+            "SELECT (SELECT COUNT(*) FROM mails), (SELECT COUNT(*) FROM notices)"
+        )
+        return int(mails), int(notices)
 
     with contextlib.suppress(Exception):  # Whatever it is, the other numbers are wanted then.
         async with asyncio.timeout(MAILS_SECONDS):

@@ -141,7 +141,7 @@ class PageRequest:
         back: Link | None = None,
     ) -> Response:
         """A page that says something."""
-        return _note(self.node, title, *paragraphs, status=status, facts=facts, back=back)
+        return note_page(self.node, title, *paragraphs, status=status, facts=facts, back=back)
 
     def sign_in(self, user: User) -> Mapping[str, str]:
         """What one needs to sign in with a client."""
@@ -166,14 +166,17 @@ def organization_page(
     )
 
 
-def _note(
+def note_page(
     node: HttpNode,
     title: str,
     *paragraphs: str,
     status: int,
     facts: Mapping[str, str] | None = None,
+    links: Mapping[str, str] | None = None,
     back: Link | None = None,
 ) -> Response:
+    """A page of the organization that says something. `links` are addresses by what they are
+    called."""
     return organization_page(
         node,
         "note.html",
@@ -181,8 +184,19 @@ def _note(
         title=title,
         paragraphs=paragraphs,
         facts=facts or {},
+        links=links or {},
         back=back,
     )
+
+
+def error_page(node: HttpNode, status: int) -> Response:
+    """What a browser is shown where there is nothing that it may see."""
+    said = {
+        404: "There is nothing at this address, or nothing that you may see.",
+        405: "This address takes no such request.",
+    }.get(status, "This cannot be shown now. Try again later.")
+    title = "Not found" if status == 404 else "That did not work"
+    return note_page(node, title, said, status=status, back=Link(path="/", words="Home"))
 
 
 async def _form(node: HttpNode, request: Request, forms: RateLimiter | None) -> Mapping[str, str]:
@@ -202,7 +216,7 @@ def _refused(node: HttpNode, error: Refused | Unavailable) -> Response:
             title, status = "This link is over", 410
         case HasAccount():
             title, status, back = "You have an account already", 409, TO_SIGN_IN
-    return _note(node, title, str(error), status=status, back=back)
+    return note_page(node, title, str(error), status=status, back=back)
 
 
 class RouteMaker(Protocol):

@@ -156,6 +156,7 @@ async def _joined(page: PageRequest, by: Invitation | Confirmation, address: str
             address=address,
             full_name=full_name,
             credential=await node.vault.credential(0, password),
+            site=node.config.mail_site,
         ),
         node.renderer.render,
     )

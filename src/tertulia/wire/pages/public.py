@@ -19,7 +19,6 @@ from tertulia.model.reactions import EXTRA_NAMES
 from tertulia.model.users import User
 from tertulia.wire.api.emoji import EMOJI_PATH, emoji_data
 from tertulia.wire.api.objects.realm import (
-    ICON_PATH,
     LOGO_PATH,
     NIGHT_LOGO_PATH,
     PICTURES,
@@ -35,15 +34,15 @@ from tertulia.wire.http.node import HttpNode
 
 DAY_SECONDS: Final = 86400
 _PICTURES: Final = {
-    ICON_PATH: "icon.svg",
+    "/static/icon.svg": "icon.svg",
     LOGO_PATH: "logo.svg",
     NIGHT_LOGO_PATH: "logo-night.svg",
     UNKNOWN_AVATAR: "person.svg",
-    **{extra_address(name): "icon.svg" for name in EXTRA_NAMES},
 }
 
 
-APP_ICONS: Final = ("icon-192.png", "icon-512.png", "icon-maskable-512.png")
+ICON: Final = "icon-192.png"
+APP_ICONS: Final = (ICON, "icon-512.png", "icon-maskable-512.png")
 """The mark for places that take no SVG: where an application is installed."""
 
 
@@ -77,6 +76,7 @@ def public_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         static(EMOJI_PATH, emoji_data, "application/json"),
         *(static(path, packaged(name), "image/svg+xml") for path, name in _PICTURES.items()),
         *(static(f"/static/{name}", packaged(name), "image/png") for name in APP_ICONS),
+        *(static(extra_address(name), packaged(ICON), "image/png") for name in EXTRA_NAMES),
         Route("/avatar/{user}", avatar),
         Route("/avatar/{user}/medium", avatar),
         *avatar_pages(node),

@@ -13,6 +13,7 @@ export const common = {
   you: "you",
   noTopic: "general chat",
   unknownPerson: "Somebody",
+  unknownChannel: "unknown channel",
   noteToSelf: "Notes to yourself",
   unread: (count: number) => (count === 1 ? "1 unread" : `${count} unread`),
   saved: "Saved",

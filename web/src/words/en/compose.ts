@@ -76,7 +76,11 @@ export const compose = {
   kept: (to: string) => `Your message to ${to} is in the drafts.`,
 
   // Files
-  files: "Files on their way",
+  files: "Files",
+  quotes: "Quotations",
+  unquote: (who: string) => `Leave out what ${who} said`,
+  removeFile: (name: string) => `Remove ${name}`,
+  attached: "Uploaded",
   uploading: (name: string) => `Uploading ${name}…`,
   fileTooLarge: "This file is too large.",
   fileFailed: "The file could not be uploaded.",

@@ -167,6 +167,7 @@ export const manage = {
   everyRole: "Every role",
   bySeen: "Last active first",
   inRoles: "By role",
+  roleChanged: (name: string, role: string) => `${name}: ${role}`,
   roleOf: (name: string) => `Role of ${name}`,
   lastActive: (when: string) => `active ${when}`,
   neverActive: "not active lately",
@@ -195,6 +196,9 @@ export const manage = {
   revokeInvitation: "Revoke this invitation",
   revokeText: "Its link stops working at once.",
   linkReady: "Whoever opens this link can join.",
+  noMail:
+    "Nothing was mailed: this server sends no mail. Give each of these people their own link.",
+  copyLinkOf: (address: string) => `Copy the link of ${address}`,
   sendInvitations: "Send invitations",
   makeLink: "Make the link",
   addresses: "E-mail addresses",
@@ -546,7 +550,7 @@ export const manage = {
         4: "From thirteen (PG-13)",
         5: "Restricted (R)",
       },
-      video_chat_provider: { 0: "Nothing", 1: "Jitsi Meet" },
+      video_chat_provider: { 0: "Nothing", 1: "Jitsi Meet", 4: "BigBlueButton" },
       digest_weekday: {
         0: "Monday",
         1: "Tuesday",

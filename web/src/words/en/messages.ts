@@ -10,6 +10,7 @@ export const messages = {
   moved: "moved",
   starred: "Starred",
   bot: "Bot",
+  byAgent: (name: string) => `by agent ${name}`,
   me: "You",
   others: (count: number) => (count === 1 ? "one other" : `${count} others`),
   mutedMessage: "A message of somebody you muted.",
@@ -87,6 +88,8 @@ export const messages = {
     things: "Things",
     signs: "Signs",
     flags: "Flags",
+    tone: "Skin tone",
+    tones: ["No skin tone", "Light", "Medium light", "Medium", "Medium dark", "Dark"],
   },
   poll: {
     title: (question: string) => (question ? `Poll: ${question}` : "Poll"),
@@ -114,6 +117,30 @@ export const messages = {
     ] as [string, string],
     search: ["Nothing found", "Try fewer or other words."] as [string, string],
     other: ["Nothing here", "No message fits this view."] as [string, string],
+  },
+  searching: {
+    edit: (text: string) => `Edit the search: ${text}`,
+    count: (count: number, all: boolean) =>
+      count === 0
+        ? all
+          ? "No messages"
+          : ""
+        : `${count}${all ? "" : "+"} ${count === 1 && all ? "message" : "messages"}`,
+    filters: "Filters",
+    without: (name: string) => `Without the filter “${name}”`,
+    from: "From…",
+    in: "In…",
+    kind: "With…",
+    date: "From a day on",
+    noneSince: "Nothing was found on that day or later.",
+    files: "With files",
+    pictures: "With pictures",
+    links: "With links",
+    reactions: "With reactions",
+    mentions: "That mention you",
+    starred: "Starred",
+    unread: "Unread",
+    topics: "Topics",
   },
   head: {
     channelFeed: "All topics",
@@ -157,9 +184,20 @@ export const messages = {
     hasImage: "with pictures",
     hasAttachment: "with files",
     hasReaction: "with reactions",
+    is: {
+      unread: "unread",
+      mentioned: "that mention you",
+      starred: "starred",
+      dm: "direct messages",
+      followed: "in followed topics",
+      resolved: "in resolved topics",
+      alerted: "with your alert words",
+      muted: "in what is muted",
+    } as Record<string, string>,
   },
   card: {
     title: "Person",
+    openGroup: "Open the group",
     group: "Group",
     members: (count: number) => (count === 1 ? "1 member" : `${count} members`),
     here: "Here now",

@@ -66,6 +66,8 @@ export const shell = {
   actionsOf: (name: string) => `Actions for ${name}`,
   markRead: "Mark as read",
   markAllRead: "Mark everything as read",
+  markedRead: (count: number) =>
+    count === 1 ? "Marked 1 message as read." : `Marked ${count} messages as read.`,
   feedOf: "All of its messages",
   topicList: "List of topics",
   muteChannel: "Mute channel",

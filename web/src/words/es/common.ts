@@ -14,6 +14,7 @@ export const common: Words["common"] = {
   you: "tú",
   noTopic: "charla general",
   unknownPerson: "Alguien",
+  unknownChannel: "canal desconocido",
   noteToSelf: "Notas para ti",
   unread: (count) => (count === 1 ? "1 sin leer" : `${count} sin leer`),
   saved: "Guardado",

@@ -73,7 +73,11 @@ export const compose: Words["compose"] = {
   writeHere: "Escribir aquí",
   kept: (to) => `Tu mensaje a ${to} está en los borradores.`,
 
-  files: "Archivos en camino",
+  files: "Archivos",
+  quotes: "Citas",
+  unquote: (who) => `Quitar lo que dijo ${who}`,
+  removeFile: (name) => `Quitar ${name}`,
+  attached: "Subido",
   uploading: (name) => `Subiendo ${name}…`,
   fileTooLarge: "Este archivo es demasiado grande.",
   fileFailed: "No se ha podido subir el archivo.",

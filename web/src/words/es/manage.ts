@@ -164,6 +164,7 @@ export const manage: Words["manage"] = {
   everyRole: "Todos los roles",
   bySeen: "Primero los últimos activos",
   inRoles: "Por rol",
+  roleChanged: (name, role) => `${name}: ${role}`,
   roleOf: (name) => `Rol de ${name}`,
   lastActive: (when) => `activo ${when}`,
   neverActive: "sin actividad reciente",
@@ -191,6 +192,9 @@ export const manage: Words["manage"] = {
   revokeInvitation: "Anular esta invitación",
   revokeText: "Su enlace dejará de funcionar enseguida.",
   linkReady: "Quien abra este enlace puede unirse.",
+  noMail:
+    "No se ha enviado ningún correo: este servidor no los envía. Da a cada persona su enlace.",
+  copyLinkOf: (address) => `Copiar el enlace de ${address}`,
   sendInvitations: "Enviar invitaciones",
   makeLink: "Crear el enlace",
   addresses: "Direcciones de correo",
@@ -546,7 +550,7 @@ export const manage: Words["manage"] = {
         4: "Desde los trece (PG-13)",
         5: "Restringidas (R)",
       },
-      video_chat_provider: { 0: "Nada", 1: "Jitsi Meet" },
+      video_chat_provider: { 0: "Nada", 1: "Jitsi Meet", 4: "BigBlueButton" },
       digest_weekday: {
         0: "Lunes",
         1: "Martes",

@@ -11,6 +11,7 @@ export const messages: Words["messages"] = {
   moved: "movido",
   starred: "Destacado",
   bot: "Bot",
+  byAgent: (name) => `por el agente ${name}`,
   me: "Tú",
   others: (count) => (count === 1 ? "otra persona" : `otras ${count} personas`),
   mutedMessage: "Un mensaje de alguien a quien has silenciado.",
@@ -87,6 +88,8 @@ export const messages: Words["messages"] = {
     things: "Objetos",
     signs: "Símbolos",
     flags: "Banderas",
+    tone: "Tono de piel",
+    tones: ["Sin tono de piel", "Claro", "Medio claro", "Medio", "Medio oscuro", "Oscuro"],
   },
   poll: {
     title: (question) => (question ? `Encuesta: ${question}` : "Encuesta"),
@@ -114,6 +117,30 @@ export const messages: Words["messages"] = {
     ],
     search: ["No se ha encontrado nada", "Prueba con menos palabras, o con otras."],
     other: ["Aquí no hay nada", "Ningún mensaje encaja en esta vista."],
+  },
+  searching: {
+    edit: (text) => `Cambiar la búsqueda: ${text}`,
+    count: (count, all) =>
+      count === 0
+        ? all
+          ? "Ningún mensaje"
+          : ""
+        : `${count}${all ? "" : "+"} ${count === 1 && all ? "mensaje" : "mensajes"}`,
+    filters: "Filtros",
+    without: (name) => `Quitar el filtro «${name}»`,
+    from: "De…",
+    in: "En…",
+    kind: "Con…",
+    date: "Desde un día",
+    noneSince: "No hay nada de ese día ni después.",
+    files: "Con archivos",
+    pictures: "Con imágenes",
+    links: "Con enlaces",
+    reactions: "Con reacciones",
+    mentions: "Que te mencionan",
+    starred: "Destacados",
+    unread: "Sin leer",
+    topics: "Temas",
   },
   head: {
     channelFeed: "Todos los temas",
@@ -157,9 +184,20 @@ export const messages: Words["messages"] = {
     hasImage: "con imágenes",
     hasAttachment: "con archivos",
     hasReaction: "con reacciones",
+    is: {
+      unread: "sin leer",
+      mentioned: "que te mencionan",
+      starred: "destacados",
+      dm: "mensajes directos",
+      followed: "en temas que sigues",
+      resolved: "en temas resueltos",
+      alerted: "con tus palabras de alerta",
+      muted: "en lo silenciado",
+    },
   },
   card: {
     title: "Persona",
+    openGroup: "Abrir el grupo",
     group: "Grupo",
     members: (count) => (count === 1 ? "1 miembro" : `${count} miembros`),
     here: "Está aquí",

@@ -68,6 +68,8 @@ export const shell: Words["shell"] = {
   actionsOf: (name) => `Acciones para ${name}`,
   markRead: "Marcar como leído",
   markAllRead: "Marcar todo como leído",
+  markedRead: (count) =>
+    count === 1 ? "1 mensaje marcado como leído." : `${count} mensajes marcados como leídos.`,
   feedOf: "Todos sus mensajes",
   topicList: "Lista de temas",
   muteChannel: "Silenciar canal",

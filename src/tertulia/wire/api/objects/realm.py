@@ -10,7 +10,8 @@ from tertulia.model.realm import Picture, Realm
 from tertulia.state.organization import State
 from tertulia.wire.api.objects.groups import group_setting
 
-ICON_PATH: Final = "/static/icon.svg"
+ICON_PATH: Final = "/static/icon-192.png"
+"""A bitmap: not every client can draw an SVG."""
 LOGO_PATH: Final = "/static/logo.svg"
 NIGHT_LOGO_PATH: Final = "/static/logo-night.svg"
 

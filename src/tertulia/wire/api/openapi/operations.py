@@ -16,6 +16,21 @@ from tertulia.wire.http.routing import Access, Route
 _JSON: Final = "application/json"
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
+_API_KEY: Final[Json] = {
+    "name": "api_key",
+    "in": "query",
+    "required": False,
+    "description": "The bot's key, in place of HTTP Basic authentication.",
+    "schema": {"type": "string"},
+}
+_PAYLOAD: Final[Json] = {
+    "description": "What the service sends.",
+    "content": {
+        _JSON: {"schema": {}},
+        "application/x-www-form-urlencoded": {"schema": {"type": "object"}},
+    },
+}
+
 _FILE: Final[Json] = {
     "required": True,
     "content": {
@@ -52,7 +67,7 @@ def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
     described = [
         _described(p, "path" if p.in_path else "query", inputs[p])
         for p in parameters
-        if p.in_path or route.method == "GET"
+        if p.in_path or route.method == "GET" or route.payload
     ]
     operation: Json = {
         "operationId": route.name,
@@ -61,11 +76,15 @@ def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
         "description": _description(route),
         "security": _security(route),
     }
+    if route.payload:
+        described.append(_API_KEY)
     if described:
         operation["parameters"] = described
     form = [p for p in parameters if not p.in_path]
     if route.file:
         operation["requestBody"] = _FILE
+    elif route.payload and route.method != "GET":
+        operation["requestBody"] = _PAYLOAD
     elif form and route.method != "GET":
         operation["requestBody"] = _form(form, inputs)
     operation["responses"] = responses(route, body)

@@ -102,7 +102,7 @@ def _parameters(operation: Json) -> Iterator[str]:
         yield _row(one["name"], schema, hint)
     if "requestBody" in operation:
         form = next(iter(operation["requestBody"]["content"].values()))["schema"]
-        for name, schema in form["properties"].items():
+        for name, schema in form.get("properties", {}).items():
             yield _row(name, schema, _need(name in form.get("required", ())))
 
 

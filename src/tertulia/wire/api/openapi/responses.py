@@ -79,6 +79,8 @@ _ERROR_FIELDS: Final[Json] = {
         "description": "Of INVITATION_FAILED: whether the others were invited.",
     },
     "daily_limit_reached": {"type": "boolean", "description": "Of INVITATION_FAILED."},
+    "webhook_name": {"type": "string", "description": "Of UNSUPPORTED_WEBHOOK_EVENT_TYPE."},
+    "event_type": {"type": "string", "description": "Of UNSUPPORTED_WEBHOOK_EVENT_TYPE."},
     "license_limit_reached": {
         "type": "boolean",
         "description": "Of INVITATION_FAILED; there is no such limit here.",
@@ -141,6 +143,9 @@ def responses(route: Route, body: Json) -> Json:
 def _done(route: Route, body: Json) -> Json:
     if route.answer is Redirect:
         return {"302": {"description": "What was asked for is at the address in `Location`."}}
+    if route.payload and route.method == "POST":
+        # Services turn off what answers their events with failures.
+        body = {"anyOf": [body, {"$ref": REF + "Error"}]}
     return {"200": {"description": "Done.", "content": {_JSON: {"schema": body}}}}
 
 

@@ -5,6 +5,7 @@ from typing import Final
 from tertulia.wire.api.projection import Projections
 from tertulia.wire.api.projections import (
     administration,
+    agents,
     attachments,
     channels,
     devices,
@@ -22,6 +23,7 @@ from tertulia.wire.api.projections import (
     organization,
     personal,
     profiles,
+    queues,
     reactions,
     scheduled,
     sessions,
@@ -35,6 +37,7 @@ from tertulia.wire.api.projections import (
 
 PROJECTIONS: Final[Projections] = (
     *administration.PROJECTIONS,
+    *agents.PROJECTIONS,
     *attachments.PROJECTIONS,
     *channels.PROJECTIONS,
     *devices.PROJECTIONS,
@@ -52,6 +55,7 @@ PROJECTIONS: Final[Projections] = (
     *organization.PROJECTIONS,
     *personal.PROJECTIONS,
     *profiles.PROJECTIONS,
+    *queues.PROJECTIONS,
     *reactions.PROJECTIONS,
     *scheduled.PROJECTIONS,
     *sessions.PROJECTIONS,

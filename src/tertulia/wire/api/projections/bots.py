@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 from tertulia.domain import permissions
 from tertulia.model.changes import UserChanged
 from tertulia.model.users import Bot
+from tertulia.state.folds.registry import revised
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.bots import BotObject, administers_bot, bot_object
 from tertulia.wire.api.projection import ProjectionContext, Viewer
@@ -79,7 +80,8 @@ def bot_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) ->
     had = permissions.is_administrator(state, user) or was.owner_id == user.id
     if not administers_bot(state, user, state.users[change.user_id]):
         return BotView("delete", None) if had else None
-    shown = bot_object(state, user, state.users[change.user_id])
+    then = revised(state.users[change.user_id], {"bot": change.values["bot"]})
+    shown = bot_object(state, user, then)
     if not had:
         return BotView("add", shown) if now.owner_id == user.id else None
     return BotView("update", shown)

@@ -67,6 +67,7 @@ PROJECTIONS: Final[Projections] = (
     to_owner(
         changes.DraftDeleted,
         lambda _, change: DraftsRemoveEvent(draft_id=change.draft_id),
+        only_if=lambda _, change, viewer: not change.unsynchronized,
     ),
     to_owner(
         changes.SnippetCreated,

@@ -250,10 +250,10 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         found = []
         for event in self.events(context, change, view):
             if isinstance(event, MessageEvent):
-                found.append(encoded(event, context.entry.seq, place_of[event.message.id]))
+                at = place_of[event.message.id]
             else:
-                found.append(encoded(event, context.entry.seq, place))
-                place += 1
+                at, place = place, place + 1
+            found.append(encoded(event, context.numbering, context.entry.seq, at))
         return found
 
     def events(

@@ -100,7 +100,7 @@ class RealmChangedProjection(ForEverybody[changes.RealmChanged]):
         for user_id in view.lost:
             yield people.removed(user_id)
         for user_id, account in view.gained:
-            yield people.added(context, user_id, account)
+            yield people.added(context, context.state.users[user_id], account)
 
     def _settings(
         self, context: ProjectionContext, change: changes.RealmChanged

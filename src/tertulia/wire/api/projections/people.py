@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from tertulia.domain import permissions
@@ -166,12 +167,21 @@ def is_shown_to_all(state: State, user: User) -> bool:
     return user.is_bot or visibility is AddressVisibility.EVERYONE
 
 
-def added(context: ProjectionContext, user_id: int, account: AccountView) -> UserAddEvent:
+def as_it_was(state: State, user: User) -> User:
+    """An account as an entry says that it was, as far as that may be shown still: with its present
+    address, and nothing of it once its person was erased."""
+    present = state.users[user.id]
+    if present.is_deleted:
+        return present
+    return msgspec.structs.replace(user, address=present.address)
+
+
+def added(context: ProjectionContext, user: User, account: AccountView) -> UserAddEvent:
     """The account, with all that may be seen of it."""
     return UserAddEvent(
         person=user_shown(
             context.state,
-            context.state.users[user_id],
+            user,
             context.host,
             sees_address=account.address,
             client_gravatar=account.client_gravatar,
@@ -194,7 +204,7 @@ def unknown(context: ProjectionContext, user_id: int) -> UserAddEvent:
 
 
 def named(user: User) -> UserUpdateEvent:
-    """The account's present name."""
+    """The account's name."""
     return UserUpdateEvent(person=PersonName(user_id=user.id, full_name=user.full_name))
 
 

@@ -105,12 +105,12 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
         shared = self._shared(context, change)
         found: list[EncodedEvent] = []
         for user_id in view.lost | view.gained:
-            key = (user_id, user_id in view.lost, *view[2:])
+            key = (context.numbering, user_id, user_id in view.lost, *view[2:])
             events = shared.events.get(key)
             if events is None:
                 place = shared.places[user_id]
                 events = shared.events[key] = tuple(
-                    encoded(event, context.entry.seq, place + number)
+                    encoded(event, context.numbering, context.entry.seq, place + number)
                     for number, event in enumerate(self._of_one(context, user_id, view))
                 )
             found += events
@@ -134,7 +134,7 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
             return
         user = state.users[user_id]
         shown = permissions.shows_address(state, user, view.role)
-        yield people.added(context, user_id, AccountView(shown, view.client_gravatar))
+        yield people.added(context, user, AccountView(shown, view.client_gravatar))
         if status_object(state, user):
             yield status_now(state, user)
 

@@ -12,6 +12,7 @@ from tertulia.model.changes import (
     UserReactivated,
 )
 from tertulia.model.users import User
+from tertulia.state.folds.registry import revised
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.bots import BotObject, administers_bot, bot_object
 from tertulia.wire.api.objects.channels import excluded
@@ -62,12 +63,13 @@ class UserCreatedProjection(ForEverybody[UserCreated]):
             return None  # Their queues are younger.
         shown = None
         if administers_bot(state, viewer.user, user):
-            shown = bot_object(state, viewer.user, user)
+            shown = bot_object(state, viewer.user, people.as_it_was(state, change.user))
         return _CreatedView(account_view(context, user, viewer), wants_stand_ins(viewer), shown)
 
     def events(self, context: ProjectionContext, change: UserCreated, view: Any) -> Iterable[Event]:
         if view.account is not None:
-            yield people.added(context, change.user.id, view.account)
+            user = people.as_it_was(context.state, change.user)
+            yield people.added(context, user, view.account)
         elif view.stand_ins:
             yield people.unknown(context, change.user.id)
         yield from members_added(change.group_ids, change.user.id)
@@ -121,9 +123,10 @@ class UserChangedProjection(ForEverybody[UserChanged]):
     def _seen(
         self, context: ProjectionContext, change: UserChanged, view: _ChangedView
     ) -> Iterable[Event]:
-        user, values, account = context.state.users[change.user_id], change.values, view.account
+        state, values, account = context.state, change.values, view.account
         if account is None:
             return
+        user = people.as_it_was(state, revised(state.users[change.user_id], values))
         if "is_deleted" in values:
             yield UserUpdateEvent(person=PersonDeleted(user_id=user.id))
         if "full_name" in values:

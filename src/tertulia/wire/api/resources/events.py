@@ -189,6 +189,7 @@ async def register(call: Call, params: Register) -> Registered:
                 created_at=now,
                 seen_at=now,
                 idle_timeout=idle,
+                counted_from=event_ids.base_for(seq),
             )
         )
         return made[-1]
@@ -232,7 +233,7 @@ async def register(call: Call, params: Register) -> Registered:
         node.delivery.add(made[-1])
     queue_fields = {
         "queue_id": made[-1].id if made else None,
-        "last_event_id": event_ids.end_of(made[-1].start) if made else -1,
+        "last_event_id": event_ids.of_queue(made[-1]).end_of(made[-1].start) if made else -1,
         "idle_queue_timeout_secs": idle,
     }
     return fragmented(Registered, {**queue_fields, **data}, kept)

@@ -152,7 +152,7 @@ class InviteObject(Struct, kw_only=True):
     email: str | UnsetType = UNSET
     """Of invitations by mail."""
     link_url: str | UnsetType = UNSET
-    """Of links."""
+    """Of links; where the server sends no mail, of every invitation."""
     notify_referrer_on_join: bool
     is_multiuse: bool
 
@@ -161,17 +161,24 @@ class Invites(Answer, kw_only=True):
     """Invitations in the order in which they were made."""
 
     invites: list[InviteObject]
+    mail_is_sent: bool
+    """Whether the server sends mails. Otherwise the inviters hand the links over themselves."""
 
 
 async def get_invites(call: Call, params: NoParams) -> Invites:
     """The invitations that the caller can revoke: administrators those of everybody (but those to
     a role with more rights than theirs), others their own."""
     found = invitations.shown(call.state, call.user, call.now)
-    return Invites(invites=[_shown(call, invitation) for invitation in found])
+    return Invites(
+        invites=[_shown(call, invitation) for invitation in found],
+        mail_is_sent=bool(call.node.config.smtp_host),
+    )
 
 
 def _shown(call: Call, invitation: Invitation) -> InviteObject:
     reusable = invitation.is_reusable
+    # Without mails an address is confirmed by nothing: whoever invites vouches for it.
+    is_handed_over = reusable or not call.node.config.smtp_host
     return InviteObject(
         id=invitation.id,
         invited_by_user_id=invitation.inviter_id,
@@ -179,7 +186,7 @@ def _shown(call: Call, invitation: Invitation) -> InviteObject:
         expiry_date=invitation.expires_at,
         invited_as=invitation.role.value,
         email=UNSET if invitation.address is None else invitation.address,
-        link_url=call.node.links.invitation(call.url, invitation) if reusable else UNSET,
+        link_url=call.node.links.invitation(call.url, invitation) if is_handed_over else UNSET,
         notify_referrer_on_join=invitation.tell_inviter,
         is_multiuse=reusable,
     )

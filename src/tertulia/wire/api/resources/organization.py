@@ -5,9 +5,10 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, UnsetType
 
 from tertulia.domain import permissions
+from tertulia.domain.accounts import signup
 from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.domain.organization import realms, settings
-from tertulia.domain.organization.settings import FOR_EVER, Edit
+from tertulia.domain.organization.settings import BIG_BLUE_BUTTON, FOR_EVER, Edit
 from tertulia.model.errors import Refused
 from tertulia.model.realm import (
     AvatarSource,
@@ -19,6 +20,7 @@ from tertulia.model.realm import (
     TopicsPolicyOfRealm,
     Weekday,
 )
+from tertulia.service.video_calls import is_offered
 from tertulia.wire.api.objects.groups import GivenChange, given_change
 from tertulia.wire.api.objects.realm import authentication_methods, shown_fields, wire_name
 from tertulia.wire.api.objects.settings import SettingParams, settings_sent
@@ -185,6 +187,8 @@ async def update_realm(call: Call, params: UpdateRealm) -> Answer:
     values = {field: _placed(field, value) for field, value in sent.items()}
     if values.get("enable_spectator_access") and not call.node.config.web_public_streams_enabled:
         raise Refused("This server shows nothing to those who have no account.")
+    if params.video_chat_provider == BIG_BLUE_BUTTON and not is_offered(call.node.config):
+        raise Refused("This server has no BigBlueButton server to hold calls at.")
     if params.authentication_methods is not UNSET:
         values["password_sign_in"] = _password_sign_in(call, params.authentication_methods)
     edit = Edit(values=values, groups=groups)
@@ -227,6 +231,25 @@ async def update_default_settings(call: Call, params: SettingParams) -> Answer:
         call.ignored.append("default_language")
     await call.submit(settings.change_defaults, sent)
     return Answer()
+
+
+class ShowWelcome(Params, kw_only=True, frozen=True):
+    """Words of the organization's own for newcomers."""
+
+    welcome_message_custom_text: str
+
+
+class WelcomeShown(Answer, kw_only=True):
+    """The message's ID."""
+
+    message_id: int
+
+
+async def show_welcome(call: Call, params: ShowWelcome) -> WelcomeShown:
+    """Send the caller, an administrator, what the Welcome Bot would say with these words."""
+    text = params.welcome_message_custom_text
+    await call.prepare(text)
+    return WelcomeShown(message_id=await call.submit(signup.show_welcome, call.render, text))
 
 
 class DeactivateRealm(Params, kw_only=True, frozen=True):

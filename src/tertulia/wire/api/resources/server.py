@@ -104,10 +104,11 @@ async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
     if checked.is_new_place:
         place = sign_in.place_of(call.node, call.request)
         await call.node.log.submit(checked.user.id, account_mails.mail_new_sign_in, place)
-    return await _signed_in(call, checked.user, "password")
+    return await signed_in(call, checked.user, "password")
 
 
-async def _signed_in(call: Call, user: User, way: str) -> ApiKey:
+async def signed_in(call: Call, user: User, way: str) -> ApiKey:
+    """What a client gets that has signed in as the account; `way` is how."""
     if user.awaits_arrival:
         await call.node.log.submit(user.id, users.arrive)
     sign_in.note_signed_in(call.request, way, user.id)
@@ -126,7 +127,7 @@ async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> ApiKey:
     user = call.state.user_with_address(names.address(params.username))
     if user is None or user.id not in call.state.credentials:
         raise WrongPassword("The address or the password is wrong.")
-    return await _signed_in(call, sign_in.require_usable(call.node, user.id), "development")
+    return await signed_in(call, sign_in.require_usable(call.node, user.id), "development")
 
 
 class DevUser(Struct, kw_only=True):

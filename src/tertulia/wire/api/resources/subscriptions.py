@@ -267,12 +267,12 @@ PropertyName = Literal[
 ]
 
 
-def _read_value(text: str) -> bool | str:
-    """A boolean as JSON, or a color as it is or as JSON."""
+def _read_value(text: str) -> bool | str | None:
+    """A boolean or null as JSON, or a color as it is or as JSON."""
     if "\0" in text:
         raise ValueError("it contains a null byte")
     try:
-        return msgspec.json.decode(text, type=bool | str)
+        return msgspec.json.decode(text, type=bool | str | None)
     except (msgspec.DecodeError, UnicodeError):
         return text
 
@@ -283,7 +283,9 @@ class UpdateProperty(Params, kw_only=True, frozen=True):
     stream_id: Annotated[Int, Path()]
     property: PropertyName
     value: Annotated[
-        bool | str, Reads(_read_value, {"oneOf": [{"type": "boolean"}, {"type": "string"}]})
+        bool | str | None,
+        Reads(_read_value, {"oneOf": [{"type": "boolean"}, {"type": "string"}, {"type": "null"}]}),
+        Meta(description="null, of notifications: as one's general settings say."),
     ]
 
 
@@ -292,7 +294,8 @@ class PropertyChange(Struct, kw_only=True, frozen=True):
 
     stream_id: Int
     property: str
-    value: bool | str
+    value: bool | str | None
+    """null, of notifications: as one's general settings say."""
 
 
 class UpdateProperties(Params, kw_only=True, frozen=True):
@@ -301,7 +304,7 @@ class UpdateProperties(Params, kw_only=True, frozen=True):
     subscription_data: Annotated[list[PropertyChange], Meta(max_length=10_000)]
 
 
-def _property(channel_id: int, name: str, value: bool | str) -> Property:
+def _property(channel_id: int, name: str, value: bool | str | None) -> Property:
     """`in_home_view` is what not being muted was called."""
     if name == "in_home_view":
         if not isinstance(value, bool):

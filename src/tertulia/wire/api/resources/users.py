@@ -279,6 +279,10 @@ class DeactivateUser(Params, kw_only=True, frozen=True):
     actions: Annotated[
         Actions, Meta(description="What to delete. With the profile, the account goes for good.")
     ] = Actions()
+    deactivation_notification_comment: Annotated[
+        Annotated[str, Meta(max_length=2000)] | None,
+        Meta(description="What a mail to the person says beside that. Null sends none."),
+    ] = None
 
 
 async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
@@ -292,12 +296,16 @@ async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
         or wanted.delete_direct_messages
     ):
         raise Refused("This server cannot delete everything that an account wrote.")
+    comment = params.deactivation_notification_comment
     if wanted.delete_profile:
+        if comment is not None:
+            raise Refused("Who is deleted with their address cannot get a mail any more.")
         host = call.node.config.address_host
         picture = await call.submit(erasing.delete, params.user_id, host)
         await delete(call.node.files, picture)
         return Answer()
-    await call.submit(users.deactivate, params.user_id)
+    site = call.node.config.mail_site
+    await call.submit(users.deactivate, params.user_id, comment, site)
     return Answer()
 
 

@@ -7,6 +7,7 @@ from tertulia.wire.api.objects.administration import (
     linkifier_objects,
     playground_objects,
 )
+from tertulia.wire.api.objects.integrations import integration_objects
 from tertulia.wire.api.objects.profiles import FIELD_TYPES, profile_fields
 from tertulia.wire.api.objects.reactions import custom_emoji
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
@@ -40,7 +41,9 @@ SECTIONS: Final[Sections] = {
         "realm_playgrounds": playground_objects(context.state)
     },
     ("realm_embedded_bots",): lambda _: {"realm_embedded_bots": []},
-    ("realm_incoming_webhook_bots",): lambda _: {"realm_incoming_webhook_bots": []},
+    ("realm_incoming_webhook_bots",): lambda _: {
+        "realm_incoming_webhook_bots": integration_objects()
+    },
     ("realm_billing",): lambda _: {"realm_billing": {"has_pending_sponsorship_request": False}},
     ("stop_words",): lambda _: {"stop_words": []},
     ("video_calls",): calls,

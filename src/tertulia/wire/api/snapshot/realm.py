@@ -9,8 +9,10 @@ from tertulia.domain.accounts.passwords import MAX_LENGTH
 from tertulia.domain.channels.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.domain.groups import group_settings
 from tertulia.domain.groups.group_settings import PermissionSetting
-from tertulia.domain.organization.settings import VIDEO_CALLS
+from tertulia.domain.messages.reporting import KINDS
+from tertulia.domain.organization.settings import BIG_BLUE_BUTTON, VIDEO_CALLS
 from tertulia.model.realm import Realm
+from tertulia.service import video_calls
 from tertulia.service.config import Config
 from tertulia.service.files.avatars import MAX_PICTURE_MIB
 from tertulia.service.files.thumbnails import FORMATS
@@ -35,13 +37,7 @@ GIF_RATINGS: Final = {
     "r": {"id": 5, "name": "Rated R, restricted"},
 }
 
-REPORT_TYPES: Final = (
-    {"key": "spam", "name": "Spam"},
-    {"key": "harassment", "name": "Harassment"},
-    {"key": "inappropriate", "name": "Inappropriate content"},
-    {"key": "norms", "name": "Against the rules of this place"},
-    {"key": "other", "name": "Another reason"},
-)
+REPORT_TYPES: Final = tuple({"key": kind, "name": name} for kind, name in KINDS.items())
 
 
 def realm(context: SnapshotContext) -> Fragment:
@@ -69,7 +65,9 @@ def _organization(context: SnapshotContext, found: Realm) -> dict[str, Any]:
     return {
         "realm_authentication_methods": authentication_methods(found, dev=context.node.config.dev),
         "realm_available_video_chat_providers": {
-            key: {"id": number, "name": name} for number, (key, name) in VIDEO_CALLS.items()
+            key: {"id": number, "name": name}
+            for number, (key, name) in VIDEO_CALLS.items()
+            if number != BIG_BLUE_BUTTON or video_calls.is_offered(context.node.config)
         },
         "realm_bot_domain": context.host,
         "realm_default_external_accounts": EXTERNAL_ACCOUNTS,
@@ -132,7 +130,7 @@ def _server(context: SnapshotContext, config: Config) -> dict[str, Any]:
         "server_typing_started_wait_period_milliseconds": TYPING_STARTED_WAIT_MILLISECONDS,
         "server_typing_stopped_wait_period_milliseconds": TYPING_STOPPED_WAIT_MILLISECONDS,
         "server_web_public_streams_enabled": config.web_public_streams_enabled,
-        "settings_send_digest_emails": False,
+        "settings_send_digest_emails": config.tells_by_mail,
     }
 
 

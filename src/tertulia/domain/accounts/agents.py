@@ -1,0 +1,192 @@
+"""Agents that act for people: their keys, and what each may do.
+
+An agent may do what its owner may do at that moment, as far as its key reaches. What a key reaches
+is asked here and nowhere else.
+"""
+
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tertulia.domain import names, permissions
+from tertulia.domain.accounts import account_mails, users
+from tertulia.model.agents import AgentKey, Reach
+from tertulia.model.changes import AgentKeyMade, AgentKeysEnded, AgentKeyUsed
+from tertulia.model.channels import Channel
+from tertulia.model.errors import NoSuchChannel, NoSuchItem, NotPermitted, Refused, WrongApiKey
+from tertulia.model.mail import MailKind
+from tertulia.model.users import User
+from tertulia.state.moment import Decision, Moment, Verb
+from tertulia.state.organization import State
+
+MAX_KEYS: Final = 50
+"""Of one account."""
+MAX_NAME: Final = 24
+MAX_CHANNELS: Final = 200
+"""That one key names."""
+USE_SECONDS: Final = 600
+"""That a key is used is written down this often at most: it costs no commit per request."""
+
+
+class Need(Enum):
+    """What something takes besides reading what the key reaches."""
+
+    WRITE = auto()
+    DIRECTS = auto()
+
+
+class NewAgent(Struct, frozen=True, kw_only=True):
+    """An agent that is to act for somebody."""
+
+    name: str
+    digest: str
+    """Of its key, as `AgentKey` has it."""
+    may_write: bool
+    channel_ids: Sequence[int] | None
+    directs: bool
+    site: str
+    """The server's address, for the mail about it."""
+
+
+def make(moment: Moment, new: NewAgent) -> Decision[AgentKey]:
+    """Let an agent act for the actor. A mail tells of it.
+
+    NotPermitted for bots; NoSuchChannel for channels that the actor does not see; Refused for a
+    name that cannot be or that another agent of the actor's has, for too many keys, and for a key
+    that would reach nothing.
+    """
+    state, actor = moment.state, moment.actor
+    users.require_person(actor)
+    own = state.agent_keys.of_user[actor.id]
+    if len(own) >= MAX_KEYS:
+        raise Refused(f"You can have keys for {MAX_KEYS} agents.")
+    name = _name(new.name)
+    if any(key.name.casefold() == name.casefold() for key in own):
+        raise Refused("Another agent of yours is called so.")
+    channel_ids = None if new.channel_ids is None else tuple(sorted(set(new.channel_ids)))
+    if channel_ids is not None:
+        if len(channel_ids) > MAX_CHANNELS:
+            raise Refused(f"A key can name {MAX_CHANNELS} channels.")
+        for channel_id in channel_ids:
+            permissions.visible_channel(state, actor, channel_id=channel_id)
+        if not channel_ids and not new.directs:
+            raise Refused("The agent would see nothing: name channels, or let it see all.")
+    key = AgentKey(
+        id=state.agent_keys.next_id(),
+        user_id=actor.id,
+        name=name,
+        digest=new.digest,
+        reach=Reach(may_write=new.may_write, channel_ids=channel_ids, directs=new.directs),
+        created_at=int(moment.now),
+    )
+    mails = account_mails.about(MailKind.AGENT_KEY_MADE, actor, new.site, agent=name)
+    return Decision(key, (AgentKeyMade(key=key),), mails)
+
+
+def _name(text: str) -> str:
+    name = text.strip()
+    if not name or len(name) > MAX_NAME or not names.is_plain(name):
+        raise Refused(f"An agent's name has 1 to {MAX_NAME} characters, all of them visible.")
+    return name
+
+
+def listed(moment: Moment, user_id: int | None = None) -> Decision[list[AgentKey]]:
+    """The keys of the actor's agents, or of those of an account that the actor manages, the newest
+    first. Refused for other accounts."""
+    whose = moment.actor.id
+    if user_id is not None and user_id != whose:
+        whose = users.managed_user(moment, user_id).id
+    found = moment.state.agent_keys.of_user[whose]
+    return Decision(sorted(found, key=lambda key: -key.id))
+
+
+def end(moment: Moment, key_id: int) -> Decision[None]:
+    """End a key of an agent of the actor's, or of an account that the actor manages. NoSuchItem for
+    others."""
+    state, actor = moment.state, moment.actor
+    key = state.agent_keys.get(key_id)
+    if key is None or not (
+        key.user_id == actor.id
+        or (
+            permissions.sees_user(state, actor, state.users[key.user_id])
+            and permissions.manages_account(state, actor, state.users[key.user_id])
+        )
+    ):
+        raise NoSuchItem("agent")
+    return Decision(None, (AgentKeysEnded(user_id=key.user_id, key_ids=(key.id,)),))
+
+
+# What an agent does
+
+
+def use(moment: Moment, key_id: int) -> Decision[None]:
+    """Note that the key is in use. Nothing happens where that was noted not long ago, or the key is
+    over."""
+    key = moment.state.agent_keys.get(key_id)
+    if key is None or not is_stale(key, moment.now):
+        return Decision(None)
+    return Decision(None, (AgentKeyUsed(key_id=key.id, at=int(moment.now)),))
+
+
+def is_stale(key: AgentKey, now: float) -> bool:
+    """Whether a use of it would be written down."""
+    return now - key.used_at >= USE_SECONDS
+
+
+def acting(
+    moment: Moment, key_id: int, needs: frozenset[Need], verb: Verb[Any], *arguments: Any
+) -> Decision[Any]:
+    """What the verb decides, where the agent may do at this moment what takes these needs."""
+    require(living(moment.state, key_id), needs)
+    return verb(moment, *arguments)
+
+
+def living(state: State, key_id: int) -> AgentKey:
+    """The key as it is now. WrongApiKey where it is over."""
+    key = state.agent_keys.get(key_id)
+    if key is None or not state.users[key.user_id].is_active:
+        raise WrongApiKey("The key is not valid any more.")
+    return key
+
+
+def allows(reach: Reach, needs: frozenset[Need]) -> bool:
+    """Whether a key of that reach is enough for what takes these needs. What is not known here is
+    denied."""
+    granted = {Need.WRITE: reach.may_write, Need.DIRECTS: reach.directs}
+    return all(granted.get(need, False) for need in needs)
+
+
+def require(key: AgentKey, needs: frozenset[Need]) -> None:
+    """NotPermitted unless the key `allows` it."""
+    if not allows(key.reach, needs):
+        is_about_writing = Need.WRITE in needs and not key.reach.may_write
+        what = "read, and change nothing" if is_about_writing else "not see direct messages"
+        raise NotPermitted(f"The key that you have may {what}.")
+
+
+def reached_channels(state: State, owner: User, reach: Reach) -> list[Channel]:
+    """The channels that the agent may know of, in ascending order of ID."""
+    seen = permissions.channels_seen(state, owner)
+    return [channel for channel in seen if reach.reaches(channel.id)]
+
+
+def reached_channel(state: State, owner: User, reach: Reach, channel_id: int) -> Channel:
+    """The channel of that ID. NoSuchChannel where the agent may not know of it."""
+    if not reach.reaches(channel_id):
+        raise NoSuchChannel(channel_id=channel_id)
+    return permissions.visible_channel(state, owner, channel_id=channel_id)
+
+
+def reached_people(state: State, owner: User, reach: Reach) -> list[User]:
+    """The accounts that the agent may know of, in ascending order of ID: those that its owner may
+    know of, or, where it reaches certain channels alone, the owner and who is subscribed there."""
+    seen = permissions.users_seen(state, owner)
+    if reach.channel_ids is None or reach.directs:
+        return seen
+    known = {owner.id}
+    for channel in reached_channels(state, owner, reach):
+        if permissions.sees_subscribers(state, owner, channel):
+            known.update(state.subscribers(channel.id))
+    return [user for user in seen if user.id in known]

@@ -1,0 +1,72 @@
+"""Messages that somebody reports to the moderators."""
+
+from typing import Final
+
+from tertulia.domain import permissions
+from tertulia.domain.messages import notices
+from tertulia.domain.messages.notices import Render
+from tertulia.model.errors import NoSuchMessage, Refused
+from tertulia.model.messages import Message
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_DESCRIPTION: Final = 1000
+MAX_QUOTED: Final = 8000
+"""Characters of the message that a report quotes."""
+OTHER: Final = "other"
+KINDS: Final = {
+    "spam": "Spam",
+    "harassment": "Harassment",
+    "inappropriate": "Inappropriate content",
+    "norms": "Against the rules of this place",
+    OTHER: "Another reason",
+}
+"""What may be wrong with a message, and what it is called."""
+
+
+def report(
+    moment: Moment, render: Render, message: Message | None, kind: str, description: str
+) -> Decision[None]:
+    """Tell the moderators, in their channel, that something is wrong with the message (`kind`: one
+    of `KINDS`).
+
+    NoSuchMessage where there is none that the actor may read. Refused where the organization has no
+    such channel, for a description that is too long, and where one is needed.
+    """
+    state, actor = moment.state, moment.actor
+    channel = state.channels.get(state.realm.moderation_request_channel_id)
+    if channel is None or channel.is_archived:
+        raise Refused("This organization has no channel for reports of messages.")
+    if kind not in KINDS:
+        raise Refused("There is no such kind of report.")
+    words = description.strip()
+    if len(words) > MAX_DESCRIPTION:
+        raise Refused(f"A report's description has at most {MAX_DESCRIPTION} characters.")
+    if kind == OTHER and not words:
+        raise Refused("Say what is wrong with the message.")
+    if message is None or not permissions.reads_message(state, actor, message):
+        raise NoSuchMessage
+    author = state.users[message.sender_id]
+    text = (
+        f"{notices.person(actor)} reported {_called(state, message)} by {notices.person(author)}."
+        f"\n\n**{KINDS[kind]}**"
+    )
+    if words:
+        text += f"\n{notices.quoted(words, 'quote')}"
+    content = message.content
+    if len(content) > MAX_QUOTED:
+        content = content[:MAX_QUOTED] + "…"
+    text += f"\n\nThe message:\n{notices.quoted(content, 'spoiler')}"
+    notice = notices.in_channel(state, channel, text, _topic(author.full_name))
+    return Decision(None, tuple(notices.sent(moment, [notice], render)))
+
+
+def _topic(name: str) -> str:
+    return f"Reports of {name}"[:60].rstrip()
+
+
+def _called(state: State, message: Message) -> str:
+    channel = state.channels.get(message.channel_id)
+    if channel is None:
+        return "a direct message"
+    return f"#**{channel.name}>{message.topic}@{message.id}**"

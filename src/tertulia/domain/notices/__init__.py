@@ -1,0 +1,1 @@
+"""Who is told of a message, and by which way."""

@@ -1,0 +1,55 @@
+"""The digest: on which day, and who gets one."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from tertulia.model.realm import Realm
+from tertulia.model.user_topics import Visibility
+from tertulia.state.organization import State
+
+AWAY_SECONDS: Final = 5 * 86400
+"""Who was there within that time gets none."""
+SPAN_SECONDS: Final = 7 * 86400
+"""What was written within that time is in it."""
+HOUR: Final = 6
+"""From that hour (UTC) of the organization's day on."""
+
+
+def day_of(realm: Realm, now: float) -> str | None:
+    """The date, as YYYY-MM-DD, if digests are sent now: on the organization's day."""
+    then = datetime.fromtimestamp(now, UTC)
+    if not realm.digest_emails_enabled or realm.deactivated:
+        return None
+    is_time = then.weekday() == realm.digest_weekday and then.hour >= HOUR
+    return f"{then:%Y-%m-%d}" if is_time else None
+
+
+def wants(state: State, user_id: int, seen_at: float, now: float) -> bool:
+    """Whether the account gets a digest. `seen_at` is when its person was last there, in UNIX
+    seconds; 0 for never."""
+    user = state.users[user_id]
+    return (
+        user.is_active
+        and not user.is_bot
+        and not user.awaits_arrival
+        and max(seen_at, user.joined_at) <= now - AWAY_SECONDS
+        and state.settings[user_id].enable_digest_emails
+    )
+
+
+def people_after(state: State, user_id: int) -> Iterator[int]:
+    """The accounts with greater IDs, ascending."""
+    return (one for one in sorted(state.users.rows) if one > user_id)
+
+
+def hears_of(state: State, user_id: int, channel_id: int, key: str) -> bool:
+    """Whether the user is subscribed to the channel and has muted neither it nor the topic of that
+    key."""
+    own = state.subscription(user_id, channel_id)
+    if own is None or not own.is_active or state.channels[channel_id].is_archived:
+        return False
+    policy = state.visibility(user_id, channel_id, key)
+    if policy is Visibility.INHERIT:
+        return not own.is_muted
+    return policy is not Visibility.MUTED

@@ -1,0 +1,1 @@
+"""One module for each service, or for a family of services that send alike."""

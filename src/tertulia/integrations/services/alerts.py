@@ -1,0 +1,117 @@
+"""Alertmanager, Prometheus itself, and Grafana, whose alerts have one form."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from tertulia.integrations.incoming import Integration, Post, Request, Translated
+from tertulia.integrations.payload import Malformed, Part
+from tertulia.integrations.prose import code, counted, link, paragraphs
+from tertulia.integrations.signatures import hmac_hex
+
+MAX_ALERTS: Final = 20
+"""Alerts of a group that are told one by one."""
+EVENTS: Final = ("firing", "resolved")
+_MARKS: Final = {"firing": "🚨 **Firing**", "resolved": "✅ **Resolved**"}
+_NAMED: Final = frozenset({"alertname", "severity", "grafana_folder", "__alert_rule_uid__"})
+"""Labels that are not told, or elsewhere."""
+
+
+def _labels(alert: Part, common: frozenset[str]) -> str:
+    labels = alert.find("labels")
+    told = [
+        f"{name}={code(value.line('', ''))}"
+        for name, value in (labels.items() if labels else ())
+        if name not in _NAMED and name not in common
+    ]
+    return ", ".join(told[:10])
+
+
+def _alert(alert: Part, status: str, common: frozenset[str]) -> str:
+    labels = alert.find("labels")
+    name = labels.line("alertname", "Alert") if labels else "Alert"
+    severity = labels.line("severity", "") if labels else ""
+    state = alert.word("status", status)
+    name = link(name, alert.url("generatorURL"))
+    head = f"{_MARKS.get(state, state)}: {name}" + (f" ({severity})" if severity else "")
+    summary = alert.line("annotations.summary", "")
+    description = alert.text("annotations.description", alert.text("annotations.message", ""))
+    links = [
+        link(label, url)
+        for label, url in (
+            ("runbook", alert.url("annotations.runbook_url")),
+            ("dashboard", alert.url("dashboardURL")),
+            ("panel", alert.url("panelURL")),
+            ("silence", alert.url("silenceURL") if state == "firing" else ""),
+        )
+        if url
+    ]
+    values = alert.find("values")
+    told = ", ".join(
+        f"{key}={value.line('', '')}" for key, value in (values.items() if values else ())
+    )
+    return paragraphs(
+        head,
+        summary,
+        description.strip() if description.strip() != summary else "",
+        _labels(alert, common),
+        f"Values: {told[:500]}" if told else "",
+        " · ".join(links),
+    )
+
+
+def _group(alerts: Sequence[Part], status: str, payload: Part | None) -> Post:
+    if not alerts:
+        raise Malformed("there are no alerts in it")
+    shared = payload.find("commonLabels") if payload else None
+    common = frozenset(name for name, _ in shared.items()) if shared and len(alerts) > 1 else None
+    told = [_alert(alert, status, common or frozenset()) for alert in alerts[:MAX_ALERTS]]
+    if len(alerts) > MAX_ALERTS:
+        told.append(f"… and {counted(len(alerts) - MAX_ALERTS, 'more alert', 'more alerts')}.")
+    names = list(dict.fromkeys(one.line("labels.alertname", "Alert") for one in alerts))
+    topic = names[0] if len(names) == 1 else f"{names[0]} and others"
+    return Post(topic, "\n\n".join(told), status)
+
+
+def _alertmanager(request: Request) -> Translated:
+    payload = request.payload
+    if isinstance(payload.value, list):
+        return _prometheus(request)
+    status = payload.word("status", "firing")
+    return _group(payload.parts("alerts"), status, payload)
+
+
+def _prometheus(request: Request) -> Translated:
+    """What Prometheus sends to an Alertmanager: a list, without saying what is over."""
+    payload = request.payload
+    if not isinstance(payload.value, list):
+        return _alertmanager(request)
+    return _group(payload.parts(), "firing", None)
+
+
+def _grafana(request: Request) -> Translated:
+    payload = request.payload
+    if payload.find("alerts") is not None:
+        status = payload.word("status", "firing")
+        return _group(payload.parts("alerts"), status, payload)
+    # Before Grafana 9.
+    state = payload.line("state")
+    title = payload.line("ruleName", "") or payload.line("title")
+    matches = [
+        f"* {one.line('metric', '')}: {one.line('value', '')}"
+        for one in payload.parts("evalMatches")[:MAX_ALERTS]
+    ]
+    status = "resolved" if state == "ok" else "firing"
+    text = paragraphs(
+        f"{_MARKS[status]}: {link(title, payload.url('ruleUrl'))} ({state})",
+        payload.text("message", ""),
+        "\n" + "\n".join(matches) if matches else "",
+        link("picture", payload.url("imageUrl")) if payload.url("imageUrl") else "",
+    )
+    return Post(title, text, status)
+
+
+GRAFANA: Final = Integration(
+    "grafana", "Grafana", _grafana, EVENTS, hmac_hex("x-grafana-alerting-signature")
+)
+ALERTMANAGER: Final = Integration("alertmanager", "Alertmanager", _alertmanager, EVENTS)
+PROMETHEUS: Final = Integration("prometheus", "Prometheus", _prometheus, EVENTS)

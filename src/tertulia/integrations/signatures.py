@@ -1,0 +1,109 @@
+"""How services sign what they send, so that nobody else can send it."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from typing import Final
+
+from tertulia.integrations.incoming import Check, Request
+
+TOLERANCE: Final = 300.0
+"""Seconds that a signature with a time in it may be old."""
+
+
+def same(one: str, other: str) -> bool:
+    """Whether the texts are equal, in a time that does not depend on where they differ."""
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def hex_of(secret: str, said: bytes, algorithm: str = "sha256") -> str:
+    """The HMAC of that, in hexadecimal."""
+    return hmac.new(secret.encode(), said, algorithm).hexdigest()
+
+
+def hmac_hex(header: str, prefix: str = "", algorithm: str = "sha256") -> Check:
+    """The body's HMAC in hexadecimal, behind a prefix."""
+
+    def check(secret: str, request: Request, _: float) -> bool:
+        wanted = prefix + hex_of(secret, request.body, algorithm)
+        return same(wanted, request.header(header).strip())
+
+    return check
+
+
+def hmac_base64(header: str, algorithm: str = "sha256", *, with_url: bool = False) -> Check:
+    """The HMAC of the body (and of the address after it) in Base64."""
+
+    def check(secret: str, request: Request, _: float) -> bool:
+        said = request.body + (request.url.encode() if with_url else b"")
+        digest = hmac.new(secret.encode(), said, algorithm).digest()
+        return same(base64.b64encode(digest).decode(), request.header(header).strip())
+
+    return check
+
+
+def any_of(*checks: Check) -> Check:
+    """One of several ways."""
+
+    def check(secret: str, request: Request, now: float) -> bool:
+        return any(one(secret, request, now) for one in checks)
+
+    return check
+
+
+def token(header: str) -> Check:
+    """The secret itself."""
+    return lambda secret, request, _: same(secret, request.header(header).strip())
+
+
+def versions(header: str) -> Check:
+    """`v1=…`, several of them with commas between: one of them must be right."""
+
+    def check(secret: str, request: Request, _: float) -> bool:
+        wanted = f"v1={hex_of(secret, request.body)}"
+        sent = request.header(header).split(",")[:20]
+        return any(same(wanted, one.strip()) for one in sent)
+
+    return check
+
+
+def timed(header: str) -> Check:
+    """`t=…,v1=…`: the HMAC of the time and the body, not older than `TOLERANCE`."""
+
+    def check(secret: str, request: Request, now: float) -> bool:
+        pairs = [one.strip().partition("=") for one in request.header(header).split(",")[:20]]
+        sent_at = next((value for name, _, value in pairs if name == "t"), "")
+        if not sent_at.isdecimal() or len(sent_at) > 15 or abs(now - int(sent_at)) > TOLERANCE:
+            return False
+        wanted = hex_of(secret, sent_at.encode() + b"." + request.body)
+        return any(same(wanted, value) for name, _, value in pairs if name == "v1")
+
+    return check
+
+
+def web_token(header: str) -> Check:
+    """A JSON web token by HMAC with the body's SHA-256 in it."""
+
+    def check(secret: str, request: Request, _: float) -> bool:
+        said, _dot, signature = request.header(header).strip().rpartition(".")
+        digest = hmac.new(secret.encode(), said.encode(), "sha256").digest()
+        wanted = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        if not same(wanted, signature.rstrip("=")):
+            return False
+        body = hashlib.sha256(request.body).hexdigest()
+        return same(body, str(_claims(said).get("sha256", "")))
+
+    return check
+
+
+def _claims(said: str) -> dict[str, object]:
+    try:
+        kind, _, encoded = said.partition(".")
+        head = json.loads(base64.urlsafe_b64decode(kind + "=" * (-len(kind) % 4)))
+        claims = json.loads(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
+    except (ValueError, binascii.Error, RecursionError):
+        return {}
+    is_usual = isinstance(head, dict) and head.get("alg") == "HS256"
+    return claims if is_usual and isinstance(claims, dict) else {}

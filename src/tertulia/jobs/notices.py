@@ -1,0 +1,55 @@
+"""Telling people of what concerns them while they are away."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tertulia.jobs.supervisor import Job
+from tertulia.model.changes import Entry, MessageEdited, MessageSent
+from tertulia.service.node import Node
+from tertulia.service.notices.digests import ask_for_digests
+from tertulia.service.notices.following import Notices
+from tertulia.service.notices.mail import ByMail
+from tertulia.service.notices.means import Means
+
+PATIENCE_SECONDS: Final = 1.0
+"""Between two looks: what was written meanwhile is looked at together, and written down in one
+transaction, since no mail is due at once."""
+DIGEST_PERIOD_SECONDS: Final = 900.0
+"""Between two looks whether it is the day."""
+
+
+def notices(node: Node, mails_wanted: Callable[[], None]) -> Job:
+    """Finding out who is to be told of what was written, and telling them when it is time.
+    `mails_wanted` is called when there are mails to be sent."""
+    means: list[Means] = [ByMail(node.log, node.config.mail_site, mails_wanted)]
+    following = Notices(node.log, node.delivery.presence, means)
+    elapsed = node.log.elapsed
+    looked_at = elapsed() - PATIENCE_SECONDS
+
+    async def once() -> float:
+        nonlocal looked_at
+        wait = looked_at + PATIENCE_SECONDS - elapsed()
+        if wait > 0:
+            return wait
+        looked_at = elapsed()
+        return await following.once()
+
+    job = Job("notices", once, close=following.close)
+
+    def follow(entries: Sequence[Entry]) -> None:
+        if any(isinstance(entry.change, MessageSent | MessageEdited) for entry in entries):
+            job.want()
+
+    node.log.follow(follow)
+    node.log.on_reload(job.want)
+    return job
+
+
+def digests(node: Node, mails_wanted: Callable[[], None]) -> Job:
+    """Asking for the digests on the organization's day. `mails_wanted` as for `notices`."""
+
+    async def once() -> float:
+        await ask_for_digests(node, mails_wanted)
+        return DIGEST_PERIOD_SECONDS
+
+    return Job("digests", once)

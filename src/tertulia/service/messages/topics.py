@@ -1,0 +1,50 @@
+"""The topics of a channel that somebody can read."""
+
+from msgspec import Struct
+
+from tertulia.domain import permissions
+from tertulia.model.channels import Channel
+from tertulia.model.errors import Refused
+from tertulia.model.users import User
+from tertulia.service.caller import Caller
+from tertulia.store import queries
+
+
+class TopicByNewest(Struct, frozen=True):
+    """A topic, and the newest of its messages that the reader can read."""
+
+    name: str
+    newest_id: int
+
+
+async def topics_of(caller: Caller, channel_id: int) -> list[TopicByNewest]:
+    """The topics of the channel, the most recent first. Refused where the caller cannot read it."""
+    state = caller.state
+    channel = state.channels.get(channel_id)
+    user = caller.user if caller.user_id is not None else None
+    if channel is None or not (
+        permissions.open_to_spectators(channel)
+        if user is None
+        else permissions.reads_channel(state, user, channel)
+    ):
+        raise Refused("There is no such channel.")
+    if user is None or channel.history_public:
+        known = state.topics.of_channel[channel.id].values()
+        found = [TopicByNewest(topic.name, topic.last_message_id) for topic in known]
+    else:
+        found = await _received(caller, user, channel)
+    return sorted(found, key=lambda one: -one.newest_id)
+
+
+async def _received(caller: Caller, user: User, channel: Channel) -> list[TopicByNewest]:
+    """The topics of the messages that the user received, with the newest of those."""
+    subscription = caller.state.subscription(user.id, channel.id)
+    spans = () if subscription is None else subscription.spans
+    return await caller.node.log.snapshot(
+        None,
+        lambda connection: queries.newest_by_topic(connection, channel.id, spans),
+        lambda state, found: [
+            TopicByNewest(state.topics[(channel.id, key)].name, newest)
+            for key, newest in found.items()
+        ],
+    )

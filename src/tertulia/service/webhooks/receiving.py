@@ -1,0 +1,255 @@
+"""What another service sends to a bot, until it is a message."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import names
+from tertulia.domain.messages.sending import ToChannel, ToPeople
+from tertulia.integrations.catalog import INTEGRATIONS
+from tertulia.integrations.incoming import (
+    EventFilter,
+    Handshake,
+    Integration,
+    Post,
+    Request,
+    Unsupported,
+)
+from tertulia.integrations.payload import Malformed, Part
+from tertulia.integrations.prose import harmless, short
+from tertulia.model.errors import (
+    NotJson,
+    Refused,
+    StrangePayload,
+    UnsupportedEvent,
+    WildcardNotAllowed,
+)
+from tertulia.model.users import BotKind
+from tertulia.model.webhooks import Delivered, IncomingOptions, Outcome
+from tertulia.service.caller import Caller
+from tertulia.service.messages import recipients, sending
+from tertulia.service.webhooks import templates
+
+logger = logging.getLogger("tertulia.webhooks")
+
+_JSON: Final = msgspec.json.Decoder()
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """What the address says to which a service sends."""
+
+    channel: int | str | None = None
+    topic: str | None = None
+    people: tuple[int | str, ...] = ()
+    """To whom the messages go instead; where neither is given, to the bot's channel, or else to
+    its owner."""
+    events: EventFilter = EventFilter()
+
+
+class Arrived(Struct, frozen=True, kw_only=True):
+    """What a service sent."""
+
+    integration: str
+    address: Address
+    headers: Mapping[str, str]
+    """By names in small letters."""
+    body: bytes
+    fields: Mapping[str, str] | None = None
+    """Of a body that is a form."""
+    url: str = ""
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    message_id: int | None = None
+    """None where it says nothing to people, or is not wanted."""
+    is_filtered: bool = False
+    """Whether it is the address that does not want it."""
+    handshake: Handshake | None = None
+
+
+def known(caller: Caller, name: str) -> Integration:
+    """The integration of that name, to which the caller, a bot, can be sent to. Refused for other
+    callers, and where there is none."""
+    bot = caller.user.bot
+    if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
+        raise Refused("Other services send to the bots that are incoming webhooks.")
+    integration = INTEGRATIONS.get(name)
+    if integration is None:
+        raise Refused(f"There is no integration '{name[:60]}'.")
+    return integration
+
+
+async def take(caller: Caller, arrived: Arrived) -> Taken:
+    """Make a message of what a service sent to the caller, a bot, and write the outcome into the
+    bot's journal.
+
+    Raises Refused for other callers, unknown integrations, what is not signed although the bot has
+    a secret, and what cannot be sent; NotJson, StrangePayload, UnsupportedEvent.
+    """
+    bot = caller.user.bot
+    if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
+        raise Refused("Other services send to the bots that are incoming webhooks.")
+    events: list[str] = []
+    try:
+        taken = await _taken(caller, arrived, bot.incoming or IncomingOptions(), events)
+    except Refused as refusal:
+        _note(caller, arrived, events, "refused", reason=str(refusal))
+        raise
+    if taken.message_id is not None:
+        _note(caller, arrived, events, "sent", message_id=taken.message_id)
+    else:
+        _note(caller, arrived, events, "filtered" if taken.is_filtered else "nothing")
+    return taken
+
+
+def _note(
+    caller: Caller,
+    arrived: Arrived,
+    events: list[str],
+    outcome: Outcome,
+    *,
+    reason: str = "",
+    message_id: int | None = None,
+) -> None:
+    line = Delivered(
+        at=caller.now,
+        direction="in",
+        what=arrived.integration[:60],
+        event=events[0][:100] if events else "",
+        outcome=outcome,
+        reason=reason[:500],
+        message_id=message_id,
+    )
+    caller.node.journal.note(caller.user.id, line)
+
+
+async def _taken(
+    caller: Caller, arrived: Arrived, options: IncomingOptions, events: list[str]
+) -> Taken:
+    """`events` gets the kind of event, as soon as it is known."""
+    integration = known(caller, arrived.integration)
+    payload = _payload(arrived)
+    request = Request(Part(payload), arrived.headers, arrived.body, arrived.url)
+    _require_signed(caller, integration, request, options)
+    post = _translated(integration, request, events)
+    if isinstance(post, Handshake):
+        return Taken(handshake=post)
+    if post is None:
+        return Taken()
+    if not arrived.address.events.wants(post.event, post.branch):
+        return Taken(is_filtered=True)
+    if integration.takes_templates and (options.topic_template or options.content_template):
+        post = await _by_templates(options, payload, post)
+    return Taken(message_id=await _sent(caller, integration, arrived.address, post))
+
+
+def _payload(arrived: Arrived) -> Any:
+    """The JSON, which may be in a form's field `payload`; or the form itself."""
+    if arrived.fields is not None:
+        packed = arrived.fields.get("payload")
+        if packed is None:
+            return dict(arrived.fields)
+        text: str | bytes = packed
+    else:
+        text = arrived.body
+    if not text.strip():
+        return {}
+    try:
+        return _JSON.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise NotJson from None
+
+
+def _require_signed(
+    caller: Caller, integration: Integration, request: Request, options: IncomingOptions
+) -> None:
+    if not options.secret_sealed or request.header("x-hook-secret"):
+        return  # (With the latter, a service tells its secret.)
+    if integration.signature is None:
+        # Else the secret would mean nothing: one could send by another integration's name.
+        raise Refused(
+            f"{integration.title} signs nothing, and the bot takes only what is signed: use"
+            " another bot, or take the secret off this one."
+        )
+    secret = caller.node.vault.unsealed(options.secret_sealed)
+    if not integration.signature(secret, request, caller.now):
+        raise Refused("The signature is missing, or was not made with the bot's secret.")
+
+
+def _translated(
+    integration: Integration, request: Request, events: list[str]
+) -> Post | Handshake | None:
+    try:
+        post = integration.translate(request)
+    except Unsupported as error:
+        events.append(error.event)
+        raise UnsupportedEvent(integration.title, error.event) from None
+    except Malformed as error:
+        raise StrangePayload(f"{integration.title} would not send this: {error}.") from None
+    except Exception:  # A mistake of ours; what was sent is not logged.
+        logger.exception("an integration failed", extra={"fields": {"name": integration.name}})
+        raise StrangePayload(f"{integration.title} would not send this.") from None
+    if isinstance(post, Post) and post.event:
+        events.append(post.event)
+    return post
+
+
+async def _by_templates(options: IncomingOptions, payload: Any, post: Post) -> Post:
+    # What others wrote mentions nobody; what the template says may.
+    text = harmless(msgspec.json.encode(payload).decode())
+    topic, content = await templates.rendered(
+        [options.topic_template, options.content_template], text
+    )
+    return Post(
+        " ".join(topic.split()) or post.topic,
+        content.strip() if options.content_template else post.content,
+    )
+
+
+async def _sent(
+    caller: Caller, integration: Integration, address: Address, post: Post
+) -> int | None:
+    content = short(post.content, names.MAX_MESSAGE)
+    if not content:
+        return None
+    to = _destination(caller, address, _topic(post.topic))
+    try:
+        sent = await _send(caller, integration, to, content)
+    except WildcardNotAllowed:
+        # The bot may not wake so many: better a message that does not than none.
+        sent = await _send(caller, integration, to, harmless(content))
+    return sent
+
+
+async def _send(
+    caller: Caller, integration: Integration, to: ToChannel | ToPeople, content: str
+) -> int:
+    client = f"{integration.title} webhook"[:30]
+    sent = await sending.send_message(caller, to, content, client=client, read_by_sender=False)
+    return sent.message_id
+
+
+def _topic(text: str) -> str:
+    """The text as a topic can be called."""
+    if not names.is_plain(text):
+        text = "".join(filter(names.is_plain, text))
+    return short(" ".join(text.split()), names.MAX_TOPIC)
+
+
+def _destination(caller: Caller, address: Address, topic: str) -> ToChannel | ToPeople:
+    if address.people:
+        return recipients.to_people(recipients.people(caller, address.people))
+    topic = address.topic if address.topic is not None else topic
+    if address.channel is not None:
+        return recipients.to_topic(address.channel, topic)
+    bot = caller.user.bot
+    if bot is not None and bot.default_sending_channel_id is not None:
+        return recipients.to_topic(bot.default_sending_channel_id, topic)
+    if bot is None or bot.owner_id is None:
+        raise Refused("The address says to nobody where the message goes.")
+    return recipients.to_people([bot.owner_id])

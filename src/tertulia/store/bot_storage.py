@@ -1,0 +1,67 @@
+"""What bots keep with the server: texts by name, for each bot. They are no part of the log."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tertulia.store.database import Connection
+
+_AT_ONCE: Final = 500
+"""Names in one statement: databases limit how many values it may have."""
+
+
+class StorageChanged(Struct, frozen=True):
+    """A bot keeps these texts from now on, and nothing under the names that are `gone` (None: all
+    that it had)."""
+
+    user_id: int
+    values: Mapping[str, str] = {}
+    gone: Sequence[str] | None = ()
+
+
+def write(connection: Connection, change: StorageChanged) -> None:
+    """Write the change."""
+    if change.gone is None:
+        connection.run("DELETE FROM bot_storage WHERE user_id = ?", (change.user_id,))
+    for name in change.gone or ():
+        connection.run(
+            "DELETE FROM bot_storage WHERE user_id = ? AND name = ?", (change.user_id, name)
+        )
+    for name, value in change.values.items():
+        connection.run(
+            "INSERT INTO bot_storage (user_id, name, value) VALUES (?, ?, ?)"
+            " ON CONFLICT (user_id, name) DO UPDATE SET value = excluded.value",
+            (change.user_id, name, value),
+        )
+
+
+def kept(connection: Connection, user_id: int, names: Sequence[str] | None) -> dict[str, str]:
+    """The texts under those names, or all that there are; what is not there is missing."""
+    if names is None:
+        found = connection.query(
+            "SELECT name, value FROM bot_storage WHERE user_id = ? ORDER BY name", (user_id,)
+        )
+        return dict(found)
+    rows: list[Any] = []
+    for first in range(0, len(names), _AT_ONCE):
+        some = names[first : first + _AT_ONCE]
+        rows += connection.query(
+            "SELECT name, value FROM bot_storage WHERE user_id = ?"
+            f" AND name IN ({', '.join('?' * len(some))})",
+            (user_id, *some),
+        )
+    return dict(rows)
+
+
+def sizes(connection: Connection, user_id: int, names: Sequence[str]) -> tuple[int, int]:
+    """How many characters of names and texts the bot keeps, apart from those under these names;
+    and how many texts."""
+    total, count = connection.query(
+        "SELECT COALESCE(SUM(LENGTH(name) + LENGTH(value)), 0), COUNT(*) FROM bot_storage"
+        " WHERE user_id = ?",
+        (user_id,),
+    )[0]
+    own = kept(connection, user_id, names)
+    less = sum(len(name) + len(value) for name, value in own.items())
+    return int(total) - less, int(count) - len(own)

@@ -1,0 +1,106 @@
+"""What bots keep with the server between two runs."""
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from tertulia.model.errors import NotPermitted, Refused
+from tertulia.state.moment import Decision, Moment
+from tertulia.store import bot_storage
+from tertulia.store.bot_storage import StorageChanged
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import Params
+from tertulia.wire.http.routing import Answer
+
+MOST_CHARACTERS: Final = 10_000_000
+"""Of all names and texts of one bot."""
+MOST_TEXTS: Final = 100_000
+"""Of one bot."""
+
+_Keys = Annotated[
+    Annotated[list[str], Meta(max_length=MOST_TEXTS)] | None, Meta(description="By default all.")
+]
+
+
+class GetStorage(Params, kw_only=True, frozen=True):
+    """Which texts."""
+
+    keys: _Keys = None
+
+
+class Storage(Answer, kw_only=True):
+    """The texts by their names."""
+
+    storage: dict[str, str]
+
+
+async def get_storage(call: Call, params: GetStorage) -> Storage:
+    """What the calling bot keeps with the server."""
+    _require_bot(call)
+    found = await call.node.store.read(bot_storage.kept, call.user.id, params.keys)
+    _require_all(params.keys, found)
+    return Storage(storage=found)
+
+
+class UpdateStorage(Params, kw_only=True, frozen=True):
+    """Texts to keep; others stay."""
+
+    storage: Annotated[
+        dict[str, str],
+        Meta(description=f"Texts by their names: {MOST_CHARACTERS:,} characters of both in all."),
+    ]
+
+
+async def update_storage(call: Call, params: UpdateStorage) -> Answer:
+    """Keep texts for the calling bot."""
+    _require_bot(call)
+    new = params.storage
+    if any("\0" in text for pair in new.items() for text in pair):
+        raise Refused("What is kept cannot contain null bytes.")
+    read = call.node.store.read
+    size, count = await read(bot_storage.sizes, call.user.id, list(new))
+    size += sum(len(name) + len(value) for name, value in new.items())
+    if size > MOST_CHARACTERS:
+        raise Refused(
+            f"This would be {size - MOST_CHARACTERS:,} characters more than the"
+            f" {MOST_CHARACTERS:,} that a bot can keep."
+        )
+    if count + len(new) > MOST_TEXTS:
+        raise Refused(f"A bot can keep {MOST_TEXTS:,} texts.")
+    await _change(call, StorageChanged(call.user.id, new))
+    return Answer()
+
+
+class RemoveStorage(Params, kw_only=True, frozen=True):
+    """Which texts to forget."""
+
+    keys: _Keys = None
+
+
+async def remove_storage(call: Call, params: RemoveStorage) -> Answer:
+    """Forget what the calling bot keeps."""
+    _require_bot(call)
+    if params.keys is not None:
+        found = await call.node.store.read(bot_storage.kept, call.user.id, params.keys)
+        _require_all(params.keys, found)
+    await _change(call, StorageChanged(call.user.id, gone=params.keys))
+    return Answer()
+
+
+def _require_bot(call: Call) -> None:
+    if not call.user.is_bot:
+        raise NotPermitted("Only bots keep something here.")
+
+
+def _require_all(names: list[str] | None, found: dict[str, str]) -> None:
+    for name in names or ():
+        if name not in found:
+            raise Refused(f"Nothing is kept under '{name[:100]}'.")
+
+
+async def _change(call: Call, change: StorageChanged) -> None:
+    await call.node.log.submit(call.user.id, _nothing, notes=(change,))
+
+
+def _nothing(_: Moment) -> Decision[None]:
+    return Decision(None)

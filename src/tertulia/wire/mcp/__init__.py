@@ -1,0 +1,1 @@
+"""What agents use: the Model Context Protocol over HTTP, at `/mcp`."""

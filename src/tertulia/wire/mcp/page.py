@@ -1,0 +1,180 @@
+"""`/mcp`: who asks, from where, and what is answered over HTTP.
+
+A request is one message, and so is its answer: there are no sessions and no streams, since nothing
+is told that was not asked for.
+"""
+
+import contextlib
+import logging
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tertulia.domain.accounts import agents
+from tertulia.model.agents import AgentKey
+from tertulia.model.errors import Refused, Unavailable
+from tertulia.model.users import User
+from tertulia.service.agent import Agent
+from tertulia.service.config import Config
+from tertulia.wire.http.authentication import agent_of
+from tertulia.wire.http.errors import MethodNotAllowed, error_response
+from tertulia.wire.http.file_bodies import drained
+from tertulia.wire.http.forms import whole_body
+from tertulia.wire.http.hosts import site_of
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.mcp import rpc
+from tertulia.wire.mcp.methods import answer
+from tertulia.wire.mcp.rpc import INTERNAL_ERROR, Notification, RpcError
+from tertulia.wire.mcp.tool import ToolCall
+from tertulia.wire.mcp.versions import VERSION_HEADER, era_of, header_of, require_supported
+
+logger = logging.getLogger("tertulia.http")
+
+PATH: Final = "/mcp"
+MAX_BODY: Final = 256 * 1024
+"""Bytes of a message: a text of the greatest length, in the longest way to write it."""
+_JSON: Final = "application/json"
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+"""All methods are routed here, so that each has an honest answer."""
+_HEADERS: Final = {"Cache-Control": "no-store"}
+
+
+class _HttpError(Refused):
+    """What is wrong is the HTTP request."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def agent_pages(node: HttpNode) -> list[BaseRoute]:
+    """The endpoint of the protocol; nothing where agents are not wanted."""
+    return [Route(PATH, _Endpoint(node).respond, methods=_METHODS)] if node.config.agents else []
+
+
+class _Endpoint:
+    def __init__(self, node: HttpNode) -> None:
+        self._node = node
+
+    async def respond(self, request: Request) -> Response:
+        """The response to any request."""
+        try:
+            return await self._answered(request)
+        except RpcError as error:
+            request.state.code = str(error.code)
+            body = rpc.error(error.code, str(error), data=error.data, message_id=error.id)
+            return Response(body, error.status, headers=_HEADERS, media_type=_JSON)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except _HttpError as error:
+            await _read_off(request)
+            return self._failure(request, error, error.status)
+        except (Refused, Unavailable) as error:
+            await _read_off(request)
+            return self._failure(request, error)
+        except Exception as error:
+            logger.exception("%s %s failed", request.method, PATH)
+            return self._failure(request, error)
+
+    def _failure(self, request: Request, error: Exception, status: int | None = None) -> Response:
+        """What has its own status in HTTP, with the same in JSON-RPC."""
+        found, fields, headers = error_response(error)
+        status = status or found
+        request.state.code = fields["code"]
+        if status == 401:
+            wrong = "" if "WWW-Authenticate" in headers else ', error="invalid_token"'
+            headers["WWW-Authenticate"] = f'Bearer realm="tertulia"{wrong}'
+        # The codes that JSON-RPC keeps for itself are not for us to add to.
+        code = INTERNAL_ERROR if status == 500 else status
+        body = rpc.error(code, fields["msg"], data={"code": fields["code"]})
+        return Response(body, status, headers={**_HEADERS, **headers}, media_type=_JSON)
+
+    async def _answered(self, request: Request) -> Response:
+        node = self._node
+        _require_own_origin(node.config, request)
+        if request.method != "POST":
+            raise MethodNotAllowed(["POST"])
+        key = self._admitted(request)
+        _require_json(request)
+        message = rpc.read(await whole_body(request, MAX_BODY))
+        agents.living(node.state, key.id)  # Its rights may have gone meanwhile.
+        await self._note_use(key)
+        if isinstance(message, Notification):
+            # None is defined that a server without sessions could follow.
+            version = header_of(request.headers, VERSION_HEADER)
+            if version is not None:
+                require_supported(version)
+            return Response(status_code=202, headers=_HEADERS)
+        era = era_of(request.headers, message)
+        agent = Agent(node=node, user_id=key.user_id, key_id=key.id)
+        call = ToolCall(agent, site_of(node.config, request))
+        result = await answer(era, message, call)
+        # What it shows may be ahead of the disk by a moment.
+        await node.log.settled()
+        body = rpc.result(message.id, result)
+        return Response(body, headers=_HEADERS, media_type=_JSON)
+
+    def _admitted(self, request: Request) -> AgentKey:
+        """The agent's key, with the request counted as one of its owner's."""
+        node = self._node
+        found: list[AgentKey] = []
+
+        def owner() -> User:
+            found.append(agent_of(node, request))
+            return node.state.users[found[0].user_id]
+
+        node.request_limits.admitted(request, owner)
+        return found[0]
+
+    async def _note_use(self, key: AgentKey) -> None:
+        if agents.is_stale(key, self._node.clock()):
+            with contextlib.suppress(Refused, Unavailable):
+                await self._node.log.submit(key.user_id, agents.use, key.id)
+
+
+async def _read_off(request: Request) -> None:
+    """A client that is still sending does not read an answer."""
+    if request.method not in {"GET", "HEAD"}:
+        with contextlib.suppress(ClientDisconnect, RuntimeError):
+            await drained(request)
+
+
+def _require_json(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != _JSON:
+        raise _HttpError(415, "The body of a request is JSON: send it as application/json.")
+    accepted = request.headers.get("accept", "*/*").lower()
+    if not any(one in accepted for one in (_JSON, "application/*", "*/*")):
+        raise _HttpError(406, "The answers are JSON: accept application/json.")
+
+
+def _require_own_origin(config: Config, request: Request) -> None:
+    """Refuse what a page of another server sends, also where that has made its name lead here."""
+    origin = request.headers.get("origin")
+    if origin is None:
+        return
+    try:
+        sent, host = urlsplit(origin), urlsplit(f"//{request.headers.get('host', '')}")
+        if config.external_url:
+            is_own = sent.netloc.lower() == urlsplit(config.external_url).netloc.lower()
+        else:
+            # A name can be made to lead anywhere: without one's own, only numbers are believed.
+            is_own = sent.netloc.lower() == host.netloc.lower() and _is_fixed(sent.hostname or "")
+    except ValueError:
+        is_own = False
+    if not is_own:
+        raise _HttpError(403, "The request comes from a page of another server.")
+
+
+def _is_fixed(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,134 @@
+"""What somebody trips over on the first day: what is wide can be taken back, nothing is done by a
+finger that is lifted, and what is said is so."""
+
+import re
+
+import httpx
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import PHONE, Window, settled, sign_in_resident
+from tests.e2e.conftest import Town
+from tests.e2e.server import Account, Server
+
+
+def api(server: Server, account: Account, method: str, path: str, **form: str) -> None:
+    """Ask as one of the people."""
+    auth = (account.email, account.api_key)
+    httpx.request(method, f"{server.url}/api/v1{path}", auth=auth, data=form).raise_for_status()
+
+
+def unread(window: Window) -> int:
+    """What the side bar counts beside the inbox."""
+    found = re.search(r"(\d+) unread", window.link("Inbox").inner_text().replace("\n", " "))
+    return int(found[1]) if found else 0
+
+
+def test_what_is_wide_is_taken_back_and_counts_agree(cafe: Server, opened: Open) -> None:
+    iris = opened(cafe)
+    sign_in_resident(iris.context, cafe, "iris@cafe.example")
+    iris.go("inbox")
+    settled(iris.page)
+    main, toast = iris.page.get_by_role("main"), iris.page.locator(".toasts")
+    before = unread(iris)
+    assert before > 5
+    iris.page.get_by_role("button", name="Mark everything as read").click()
+    expect(toast).to_contain_text(f"Marked {before} messages as read")
+    expect(iris.link("Inbox")).not_to_contain_text("unread")
+    toast.get_by_role("button", name="Undo").click()
+    expect(iris.link("Inbox")).to_contain_text(f"{before} unread")
+
+    iris.go("organization/users")
+    role = main.get_by_role("combobox", name="Role of Marco Dias")
+    was = role.input_value()
+    role.select_option(label="Moderator")
+    expect(toast).to_contain_text("Marco Dias: Moderator")
+    # Nobody stands beside settings.
+    expect(iris.page.locator("#people")).to_be_hidden()
+    toast.filter(has_text="Marco").get_by_role("button", name="Undo").last.click()
+    expect(role).to_have_value(was)
+
+    # Pages that something leads to; an address that nothing is at.
+    iris.page.locator("#own-menu").click()
+    iris.page.get_by_role("menuitem", name="Groups").click()
+    expect(main.get_by_role("heading", name="All groups")).to_be_visible()
+    iris.go("narrow/channel/999-nowhere")
+    expect(main.get_by_role("heading", name="There is nothing at this address")).to_be_visible()
+
+    # The head of a channel and the people beside it count the same, programs too.
+    iris.page.set_viewport_size({"width": 1440, "height": 900})
+    iris.go((iris.link("deliveries").get_attribute("href") or "")[1:])
+    count = main.locator("header .count").inner_text().split()[0]
+    expect(iris.page.locator("#people h2").first).to_contain_text(count)
+
+
+def test_what_is_jumped_over_is_read_and_settings_are_followed(
+    sqlite_town: Town, opened: Open
+) -> None:
+    server = sqlite_town.server
+    ann = opened(server, sqlite_town.ann)
+    where = {"type": "stream", "to": '"general"', "topic": "long"}
+    for number in range(40):
+        api(server, sqlite_town.ben, "POST", "/messages", **where, content=f"{number}\n" * 8)
+    ann.go("inbox")
+    expect(ann.link("Inbox")).to_contain_text("40 unread")
+    ann.go("narrow/channel/general/topic/long")
+    settled(ann.page)
+    ann.page.get_by_role("region", name="Messages").focus()
+    ann.page.keyboard.press("End")
+    expect(ann.link("Inbox")).not_to_contain_text("unread")
+    ann.page.locator(".toasts").get_by_role("button", name="Undo").click()
+    expect(ann.link("Inbox")).to_contain_text("unread")
+
+    body = ann.page.locator("article .body").last
+    ann.page.set_viewport_size({"width": 1900, "height": 900})
+    narrow = body.evaluate("one => one.offsetWidth")
+    api(server, sqlite_town.ann, "PATCH", "/settings", fluid_layout_width="true")
+    ann.page.wait_for_function("document.documentElement.dataset.width === 'full'")
+    assert body.evaluate("one => one.offsetWidth") > narrow * 1.3
+    ann.go("settings/preferences")
+    expect(ann.page.get_by_label("List of people")).to_be_visible()
+    expect(ann.page.get_by_label("Emoji", exact=True)).to_have_count(0)
+
+
+def test_a_long_press_opens_a_sheet_and_nothing_else(cafe: Server, opened: Open) -> None:
+    phone = opened(cafe, viewport=PHONE, has_touch=True, is_mobile=True)
+    sign_in_resident(phone.context, cafe, "iris@cafe.example")
+    phone.go("narrow/is/starred")
+    settled(phone.page)
+    article = phone.page.locator("article[data-message]").last
+    article.scroll_into_view_if_needed()
+    box = article.locator(".body").bounding_box()
+    assert box
+    at = [{"x": box["x"] + 40, "y": box["y"] + 12}]
+    touch = phone.context.new_cdp_session(phone.page)
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": at})
+    menu = phone.page.get_by_role("menu")
+    expect(menu).to_be_visible()
+    where = phone.page.url
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    # What the release would do it does at once; the clock shows that nothing else came.
+    phone.page.wait_for_timeout(500)
+    expect(menu).to_be_visible()
+    assert phone.page.url == where
+    foot = menu.bounding_box()
+    assert foot
+    assert foot["y"] + foot["height"] >= PHONE["height"] - 40
+    assert foot["width"] >= PHONE["width"] - 20
+    expect(menu.locator("kbd").first).to_be_hidden()
+    phone.page.get_by_role("button", name="Close").tap()
+    expect(menu).to_be_hidden()
+
+
+def test_without_mail_an_invitation_is_a_link_to_hand_over(sqlite_town: Town, opened: Open) -> None:
+    ann = opened(sqlite_town.server, sqlite_town.ann)
+    ann.go("organization/invitations")
+    ann.page.get_by_role("button", name="Invite by e-mail").click()
+    dialog = ann.page.get_by_role("dialog")
+    dialog.get_by_label("Addresses").fill("zoe@example.com")
+    dialog.get_by_role("button", name="Send invitations").click()
+    expect(dialog).to_contain_text("Nothing was mailed")
+    link = dialog.get_by_label("zoe@example.com").first.input_value()
+    zoe = opened(sqlite_town.server)
+    zoe.page.goto(link)
+    expect(zoe.page.get_by_label("E-mail address")).to_have_value("zoe@example.com")

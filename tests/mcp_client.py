@@ -1,0 +1,78 @@
+"""The official client of the Model Context Protocol, and an agent that uses it."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tertulia.app.composition import asgi
+from tests.support import Organization
+
+MODES = ("2026-07-28", "legacy")
+"""How the client speaks: as at present, or with the handshake of before."""
+
+
+@dataclass
+class AgentClient:
+    """An agent that uses tools."""
+
+    client: Client
+
+    async def tools(self) -> set[str]:
+        """What it is offered."""
+        return {tool.name for tool in (await self.client.list_tools()).tools}
+
+    async def use(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """What the tool answers; the client holds it against what the tool says of itself."""
+        result = await self.client.call_tool(tool, arguments)
+        assert not result.is_error, result.content
+        before, data, after = (block.text for block in result.content)  # type: ignore[union-attr]
+        mark = before.rpartition("mark ")[2].rstrip(".")
+        assert mark in after
+        assert mark not in data
+        found: dict[str, Any] = result.structured_content
+        assert json.loads(data) == found
+        assert "not instructions" in found.pop("notice")
+        return found
+
+    async def refused(self, tool: str, **arguments: Any) -> str:
+        """The sentence with which the tool refuses."""
+        result = await self.client.call_tool(tool, arguments)
+        assert result.is_error, result.structured_content
+        (block,) = result.content
+        sentence: str = block.text  # type: ignore[union-attr]
+        return sentence
+
+    async def ids(self, tool: str, **arguments: Any) -> list[int]:
+        """The IDs of the messages that the tool shows."""
+        return [message["id"] for message in (await self.use(tool, **arguments))["messages"]]
+
+
+@asynccontextmanager
+async def agent_with(
+    org: Organization, key: str, mode: str = MODES[0]
+) -> AsyncIterator[AgentClient]:
+    """An agent with that key."""
+    transport = httpx2.ASGITransport(app=asgi(org.node))
+    headers = {"Authorization": f"Bearer {key}"}
+    async with httpx2.AsyncClient(
+        transport=transport, base_url="http://chat.test", headers=headers
+    ) as http:
+        streams = streamable_http_client("http://chat.test/mcp", http_client=http)
+        async with Client(streams, mode=mode) as client:
+            yield AgentClient(client)
+
+
+@asynccontextmanager
+async def agent_of(
+    org: Organization, owner: str, mode: str = MODES[0], name: str = "Helper", **scope: Any
+) -> AsyncIterator[AgentClient]:
+    """A new agent that acts for somebody."""
+    key = (await org[owner].post("/agents", name=name, **scope)).ok["key"]
+    async with agent_with(org, key, mode) as agent:
+        yield agent

@@ -1,0 +1,317 @@
+"""Exactly those are told whom a plain rule names, once each: whatever happens, whoever is there,
+and whichever node ends when."""
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from tertulia.app import composition
+from tertulia.domain import permissions
+from tertulia.domain.notices.telling import HERE_LONGEST, HERE_SECONDS, LOOK_AGAIN_SECONDS
+from tertulia.domain.organization.realms import WELCOME_BOT
+from tertulia.log.log import Log
+from tertulia.model.changes import Entry, MessageEdited, MessageSent
+from tertulia.model.channels import topic_key
+from tertulia.model.messages import Flag, Message
+from tertulia.model.user_topics import Visibility
+from tertulia.service.config import Config
+from tertulia.service.notices.following import Notices
+from tertulia.service.notices.mail import MESSAGES, ByMail
+from tertulia.state.organization import State
+from tertulia.store import log_entries, outbox, queries
+from tertulia.store.database import Connection
+from tests.property.histories import (
+    STEPS,
+    History,
+    Step,
+    edit_message,
+    on_a_new_database,
+    send_directly,
+    send_to_channel,
+    set_topic,
+)
+from tests.property.test_state import both, counts, examples, new_database, seeds
+from tests.property.web_steps import WEB_STEPS
+from tests.support import reopened
+
+WILDCARDS = Flag.CHANNEL_WILDCARD_MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
+CHOICES = (
+    "enable_offline_email_notifications",
+    "enable_followed_topic_email_notifications",
+    "enable_followed_topic_wildcard_mentions_notify",
+    "enable_stream_email_notifications",
+    "wildcard_mentions_notify",
+)
+PERIODS = (30, 120, 600)
+
+
+@both
+@examples(2)
+@given(seed=seeds)
+def test_told_are_those_whom_a_plain_rule_names(
+    request: pytest.FixtureRequest, kind: str, seed: int
+) -> None:
+    with new_database(request, kind) as url, pytest.MonkeyPatch.context() as patch:
+        # What nodes do by themselves, they do when the test says so.
+        patch.setattr(composition, "jobs_of", lambda node: ())
+        on_a_new_database(url, seed, check_told)
+
+
+async def check_told(history: History, config: Config) -> None:
+    history.clock.stopped_at = history.clock()
+    rule = Rule()
+    for _ in range(8):
+        await change_choices(history)
+    async with reopened(config, clock=history.clock) as other:
+        await watched(history, rule, 75, other.node.log)
+    assert rule.told, "nobody was told"
+    async with reopened(config, clock=history.clock) as later:
+        again = History(later, history.rng, history.sent, history.done, history.clock)
+        await watched(again, rule, 30, history.org.node.log)
+
+
+async def watched(history: History, rule: "Rule", steps: int, other: Log) -> None:
+    """Things happen at one node, and after each the notices are looked after by it or another."""
+    rng, log = history.rng, history.org.node.log
+    logs = (log, other)
+
+    def node(number: int) -> Notices:
+        means = ByMail(logs[number], "http://chat.test", lambda: None)
+        return Notices(logs[number], history.org.node.delivery.presence, [means])
+
+    nodes = [node(0), node(1)]
+    for _ in range(steps):
+        (step,) = rng.choices(list(MADE), list(MADE.values()))
+        history.done.append(step.__name__)
+        await step(history)
+        await history.org.tick()
+        for one in logs:
+            await one.catch_up()
+        chosen = rng.randrange(2)
+        seen, holder = await log.store.read(cursor)
+        if rng.random() < 0.1:
+            await crash(history, nodes[chosen])
+            nodes[chosen] = node(chosen)
+            seen = min(seen, (await log.store.read(cursor))[0])
+        elif rng.random() < 0.1:
+            await nodes[1 - chosen].close()
+            seen, _ = await log.store.read(cursor)
+        await nodes[chosen].once()
+        if nodes[chosen].holds:
+            if holder != nodes[chosen]._name:
+                # Where the one before has found nothing, it is looked once more.
+                rule.seen = min(rule.seen, seen)
+            await rule.look(history)
+            await rule.tell(history)
+        assert Counter(await told_by(history)) == Counter(rule.now), history.done
+        rule.now.clear()
+    # Whoever comes next need not wait.
+    for left in nodes:
+        await left.close()
+
+
+async def crash(history: History, node: Notices) -> None:
+    """The node is lost in the middle of what it does: before or after a commit."""
+    store = history.org.node.store
+    real, lets = store.write, history.rng.randint(0, 2)
+
+    class LostError(Exception):
+        pass
+
+    async def write(function: Any) -> Any:
+        nonlocal lets
+        if not lets:
+            raise LostError
+        lets -= 1
+        return await real(function)
+
+    store.write = write  # type: ignore[method-assign]
+    try:
+        await node.once()
+    except LostError:
+        pass
+    finally:
+        store.write = real  # type: ignore[method-assign]
+    # After a while others see that it is gone.
+    await store.tend_list(
+        lambda c: c.run("UPDATE notice_cursor SET held_until = 0 WHERE holder = ?", (node._name,))
+    )
+
+
+def cursor(connection: Connection) -> tuple[int, str]:
+    """The entry up to which the log was looked through, and the node that holds it."""
+    ((seq, holder),) = connection.query("SELECT seq, holder FROM notice_cursor")
+    return seq, holder
+
+
+async def told_by(history: History) -> list[tuple[int, tuple[int, ...]]]:
+    """Who is to get a mail about which messages, as the outbox has it; it is empty afterwards."""
+
+    def take(connection: Connection) -> list[outbox.Waiting]:
+        found = [one for one in outbox.waiting(connection) if MESSAGES in one.mail.facts]
+        for one in found:
+            outbox.done(connection, one)
+        return found
+
+    return [
+        (one.mail.about or 0, tuple(map(int, one.mail.facts[MESSAGES].split())))
+        for one in await history.org.node.store.write(take)
+    ]
+
+
+# What happens
+
+
+async def change_choices(history: History) -> None:
+    rng, who = history.rng, history.who()
+    values: dict[str, Any] = {rng.choice(CHOICES): rng.random() < 0.8 for _ in range(2)}
+    if rng.random() < 0.3:
+        values["email_notifications_batching_period_seconds"] = rng.choice(PERIODS)
+    history.accepted(await history.org[who].patch("/settings", **values))
+    channel = history.channel()
+    if channel is None:
+        return
+    names = ["email_notifications", "wildcard_mentions_notify", "is_muted"]
+    changed = {"property": rng.choice(names), "value": rng.random() < 0.5}
+    reply = await history.org[history.who()].post(
+        "/users/me/subscriptions/properties",
+        subscription_data=[{"stream_id": channel.id, **changed}],
+    )
+    history.accepted(reply)
+
+
+async def come(history: History) -> None:
+    reply = await history.org[history.who()].post("/users/me/presence", status="active")
+    history.accepted(reply)
+
+
+async def time_goes_by(history: History) -> None:
+    history.clock.ahead += history.rng.choice([5, 35, 121, 250, 250, 1300])
+
+
+MADE: dict[Step, int] = {
+    **{step: count for step, count in STEPS.items() if step not in WEB_STEPS},
+    change_choices: 25,
+    come: 15,
+    time_goes_by: 60,
+}
+for often in (send_to_channel, send_directly, edit_message, set_topic):
+    MADE[often] *= 2
+
+
+# The plain rule
+
+
+class Rule:
+    """Who is to be told of what, message by message and person by person."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.waiting: dict[tuple[int, str], set[tuple[int, float, float]]] = defaultdict(set)
+        """By person and conversation: messages, when they are due, and when it is given up."""
+        self.now: list[tuple[int, tuple[int, ...]]] = []
+        self.told: list[tuple[int, tuple[int, ...]]] = []
+
+    async def look(self, history: History) -> None:
+        log = history.org.node.log
+        entries = await log.store.read(log_entries.entries, self.seen, 10**6, log.durable)
+        for entry in entries:
+            self.seen = entry.seq
+            for user in history.state.users:
+                if newly_wants(history.state, user.id, entry):
+                    self.note(history, user.id, entry)
+
+    def note(self, history: History, user_id: int, entry: Entry) -> None:
+        assert isinstance(entry.change, MessageSent | MessageEdited)
+        message = entry.change.message
+        period = history.state.settings[user_id].email_notifications_batching_period_seconds
+        due = entry.at + period
+        where = f"{message.direct_id}/{message.channel_id}/{topic_key(message.topic)}"
+        self.waiting[user_id, where].add((message.id, due, due + HERE_LONGEST))
+
+    async def tell(self, history: History) -> None:
+        now = history.clock()
+        for (user_id, where), waiting in list(self.waiting.items()):
+            due = {one for one in waiting if one[1] <= now}
+            if not due:
+                continue
+            latest = history.org.node.delivery.presence.of(user_id)
+            if latest is not None and now - latest.active_at < HERE_SECONDS:
+                waiting -= due
+                later = now + LOOK_AGAIN_SECONDS
+                waiting |= {(one, later, end) for one, _, end in due if now < end}
+                continue
+            del self.waiting[user_id, where]
+            by_conversation: dict[object, list[int]] = defaultdict(list)
+            for message_id in sorted({one for one, _, _ in waiting}):
+                message = await self.to_be_told(history, user_id, message_id)
+                if message is not None:
+                    by_conversation[message.conversation].append(message_id)
+            self.now += [(user_id, tuple(ids)) for ids in by_conversation.values()]
+        self.told += self.now
+
+    async def to_be_told(self, history: History, user_id: int, mid: int) -> Message | None:
+        store, state = history.org.node.store, history.state
+        found = await store.read(queries.messages, [mid])
+        relation = (await store.read(queries.relations, user_id, [mid]))[mid]
+        for message in found:
+            if (
+                state.users[user_id].is_active
+                and permissions.reads_message(state, state.users[user_id], message)
+                and not relation.read
+                and counts(state, user_id, message, relation)
+                and wants(state, user_id, message, relation.flags)
+            ):
+                return message
+        return None
+
+
+def newly_wants(state: State, user_id: int, entry: Entry) -> bool:
+    change = entry.change
+    if isinstance(change, MessageSent) and not change.gone:
+        flags = change.flags.get(user_id, Flag(0))
+        return user_id not in change.readers and wants(state, user_id, change.message, flags)
+    if isinstance(change, MessageEdited) and not change.gone and not change.rendering_only:
+        flags = change.flags.get(user_id, Flag(0))
+        before = flags & ~change.mentioned.get(user_id, Flag(0))
+        return (
+            flags != before
+            and user_id not in change.read_by
+            and wants(state, user_id, change.message, flags)
+            and not wants(state, user_id, change.message, before)
+        )
+    return False
+
+
+def wants(state: State, user_id: int, message: Message, flags: Flag) -> bool:
+    """Whether somebody wants to be told of a message by mail."""
+    user, choices = state.users[user_id], state.settings.get(user_id)
+    if user.is_bot or user_id == message.sender_id or choices is None:
+        return False
+    if message.sender_id == WELCOME_BOT or (user_id, message.sender_id) in state.muted_users:
+        return False
+    addressed = choices.enable_offline_email_notifications
+    if message.direct_id is not None:
+        return addressed and user_id in state.directs[message.direct_id].members
+    if addressed and flags & Flag.MENTIONED:
+        return True
+    own = state.subscription(user_id, message.channel_id or 0)
+    if own is None or not own.is_active or not user.is_active:
+        return False
+    policy = state.visibility(user_id, own.channel_id, topic_key(message.topic))
+    follows = policy is Visibility.FOLLOWED
+    muted = policy is Visibility.MUTED or (own.is_muted and policy is Visibility.INHERIT)
+    if addressed and (flags & WILDCARDS or message.mentions_all):
+        if follows and choices.enable_followed_topic_wildcard_mentions_notify:
+            return True
+        counted = own.wildcard_mentions_notify
+        counted = choices.wildcard_mentions_notify if counted is None else counted
+        if counted and not muted:
+            return True
+    if follows and choices.enable_followed_topic_email_notifications:
+        return True
+    listens = own.email_notifications
+    listens = choices.enable_channel_email_notifications if listens is None else listens
+    return listens and not muted

@@ -1,0 +1,62 @@
+"""What bots keep with the server."""
+
+from typing import Any
+
+import pytest
+
+from tertulia.service.config import Config
+from tertulia.wire.api.resources import bot_storage
+from tests.support import Organization, Person, Reply, reopened
+
+
+async def put(who: Person, storage: Any) -> Reply:
+    return await who.request("PUT", "/bot_storage", storage=storage)
+
+
+async def test_a_bot_finds_what_it_kept_also_after_a_restart(
+    org: Organization, config: Config
+) -> None:
+    robo = org["robo"]
+    assert (await robo.get("/bot_storage")).ok["storage"] == {}
+    assert (await put(robo, {"a": "1", "ñ": '"tea"', "": ""})).ok
+    assert (await put(robo, {"a": "2"})).ok
+    every = {"a": "2", "ñ": '"tea"', "": ""}
+    assert (await robo.get("/bot_storage")).ok["storage"] == every
+    assert (await robo.get("/bot_storage", keys=["ñ", "a"])).ok["storage"] == {
+        "a": "2",
+        "ñ": '"tea"',
+    }
+    async with reopened(config) as later:
+        assert (await later["robo"].get("/bot_storage")).ok["storage"] == every
+    (await robo.get("/bot_storage", keys=["a", "b"])).refused()
+    (await robo.delete("/bot_storage", keys=["a", "b"])).refused()
+    assert (await robo.delete("/bot_storage", keys=["a"])).ok
+    assert set((await robo.get("/bot_storage")).ok["storage"]) == {"ñ", ""}
+    assert (await robo.delete("/bot_storage")).ok
+    assert (await robo.get("/bot_storage")).ok["storage"] == {}
+
+
+async def test_what_a_bot_keeps_has_limits(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robo = org["robo"]
+    monkeypatch.setattr(bot_storage, "MOST_CHARACTERS", 10)
+    monkeypatch.setattr(bot_storage, "MOST_TEXTS", 2)
+    assert (await put(robo, {"a": "ñ" * 9})).ok
+    (await put(robo, {"b": ""})).refused()
+    (await put(robo, {"a": "x" * 10})).refused()
+    assert (await put(robo, {"a": "x" * 8})).ok
+    assert (await put(robo, {"b": ""})).ok
+    assert (await put(robo, {"a": "", "b": "x" * 8})).ok
+    (await put(robo, {"c": ""})).refused()
+    for wrong in ({"a": 1}, ["a"], {"a": "\0"}, {"\0": "a"}):
+        assert (await put(robo, wrong)).status == 400
+    (await robo.request("PUT", "/bot_storage")).refused("REQUEST_VARIABLE_MISSING")
+
+
+async def test_storage_is_each_bot_s_own(org: Organization) -> None:
+    assert (await put(org["robo"], {"a": "1"})).ok
+    for method in ("get", "delete"):
+        (await getattr(org["ann"], method)("/bot_storage")).refused("UNAUTHORIZED_PRINCIPAL")
+    (await put(org["ann"], {"a": "2"})).refused("UNAUTHORIZED_PRINCIPAL")
+    assert (await org["robo"].get("/bot_storage")).ok["storage"] == {"a": "1"}

@@ -1,0 +1,138 @@
+"""Video calls at a BigBlueButton server, and signing in by JSON web tokens."""
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import pytest
+
+from tertulia.service.config import Config
+from tests.browsers import signed_in
+from tests.elsewhere import Elsewhere, Page, elsewhere
+from tests.support import Organization, founded
+
+SECRET = "a secret of thirty-two characters"
+
+
+@pytest.fixture
+async def calls() -> AsyncIterator[Elsewhere]:
+    async with elsewhere() as server:
+        yield server
+
+
+@pytest.fixture
+async def org(config: Config, calls: Elsewhere) -> AsyncIterator[Organization]:
+    more = {
+        "bigbluebutton_url": f"http://127.0.0.1:{calls.port}/bigbluebutton/",
+        "bigbluebutton_secret": "hush",
+        "jwt_secret": SECRET,
+    }
+    async with founded(msgspec.structs.replace(config, **more)) as organization:
+        await organization.add("ben")
+        yield organization
+
+
+def is_signed(url: str, call: str) -> bool:
+    query, _, checksum = urlsplit(url).query.rpartition("&checksum=")
+    return hashlib.sha256(f"{call}{query}hush".encode()).hexdigest() == checksum
+
+
+async def test_a_call_is_joined_by_people_of_the_organization(
+    org: Organization, calls: Elsewhere
+) -> None:
+    assert (await org["ann"].patch("/realm", video_chat_provider=4)).ok
+    offered = (await org["ann"].register()).data["realm_available_video_chat_providers"]
+    assert offered["big_blue_button"] == {"id": 4, "name": "BigBlueButton"}
+    path = "/calls/bigbluebutton/create"
+    url = (await org["ben"].get(path, meeting_name="Tea & cake", voice_only=True)).ok["url"]
+    other = (await org["ben"].get(path, meeting_name="Tea & cake")).ok["url"]
+    assert url != other
+    link = url.removeprefix("http://chat.test")
+    stranger = await org.http.get(link)
+    assert (stranger.status_code, stranger.headers["location"][:12]) == (302, "/login?next=")
+    for name, role in (("ben", "MODERATOR"), ("ann", "VIEWER")):
+        browser = await signed_in(org, name)
+        away = await browser.http.get(link)  # The server for calls says nothing of use.
+        assert away.status_code == 502
+        created = calls.asked[-1]
+        assert is_signed(created, "create")
+        asked = parse_qs(urlsplit(created).query)
+        assert (asked["name"], asked["lockSettingsDisableCam"]) == (["Tea & cake"], ["true"])
+        calls.pages[created] = Page(b"<response><returncode>SUCCESS</returncode></response>")
+        joined = await browser.http.get(link)
+        assert joined.status_code == 302
+        address = joined.headers["location"]
+        assert address.startswith(f"http://127.0.0.1:{calls.port}/bigbluebutton/api/join?")
+        assert is_signed(address, "join")
+        found = parse_qs(urlsplit(address).query)
+        assert found["meetingID"] == asked["meetingID"]
+        assert (found["role"], found["fullName"]) == ([role], [name.title()])
+        del calls.pages[created]
+        assert (await browser.http.get(f"{link}x")).status_code == 404
+
+
+async def test_without_a_server_for_them_there_are_no_calls_and_no_tokens(config: Config) -> None:
+    async with founded(config) as plain:
+        (await plain["ann"].get("/calls/bigbluebutton/create", meeting_name="Tea")).refused()
+        (await plain["ann"].patch("/realm", video_chat_provider=4)).refused()
+        (await plain.nobody.post("/jwt/fetch_api_key", token="a.b.c")).refused()
+        offered = (await plain["ann"].register()).data["realm_available_video_chat_providers"]
+        assert set(offered) == {"disabled", "jitsi_meet"}
+
+
+# Tokens
+
+
+def token(
+    claims: Any, secret: str = SECRET, algorithm: str = "HS256", digest: str = "sha256"
+) -> str:
+    def part(value: bytes) -> str:
+        return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+    header = {"typ": "JWT", "alg": algorithm}
+    said = f"{part(json.dumps(header).encode())}.{part(json.dumps(claims).encode())}"
+    return f"{said}.{part(hmac.digest(secret.encode(), said.encode(), digest))}"
+
+
+@pytest.mark.parametrize(("algorithm", "digest"), [("HS256", "sha256"), ("HS512", "sha512")])
+async def test_a_token_signs_its_person_in(org: Organization, algorithm: str, digest: str) -> None:
+    ben, now = org["ben"], org.node.clock()
+    claims = {"email": ben.email.upper(), "exp": now + 60, "nbf": now - 60}
+    sent = token(claims, algorithm=algorithm, digest=digest)
+    found = (await org.nobody.post("/jwt/fetch_api_key", token=sent)).ok
+    assert (found["api_key"], found["email"]) == (ben.api_key, ben.email)
+    assert "user" not in found
+    more = {"token": sent, "include_profile": True}
+    found = (await org.nobody.post("/jwt/fetch_api_key", **more)).ok
+    assert (found["user"]["user_id"], found["user"]["full_name"]) == (ben.user_id, "Ben")
+
+
+async def test_a_token_that_proves_nothing_signs_nobody_in(org: Organization) -> None:
+    now, email = org.node.clock(), org["ben"].email
+    for wrong in (
+        "",
+        "a.b.c",
+        "é.é.é",
+        "x" * 20_000,
+        token({"email": email}, secret="another secret"),
+        token({"email": email}, algorithm="none"),
+        token({"email": email}, algorithm="HS512"),
+        token({"email": email}).rpartition(".")[0] + ".",
+        token({"email": email, "exp": now - 120}),
+        token({"email": email, "exp": "later"}),
+        token({"email": email, "nbf": now + 120}),
+        token([email]),
+        token({"email": "no address"}),
+    ):
+        (await org.nobody.post("/jwt/fetch_api_key", token=wrong)).refused()
+    for claims in ({}, {"email": 5}, {"email": "nobody@example.com"}):
+        reply = await org.nobody.post("/jwt/fetch_api_key", token=token(claims))
+        reply.refused("AUTHENTICATION_FAILED", 401)
+    assert (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
+    reply = await org.nobody.post("/jwt/fetch_api_key", token=token({"email": email}))
+    reply.refused("USER_DEACTIVATED", 401)

@@ -1,0 +1,298 @@
+"""Mails about what people have missed: what is in them, for whom, and how they are turned off."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.model.changes import RealmChanged
+from tertulia.model.mail import Mail, MailKind
+from tertulia.outbound.mail_sender import MailSender
+from tertulia.outbound.mail_templates import RenderedMail
+from tertulia.outbound.transports import mail_message
+from tertulia.service.config import Config
+from tertulia.service.mailing import Letters
+from tertulia.service.notices.digests import ask_for_digests
+from tertulia.service.notices.following import HELD_SECONDS, Notices
+from tertulia.service.notices.mail import MESSAGES, ByMail
+from tests.conftest import OTHERS
+from tests.mails import Hand
+from tests.pictures import picture
+from tests.support import Organization, TestClock, founded
+
+
+class Away:
+    """An organization in which time goes by when a test says so, and its mails."""
+
+    def __init__(self, org: Organization, clock: TestClock) -> None:
+        self.org = org
+        self.clock = clock
+        node = org.node
+        means = ByMail(node.log, node.config.mail_site, lambda: None)
+        self.notices = Notices(node.log, node.delivery.presence, [means])
+
+    async def mails(self, seconds: float = 121) -> list[RenderedMail]:
+        """What is sent after so much time."""
+        await self.notices.once()
+        self.clock.ahead += seconds
+        await self.notices.once()
+        return await self.sent()
+
+    async def sent(self) -> list[RenderedMail]:
+        """What is sent of what waits in the outbox."""
+        hand, node = Hand(), self.org.node
+        await MailSender(node.store, Letters(node), hand, node.clock).deliver()
+        return hand.letters
+
+
+@pytest.fixture
+async def away(config: Config) -> AsyncIterator[Away]:
+    clock = TestClock()
+    clock.stopped_at = clock()
+    async with founded(config, clock=clock, others=OTHERS) as org:
+        await org.channel("kitchen", "ann", "ben", "cleo")
+        yield Away(org, clock)
+
+
+def headers(mail: RenderedMail) -> dict[str, str]:
+    message = mail_message(mail, "abc", "Chat <chat@example.com>")
+    return {name.lower(): str(value) for name, value in message.items()}
+
+
+async def test_a_mention_is_mailed_once_with_what_came_before_and_how_to_turn_it_off(
+    away: Away,
+) -> None:
+    ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
+    channel_id = away.org.node.state.channel_named("kitchen").id  # type: ignore[union-attr]
+    await cleo.send(channel_id, "cups", "who brings the cups?")
+    await ann.send(channel_id, "cups", "@**Ben** you, *please* :tada:")
+    await ann.send(channel_id, "cups", "@**Ben** and `plates`\n\n```spoiler x\nthe end\n```")
+    (mail,) = await away.mails()
+    assert await away.mails() == []
+    assert (mail.to, mail.subject) == ("ben@example.com", "#kitchen > cups")
+    assert "You were mentioned in Example." in mail.text
+    for part in ("who brings the cups?", "you, please 🎉", "and plates", "Cleo", "Ann"):
+        assert part in mail.text, part
+    assert "the end" not in mail.text + mail.html
+    assert "<em>please</em>" in mail.html
+    assert mail.text.index("who brings") < mail.text.index("you, please")
+    found = headers(mail)
+    assert found["list-id"] == f"<channel-{channel_id}.chat.test>"
+    assert found["list-unsubscribe-post"] == "List-Unsubscribe=One-Click"
+    assert found["references"] == found["in-reply-to"]
+    assert "reply-to" not in found
+    # One click, as a mail program makes it: no cookie, no page.
+    (address,) = re.findall(r"<http://chat\.test(/unsubscribe/\S+)>", found["list-unsubscribe"])
+    page = await away.org.http.get(address)
+    assert page.status_code == 200
+    settings = away.org.node.state.settings
+    assert settings[ben.user_id].enable_offline_email_notifications
+    clicked = await away.org.http.post(address, data={"List-Unsubscribe": "One-Click"})
+    assert clicked.status_code == 200
+    assert not settings[ben.user_id].enable_offline_email_notifications
+    wrong = address[:-1] + ("A" if address[-1] != "A" else "B")
+    assert (await away.org.http.post(wrong)).status_code == 404
+    await ann.send(channel_id, "cups", "@**Ben** still there?")
+    assert await away.mails() == []
+
+
+async def test_conversations_have_mails_and_threads_of_their_own(away: Away) -> None:
+    ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
+    await ann.write([ben.user_id], "one")
+    await ann.write([ben.user_id, cleo.user_id], "two")
+    first = await away.mails()
+    assert sorted(mail.subject for mail in first if mail.to == "ben@example.com") == [
+        "Direct messages with Ann",
+        "Direct messages with Ann, Cleo",
+    ]
+    await ann.write([ben.user_id], "three")
+    (later,) = await away.mails()
+    (before,) = [mail for mail in first if mail.subject == later.subject]
+    assert headers(later)["references"] == headers(before)["references"]
+    assert len({headers(mail)["references"] for mail in first}) == len(first) == 3
+    assert "Ann wrote to you" in later.text
+    assert "one" in later.text, "what came before is there for sense"
+
+
+@pytest.mark.parametrize("when", ["before it is due", "before it is sent"])
+async def test_what_was_read_deleted_or_taken_away_meanwhile_is_not_told(
+    away: Away, when: str
+) -> None:
+    ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
+    den = await away.org.channel("den", "ann", "ben", is_private=True, history_public=False)
+    read = await ann.write([ben.user_id], "read")
+    deleted = await ann.write([ben.user_id], "deleted")
+    await ann.send(den, "x", "@**Ben** taken away")
+    edited = await ann.write([cleo.user_id], "secret")
+    await away.notices.once()
+    if when == "before it is sent":
+        away.clock.ahead += 121
+        await away.notices.once()
+    assert (await ben.post("/messages/flags", messages=[read], op="add", flag="read")).ok
+    assert (await ann.delete(f"/messages/{deleted}")).ok
+    assert (await ann.patch(f"/messages/{edited}", content="nothing")).ok
+    removed = {"subscriptions": ["den"], "principals": [ben.user_id]}
+    assert (await ann.delete("/users/me/subscriptions", **removed)).ok
+    (mail,) = await away.mails()
+    assert mail.to == "cleo@example.com"
+    assert "nothing" in mail.text
+    assert "secret" not in mail.text + mail.html
+
+
+async def test_who_is_here_is_told_when_they_have_left(away: Away) -> None:
+    ann, ben = away.org["ann"], away.org["ben"]
+    await ann.write([ben.user_id], "hello")
+    assert (await ben.post("/users/me/presence", status="active", new_user_input=True)).ok
+    assert await away.mails() == []
+    (mail,) = await away.mails(101)
+    assert "hello" in mail.text
+
+
+async def test_a_node_that_stood_still_tells_nothing_that_another_one_has_told(
+    away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it stood still."""
+    ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
+    slow, quick = away.notices, Away(away.org, away.clock).notices
+
+    async def meanwhile() -> None:
+        away.clock.ahead += HELD_SECONDS + 1
+        await quick.once()
+        await quick.close()
+
+    for name in ("_held_by_another", "_to_be_told", "_write_told"):
+        await ann.write([ben.user_id], f"{name} one")
+        await ann.write([cleo.user_id], f"{name} two")
+        await slow.once()
+        away.clock.ahead += 121
+        real = getattr(slow, name)
+        calls = 0
+
+        async def stand_still(*arguments: Any, real: Any = real) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == 2:
+                await meanwhile()
+            return await real(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(slow, name, stand_still)
+            await slow.once()
+        assert calls >= 2
+        await slow.once()
+        mails = await away.sent()
+        assert sorted(mail.to for mail in mails) == ["ben@example.com", "cleo@example.com"], name
+        for who in (ben, cleo):
+            assert (await who.post("/mark_all_as_read")).ok
+
+
+async def test_what_messages_say_is_kept_out_where_somebody_wants_so(away: Away) -> None:
+    ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
+    own = {
+        "message_content_in_email_notifications": False,
+        "realm_name_in_email_notifications_policy": 2,
+        "default_language": "es",
+    }
+    assert (await ben.patch("/settings", **own)).ok
+    await ann.write([ben.user_id, cleo.user_id], "a secret")
+    mails = {mail.to: mail for mail in await away.mails()}
+    hidden = mails["ben@example.com"]
+    assert hidden.subject == "[Example] Mensajes nuevos"
+    for word in ("secret", "Ann", "Cleo"):
+        assert word not in hidden.text + hidden.html
+    assert "a secret" in mails["cleo@example.com"].text
+    await away.org.do(
+        RealmChanged(values={"message_content_allowed_in_email_notifications": False})
+    )
+    await ann.write([cleo.user_id], "another one")
+    (mail,) = await away.mails()
+    assert mail.subject == "New messages"
+    assert "another one" not in mail.text + mail.html
+
+
+async def test_pictures_come_along_as_the_reader_may_see_them(away: Away) -> None:
+    ann, ben = away.org["ann"], away.org["ben"]
+    path = await ann.upload("cup.png", picture(40, 30), "image/png")
+    await ann.write([ben.user_id], f"[cup](/user_uploads/{path})")
+    (mail,) = await away.mails()
+    (shown,) = mail.pictures
+    assert f'src="cid:{shown.content_id}"' in mail.html
+    message = mail_message(mail, "abc", "chat@example.com")
+    related = [one for one in message.walk() if one.get_content_type() == "image/webp"]
+    assert [one["Content-ID"] for one in related] == [f"<{shown.content_id}>"]
+    assert related[0].get_content() == shown.content
+
+
+async def test_a_mail_that_is_sent_late_goes_to_the_present_address_or_not_at_all(
+    away: Away,
+) -> None:
+    ann, ben = away.org["ann"], away.org["ben"]
+    message_id = await ann.write([ben.user_id], "hello")
+    mail = Mail(
+        kind=MailKind.MISSED_MESSAGES,
+        to="old@example.com",
+        site="http://chat.test",
+        about=ben.user_id,
+        facts={MESSAGES: f"{message_id} 999"},
+    )
+    letters = Letters(away.org.node)
+    written = await letters.written(mail, away.clock())
+    assert written is not None
+    assert written.to == "ben@example.com"
+    assert (await ann.delete(f"/users/{ben.user_id}")).ok
+    assert await letters.written(mail, away.clock()) is None
+
+
+async def test_a_digest_has_what_was_not_read_and_comes_once_on_the_day(away: Away) -> None:
+    org, node = away.org, away.org.node
+    ann, ben = org["ann"], org["ben"]
+    kitchen, lounge = node.state.channel_named("kitchen"), await org.channel("lounge", "ann", "ben")
+    assert kitchen is not None
+    monday = datetime(2030, 4, 1, 12, tzinfo=UTC).timestamp()
+    away.clock.stopped_at = monday - 3 * 86400
+    await org["cleo"].send(kitchen.id, "cups", "who brings the cups?")
+    await ann.send(kitchen.id, "cups", "I do")
+    await ann.send(lounge, "quiet", "nobody answers")
+    read = await ann.send(lounge, "read", "old news")
+    assert (await ben.post("/messages/flags", messages=[read], op="add", flag="read")).ok
+    day = {"digest_emails_enabled": True, "digest_weekday": 0}
+    await org.do(RealmChanged(values=day))
+    away.clock.stopped_at = monday - 86400
+    rung: list[None] = []
+    await ask_for_digests(node, lambda: rung.append(None))
+    assert not rung, "it is Sunday"
+    away.clock.stopped_at = monday
+    assert (await ann.post("/users/me/presence", status="active")).ok
+    await asyncio.gather(*(ask_for_digests(node, lambda: rung.append(None)) for _ in range(2)))
+    await ask_for_digests(node, lambda: rung.append(None))
+    assert len(rung) == 1
+    mails = await away.sent()
+    # Ann was here just now, and gus has nothing to read.
+    assert sorted(mail.to for mail in mails) == ["ben@example.com", "cleo@example.com"]
+    (mail,) = [one for one in mails if one.to == "ben@example.com"]
+    for part in ("#kitchen > cups", "who brings the cups?", "2 messages, by Ann, Cleo", "quiet"):
+        assert part in mail.text, part
+    assert mail.text.index("cups") < mail.text.index("quiet")
+    assert "old news" not in mail.text
+    assert "/unsubscribe/digest-" in headers(mail)["list-unsubscribe"]
+
+
+async def test_developers_see_all_mails(config: Config) -> None:
+    async with founded(msgspec.structs.replace(config, dev=True)) as org:
+        page = await org.http.get("/dev/mails")
+        assert page.status_code == 200
+        for number in range(page.text.count("<iframe")):
+            shown = await org.http.get(f"/dev/mails/{number}")
+            assert shown.status_code == 200
+            assert "</html>" in shown.text
+    async with founded_without_dev(config) as org:
+        assert (await org.http.get("/dev/mails")).status_code == 404
+
+
+def founded_without_dev(config: Config) -> Any:
+    other = msgspec.structs.replace(config, data_dir=f"{config.data_dir}-2", database_url="")
+    return founded(other)

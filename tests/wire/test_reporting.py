@@ -1,0 +1,91 @@
+"""Reporting messages to the moderators; and what there is nothing to do with."""
+
+import pytest
+
+from tests.support import Organization
+
+
+@pytest.fixture
+async def moderated(org: Organization) -> Organization:
+    """With a channel for reports, which ann reads."""
+    channel = await org.channel("moderators", "ann", is_private=True)
+    await org.channel("lounge", "ben", "cleo")
+    assert (await org["ann"].patch("/realm", moderation_request_channel_id=channel)).ok
+    return org
+
+
+async def test_a_report_comes_to_the_moderators(moderated: Organization) -> None:
+    org = moderated
+    sent = await org["cleo"].send("lounge", "t", "buy ````` tea")
+    ann, cleo = await org["ann"].register(event_types=["message"]), await org["cleo"].register()
+    report = {"report_type": "spam", "description": " @**Ann** ``` look"}
+    assert (await org["ben"].post(f"/messages/{sent}/report", **report)).ok
+    (event,) = await ann.events()
+    message = event["message"]
+    assert message["sender_full_name"] == "Notification Bot"
+    assert (message["display_recipient"], message["subject"]) == ("moderators", "Reports of Cleo")
+    for words in ("Spam", "@**Ann** ``` look", "buy ````` tea", f"@{sent}**", "Ben|", "Cleo|"):
+        assert words in message["content"]
+    assert "mentioned" not in event["flags"]
+    assert await cleo.events() == []
+
+
+async def test_a_direct_message_is_reported_by_who_reads_it(moderated: Organization) -> None:
+    org = moderated
+    sent = await org["cleo"].write([org["ben"].user_id], "hello")
+    path = f"/messages/{sent}/report"
+    assert (await org["ben"].post(path, report_type="norms")).ok
+    (await org["ann"].post(path, report_type="norms")).refused()
+
+
+async def test_what_cannot_be_reported(moderated: Organization) -> None:
+    org = moderated
+    sent = await org["cleo"].send("lounge", "t", "tea")
+    path = f"/messages/{sent}/report"
+    for wrong in (
+        {"report_type": "boring"},
+        {"report_type": "other"},
+        {"report_type": "other", "description": "  "},
+        {"report_type": "spam", "description": "x" * 1001},
+    ):
+        (await org["ben"].post(path, **wrong)).refused()
+    (await org["ben"].post(path)).refused("REQUEST_VARIABLE_MISSING")
+    (await org["ben"].post("/messages/4242/report", report_type="spam")).refused()
+    assert (await org["ben"].post(path, report_type="other", description="x" * 1000)).ok
+    assert (await org["ann"].patch("/realm", moderation_request_channel_id=-1)).ok
+    (await org["ben"].post(path, report_type="spam")).refused()
+
+
+async def test_a_conversation_is_not_summarized(org: Organization) -> None:
+    reply = await org["ann"].get("/messages/summary", narrow=[])
+    assert "summarize" in reply.refused()["msg"]
+
+
+async def test_an_administrator_tries_the_words_for_newcomers(org: Organization) -> None:
+    ann = await org["ann"].register(event_types=["message"])
+    path = "/realm/test_welcome_bot_custom_message"
+    sent = (await org["ann"].post(path, welcome_message_custom_text="Tea is at *five*.")).ok
+    (event,) = await ann.events()
+    message = event["message"]
+    assert (message["id"], message["type"]) == (sent["message_id"], "private")
+    assert message["sender_full_name"] == "Welcome Bot"
+    assert message["content"].startswith("Welcome to **")
+    assert message["content"].endswith("Tea is at *five*.")
+    for text in ("", "  ", "x" * 8001):
+        (await org["ann"].post(path, welcome_message_custom_text=text)).refused()
+    (await org["ben"].post(path, welcome_message_custom_text="Hi")).refused(
+        "UNAUTHORIZED_PRINCIPAL"
+    )
+
+
+async def test_pages_find_the_interface_where_they_look_for_it(org: Organization) -> None:
+    auth = (org["ben"].email, org["ben"].api_key)
+    for path in ("/users/me", f"/users/{org['ann'].user_id}"):
+        own, other = [
+            (await org.http.get(f"{prefix}{path}", auth=auth)).json()
+            for prefix in ("/api/v1", "/json")
+        ]
+        assert own == other
+        assert own["result"] == "success"
+    assert (await org.http.get("/json/nothing", auth=auth)).status_code == 404
+    assert (await org.http.get("/json/users/me")).status_code == 401

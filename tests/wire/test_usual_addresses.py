@@ -1,0 +1,98 @@
+"""Addresses that people, programs and browsers try."""
+
+import io
+
+import httpx
+import pytest
+from PIL import Image
+
+from tertulia.markup.emoji import extra_address
+from tests.support import Organization
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("/login/", "/login"),
+        ("/login/?next=/x", "/login?next=/x"),
+        ("/accounts/login/", "/login"),
+        ("/accounts/login/?next=%2F%23inbox", "/login?next=%2F%23inbox"),
+        ("/accounts/login", "/login"),
+        ("/accounts/logout/", "/logout"),
+        ("/register/", "/join"),
+        ("/register", "/join"),
+        ("/accounts/register/", "/join"),
+        ("/accounts/home/", "/join"),
+        ("/accounts/password/reset/", "/reset"),
+        ("/reset/", "/reset"),
+        ("/join/", "/join"),
+        ("/api/", "/api"),
+        ("/api/send-message", "/api"),
+    ],
+)
+async def test_what_is_usual_elsewhere_leads_to_what_is_here(
+    shared: Organization, path: str, to: str
+) -> None:
+    response = await shared.http.get(path)
+    assert (response.status_code, response.headers["location"]) == (302, to)
+    there = await shared.http.get(to, headers=BROWSER)
+    assert there.status_code in {200, 302, 303, 403}, there.text  # 403: one has to be invited.
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "like the subject"),
+        ("/", "like the subject"),
+        ("/format-your-message-using-markdown", "**bold**"),
+        ("/message-formatting", "**bold**"),
+        ("/keyboard-shortcuts", "Ctrl K"),
+        ("/search-for-messages", "has:link"),
+        ("/mobile-notifications", "Push notifications"),
+        ("/roles-and-permissions", "Guests see"),
+        ("/status-and-availability", "A status"),
+        ("/add-a-bot-or-integration", "/api"),
+        ("/archive-a-channel", "archived"),
+        ("/something-that-nobody-wrote/of", "like the subject"),
+        ("/people", "Guests see"),
+    ],
+)
+async def test_help_is_there_by_any_name(shared: Organization, name: str, said: str) -> None:
+    response = await shared.http.get(f"/help{name}")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/html")
+    assert said in response.text.replace("&#39;", "'")
+    assert 'href="/help/writing"' in response.text or "**bold**" in response.text
+
+
+async def test_pictures_that_are_looked_for_are_bitmaps(shared: Organization) -> None:
+    icon = await shared.http.get("/favicon.ico")
+    assert icon.headers["content-type"] == "image/vnd.microsoft.icon"
+    assert Image.open(io.BytesIO(icon.content)).size == (192, 192)
+    settings = (await shared.nobody.get("/server_settings")).ok
+    for path in (settings["realm_icon"], extra_address("zulip")):
+        picture = await shared.http.get(path)
+        assert picture.headers["content-type"] == "image/png"
+        assert Image.open(io.BytesIO(picture.content)).format == "PNG"
+
+
+async def test_search_engines_are_told_to_stay_away(shared: Organization) -> None:
+    response = await shared.http.get("/robots.txt")
+    assert response.headers["content-type"].startswith("text/plain")
+    assert "Disallow: /\n" in response.text
+
+
+async def test_a_browser_gets_pages_also_for_errors(shared: Organization) -> None:
+    async def get(path: str, **headers: str) -> httpx.Response:
+        return await shared.http.get(path, headers=headers)
+
+    page = await get("/no/such/page", **BROWSER)
+    assert (page.status_code, page.headers["content-type"][:9]) == (404, "text/html")
+    assert "Not found" in page.text
+    program = await get("/no/such/page", Accept="*/*")
+    assert (program.status_code, program.json()["code"]) == (404, "BAD_REQUEST")
+    for path in ("/api/v1/nothing", "/json/nothing"):
+        interface = await get(path, **BROWSER)
+        assert (interface.status_code, interface.json()["result"]) == (404, "error")

@@ -1,0 +1,284 @@
+"""What other services send to bots."""
+
+import hashlib
+import hmac
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tertulia.integrations.catalog import INTEGRATIONS
+from tertulia.service.webhooks import template_work
+from tests.support import Organization, Person, Reply, reopened
+
+PUSHED = {
+    "ref": "refs/heads/main",
+    "commits": [{"id": "1" * 40, "message": "Mend it", "url": "https://x.test/1"}],
+    "pusher": {"name": "ann"},
+    "repository": {"name": "chat"},
+}
+PUSH = {"X-GitHub-Event": "push"}
+
+
+async def made(org: Organization, owner: str = "ben", name: str = "hook", **more: Any) -> Person:
+    """An incoming webhook of the owner's."""
+    asked = {"full_name": name, "short_name": name, "bot_type": 2} | more
+    bot = (await org[owner].post("/bots", **asked)).ok
+    return Person(org.http, bot["user_id"], f"{name}-bot@chat.test", bot["api_key"])
+
+
+async def sent(
+    bot: Person,
+    integration: str,
+    payload: Any,
+    headers: dict[str, str] | None = None,
+    **parameters: str,
+) -> Reply:
+    """What a service sends to the bot; bytes as they are, a dictionary of texts as a form if
+    `headers` say so, all else as JSON."""
+    query = urlencode({"api_key": bot.api_key, **parameters})
+    body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    headers = {"Content-Type": "application/json", "Authorization": "", **(headers or {})}
+    if not headers["Authorization"]:
+        del headers["Authorization"]
+    stranger = Person(bot.http)
+    return await stranger.raw(
+        "POST", f"/external/{integration}?{query}", content=body, headers=headers
+    )
+
+
+async def newest(org: Organization, who: str = "ben") -> dict[str, Any]:
+    """The newest message that somebody can read."""
+    asked = {"anchor": "newest", "num_before": 1, "num_after": 0, "apply_markdown": False}
+    found: dict[str, Any] = (await org[who].get("/messages", **asked)).ok["messages"][-1]
+    return found
+
+
+async def journal(org: Organization, bot: Person, who: str = "ben") -> list[tuple[Any, ...]]:
+    """What the bot's journal says, the newest first."""
+    lines = (await org[who].get(f"/bots/{bot.user_id}/deliveries")).ok["deliveries"]
+    return [(one["integration"], one["event"], one["outcome"], one["reason"]) for one in lines]
+
+
+async def test_a_service_writes_to_a_topic(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ben")
+    bot = await made(org)
+    for where in ({"stream": "lounge"}, {"stream": str(lounge)}, {"stream": "%6Counge"}):
+        assert (await sent(bot, "github", PUSHED, PUSH, **where)).ok["ok"]
+        message = await newest(org)
+        assert (message["display_recipient"], message["subject"]) == ("lounge", "chat / main")
+        assert message["content"].startswith("ann pushed 1 commit to branch `main`.\n\n* Mend it")
+        assert (message["sender_id"], message["client"]) == (bot.user_id, "GitHub webhook")
+    assert (await sent(bot, "github", PUSHED, PUSH, stream="lounge", topic="git %26 co")).ok
+    assert (await newest(org))["subject"] == "git & co"
+    assert (await sent(bot, "slack_incoming", {"text": "x" * 20_000}, stream="lounge")).ok
+    assert len((await newest(org))["content"]) == 10_000
+    packed = urlencode({"payload": json.dumps({"text": "*in a form*"})}).encode()
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert (await sent(bot, "slack_incoming", packed, form, stream="lounge")).ok
+    assert (await newest(org))["content"] == "**in a form**"
+    head = await org.http.head(f"/api/v1/external/trello?api_key={bot.api_key}")
+    assert head.status_code == 200
+
+
+async def test_a_service_writes_to_people(org: Organization) -> None:
+    bot = await made(org)
+    assert (await sent(bot, "slack_incoming", {"text": "to the owner"})).ok
+    message = await newest(org)
+    assert (message["type"], message["content"]) == ("private", "to the owner")
+    assert {one["id"] for one in message["display_recipient"]} == {bot.user_id, org["ben"].user_id}
+    assert (await sent(bot, "slack_incoming", {"text": "to cleo"}, to=org["cleo"].email)).ok
+    assert (await newest(org, "cleo"))["content"] == "to cleo"
+    both = f"{org['cleo'].user_id}, {org['ann'].user_id}"
+    assert (await sent(bot, "slack_incoming", {"text": "to both"}, to=both)).ok
+    assert (await newest(org, "ann"))["content"] == "to both"
+    await org.channel("lounge", "ben")
+    assert (await org["ben"].patch(f"/bots/{bot.user_id}", default_sending_stream="lounge")).ok
+    assert (await sent(bot, "slack_incoming", {"text": "to the channel"})).ok
+    assert (await newest(org))["display_recipient"] == "lounge"
+
+
+async def test_an_address_says_which_events_it_wants(org: Organization) -> None:
+    await org.channel("lounge", "ben")
+    bot = await made(org)
+    for wanted in (
+        {"only_events": '["issue*"]'},
+        {"exclude_events": '["pu*"]'},
+        {"branches": "release, next*"},
+    ):
+        assert (await sent(bot, "github", PUSHED, PUSH, stream="lounge", **wanted)).ok
+    assert (await sent(bot, "github", {}, {"X-GitHub-Event": "ping"})).ok
+    star = {"X-GitHub-Event": "sponsorship"}
+    refused = (await sent(bot, "github", {}, star)).refused("UNSUPPORTED_WEBHOOK_EVENT_TYPE", 200)
+    assert (refused["webhook_name"], refused["event_type"]) == ("GitHub", "sponsorship")
+    lines = await journal(org, bot)
+    assert [line[:3] for line in lines] == [
+        ("github", "sponsorship", "refused"),
+        ("github", "", "nothing"),
+        *[("github", "push", "filtered")] * 3,
+    ]
+    assert (await sent(bot, "github", PUSHED, PUSH, stream="lounge", branches="main")).ok
+    assert (await newest(org))["subject"] == "chat / main"
+    assert (await journal(org, bot))[0][:3] == ("github", "push", "sent")
+    (await org["cleo"].get(f"/bots/{bot.user_id}/deliveries")).refused()
+
+
+@pytest.mark.parametrize(
+    ("integration", "payload", "parameters", "code", "reason"),
+    [
+        ("github", b"{", {}, "INVALID_JSON", "The body is no valid JSON."),
+        ("github", b"[" * 100_000, {}, "INVALID_JSON", "The body is no valid JSON."),
+        ("github", b"\xff", {}, "INVALID_JSON", "The body is no valid JSON."),
+        ("github", [], {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "GitHub would not send this: "),
+        ("slack_incoming", {}, {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "Slack's format would not send"),
+        ("slack_incoming", {"text": "x"}, {"stream": "x"}, "STREAM_DOES_NOT_EXIST", "There is no"),
+        ("slack_incoming", {"text": "x"}, {"to": "x@y"}, "BAD_REQUEST", "Nobody has the address"),
+        ("other", {}, {}, "BAD_REQUEST", "There is no integration 'other'."),
+    ],
+)
+async def test_what_cannot_be_taken_is_refused(
+    org: Organization,
+    integration: str,
+    payload: Any,
+    parameters: dict[str, str],
+    code: str,
+    reason: str,
+) -> None:
+    bot = await made(org)
+    refused = (await sent(bot, integration, payload, PUSH, **parameters)).refused(code)
+    assert refused["msg"].startswith(reason)
+    ((what, _, outcome, why),) = await journal(org, bot)
+    assert (what, outcome, why) == (integration, "refused", refused["msg"])
+
+
+async def test_who_can_be_sent_to(org: Organization) -> None:
+    bot = await made(org)
+    text = {"text": "x"}
+    (await sent(org["robo"], "slack_incoming", text)).refused()
+    (await sent(org["ben"], "slack_incoming", text)).refused()
+    nobody = Person(org.http, api_key="x" * 32)
+    (await sent(nobody, "slack_incoming", text)).refused("INVALID_API_KEY", 401)
+    (await org.nobody.post("/external/slack_incoming")).refused("UNAUTHORIZED", 401)
+    assert (await bot.raw("POST", "/external/slack_incoming", json=text)).ok
+    large = b'{"text": "' + b"x" * (1 << 20) + b'"}'
+    (await sent(bot, "slack_incoming", large)).refused(status=413)
+    assert (await org["ben"].delete(f"/bots/{bot.user_id}")).ok
+    (await sent(bot, "slack_incoming", text)).refused("USER_DEACTIVATED", 401)
+
+
+async def test_a_bot_with_a_secret_takes_what_is_signed(org: Organization) -> None:
+    bot, options = await made(org), "/bots/{}/webhook"
+    place = options.format(bot.user_id)
+    assert (await org["ben"].get(place)).ok["has_secret"] is False
+    assert (await org["ben"].patch(place, secret="s3cret")).ok["has_secret"] is True
+    body = json.dumps(PUSHED).encode()
+    signed = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
+    headers = {**PUSH, "X-Hub-Signature-256": f"sha256={signed}"}
+    assert (await sent(bot, "github", body, headers)).ok
+    wrong = {**PUSH, "X-Hub-Signature-256": f"sha256={signed[:-1]}"}
+    for refused in (
+        await sent(bot, "github", body, PUSH),
+        await sent(bot, "github", body, wrong),
+        await sent(bot, "github", body + b" ", headers),
+    ):
+        assert "signature" in refused.refused()["msg"]
+    assert "signs nothing" in (await sent(bot, "slack_incoming", {"text": "x"})).refused()["msg"]
+    assert "s3cret" not in org.node.state.users[bot.user_id].bot.incoming.secret_sealed  # type: ignore[union-attr]
+    async with reopened(org.node.config) as again:
+        again_bot = Person(again.http, bot.user_id, bot.email, bot.api_key)
+        assert (await sent(again_bot, "github", body, headers)).ok
+    (await org["cleo"].patch(place, secret="")).refused()
+    (await org["ben"].patch(options.format(org["robo"].user_id), secret="x")).refused()
+    (await org["ben"].patch(place, secret="x" * 501)).refused()
+    assert (await org["ben"].patch(place, secret="")).ok["has_secret"] is False
+    assert (await sent(bot, "github", body, PUSH)).ok
+
+
+async def test_any_json_by_templates(org: Organization) -> None:
+    bot = await made(org)
+    place = f"/bots/{bot.user_id}/webhook"
+    payload = {"host": "a@**all**", "load": [1, 2], "deep": {"er": "x"}}
+    assert (await sent(bot, "json", payload)).ok
+    assert (await newest(org))["content"].startswith('~~~ json\n{\n  "host": "a@**all**"')
+    templates = {
+        "topic_template": "{{ host }}",
+        "content_template": "{% for one in load %}{{ one }};{% endfor %} {{ payload.deep.er }}"
+        "{{ not.there }} of {{ host }}",
+    }
+    templates["content_template"] = templates["content_template"].replace("not.there", "no.thing")
+    await org.channel("lounge", "ben")
+    assert (await org["ben"].patch(place, **templates)).ok["topic_template"] == "{{ host }}"
+    assert (await sent(bot, "json", payload, stream="lounge")).ok
+    message = await newest(org)
+    assert message["subject"] == "a@**all**"
+    assert message["content"] == "1;2; x of a@\u200b**all**"
+    for wrong in ("{{", "{% for %}", "x" * 4001):
+        (await org["ben"].patch(place, content_template=wrong)).refused()
+    # What the sandbox keeps from a template is empty, and so there is nothing to send.
+    for template in ("{{ ''.__class__.__mro__ }}", "{{ payload.__init__.__globals__ }}"):
+        assert (await org["ben"].patch(place, content_template=template)).ok
+        assert (await sent(bot, "json", payload)).ok
+        assert (await journal(org, bot))[0][2] == "nothing"
+    assert (await org["ben"].patch(place, content_template="{{ 1 / 0 }}")).ok
+    refused = (await sent(bot, "json", payload)).refused()
+    assert refused["msg"] == "The template cannot be used: division by zero"
+    endless = (
+        "{% for a in range(9999) %}{% for b in range(99999) %}{{ '' }}{% endfor %}{% endfor %}"
+    )
+    assert (await org["ben"].patch(place, content_template=endless)).ok
+    refused = (await sent(bot, "json", payload)).refused()
+    assert refused["msg"] == "The template takes too long."
+    assert (await journal(org, bot))[0][2:] == ("refused", "The template takes too long.")
+
+
+def test_a_template_says_no_more_than_it_may() -> None:
+    found = template_work.rendered(["{{ a }}{{ a }}", "{{ payload }}"], '{"a": "xyz"}', 4)
+    assert found == ["xyzx", "{'a'"]
+
+
+async def test_mentions_that_the_bot_may_not_make_do_not_cost_the_message(
+    org: Organization,
+) -> None:
+    await org.channel("lounge", "ben")
+    for n in range(16):
+        await org.add(f"m{n}")
+        assert (
+            await org[f"m{n}"].post("/users/me/subscriptions", subscriptions='[{"name": "lounge"}]')
+        ).ok
+    bot = await made(org)
+    assert (await sent(bot, "slack_incoming", {"text": "<!here> look"}, stream="lounge")).ok
+    assert (await newest(org))["content"] == "@\u200b**all** look"
+
+
+async def test_a_handshake_is_answered(org: Organization) -> None:
+    bot = await made(org)
+    asked = {"type": "url_verification", "challenge": "3eZbrw1a"}
+    assert (await sent(bot, "slack_incoming", asked)).ok["challenge"] == "3eZbrw1a"
+    shaken = await sent(bot, "asana", b"", {"X-Hook-Secret": "b537"})
+    assert shaken.ok
+    assert shaken.headers["x-hook-secret"] == "b537"
+
+
+async def test_clients_are_told_which_integrations_there_are(org: Organization) -> None:
+    listed = (await org["ben"].register()).data["realm_incoming_webhook_bots"]
+    assert {one["name"] for one in listed} == INTEGRATIONS.keys()
+    (github,) = (one for one in listed if one["name"] == "github")
+    assert github["display_name"] == "GitHub"
+    assert "push" in github["all_event_types"]
+    assert github["url_options"] == [
+        {"key": "branches", "label": "Only these branches", "input_type": "text"}
+    ]
+    assert (github["config_options"], github["is_signed"]) == ([], True)
+
+
+async def test_the_journal_is_bounded(org: Organization) -> None:
+    bot = await made(org)
+    other = await made(org, name="other")
+    assert (await sent(other, "slack_incoming", {"text": "x"})).ok
+    for n in range(60):
+        assert (await sent(bot, "github", PUSHED, PUSH, only_events="[]", topic=str(n))).ok
+        if n == 30:
+            await org.node.journal.write(org.node.store)
+    assert len(await journal(org, bot)) == 50
+    assert len(await journal(org, other)) == 1

@@ -1,0 +1,51 @@
+/** The address that a service sends to, so that a bot writes what it tells. */
+
+export interface Integration {
+  name: string;
+  display_name: string;
+  all_event_types: string[] | null;
+  url_options: { key: string; label: string; input_type: string }[];
+  is_signed: boolean;
+  takes_templates: boolean;
+}
+
+export interface Destination {
+  /** To whom: the bot's owner, a channel, or one person. */
+  kind: "owner" | "channel" | "person";
+  id: number | undefined;
+  /** Empty: the one that fits what the service says. */
+  topic: string;
+}
+
+export interface Wanted {
+  /** Kinds of events; none for all. */
+  events: readonly string[];
+  /** Empty for all. */
+  branches: string;
+}
+
+export function webhookAddress(
+  site: string,
+  key: string,
+  integration: Integration,
+  to: Destination,
+  wanted: Wanted,
+): string {
+  const parameters: [string, string][] = [["api_key", key]];
+  if (to.kind === "channel" && to.id !== undefined) {
+    parameters.push(["stream", String(to.id)]);
+    if (to.topic.trim()) parameters.push(["topic", to.topic.trim()]);
+  }
+  if (to.kind === "person" && to.id !== undefined) parameters.push(["to", String(to.id)]);
+  const known = integration.all_event_types ?? [];
+  const events = known.filter((event) => wanted.events.includes(event));
+  if (events.length > 0 && events.length < known.length) {
+    parameters.push(["only_events", JSON.stringify(events)]);
+  }
+  const takesBranches = integration.url_options.some((option) => option.key === "branches");
+  if (takesBranches && wanted.branches.trim()) {
+    parameters.push(["branches", wanted.branches.trim()]);
+  }
+  const query = parameters.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+  return `${site.replace(/\/+$/, "")}/api/v1/external/${integration.name}?${query}`;
+}
