@@ -237,7 +237,8 @@ export const settings = {
   webhookBranchesHint: "With commas between; * stands for anything.",
   webhookSecret: "Secret",
   webhookSecretHint: "What the service signs with. Then only what is signed is taken.",
-  webhookSecretKept: "There is one: only what is signed with it is taken. Type another to change it.",
+  webhookSecretKept:
+    "There is one: only what is signed with it is taken. Type another to change it.",
   webhookForgetSecret: "Take the secret off",
   webhookTopicTemplate: "Template of the topic",
   webhookTemplateHint: "In Jinja’s language: {{ name }} is what the JSON calls so.",
