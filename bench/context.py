@@ -49,7 +49,7 @@ class Bench:
         self.seconds = 0.35 if quick else 1.5
         """How long one job of one round takes."""
         self.most_connections = processes.room_for_connections()
-        self._postmaster = processes.parent(_backend(cluster)) if cluster else 0
+        self._postmaster = _postmaster(cluster) if cluster else 0
         self._stack = ExitStack()
         self._shared: dict[str, Served] = {}
         self._generating = ExitStack()
@@ -210,9 +210,9 @@ class Bench:
         return {name: Rounds(samples) for name, samples in found.items()}
 
 
-def _backend(cluster: str) -> int:
+def _postmaster(cluster: str) -> int:
     with psycopg.connect(cluster) as connection:
-        return connection.info.backend_pid
+        return processes.parent(connection.info.backend_pid)
 
 
 def _answers(like: Served) -> dict[str, str]:

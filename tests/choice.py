@@ -50,6 +50,7 @@ DIFFERENT_ON_POSTGRESQL = (
     "tests/wire/test_event_queues.py",
     "tests/wire/test_register_messages.py",
     "tests/wire/test_races.py",
+    "tests/wire/test_outgoing_webhooks.py",
     # Queries: search, history, flags, unread messages, moves.
     "tests/unit/test_message_search.py",
     "tests/wire/test_moves_between_channels.py",

@@ -14,6 +14,7 @@ from bench.cases import (
     sending,
     starting,
     waiting,
+    webhooks,
     workers,
 )
 
@@ -22,6 +23,7 @@ CASES = (
     starting.CASE,
     sending.CASE,
     notices.CASE,
+    webhooks.CASE,
     nodes.CASE,
     delivering.CASE,
     waiting.CASE,

@@ -79,7 +79,7 @@ def test_a_server_at_a_path_believes_its_proxy(
             assert line.ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").status == 200
         # A second one is refused, and takes nothing away.
         done = subprocess.run(
-            [*server._program("serve"), "--unix-socket", str(path)],
+            [*server._command_line("serve", *server._place()), "--unix-socket", str(path)],
             env=server._environment(),
             capture_output=True,
             text=True,
@@ -106,7 +106,13 @@ def test_a_socket_of_systemd_is_listened_at(tmp_path: Path, workers: str) -> Non
             "os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()));"
             "os.execv(sys.argv[1], sys.argv[1:])"
         )
-        program = [*server._program("serve"), "--workers", workers, "--port", "1"]
+        program = [
+            *server._command_line("serve", *server._place()),
+            "--workers",
+            workers,
+            "--port",
+            "1",
+        ]
         with server.log_path.open("ab") as log:
             server.process = subprocess.Popen(
                 [sys.executable, "-c", script, *program],

@@ -35,8 +35,7 @@ def test_what_is_told_is_what_was_committed() -> None:
         Entry(9_000_002, 1e9 / 3, None, RealmChanged(values={"name": "N"})),
     ]
     (text,) = telling.texts("me", entries, "c" * 16, START)
-    assert telling.is_by("me", text)
-    assert not telling.is_by("m", text)
+    assert telling.teller_of(text) == "me"
     told = telling.read(text, START.seq)
     assert isinstance(told, telling.Told)
     assert list(told.entries()) == entries

@@ -92,7 +92,9 @@ async def hidden(kept: Organization) -> int:
     [
         ("gus", {}, "BAD_REQUEST"),
         ("robo", {}, "UNAUTHORIZED_PRINCIPAL"),
-        ("ben", {"bot_type": 3, "payload_url": '"http://x.test"'}, "BAD_REQUEST"),
+        ("ben", {"bot_type": 3}, "REQUEST_VARIABLE_MISSING"),
+        ("ben", {"bot_type": 3, "payload_url": '"x"'}, "BAD_REQUEST"),
+        ("ben", {"payload_url": '"http://x.test"'}, "BAD_REQUEST"),
         ("ben", {"bot_type": 4}, "BAD_REQUEST"),
         ("ben", {"bot_type": 5}, "REQUEST_VARIABLE_INVALID"),
         ("ben", {"bot_type": "generic"}, "REQUEST_VARIABLE_INVALID"),
@@ -146,6 +148,7 @@ async def test_its_owner_and_administrators_hear_of_a_bot(org: Organization) -> 
         "default_sending_stream": "lounge",
         "default_events_register_stream": None,
         "default_all_public_streams": False,
+        "services": [],
     }
     for listener in (ann, ben):
         events = await listener.events()

@@ -93,6 +93,7 @@ BY_ID: dict[str, Asking] = {
         "/user_groups/create",
         lambda who: {"name": "x", "members": [], "can_join_group": {"direct_members": [who]}},
     ),
+    "GET /users/{user_id:int}/agents": path("GET", "/users/WHO/agents"),
     "PATCH /user_groups/{user_group_id:int}": value(
         "PATCH",
         "/user_groups/COOKS",

@@ -19,10 +19,13 @@ from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.service.membership import Membership
 from tertulia.service.messages.previews import external_media
+from tertulia.service.messages.sending import SENDING
 from tertulia.service.vault import Vault
+from tertulia.service.webhooks.web import services_web
 from tertulia.store.store import database_at
 from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
+from tertulia.wire.api.service_calls import encoded_call
 from tertulia.wire.api.transients import TypingAndPresence
 from tertulia.wire.application import application
 from tertulia.wire.http.limits import Limits
@@ -72,10 +75,11 @@ async def opened_node(
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
     web: Web | None = None,
+    services: Web | None = None,
 ) -> AsyncIterator[HttpNode]:
     """A node, ready to answer, for the time of the context. `residents` are the addresses of a
-    demonstration's accounts; `web` is how it fetches what is elsewhere, which it closes at its
-    end."""
+    demonstration's accounts; `web` is how it fetches what is elsewhere, and `services`
+    how it calls bots' services, which it closes at its end."""
     membership = Membership(config, clock=clock)
     deliveries: list[Delivery] = []
     """Empty until the log is open."""
@@ -93,6 +97,7 @@ async def opened_node(
         membership=membership,
     )
     async with opened as (log, vault):
+        log.allow_elsewhere(SENDING)
         transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
         encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
         longest = config.event_queue_longpoll_timeout_seconds
@@ -117,6 +122,7 @@ async def opened_node(
             files=files,
             disk=disk,
             web=web or Web(config.external_url),
+            services=services or services_web(config),
             clock=log.clock,
             started=log.clock(),
             limits=Limits(config, log, delivery.announcements, vault),
@@ -126,7 +132,7 @@ async def opened_node(
             jobs=supervisor.figures,
         )
         try:
-            async with supervisor.running(jobs_of(node)):
+            async with supervisor.running(jobs_of(node, encoded_call)):
                 membership.serving(delivery)
                 yield node
         finally:

@@ -10,6 +10,7 @@ from tertulia.service.config import Config
 from tertulia.service.membership import Membership
 from tertulia.service.vault import Vault, load_secret
 from tertulia.store import file_modes
+from tertulia.store.neighbours import meeting_place
 from tertulia.store.store import Store, database_at
 
 
@@ -33,7 +34,13 @@ async def opened_log(
         await store.migrate(report)
         position_file = PositionFile(config.data_path) if serves else None
         async with nullcontext() if membership is None else membership.listed(store):
-            log = Log(store, clock, elapsed, position_file=position_file)
+            log = Log(
+                store,
+                clock,
+                elapsed,
+                position_file=position_file,
+                meeting_place=meeting_place() if serves else None,
+            )
             await log.open(on_announcement or (lambda _: None))
             if membership is not None:
                 membership.loaded(log)

@@ -75,6 +75,7 @@ class WaitingPolls:
         self._waiting[queue] = asyncio.get_running_loop().time()
         if queue.record.registration.all_public_channels:
             self._waiting_for_all_public.add(queue)
+        self._log.listen()
 
     def cancel(self, queue: Queue, waiter: Waiter) -> None:
         """End the queue's poll without an answer, if it is still this waiter's."""

@@ -5,6 +5,7 @@ is done once, by whichever node comes first; and what was due while no server ra
 next start.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ LONGEST_SLEEP: Final = 60.0
 """Seconds: after so long it looks again, whatever the state said (the machine's clock may jump)."""
 RETRY_SECONDS: Final = 5.0
 """After a verb that left things as they are, though something was due."""
+SOON_SECONDS: Final = 0.02
+"""After a commit it looks again, and so once for all that are committed meanwhile."""
 AT_ONCE: Final = 200
 """Pieces of one kind that are done in one round."""
 ATTEMPTS: Final = 5
@@ -135,12 +138,20 @@ def _pause(log: Log, due: Callable[[State, float], float | None]) -> float:
 
 
 def _following(log: Log, job: Job, due: Callable[[State, float], float | None]) -> Job:
-    """The job, which looks again after each commit that changed when something is due, and after
-    every one while something has failed."""
+    """The job, which looks again soon after each commit that changed when something is due, and
+    after every one while something has failed."""
     last: float | None = None
+    is_awaited = False
 
     def grown(_: Sequence[Entry]) -> None:
-        nonlocal last
+        nonlocal is_awaited
+        if not is_awaited:
+            is_awaited = True
+            asyncio.get_running_loop().call_later(SOON_SECONDS, look)
+
+    def look() -> None:
+        nonlocal last, is_awaited
+        is_awaited = False
         soonest = None if log.state.is_closed else due(log.state, log.clock())
         if soonest != last or job.set_aside.next_attempt() is not None:
             last = soonest

@@ -6,6 +6,7 @@ from functools import partial
 from tertulia.domain.accounts import full_members, signing_out
 from tertulia.domain.channels import activity
 from tertulia.domain.messages import attachments
+from tertulia.jobs.backups import backups
 from tertulia.jobs.due import due_job
 from tertulia.jobs.files import FileCleanup, file_store
 from tertulia.jobs.mails import mails
@@ -18,12 +19,13 @@ from tertulia.jobs.retention import retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.upgrades import upgrades
-from tertulia.jobs.webhooks import webhook_journal
+from tertulia.jobs.webhooks import service_calls, webhook_journal
 from tertulia.service.node import Node
+from tertulia.service.webhooks.calling import Encoder
 
 
-def jobs_of(node: Node) -> Sequence[Job]:
-    """Everything that the node does by itself."""
+def jobs_of(node: Node, encode_call: Encoder) -> Sequence[Job]:
+    """Everything that the node does by itself. `encode_call` says what bots' services are told."""
     config, log = node.config, node.log
     sending = mails(node)
     return (
@@ -46,6 +48,8 @@ def jobs_of(node: Node) -> Sequence[Job]:
         erasures(log),
         upgrades(log),
         webhook_journal(node),
+        service_calls(node, encode_call),
+        *((backups(node),) if config.backup_to else ()),
     )
 
 

@@ -1,4 +1,4 @@
-"""Writing down what came of webhooks."""
+"""Calling bots' services, and writing down what came of webhooks."""
 
 import asyncio
 from functools import partial
@@ -6,6 +6,7 @@ from typing import Final
 
 from tertulia.jobs.supervisor import Job
 from tertulia.service.node import Node
+from tertulia.service.webhooks.calling import Encoder, ServiceCaller
 
 GATHERING_SECONDS: Final = 1.0
 """What comes in so many seconds is written together."""
@@ -24,4 +25,13 @@ def webhook_journal(node: Node) -> Job:
 
     job = Job("webhook journal", once, close=partial(journal.write, node.store))
     journal.wanted = job.want
+    return job
+
+
+def service_calls(node: Node, encode: Encoder) -> Job:
+    """Telling bots' services of messages, as soon as one is sent, and again those that failed."""
+    caller = ServiceCaller(node, encode)
+    job = Job("service calls", caller.once, close=caller.close)
+    caller.ended = job.want
+    node.log.on_call(job.want)
     return job

@@ -47,9 +47,16 @@ class CatchingUp:
         """How many wait."""
         return sum(not waiter[2].done() for waiter in self._waiting)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._waiting)
+
     async def reached(self, seq: int) -> None:
         """Return when the state has the entry, or it is known that the log has none of that
         number. Unavailable where neither is so within `BEHIND_SECONDS`."""
+        if seq > self._replica.position.seq:
+            self._store.hear()  # It may lie there unread.
         if seq <= self._replica.position.seq:
             return
         if len(self._waiting) >= MOST_BEHIND:

@@ -10,6 +10,7 @@ from tertulia import tracing
 from tertulia.log.deciding import TURN_SECONDS, decide
 from tertulia.log.durability import Durability
 from tertulia.log.errors import not_done_error
+from tertulia.log.forwarding import Forwarding
 from tertulia.log.freshness import Freshness
 from tertulia.log.inbox import GROUP, Inbox
 from tertulia.log.measures import Measures
@@ -19,22 +20,22 @@ from tertulia.log.subscribers import Subscribers
 from tertulia.log.transactions import NotBegun, Transactions
 from tertulia.model.changes import Entry
 from tertulia.store.history import Position
-from tertulia.store.writing import Batch, MailAsked, Note
+from tertulia.store.writing import Batch, CallAsked, MailAsked, Note
 
 
 class _Decided(NamedTuple):
     """What a group of commands decided."""
 
     entries: list[Entry]
-    mails: list[MailAsked]
+    asked: list[MailAsked | CallAsked]
     outcomes: list[tuple[Command, Any]]
     """Each command with its result or exception."""
 
     @property
     def notes(self) -> list[Note]:
-        """Those of the commands that were not refused, and the mails."""
+        """Those of the commands that were not refused, and what they asked for."""
         done = (c for c, outcome in self.outcomes if not isinstance(outcome, BaseException))
-        return [*(note for command in done for note in command.notes), *self.mails]
+        return [*(note for command in done for note in command.notes), *self.asked]
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Commits:
     freshness: Freshness
     subscribers: Subscribers
     measures: Measures
+    forwarding: Forwarding
     clock: Callable[[], float]
     """Tells UNIX seconds."""
 
@@ -89,10 +91,14 @@ class Commits:
             await self.transactions.commit(batch, growth.head)
         self.replica.advance(decided.entries, batch.id)
         self.durability.succeed()
+        if decided.entries:
+            self.forwarding.wrote_here()
         self.measures.committed(len(group.commands), len(decided.entries), began, locked)
         self.subscribers.committed(decided.entries)
         if any(isinstance(note, MailAsked) for note in notes):
             self.subscribers.mail_written()
+        if any(isinstance(note, CallAsked) for note in notes):
+            self.subscribers.call_written()
         _answer(decided.outcomes)
         if len(group.commands) == GROUP:
             # Let the answers leave: once the state is ahead of the disk again, they would have to
@@ -107,6 +113,9 @@ class Commits:
         decided = _Decided([], [], [])
         turn = time.perf_counter()
         for command in commands:
+            if command.until < time.monotonic():
+                command.is_expired = True
+                self.inbox.refuse(not_done_error(), [command])
             if command.is_expired:
                 continue
             outcome = await decide(
@@ -114,7 +123,7 @@ class Commits:
                 command,
                 self.clock(),
                 decided.entries,
-                decided.mails,
+                decided.asked,
                 log_format,
             )
             decided.outcomes.append((command, outcome))

@@ -5,14 +5,15 @@ import time
 from typing import Any, Final
 
 from tertulia.log.requests import Command
-from tertulia.model.changes import Entry
+from tertulia.model.changes import Entry, MessageSent
 from tertulia.model.errors import NotAuthenticated, NotBeforeUpgrade, Refused
 from tertulia.state import user_visibility
 from tertulia.state.fold import fold
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
+from tertulia.state.service_calls import calls_for
 from tertulia.store.log_formats import LOG_FORMAT, needed_format
-from tertulia.store.writing import MailAsked
+from tertulia.store.writing import CallAsked, MailAsked
 
 TURN_SECONDS: Final = 0.01
 """For so long commands decide one after the other before the event loop runs other tasks."""
@@ -31,12 +32,13 @@ async def decide(
     command: Command,
     now: float,
     entries: list[Entry],
-    mails: list[MailAsked],
+    asked: list[MailAsked | CallAsked],
     log_format: int = LOG_FORMAT,
 ) -> Any:
-    """Let the command decide, fold its changes into the state, and append them to `entries` and its
-    mails to `mails`. Returns its result, or its exception. FoldFailed where the state must not be
-    used any more. `log_format` is the newest in which something may be written."""
+    """Let the command decide, fold its changes into the state, and append them to `entries`; and to
+    `asked` its mails, and the calls of bots' services that its messages lead to. Returns its
+    result, or its exception. FoldFailed where the state must not be used any more. `log_format` is
+    the newest in which something may be written."""
     turn = time.perf_counter()
     try:
         decision: Decision[Any] = command.verb(
@@ -55,9 +57,11 @@ async def decide(
             entry = Entry(state.seq + 1, now, command.actor_id, change)
             fold(state, entry)
             entries.append(entry)
+            if isinstance(change, MessageSent):
+                asked.extend(CallAsked(call, now) for call in calls_for(state, change.message))
     except Exception as error:
         raise FoldFailed(command) from error
-    mails.extend(MailAsked(mail, now) for mail in decision.mails)
+    asked.extend(MailAsked(mail, now) for mail in decision.mails)
     return decision.result
 
 

@@ -71,6 +71,7 @@ class HeadWatch:
             self._freshness.look_trouble = described(error)
             return
         self._freshness.heard(head.seq)
+        self._store.hear()
         # (Where others commit all the time, what they tell brings the node there meanwhile.)
         if head.position in (known, self._replica.position):
             self._freshness.verified(began)

@@ -46,6 +46,11 @@ class Inbox:
         """How many requests wait."""
         return len(self._commands) + len(self._snapshots)
 
+    @property
+    def unanswered(self) -> int:
+        """How many requests wait or are in hand."""
+        return len(self) + len(self._in_hand)
+
     # What comes in
 
     def require_room(self) -> None:

@@ -10,6 +10,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from tertulia.log.catching_up import CatchingUp
@@ -17,6 +19,7 @@ from tertulia.log.commits import Commits
 from tertulia.log.deciding import moment_of
 from tertulia.log.durability import Durability
 from tertulia.log.errors import stale_error
+from tertulia.log.forwarding import Errand, Forwarding
 from tertulia.log.freshness import Freshness, Lag
 from tertulia.log.head_watch import HeadWatch
 from tertulia.log.inbox import Inbox
@@ -38,6 +41,7 @@ from tertulia.state.organization import State
 from tertulia.store import telling
 from tertulia.store.database import Connection
 from tertulia.store.history import Position
+from tertulia.store.neighbours import Neighbours
 from tertulia.store.store import Store
 from tertulia.store.writing import MailAsked, Note
 
@@ -60,15 +64,18 @@ class Log:
         elapsed: Callable[[], float] = time.monotonic,
         *,
         position_file: PositionFile | None = None,
+        meeting_place: Path | None = None,
     ) -> None:
         """`clock` tells UNIX seconds, `elapsed` how much time has passed, whatever becomes of the
-        clock. `position_file` is a server's."""
+        clock. `position_file` is a server's. In the directory `meeting_place` it meets the nodes of
+        its machine that tell each other what they commit: one of them writes for the others."""
         self.store = store
         self.clock = clock
         self.elapsed = elapsed
         self.freshness = Freshness()
         self.measures = Measures()
         self._position_file = position_file
+        self._meeting_place = meeting_place
         self._subscribers = Subscribers()
         self._inbox = Inbox()
         self._durability = Durability()
@@ -76,11 +83,15 @@ class Log:
         self._catching_up = CatchingUp(store, self._replica, self._inbox)
         self.follow(self._catching_up.on_entries)
         self.on_reload(self._catching_up.on_reload)
+        self._forwarding = Forwarding(store, self._inbox, self._replica, self.measures)
+        self.follow(self._forwarding.on_entries)
+        self.on_reload(self._forwarding.on_reload)
         self._probe = WriteProbe(self._inbox, self.freshness)
         self._writer = self._new_writer()
         self._head_watch = HeadWatch(
             store, self.freshness, self._replica, self._inbox, self._subscribers, position_file
         )
+        self._waits: list[Callable[[], bool]] = []
         self._closing = False
         self._ticks: asyncio.Task[None] | None = None
         self._stop_listening: Callable[[], None] | None = None
@@ -101,6 +112,7 @@ class Log:
                 freshness,
                 subscribers,
                 self.measures,
+                self._forwarding,
                 self.clock,
             ),
             Snapshots(self.store, inbox, replica),
@@ -136,8 +148,8 @@ class Log:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for the writer."""
-        return len(self._inbox)
+        """How many requests wait for the writer, or for another node's."""
+        return len(self._inbox) + len(self._forwarding)
 
     # Beginning and end
 
@@ -147,15 +159,21 @@ class Log:
         `on_announcement` gets what nodes `announce` (`Store.announce`).
         """
         await self._replica.open(self._position_file.read() if self._position_file else None)
-        self._stop_listening = self.store.watch(self._on_growth, on_announcement, self._on_told)
+        self._stop_listening = self.store.watch(
+            self._on_growth, on_announcement, self._on_told, self._is_awaited
+        )
         self._writer.start()
+        if self._meeting_place is not None and self.store.database.dialect.tell_growth:
+            self._forwarding.open(partial(Neighbours, self._meeting_place))
         self._ticks = asyncio.create_task(self._tick_on(), name="log-ticks")
 
     async def close(self) -> None:
         """Finish what is waiting, then stop."""
         self._closing = True
+        self._forwarding.leave()
         await self._catching_up.close()
         await self._writer.close()
+        self._forwarding.close()
         if self._ticks is not None:
             self._ticks.cancel()
             await asyncio.wait([self._ticks])
@@ -177,6 +195,10 @@ class Log:
         """Call when this node has committed a mail that is to be sent."""
         self._subscribers.on_mail.append(callback)
 
+    def on_call(self, callback: Callable[[], None]) -> None:
+        """Call when this node has committed that a bot's service is to be told of something."""
+        self._subscribers.on_call.append(callback)
+
     def on_history(self, callback: Callable[[], None]) -> None:
         """Call when the log has become another history, or a part of it was pruned before this node
         could read it: what was known of its entries is void."""
@@ -190,6 +212,22 @@ class Log:
         """Call with the reason when this program is too old for the database: it decides nothing
         any more, and should end."""
         self._subscribers.on_newer.append(callback)
+
+    # Who waits for what other nodes commit
+
+    def attend(self, is_awaited: Callable[[], bool]) -> None:
+        """Ask this whether somebody waits for entries; where nobody does, those of other nodes may
+        come some milliseconds later. Who begins to wait must `listen`."""
+        self._waits.append(is_awaited)
+
+    def listen(self) -> None:
+        """Somebody begins to wait for entries."""
+        self.store.listen()
+
+    def _is_awaited(self) -> bool:
+        if self._catching_up.is_awaited or self._forwarding.is_awaited:
+            return True
+        return any(waits() for waits in self._waits)
 
     # Health
 
@@ -230,10 +268,34 @@ class Log:
         takes much longer than `ANSWER_SECONDS`.
         """
         self._require_open()
+        if actor_id is not None and not notes and not self.freshness.write_trouble:
+            errand = self._forwarding.errand(verb)
+            if errand is not None:
+                (argument,) = arguments
+                found: T = await self._forwarding.carried_out(
+                    errand, actor_id, argument, lambda last: self._decided(actor_id, verb, (last,))
+                )
+                return found
+        return await self._decided(actor_id, verb, arguments, notes)
+
+    async def _decided(
+        self,
+        actor_id: int | None,
+        verb: Verb[T],
+        arguments: tuple[Any, ...],
+        notes: Sequence[Note] = (),
+    ) -> T:
+        """The command's result, decided by this node."""
+        self._require_open()
         answer = asyncio.get_running_loop().create_future()
         self._inbox.add(Command(actor_id, verb, arguments, notes, answer))
         result: T = await answer
         return result
+
+    def allow_elsewhere(self, errand: Errand) -> None:
+        """Let commands of this kind be carried out by another node of the machine, where that one
+        writes at present anyway."""
+        self._forwarding.allow(errand)
 
     def consider(self, actor_id: int, verb: Verb[T], *arguments: Any) -> T:
         """Let a verb decide that changes nothing, on the state as it is. Raises as `submit`."""
@@ -328,6 +390,7 @@ class Log:
 
     def _on_told(self, text: str) -> None:
         """Another node told what it committed."""
+        self._forwarding.wrote(telling.teller_of(text))
         told = telling.read(text, self.state.seq)
         if isinstance(told, int):
             self._on_growth(told)

@@ -43,6 +43,10 @@ class Measures:
         """From asking for the log's head until the group was on disk."""
         self.entries = 0
         """Entries that were committed."""
+        self.forwarded = 0
+        """Commands of this node that another one carried out."""
+        self.carried_out = 0
+        """Commands of other nodes that this one carried out."""
         self.retried = 0
         """Transactions that were begun once more, because the database was lost."""
         self.failed = 0

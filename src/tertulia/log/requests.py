@@ -1,6 +1,7 @@
 """Requests to the log's writer: commands and snapshots, and the group in which it takes them up."""
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
@@ -34,6 +35,9 @@ class Command:
     notes: Sequence[Note]
     answer: asyncio.Future[Any]
     since: float = field(default_factory=now)
+    until: float = math.inf
+    """When it must not be decided any more, by the monotonic clock: whoever asked for it gave up
+    by then, and decides by itself."""
     is_expired: bool = False
     """Whether it was answered that nothing was done, so that nothing may be done."""
 

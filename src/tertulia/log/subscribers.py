@@ -18,6 +18,7 @@ class Subscribers:
         self.on_reload: list[Callable[[], None]] = []
         self.on_history: list[Callable[[], None]] = []
         self.on_mail: list[Callable[[], None]] = []
+        self.on_call: list[Callable[[], None]] = []
         self.on_stale: list[Callable[[], None]] = []
         self.on_newer: list[Callable[[str], None]] = []
 
@@ -44,6 +45,11 @@ class Subscribers:
     def mail_written(self) -> None:
         """A mail to be sent is on disk."""
         for callback in self.on_mail:
+            callback()
+
+    def call_written(self) -> None:
+        """A call of a bot's service is on disk."""
+        for callback in self.on_call:
             callback()
 
     def stale(self) -> None:

@@ -214,7 +214,7 @@ def _kinds_shown(context: RenderContext, href: str) -> frozenset[Kind]:
     if context.realm is None or context.external_media.proxy_address is None:
         return frozenset()
     kind = external_media.kind_of(href)
-    if kind is None:
+    if kind is None or (context.site and f"{href}/".startswith(f"{context.site}/")):
         return frozenset()
     found: set[Kind] = set()
     if kind in {Kind.PICTURE, Kind.VIDEO, Kind.YOUTUBE} and context.realm.inline_image_preview:

@@ -41,6 +41,20 @@ class OutgoingService(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Commands that go to it, without the slash."""
 
 
+Trigger = Literal["direct_message", "mention", "command"]
+"""Why a bot's service is told of a message."""
+
+
+class ServiceCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A bot's service is to be told of a message."""
+
+    bot_id: int
+    message_id: int
+    trigger: Trigger
+    command: str = ""
+    """Which one, without the slash."""
+
+
 class Delivered(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of a bot's journal: something came in, or went out."""
 

@@ -1,10 +1,11 @@
 """Which network addresses the server may connect to where somebody else says so."""
 
 import socket
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
 Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 
 _SPECIAL: Final = (
     IPv4Network("192.0.0.0/24"),
@@ -17,6 +18,15 @@ _SPECIAL: Final = (
 """Not on the internet, which some versions of Python do not know."""
 _TRANSLATED: Final = IPv6Network("64:ff9b::/96")
 """IPv4 in the last four bytes, on networks that have only IPv6."""
+
+
+def networks(listed: str) -> tuple[Network, ...]:
+    """Addresses and networks, separated by commas; `*` is all there are. ValueError for others."""
+    found: list[Network] = []
+    for one in filter(None, (part.strip() for part in listed.split(","))):
+        both = ("0.0.0.0/0", "::/0") if one == "*" else (one,)
+        found += (ip_network(text) for text in both)
+    return tuple(found)
 
 
 def is_public(address: Address) -> bool:

@@ -1,4 +1,4 @@
-"""Fetching what people link: the server's HTTP client.
+"""Asking other servers where somebody else says which: the server's HTTP client.
 
 Who writes a link decides what the server asks for, so it may ask for nothing that they could not
 ask for themselves: only machines on the internet, whose address is looked up once, examined, and
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
 from tertulia import __version__
-from tertulia.outbound.addresses import Address, embedded, is_elsewhere, parsed
+from tertulia.outbound.addresses import Address, Network, embedded, is_elsewhere, parsed
 
 if TYPE_CHECKING:
     import httpx
@@ -86,13 +86,23 @@ class Answer:
         return found
 
 
+@dataclass(frozen=True)
+class Reply:
+    """What a server said to what was sent to it."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
 class Web:
-    """Fetches what is on other servers. `site` is this server's own address: requests say that they
-    come from it, and it is not asked itself, nor is another name of the same machine.
+    """Fetches what is on other servers, or sends to them. `site` is this server's own address:
+    requests say that they come from it, and it is not asked itself, nor is another name of the same
+    machine.
 
     `resolve` looks a host's addresses up, and `may_ask` says which of them may be connected to:
     without them, the system's resolver and public addresses of other machines. `ports` are those
-    that may be connected to.
+    that may be connected to; None for all. Addresses in `networks` may be connected to in any case.
     """
 
     def __init__(
@@ -101,13 +111,15 @@ class Web:
         *,
         resolve: Resolver | None = None,
         may_ask: Callable[[Address], bool] = is_elsewhere,
-        ports: Collection[int] = WEB_PORTS,
+        ports: Collection[int] | None = WEB_PORTS,
+        networks: Sequence[Network] = (),
     ) -> None:
         self._agent = f"Mozilla/5.0 (compatible; Tertulia/{__version__}; +{site})"
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="resolver")
         self._resolve = resolve or self._look_up
         self._may_ask = may_ask
-        self._ports = frozenset(ports)
+        self._ports = None if ports is None else frozenset(ports)
+        self._networks = tuple(networks)
         self._site = site
         self._own: tuple[float, frozenset[Address]] = (0.0, frozenset())
         """Until when the addresses of the own host are cached, and these."""
@@ -129,6 +141,28 @@ class Web:
             except TimeoutError:
                 raise NotFetched("it took too long") from None
 
+    async def send(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, limit: int
+    ) -> Reply:
+        """Send the body by POST, and read the answer, of no more than so many bytes. Nobody is
+        followed elsewhere. NotFetched where there is no whole answer in so many seconds."""
+        import httpx
+
+        try:
+            async with self._free, asyncio.timeout(seconds):
+                sent = {"Accept": "application/json", **headers}
+                response = await self._request(url, "POST", sent, body)
+                try:
+                    answer = Answer(url, response.headers, response.aiter_raw)
+                    content = await answer.content(limit)
+                finally:
+                    await response.aclose()
+                return Reply(response.status_code, response.headers, content)
+        except TimeoutError:
+            raise NotFetched("it took too long") from None
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            raise NotFetched(f"{type(error).__name__}: {error}") from error
+
     async def close(self) -> None:
         """End all connections."""
         if self._transport is not None:
@@ -141,7 +175,7 @@ class Web:
 
         for _ in range(MAX_REDIRECTS + 1):
             try:
-                response = await self._request(url, accept)
+                response = await self._request(url, "GET", {"Accept": accept})
                 try:
                     if response.status_code in _REDIRECTS and "location" in response.headers:
                         url = _joined(url, response.headers["location"])
@@ -158,24 +192,27 @@ class Web:
                 raise NotFetched(f"{type(error).__name__}: {error}") from error
         raise NotFetched("there are too many redirections")
 
-    async def _request(self, url: str, accept: str) -> "httpx.Response":
+    async def _request(
+        self, url: str, method: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> "httpx.Response":
         """One request, at the first of the host's addresses that answers."""
         import httpx
 
         host, port, authority = _split_url(url)
-        if port not in self._ports:
+        if self._ports is not None and port not in self._ports:
             raise NotFetched(f"port {port} is none of the web's")
         trouble: Exception = NotFetched("the host has no address")
         for address in await self._addresses(host, port):
             request = httpx.Request(
-                "GET",
+                method,
                 httpx.URL(url).copy_with(host=str(address)),
+                content=body,
                 headers={
                     "Host": authority,
                     "User-Agent": self._agent,
-                    "Accept": accept,
                     "Accept-Encoding": "identity",
                     "Connection": "close",
+                    **headers,
                 },
                 extensions={
                     # The name that the certificate must be for.
@@ -205,6 +242,8 @@ class Web:
         is_own = host.rstrip(".") == own_host
         own = set(found) if is_own else await self._own_addresses(own_host)
         for address in found:
+            if any(address in network for network in self._networks):
+                continue
             if not self._may_ask(address):
                 raise NotFetched(f"{address} is not on the internet")
             if address in own or embedded(address) in own:

@@ -57,6 +57,8 @@ class Node:
     disk: DiskFiles
     """Files of this machine: those that arrive, and what can be fetched again."""
     web: Web
+    services: Web
+    """By which bots' services are called."""
     clock: Callable[[], float]
     """UNIX seconds as of now: the log's."""
     thumbnails: SingleFlight = field(
@@ -116,6 +118,7 @@ class Node:
     async def close(self) -> None:
         """Let go of connections to other servers."""
         await self.web.close()
+        await self.services.close()
         await self.files.close()
 
     async def rendered(

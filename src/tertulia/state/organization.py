@@ -84,7 +84,7 @@ _TABLES: Final[Mapping[str, type[Table[Any]]]] = {
     "users": Users,
 }
 """The tables that have indexes, with them."""
-_NOT_OF_TABLES: Final = {"seq", "unread", "recent_writes", "sent"}
+_NOT_OF_TABLES: Final = {"seq", "unread", "recent_writes", "sent", "_changed"}
 """What a state has besides its tables and indexes: a copy with changes shares it."""
 
 
@@ -104,6 +104,10 @@ class State:
         self.tables: dict[str, Any] = {
             noun.table: _TABLES.get(noun.table, Table)(noun) for noun in NOUNS
         }
+        self._changed: set[str] = set()
+        """The tables that may have changed since they were last asked: there are many more."""
+        for table in self.tables.values():
+            table.changed = self._changed
         self.realms: Table[Realm] = self.tables["realm"]
         self.users: Users = self.tables["users"]
         self.credentials: Credentials = self.tables["credentials"]
@@ -207,7 +211,9 @@ class State:
 
     def take_dirty(self) -> dict[str, dict[Key, Any]]:
         """The records that changed since this was last asked, by table and key."""
-        return {name: table.take_dirty() for name, table in self.tables.items() if table.dirty}
+        tables = [self.tables[name] for name in self._changed]
+        self._changed.clear()
+        return {table.noun.table: table.take_dirty() for table in tables if table.dirty}
 
     # Copies with changes
 

@@ -37,6 +37,8 @@ class Table(Generic[R]):
         self.noun = noun
         self.rows: dict[Key, R] = {}
         self.dirty: set[Key] = set()
+        self.changed: set[str] = set()
+        """Where the table's name is put when it changes: tables of one state share it."""
         self.highest = 0
         """The largest ID that was ever given, where the key is an ID."""
         self.version = next_version()
@@ -58,6 +60,7 @@ class Table(Generic[R]):
         before = self.rows.get(key)
         self.rows[key] = record
         self.dirty.add(key)
+        self.changed.add(self.noun.table)
         self.version = next_version()
         if isinstance(key, int) and key > self.highest:
             self.highest = key
@@ -69,6 +72,7 @@ class Table(Generic[R]):
         self._require_original()
         before = self.rows.pop(key)
         self.dirty.add(key)
+        self.changed.add(self.noun.table)
         self.version = next_version()
         for watcher in self._watchers:
             watcher(before, None)

@@ -22,6 +22,8 @@ class Users(Table[User]):
         """Without the system's bots."""
         self.bots = Subset(self, lambda user: user.is_bot)
         """Deactivated ones and the system's too."""
+        self.services = Subset(self, _has_service)
+        """Active bots whose service is told of messages."""
         self.guests = Subset(self, lambda user: user.is_guest)
         """Deactivated ones too."""
         self.members_by_joining = Ordered(self, _member_since)
@@ -42,6 +44,10 @@ class Users(Table[User]):
     def maybe_guests(self) -> BitMap:
         """The accounts that can have no more than a guest's rights, deactivated ones too."""
         return self.guests.ids | self.bots.ids
+
+
+def _has_service(user: User) -> bool:
+    return user.is_active and user.bot is not None and user.bot.service is not None
 
 
 def _active_role(user: User) -> Role | None:

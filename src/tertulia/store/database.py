@@ -4,7 +4,6 @@ SQL is written once, with `?` for parameters, in the subset that SQLite and Post
 they do not share one, a `Dialect` method gives the fragment.
 """
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from tertulia.model.errors import Unavailable
 from tertulia.model.tokenizer import Phrase
+from tertulia.store.hearing import Hearing
 
 Row = tuple[Any, ...]
 TextRow = tuple[bytes | None, ...]
@@ -319,15 +319,15 @@ class Database(ABC):
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
         on_told: Callable[[str], None] | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
+        hearing: Hearing | None = None,
     ) -> Callable[[], None]:
         """Call `on_growth` (from any thread) when another process may have written, with the log's
         newest sequence number if it is known, and `on_announcement` with what another process
         announced. Returns a function that ends this, which blocks for a moment.
 
         Where another process told its entries themselves (`Dialect.tell_growth`), `on_told` is
-        called with each text instead of `on_growth`, if it is given. With a `loop`, which must run
-        until the end, that is done on it where no thread is needed for it.
+        called with each text instead of `on_growth`, if it is given. With a `hearing`, whose loop
+        must run until the end, that is done on it where no thread is needed for it.
 
         After a failure of the database this is tried again within seconds, without end, and then
         `on_growth` is called for what may have been missed."""

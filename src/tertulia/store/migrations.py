@@ -288,7 +288,7 @@ def _webhooks(dialect: Dialect) -> Sequence[str]:
         f"CREATE TABLE webhook_journal (id {dialect.counted}, bot_id BIGINT NOT NULL,"
         " doc TEXT NOT NULL)",
         "CREATE INDEX webhook_journal_by_bot ON webhook_journal (bot_id, id)",
-        # What waits for a bot's service is done in order, and one bot does not wait for another.
+        # One bot's service does not wait for another's: see `service_calls`.
         f"CREATE TABLE webhook_deliveries (id TEXT PRIMARY KEY, bot_id BIGINT NOT NULL,"
         f" message_id BIGINT NOT NULL, asked_at {dialect.real} NOT NULL,"
         " attempts BIGINT NOT NULL, doc TEXT NOT NULL)",
@@ -333,9 +333,9 @@ MIGRATIONS: tuple[Migration, ...] = (
     _nodes,
     Expand(_bot_storage),
     Expand(_notices),
-    Expand(_webhooks),
     Expand(_agent_keys),
     Expand(_mails_in_ranks),
+    Expand(_webhooks),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

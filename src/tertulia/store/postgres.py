@@ -39,6 +39,7 @@ from tertulia.store.database import (
     TextRow,
     TimeLimitReached,
 )
+from tertulia.store.hearing import Hearing
 from tertulia.store.history import HEAD_COLUMNS
 from tertulia.store.pipeline import (
     Answer,
@@ -308,27 +309,27 @@ class PostgresConnection:
         channel: str,
         on_payload: Callable[[str], None],
         stop: socket.socket,
-        loop: asyncio.AbstractEventLoop | None,
+        hearing: Hearing | None,
     ) -> None:
         """Call `on_payload` with each notification on the channel until there is something to read
         from `stop`; at first with nothing, for those that came before this connection listened.
-        With a loop, the calls that follow come on it: a thread's turn for each costs more than what
-        is done with it."""
+        With a `hearing`, the calls that follow come on its loop: a thread's turn for each costs
+        more than what is done with it."""
         self.run(f"LISTEN {pgsql.Identifier(channel).as_string()}")
         on_payload("")
 
         def notified(notification: psycopg.Notify) -> None:
             # While this thread asks something.
-            if loop is None:
+            if hearing is None:
                 on_payload(notification.payload)
             else:
-                loop.call_soon_threadsafe(on_payload, notification.payload)
+                hearing.loop.call_soon_threadsafe(on_payload, notification.payload)
 
         self._connection.add_notify_handler(notified)
         while not (
             self._listen(on_payload, stop)
-            if loop is None
-            else self._listen_on(loop, on_payload, stop)
+            if hearing is None
+            else self._listen_on(hearing, on_payload, stop)
         ):
             self.run("SELECT 1")  # Whether anybody is there.
 
@@ -345,7 +346,7 @@ class PostgresConnection:
 
     def _listen_on(
         self,
-        loop: asyncio.AbstractEventLoop,
+        hearing: Hearing,
         on_payload: Callable[[str], None],
         stop: socket.socket,
     ) -> bool:
@@ -354,21 +355,21 @@ class PostgresConnection:
         failures: list[Exception] = []
         heard = time.monotonic()
 
-        def readable() -> None:
+        def read() -> bool:
             nonlocal heard
             heard = time.monotonic()
             try:
                 self._take_notifications(on_payload)
             except Exception as error:
                 failures.append(error)
-                loop.remove_reader(descriptor)
                 end.send(b".")
+            return not failures
 
         descriptor = self._connection.fileno()
         with ended, end, selectors.DefaultSelector() as selector:
             selector.register(ended, selectors.EVENT_READ)
             selector.register(stop, selectors.EVENT_READ)
-            _on_loop(loop, lambda: loop.add_reader(descriptor, readable))
+            _on_loop(hearing.loop, lambda: hearing.attach(descriptor, read))
             try:
                 while (left := heard + _HEARTBEAT_SECONDS - time.monotonic()) > 0:
                     ready = selector.select(left)
@@ -377,9 +378,8 @@ class PostgresConnection:
                     if failures:
                         raise failures[0]
             finally:
-                # Not before that may the connection be used here, or closed. (After a failure the
-                # number may be another file's already.)
-                _on_loop(loop, lambda: failures or loop.remove_reader(descriptor))
+                # Not before that may the connection be used here, or closed.
+                _on_loop(hearing.loop, hearing.detach)
         return False
 
     def _take_notifications(self, on_payload: Callable[[str], None]) -> None:
@@ -567,7 +567,7 @@ class PostgresDatabase(Database):
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
         on_told: Callable[[str], None] | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
+        hearing: Hearing | None = None,
     ) -> Callable[[], None]:
         stopping = threading.Event()
         stop, ring = socket.socketpair()
@@ -598,7 +598,7 @@ class PostgresDatabase(Database):
             while not stopping.is_set():
                 try:
                     with contextlib.closing(self._connect(_BRIEF)) as connection:
-                        connection.listen(self._channel(connection), notified, stop, loop)
+                        connection.listen(self._channel(connection), notified, stop, hearing)
                 except Exception as error:  # Whatever it is, it is tried again.
                     if not is_away:
                         is_away = True

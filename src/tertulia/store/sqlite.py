@@ -5,7 +5,6 @@ finds the file locked sleeps, and looks again, if it is left to SQLite: the one 
 is there first, time and again. So whoever lets go rings, and those that wait try at once.
 """
 
-import asyncio
 import contextlib
 import logging
 import threading
@@ -31,6 +30,7 @@ from tertulia.store.database import (
     Row,
     TimeLimitReached,
 )
+from tertulia.store.hearing import Hearing
 from tertulia.store.local_bus import LocalBus
 from tertulia.store.server_lock import exclusive_server, running_server
 from tertulia.store.sqlite_dialect import SqliteDialect
@@ -314,7 +314,7 @@ class SqliteDatabase(Database):
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
         on_told: Callable[[str], None] | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
+        hearing: Hearing | None = None,
     ) -> Callable[[], None]:
         """Of other nodes this hears by the bus. Command-line tools say nothing; that they wrote
         shows in the file's data version. The same thread makes checkpoints."""

@@ -21,6 +21,7 @@ from tertulia.store.database import (
     DatabaseError,
     Exchanges,
 )
+from tertulia.store.hearing import Hearing
 from tertulia.store.history import Head, Position
 from tertulia.store.log_entries import Growth
 from tertulia.store.migrations import is_settled, migrate, require_known, settle
@@ -83,8 +84,8 @@ class Store:
         """With `serves`, other processes see that this one serves from the database."""
         self.database = database
         self._serves = serves
-        self._name = secrets.token_hex(4)
-        """By which it knows what it told itself."""
+        self.name = secrets.token_hex(4)
+        """By which it knows what it told itself, and others know who told it."""
         self._looker = ThreadPoolExecutor(1, thread_name_prefix="look")
         self._look_connection: Connection | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
@@ -95,6 +96,7 @@ class Store:
         # So that slow reads of others do not hold up the log.
         self._log_reader = Readers(database, 1, "log-reader")
         self._write_connection: Connection | None = None
+        self._hearing: Hearing | None = None
 
     @property
     def is_shared(self) -> bool:
@@ -194,6 +196,7 @@ class Store:
         row, rows = await exchanges.take_head(after.seq)
         head = history.head_of(row)
         require_known(head)
+        self.hear()
         known = heard() if heard is not None else after
         found = newest_entries.growth(head, rows, known)
         if found is None:
@@ -278,7 +281,7 @@ class Store:
         if batch.entries and connection.dialect.tell_growth:
             told = [str(batch.entries[-1].seq)]
             if before is not None:
-                told = telling.texts(self._name, batch.entries, batch.id, before)
+                told = telling.texts(self.name, batch.entries, batch.id, before)
             connection.run_many(connection.dialect.tell_growth, [(text,) for text in told])
 
     async def was_committed(self, batch: Batch, before: Head) -> bool | None:
@@ -356,9 +359,11 @@ class Store:
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
         on_told: Callable[[str], None] | None = None,
+        is_awaited: Callable[[], bool] = lambda: True,
     ) -> Callable[[], None]:
         """See `Database.watch`; the callbacks come on the event loop that this is called on. What
-        this store told is not among it."""
+        this store told is not among it. Where nobody waits for it (`is_awaited`), what others tell
+        comes a few milliseconds later (`listen`, `hear`)."""
         loop = asyncio.get_running_loop()
 
         def on_loop(function: Callable[..., None]) -> Callable[..., None]:
@@ -372,10 +377,23 @@ class Store:
             return self.database.watch(on_loop(on_growth), on_loop(on_announcement))
 
         def told(text: str) -> None:
-            if not telling.is_by(self._name, text):
+            if telling.teller_of(text) != self.name:
                 on_told(text)
 
-        return self.database.watch(on_loop(on_growth), on_loop(on_announcement), told, loop)
+        self._hearing = Hearing(is_awaited)
+        return self.database.watch(
+            on_loop(on_growth), on_loop(on_announcement), told, self._hearing
+        )
+
+    def listen(self) -> None:
+        """Somebody begins to wait for what others tell: call back with it soon."""
+        if self._hearing is not None:
+            self._hearing.listen()
+
+    def hear(self) -> None:
+        """Call back with what others have told by now, at once."""
+        if self._hearing is not None:
+            self._hearing.now()
 
     async def announce(self, messages: Sequence[str]) -> None:
         """See `Database.announce`. Nothing that is written or read waits for it."""

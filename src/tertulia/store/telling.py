@@ -85,9 +85,9 @@ _HEAD: Final = 120
 """Bytes that a text has beside its entries, at most."""
 
 
-def is_by(teller: str, text: str) -> bool:
-    """Whether the text is that teller's."""
-    return text.startswith(f"{MARK}{teller} ")
+def teller_of(text: str) -> str:
+    """Whose text it is."""
+    return text.removeprefix(MARK).partition(" ")[0]
 
 
 def read(text: str, known: int) -> Told | int:

@@ -33,10 +33,3 @@ def journal(connection: Connection, bot_id: int) -> list[Delivered]:
         "SELECT doc FROM webhook_journal WHERE bot_id = ? ORDER BY id DESC", (bot_id,)
     )
     return [_decoder.decode(str(doc)) for (doc,) in rows]
-
-
-def drop_journal(connection: Connection, bot_ids: Iterable[int]) -> None:
-    """Forget what is written of these bots."""
-    connection.run_many(
-        "DELETE FROM webhook_journal WHERE bot_id = ?", [(bot_id,) for bot_id in bot_ids]
-    )

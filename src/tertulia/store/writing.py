@@ -17,6 +17,7 @@ from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
 from tertulia.model.ranges import ids_of
 from tertulia.model.reactions import Reaction
+from tertulia.model.webhooks import ServiceCall
 from tertulia.store import (
     bitmaps,
     bot_storage,
@@ -25,6 +26,7 @@ from tertulia.store import (
     installation,
     outbox,
     search_index,
+    service_calls,
 )
 from tertulia.store.bitmaps import Chunks
 from tertulia.store.bot_storage import StorageChanged
@@ -62,6 +64,15 @@ class MailAsked(Struct, frozen=True):
     """Written twice, it is one mail by this ID."""
 
 
+class CallAsked(Struct, frozen=True):
+    """A bot's service is to be told of a message. `at` is when it was sent, in UNIX seconds."""
+
+    call: ServiceCall
+    at: float
+    id: str = field(default_factory=outbox.new_id)
+    """Written twice, it is one call by this ID."""
+
+
 class InputSeen(Struct, frozen=True):
     """A user gave input to a client on a day (of UNIX time)."""
 
@@ -87,6 +98,7 @@ Note = (
     | PresenceSeen
     | InputSeen
     | MailAsked
+    | CallAsked
     | FactNoted
     | Probe
     | StorageChanged
@@ -416,5 +428,7 @@ def _write_note(connection: Connection, note: Note) -> None:
             installation.put(connection, key, value)
         case MailAsked(mail=mail, at=at, id=mail_id):
             outbox.put(connection, mail, at, mail_id)
+        case CallAsked(call=call, at=at, id=call_id):
+            service_calls.put(connection, call, at, call_id)
         case Probe():
             pass  # `head.noted` says that the batch was committed.

@@ -1,16 +1,30 @@
 """Bots: accounts of programs, each with a person who owns it."""
 
-from typing import Any
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import names, permissions
 from tertulia.domain.accounts import avatars, users
+from tertulia.domain.messages import notices
+from tertulia.domain.messages.notices import Notice, Render
+from tertulia.domain.messages.sending import ToPeople
 from tertulia.model.errors import Refused
 from tertulia.model.users import Bot, BotKind, Credential, NewKey, Role, User
-from tertulia.model.webhooks import IncomingOptions
+from tertulia.model.webhooks import IncomingOptions, OutgoingService, ServiceFormat
 from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_URL: Final = 2000
+MAX_COMMANDS: Final = 20
+"""Of one bot."""
+OWN_COMMANDS: Final = frozenset({"me", "poll", "todo"})
+"""Those that messages begin with already."""
+_COMMAND: Final = re.compile(r"[a-z][a-z0-9_-]{0,29}")
 
 
 class NewBot(Struct, frozen=True, kw_only=True):
@@ -22,6 +36,8 @@ class NewBot(Struct, frozen=True, kw_only=True):
     host: str
     """Of the bots' addresses."""
     credential: Credential
+    service: OutgoingService | None = None
+    """Of outgoing webhooks."""
     default_sending_channel: str | None = None
     default_events_channel: str | None = None
     default_all_public_channels: bool = False
@@ -47,6 +63,7 @@ def create(moment: Moment, new: NewBot) -> Decision[User]:
         avatar_file=new.avatar_file,
         bot=Bot(
             kind=new.kind,
+            service=new.service,
             owner_id=actor.id,
             default_sending_channel_id=_channel_id(moment, new.default_sending_channel),
             default_events_channel_id=_channel_id(moment, new.default_events_channel),
@@ -59,8 +76,8 @@ def create(moment: Moment, new: NewBot) -> Decision[User]:
 def allow(moment: Moment, kind: BotKind) -> Decision[None]:
     """Refuse where the actor cannot have a new bot of that kind, as `create` does."""
     users.require_person(moment.actor)
-    if kind not in {BotKind.GENERIC, BotKind.INCOMING_WEBHOOK}:
-        raise Refused("This server runs neither outgoing webhooks nor embedded bots.")
+    if kind is BotKind.EMBEDDED:
+        raise Refused("This server runs no embedded bots.")
     permissions.require(
         permissions.may_create_bot(moment.state, moment.actor, kind),
         "You are not allowed to create such bots.",
@@ -96,6 +113,8 @@ class Revision(Struct, frozen=True, kw_only=True):
     default_sending_channel: str | UnsetType = UNSET
     default_events_channel: str | UnsetType = UNSET
     default_all_public_channels: bool | None = None
+    service_url: str | None = None
+    service_format: ServiceFormat | None = None
     avatar_file: str = ""
     """The name of an uploaded picture, where there is a new one."""
 
@@ -130,11 +149,102 @@ def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
         bot["default_events_channel_id"] = _channel_id(moment, revision.default_events_channel)
     if revision.default_all_public_channels is not None:
         bot["default_all_public_channels"] = revision.default_all_public_channels
+    if revision.service_url is not None or revision.service_format is not None:
+        bot["service"] = _revised(target, revision)
     if bot and target.bot is not None:
         values["bot"] = msgspec.structs.replace(target.bot, **bot)
     return Decision(
         msgspec.structs.replace(target, **values), users.changed(moment, target, values)
     )
+
+
+def _revised(target: User, revision: Revision) -> OutgoingService:
+    """The bot's service with another address or format. Refused for bots without one."""
+    service = target.bot.service if target.bot else None
+    if service is None:
+        raise Refused("The bot is no outgoing webhook.")
+    if revision.service_url is not None:
+        service = msgspec.structs.replace(service, url=service_url(revision.service_url))
+    if revision.service_format is not None:
+        service = msgspec.structs.replace(service, format=revision.service_format)
+    return service
+
+
+def service_url(text: str) -> str:
+    """The address of a bot's service. Refused for what is none on the web."""
+    text = text.strip()
+    try:
+        parts = urlsplit(text)
+        is_whole = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        is_plain = parts.username is None and parts.port != 0 and not parts.fragment
+    except ValueError:
+        is_whole = is_plain = False
+    if not (is_whole and is_plain) or len(text) > MAX_URL or not text.isprintable() or " " in text:
+        raise Refused("The service's address is no address on the web.")
+    return text
+
+
+def change_service(
+    moment: Moment, bot_id: int, commands: Sequence[str] | None, token_sealed: str | None
+) -> Decision[User]:
+    """Give a bot that the actor owns or administers other commands, or its service another token.
+    Returns the bot as it is then.
+
+    Refused for bots without a service, and for commands that cannot be or are another bot's;
+    NotPermitted where commands, which are everybody's, are not an administrator's to give.
+    """
+    target = managed_bot(moment, bot_id)
+    service = target.bot.service if target.bot else None
+    if target.bot is None or service is None:
+        raise Refused("The bot is no outgoing webhook.")
+    if commands is not None:
+        permissions.require_administrator(moment.state, moment.actor)
+        service = msgspec.structs.replace(
+            service, commands=_free_commands(moment.state, bot_id, commands)
+        )
+    if token_sealed is not None:
+        service = msgspec.structs.replace(service, token_sealed=token_sealed)
+    changed = msgspec.structs.replace(target.bot, service=service)
+    return Decision(
+        msgspec.structs.replace(target, bot=changed),
+        users.changed(moment, target, {"bot": changed}),
+    )
+
+
+def _free_commands(state: State, bot_id: int, commands: Sequence[str]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(name.strip().removeprefix("/") for name in commands))
+    if len(found) > MAX_COMMANDS:
+        raise Refused(f"A bot has at most {MAX_COMMANDS} commands.")
+    taken = {
+        name
+        for other_id in state.users.services
+        if other_id != bot_id and (other := state.users[other_id].bot) and other.service
+        for name in other.service.commands
+    }
+    for name in found:
+        if not _COMMAND.fullmatch(name):
+            raise Refused(
+                f"'{name[:40]}' cannot be a command: small letters, digits, - and _, at most 30."
+            )
+        if name in OWN_COMMANDS or name in taken:
+            raise Refused(f"The command /{name} is taken.")
+    return found
+
+
+def tell_of_failures(
+    moment: Moment, bot_id: int, reason: str, waiting: int, render: Render
+) -> Decision[None]:
+    """Tell the owner of a bot, as the server, that its service does not take what it is told."""
+    bot = moment.state.users.get(bot_id)
+    owner = moment.state.users.get(bot.bot.owner_id) if bot and bot.bot else None
+    if bot is None or owner is None or not owner.is_active:
+        return Decision(None)
+    text = (
+        f"The service of your bot @_**{bot.full_name}|{bot.id}** has failed several times: {reason}"
+        f" {waiting} messages wait for it, and it is tried again for a day after each was sent."
+    )
+    notice = Notice(ToPeople(frozenset({owner.id})), text)
+    return Decision(None, notices.sent(moment, [notice], render))
 
 
 def change_incoming(

@@ -19,7 +19,7 @@ WILDCARD_FREE = 15
 """Mentioning more people at once takes a permission."""
 
 
-class ToChannel(Struct, frozen=True):
+class ToChannel(Struct, frozen=True, tag="channel"):
     """A destination: a topic of a channel, by ID or by name. For the server's own messages it can
     be the channel itself (`channel`), which the same decision may create."""
 
@@ -29,7 +29,7 @@ class ToChannel(Struct, frozen=True):
     channel: Channel | None = None
 
 
-class ToPeople(Struct, frozen=True):
+class ToPeople(Struct, frozen=True, tag="people"):
     """A destination: other people, by ID. The sender belongs to it in any case."""
 
     user_ids: frozenset[int]

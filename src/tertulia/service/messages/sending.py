@@ -1,16 +1,32 @@
 """Sending a message now."""
 
+from typing import Final
+
+import msgspec
+
 from tertulia.domain import names
 from tertulia.domain.channels import user_topics
 from tertulia.domain.channels.user_topics import Sent
 from tertulia.domain.messages import widgets
 from tertulia.domain.messages.sending import Draft, ToChannel, ToPeople
+from tertulia.log.forwarding import Errand
 from tertulia.model.channels import topic_key
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
 from tertulia.service.messages.composing import Topic, compose
 from tertulia.service.node import Node
 from tertulia.state.organization import State
+
+
+def _marked(draft: Draft, mark: str) -> Draft:
+    """The draft with an idempotency key of ours where its client has none."""
+    if draft.queue_id and draft.local_id:
+        return draft
+    return msgspec.structs.replace(draft, queue_id="node", local_id=mark)
+
+
+SENDING: Final = Errand(user_topics.send, Draft, Sent, _marked)
+"""Sending, as another node does it for this one."""
 
 
 async def send_message(

@@ -290,6 +290,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/external/{integration}", webhooks.find_webhook, webhooks=True, payload=True),
     Route("GET", "/bots/{bot_id:int}/webhook", webhooks.get_webhook_options),
     Route("PATCH", "/bots/{bot_id:int}/webhook", webhooks.update_webhook_options),
+    Route("GET", "/bots/{bot_id:int}/service", webhooks.get_service),
+    Route("PATCH", "/bots/{bot_id:int}/service", webhooks.update_service),
     Route("GET", "/bots/{bot_id:int}/deliveries", webhooks.get_deliveries),
     # Views of the sidebar
     Route("GET", "/navigation_views", navigation.get_navigation_views),

@@ -17,8 +17,8 @@ from tertulia.log.measures import Histogram
 from tertulia.store.database import Connection
 from tertulia.wire.http.node import HttpNode
 
-MAILS_SECONDS: Final = 1.0
-"""How long the database has to say how many mails wait; else that is left out."""
+WAITING_SECONDS: Final = 1.0
+"""How long the database has to say how much waits; else that is left out."""
 _PAGE: Final = resource.getpagesize()
 
 
@@ -56,8 +56,8 @@ class OfNode(Struct, frozen=True, array_like=True):
 
 async def families_of(node: HttpNode) -> OfNode:
     """The node's numbers, as they are now."""
-    waiting = await _waiting(node)
-    return OfNode(node.membership.name, [*_all(node), *_of_waiting(waiting)])
+    waiting = await _of_what_waits(node)
+    return OfNode(node.membership.name, [*_all(node), *waiting])
 
 
 def _all(node: HttpNode) -> Iterator[Family]:
@@ -124,6 +124,16 @@ def _of_the_log(node: HttpNode) -> Iterator[Family]:
     )
     yield _gauge("tertulia_log_lag_seconds", "For how long it has been behind.", lag.seconds)
     yield _counter("tertulia_log_entries", "Entries that the node has committed.", measures.entries)
+    yield _counter(
+        "tertulia_commands_forwarded",
+        "Commands of the node that another one carried out.",
+        measures.forwarded,
+    )
+    yield _counter(
+        "tertulia_commands_for_others",
+        "Commands of other nodes that the node carried out.",
+        measures.carried_out,
+    )
     yield _histogram(
         "tertulia_commit_seconds",
         "From asking for the log's head until a group of commands was on disk.",
@@ -215,30 +225,37 @@ def _of_jobs(node: HttpNode) -> Iterator[Family]:
     )
 
 
-def _of_waiting(waiting: tuple[int, int] | None) -> Iterator[Family]:
-    if waiting is not None:
-        mails, notices = waiting
-        yield _gauge("tertulia_mails_waiting", "Mails that wait to be sent.", mails)
-        yield _gauge(
-            "tertulia_notices_waiting",
-            "Messages of which people are to be told, if they do not read them before.",
-            notices,
-        )
+_WAITING: Final = {
+    "mails": ("tertulia_mails_waiting", "Mails that wait to be sent."),
+    "notices": (
+        "tertulia_notices_waiting",
+        "Messages of which people are to be told, if they do not read them before.",
+    ),
+    "webhook_deliveries": (
+        "tertulia_service_calls_waiting",
+        "Messages of which bots' services are still to be told.",
+    ),
+}
+"""What waits in the database, by its table."""
 
 
-async def _waiting(node: HttpNode) -> tuple[int, int] | None:
-    """How many mails wait, and how many messages of which people are yet to be told."""
+async def _of_what_waits(node: HttpNode) -> list[Family]:
+    """Nothing, where the database does not say in time."""
 
-    def count(connection: Connection) -> tuple[int, int]:
-        ((mails, notices),) = connection.query(
-            "SELECT (SELECT COUNT(*) FROM mails), (SELECT COUNT(*) FROM notices)"
-        )
-        return int(mails), int(notices)
+    def count(connection: Connection) -> list[int]:
+        return [
+            int(connection.query(f"SELECT COUNT(*) FROM {table}")[0][0])  # noqa: S608 (a constant)
+            for table in _WAITING
+        ]
 
     with contextlib.suppress(Exception):  # Whatever it is, the other numbers are wanted then.
-        async with asyncio.timeout(MAILS_SECONDS):
-            return await node.store.read(count)
-    return None
+        async with asyncio.timeout(WAITING_SECONDS):
+            numbers = await node.store.read(count)
+            return [
+                _gauge(*named, number)
+                for named, number in zip(_WAITING.values(), numbers, strict=True)
+            ]
+    return []
 
 
 def _of_the_process() -> Iterator[Family]:

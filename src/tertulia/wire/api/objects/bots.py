@@ -3,8 +3,15 @@
 from msgspec import Struct
 
 from tertulia.domain import permissions
-from tertulia.model.users import User
+from tertulia.model.users import Bot, User
 from tertulia.state.organization import State
+
+
+class BotService(Struct, kw_only=True, frozen=True):
+    """The service behind a bot. (Its token is behind an endpoint of its own.)"""
+
+    base_url: str
+    interface: int
 
 
 class BotObject(Struct, kw_only=True, frozen=True):
@@ -14,6 +21,7 @@ class BotObject(Struct, kw_only=True, frozen=True):
     default_sending_stream: str | None
     default_events_register_stream: str | None
     default_all_public_streams: bool
+    services: tuple[BotService, ...] = ()
 
 
 def administers_bot(state: State, viewer: User, bot: User) -> bool:
@@ -33,7 +41,15 @@ def bot_object(state: State, viewer: User, user: User) -> BotObject:
         default_sending_stream=_channel(state, viewer, bot.default_sending_channel_id),
         default_events_register_stream=_channel(state, viewer, bot.default_events_channel_id),
         default_all_public_streams=bot.default_all_public_channels,
+        services=_services(bot),
     )
+
+
+def _services(bot: Bot) -> tuple[BotService, ...]:
+    service = bot.service
+    if service is None:
+        return ()
+    return (BotService(base_url=service.url, interface=int(service.format)),)
 
 
 def bot_objects(state: State, viewer: User) -> list[BotObject]:

@@ -11,7 +11,7 @@ from tertulia.model.changes import UserChanged
 from tertulia.model.users import Bot
 from tertulia.state.folds.registry import revised
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.objects.bots import BotObject, administers_bot, bot_object
+from tertulia.wire.api.objects.bots import BotObject, BotService, administers_bot, bot_object
 from tertulia.wire.api.projection import ProjectionContext, Viewer
 
 
@@ -42,6 +42,7 @@ class BotNews(Struct, kw_only=True):
     default_sending_stream: str | UnsetType | None = UNSET
     default_events_register_stream: str | UnsetType | None = UNSET
     default_all_public_streams: bool | UnsetType = UNSET
+    services: tuple[BotService, ...] | UnsetType = UNSET
 
 
 class BotUpdateEvent(Event, kw_only=True, tag="realm_bot"):
@@ -100,3 +101,7 @@ def bot_events(change: UserChanged, view: BotView) -> Iterable[Event]:
         if getattr(was, field) != getattr(now, field):
             news = {name: getattr(view.bot, name)}
             yield BotUpdateEvent(bot=BotNews(user_id=change.user_id, **news))
+    if was.service is not None and now.service is not None:
+        before, after = was.service, now.service
+        if (before.url, before.format) != (after.url, after.format):
+            yield BotUpdateEvent(bot=BotNews(user_id=change.user_id, services=view.bot.services))

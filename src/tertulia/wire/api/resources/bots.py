@@ -2,11 +2,13 @@
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain.accounts import bots, users
 from tertulia.model.errors import Refused
 from tertulia.model.users import BotKind, Role, User
+from tertulia.model.webhooks import OutgoingService, ServiceFormat
 from tertulia.service.files.avatars import delete, deleted_on_failure
 from tertulia.wire.api.objects.bots import bot_object
 from tertulia.wire.api.objects.users import api_email, avatar_address
@@ -15,6 +17,7 @@ from tertulia.wire.api.resources.server import NoParams
 from tertulia.wire.api.resources.users import NewKey, RoleNumber
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.call import Call
+from tertulia.wire.http.errors import MissingParameter
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
 
@@ -68,7 +71,13 @@ class CreateBot(Params, kw_only=True, frozen=True):
     short_name: Annotated[str, Meta(description="Its address is `{short_name}-bot@` and the host.")]
     bot_type: Annotated[
         Literal[1, 2, 3, 4],
-        Meta(description="1 generic, 2 incoming webhook. The server runs no 3 and 4."),
+        Meta(description="1 generic, 2 incoming and 3 outgoing webhook. The server runs no 4."),
+    ] = 1
+    payload_url: Annotated[
+        str | None, Meta(description="Of outgoing webhooks: where their service is. JSON.")
+    ] = None
+    interface_type: Annotated[
+        Literal[1, 2], Meta(description="Of outgoing webhooks: 1 our own format, 2 Slack's.")
     ] = 1
     default_sending_stream: Annotated[str | None, Meta(description="A channel's name.")] = None
     default_events_register_stream: Annotated[str | None, Meta(description="A channel's name.")] = (
@@ -91,6 +100,7 @@ class CreatedBot(Answer, kw_only=True):
 async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
     """Create a bot that the caller owns."""
     call.consider(bots.allow, BotKind(params.bot_type))
+    service = _new_service(call, params)
     vault = call.node.vault
     picture = await kept_if_sent(call)
     new = bots.NewBot(
@@ -99,6 +109,7 @@ async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
         kind=BotKind(params.bot_type),
         host=call.node.config.address_host,
         credential=await vault.credential(0, None),
+        service=service,
         default_sending_channel=params.default_sending_stream,
         default_events_channel=params.default_events_register_stream,
         default_all_public_channels=params.default_all_public_streams,
@@ -117,6 +128,33 @@ async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
     )
 
 
+def _new_service(call: Call, params: CreateBot) -> OutgoingService | None:
+    if BotKind(params.bot_type) is not BotKind.OUTGOING_WEBHOOK:
+        if params.payload_url is not None:
+            raise Refused("Only outgoing webhooks have a service.")
+        return None
+    if not call.node.config.outgoing_webhooks:
+        raise Refused("The operator of this server has turned outgoing webhooks off.")
+    if params.payload_url is None:
+        raise MissingParameter("payload_url")
+    vault = call.node.vault
+    return OutgoingService(
+        url=bots.service_url(_unquoted(params.payload_url)),
+        format=ServiceFormat(params.interface_type),
+        token_sealed=vault.sealed(vault.nonce()),
+    )
+
+
+def _unquoted(text: str) -> str:
+    """Clients send addresses as JSON; people, who try it, as they are."""
+    if not text.startswith('"'):
+        return text
+    try:
+        return msgspec.json.decode(text, type=str)
+    except msgspec.DecodeError:
+        raise Refused("The service's address is no text in JSON.") from None
+
+
 # Changing
 
 
@@ -132,10 +170,10 @@ class UpdateBot(Params, kw_only=True, frozen=True):
         dict[str, str] | None, Meta(description="Of embedded bots, which the server does not run.")
     ] = None
     service_payload_url: Annotated[
-        str | None, Meta(description="Of outgoing webhooks, which the server does not run.")
+        str | None, Meta(description="Of outgoing webhooks: where their service is. JSON.")
     ] = None
     service_interface: Annotated[
-        Int | None, Meta(description="Of outgoing webhooks, which the server does not run.")
+        Literal[1, 2] | None, Meta(description="Of outgoing webhooks.")
     ] = None
     default_sending_stream: Annotated[
         str | UnsetType, Meta(description="A channel's name; empty for none.")
@@ -147,7 +185,8 @@ class UpdateBot(Params, kw_only=True, frozen=True):
 
 
 class UpdatedBot(Answer, kw_only=True):
-    """The bot as it is then. The service's fields are for bots that the server does not run."""
+    """The bot as it is then; the service's fields for outgoing webhooks. The server runs no bots
+    that have `config_data`."""
 
     full_name: str
     avatar_url: str
@@ -163,12 +202,9 @@ class UpdatedBot(Answer, kw_only=True):
 async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
     """Change a bot, for its owner and for administrators."""
     call.consider(bots.check_managed, params.bot_id)
-    if (
-        params.config_data is not None
-        or params.service_payload_url is not None
-        or params.service_interface is not None
-    ):
-        raise Refused("The bot is neither an outgoing webhook nor an embedded bot.")
+    if params.config_data is not None:
+        raise Refused("The bot is no embedded bot.")
+    url, format_ = params.service_payload_url, params.service_interface
     picture = await kept_if_sent(call)
     before = call.state.users[params.bot_id].avatar_file
     revision = bots.Revision(
@@ -180,6 +216,8 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
         default_sending_channel=params.default_sending_stream,
         default_events_channel=params.default_events_register_stream,
         default_all_public_channels=params.default_all_public_streams,
+        service_url=None if url is None else _unquoted(url),
+        service_format=None if format_ is None else ServiceFormat(format_),
         avatar_file=picture,
     )
     async with deleted_on_failure(call.node.files, picture):
@@ -189,8 +227,11 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
     shown = bot_object(call.state, call.user, bot)
     owner = call.state.users.get(bot.bot.owner_id) if bot.bot else None
     host = call.node.config.address_host
+    service = bot.bot.service if bot.bot else None
     return UpdatedBot(
         full_name=bot.full_name,
+        service_interface=None if service is None else int(service.format),
+        service_payload_url=None if service is None else service.url,
         avatar_url=avatar_address(bot, sees_address=True),
         default_sending_stream=shown.default_sending_stream,
         default_events_register_stream=shown.default_events_register_stream,

@@ -14,6 +14,7 @@ from tertulia.model.users import User
 from tertulia.model.webhooks import IncomingOptions
 from tertulia.service.webhooks import receiving, templates
 from tertulia.service.webhooks.receiving import Address, Arrived
+from tertulia.store import service_calls
 from tertulia.wire.api.objects.integrations import integration_objects
 from tertulia.wire.api.resources.bots import OneBot
 from tertulia.wire.http.call import Call
@@ -185,6 +186,63 @@ def _options(bot: User) -> WebhookOptions:
         has_secret=bool(options.secret_sealed),
         topic_template=options.topic_template,
         content_template=options.content_template,
+    )
+
+
+# What goes out
+
+
+class Service(Answer, kw_only=True):
+    """The service behind a bot that is an outgoing webhook."""
+
+    payload_url: str
+    interface_type: int
+    token: Annotated[
+        str,
+        Meta(description="Comes with each call, and is what X-Tertulia-Signature is made with."),
+    ]
+    commands: list[str]
+    waiting: Annotated[int, Meta(description="Messages of which it is still to be told.")]
+
+
+async def get_service(call: Call, params: OneBot) -> Service:
+    """The service behind a bot, for its owner and for administrators."""
+    call.consider(bots.check_managed, params.bot_id)
+    return await _service(call, call.state.users[params.bot_id])
+
+
+class UpdateService(Params, kw_only=True, frozen=True):
+    """What is to be new about the service behind a bot. (Its address: `PATCH /bots/{bot_id}`.)"""
+
+    bot_id: Annotated[Int, Path()]
+    commands: Annotated[
+        list[str] | None,
+        Meta(
+            description="Messages that begin with a slash and one of these go to it, whoever writes"
+            " them: for administrators."
+        ),
+    ] = None
+    new_token: Annotated[bool, Meta(description="Whether the token is replaced.")] = False
+
+
+async def update_service(call: Call, params: UpdateService) -> Service:
+    """Change the service behind a bot."""
+    vault = call.node.vault
+    token = vault.sealed(vault.nonce()) if params.new_token else None
+    bot: User = await call.submit(bots.change_service, params.bot_id, params.commands, token)
+    return await _service(call, bot)
+
+
+async def _service(call: Call, bot: User) -> Service:
+    service = bot.bot.service if bot.bot else None
+    if service is None:
+        raise Refused("The bot is no outgoing webhook.")
+    return Service(
+        payload_url=service.url,
+        interface_type=int(service.format),
+        token=call.node.vault.unsealed(service.token_sealed),
+        commands=list(service.commands),
+        waiting=await call.node.store.read(service_calls.waiting, bot.id),
     )
 
 

@@ -1,0 +1,124 @@
+"""What webhooks cost: one that comes in beside a message, and 10,000 that wait for a service which
+is away."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+from bench import asking, processes
+from bench.arithmetic import Rounds, Sample, Target
+from bench.cases import Case
+from bench.context import Bench, Served
+from bench.datasets import COMPANY
+from bench.organization import SMALL
+from bench.report import Line
+from bench.serving import BenchError
+
+SETTINGS = """
+outgoing_webhook_networks = "127.0.0.1"
+"""
+DEAD = "http://127.0.0.1:9/"
+"""Nobody listens there."""
+WAITING = 10_000
+PUSHED = json.dumps(
+    {
+        "ref": "refs/heads/main",
+        "compare": "https://git.example.com/chat/compare/1...2",
+        "commits": [
+            {"id": str(n) * 40, "message": f"Mend the {n}", "url": f"https://git.example.com/{n}"}
+            for n in range(3)
+        ],
+        "pusher": {"name": "ann"},
+        "repository": {"name": "chat"},
+    }
+)
+MOST = 2.5
+"""Times the processor time of a message: the payload, the journal, and longer content besides."""
+MOST_BESIDE = 1.15
+"""Times the processor time of a message while nothing waits."""
+MOST_MEMORY = 16 << 20
+"""Bytes for 10,000 that wait, beside what the messages take themselves."""
+
+
+def _measure(bench: Bench) -> Iterator[Line]:
+    with (
+        bench.fresh(COMPANY, settings=SETTINGS) as quiet,
+        bench.fresh(COMPANY, settings=SETTINGS) as busy,
+    ):
+        hook = _hook(quiet)
+
+        def message(served: Served) -> Sample:
+            return bench.requests(served.server, asking.send(served.made.people[0], SMALL, "topic"))
+
+        found = bench.interleaved(
+            {"message": lambda: message(quiet), "hook": lambda: bench.requests(quiet.server, hook)}
+        )
+        yield _line("webhooks_message", "POST /messages, beside", found["message"])
+        line = _line("webhooks_in", "POST /external/github, three commits", found["hook"])
+        ratio = found["hook"].cpu / found["message"].cpu
+        line.targets = [Target("CPU of a message", ratio, MOST, "x")]
+        yield line
+        # The same messages to a bot without a service: what they take by themselves.
+        grown = _grown(busy, bot_type=3, payload_url=json.dumps(DEAD)) - _grown(quiet)
+        found = bench.interleaved({"none": lambda: message(quiet), "all": lambda: message(busy)})
+        line = _line("webhooks_waiting", f"POST /messages, {WAITING:,} calls wait", found["all"])
+        ratio = found["all"].cpu / found["none"].cpu
+        line.limit, line.limit_title = found["none"].medians(), "none wait"
+        line.targets = [
+            Target("CPU of none waiting", ratio, MOST_BESIDE, "x"),
+            Target("memory that these take", grown, MOST_MEMORY, "MiB"),
+        ]
+        yield line
+
+
+def _made(served: Served, **values: object) -> tuple[int, str]:
+    """A new bot of the owner's: its ID and key."""
+    owner = served.made.organization.owner
+    answer = asking.asked(served.port, asking.form("POST", "/bots", owner, values))
+    found = json.loads(answer.partition(b"\r\n\r\n")[2])
+    if found["result"] != "success":
+        raise BenchError(f"no bot could be made: {found}")
+    return found["user_id"], found["api_key"]
+
+
+def _hook(served: Served) -> str:
+    """What GitHub sends."""
+    _, key = _made(served, full_name="Hook", short_name="hook", bot_type=2)
+    target = f"/api/v1/external/github?api_key={key}&stream={quote(SMALL)}&topic=pushes"
+    request = (
+        f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"X-GitHub-Event: push\r\nContent-Length: {len(PUSHED)}\r\n\r\n{PUSHED}"
+    )
+    answer = asking.asked(served.port, request)
+    if b'"success"' not in answer:
+        raise BenchError(f"the webhook was refused: {answer[:300]!r}")
+    return request
+
+
+def _grown(served: Served, **bot: object) -> int:
+    """The bytes that the server grows by while a bot is sent as many messages."""
+    bot_id, _ = _made(served, full_name="Away", short_name="away", **bot)
+    sent = {"type": "direct", "to": [bot_id], "content": "Are you there?"}
+    request = asking.form("POST", "/messages", served.made.people[0], sent)
+    before = processes.pss(served.server.pid)
+    with ThreadPoolExecutor(32) as pool:
+        for answer in pool.map(asking.asked, [served.port] * WAITING, [request] * WAITING):
+            if b'"success"' not in answer:
+                raise BenchError("a message was refused")
+    return processes.pss(served.server.pid) - before
+
+
+def _line(name: str, title: str, found: Rounds) -> Line:
+    return Line(
+        name,
+        title,
+        "ms",
+        found.medians(),
+        found.p99(),
+        cpu=found.cpu,
+        generator=found.generator,
+    )
+
+
+CASE = Case("webhooks", "webhooks: in, and 10,000 that wait for a service", _measure)

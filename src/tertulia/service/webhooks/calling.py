@@ -1,0 +1,285 @@
+"""Telling bots' services of messages, until each has heard it or will never hear it."""
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import names
+from tertulia.domain.accounts import bots
+from tertulia.domain.messages.sending import ToChannel, ToPeople
+from tertulia.integrations.prose import short
+from tertulia.model.errors import Refused
+from tertulia.model.messages import Message
+from tertulia.model.users import User
+from tertulia.model.webhooks import Delivered, Outcome, OutgoingService, ServiceCall
+from tertulia.outbound.http_client import NotFetched, Reply
+from tertulia.service.caller import Caller
+from tertulia.service.messages import sending
+from tertulia.service.messages.history import one_message
+from tertulia.service.node import Node
+from tertulia.store import service_calls
+from tertulia.store.message_details import NO_DETAILS, MessageDetails
+from tertulia.store.service_calls import Lane, WaitingCall
+
+logger = logging.getLogger("tertulia.webhooks")
+
+AT_ONCE: Final = 16
+"""Bots whose services are called at the same time by one node."""
+CALL_SECONDS: Final = 10.0
+"""How long a service may take."""
+LEASE_SECONDS: Final = 120.0
+"""How long a lane is one node's: longer than its calls and answers can take."""
+FIRST_PAUSE: Final = 5.0
+LONGEST_PAUSE: Final = 900.0
+"""Seconds after a failure: each pause is twice the one before, up to this."""
+GIVEN_UP_AFTER: Final = 86_400.0
+"""Seconds since the message was sent."""
+TOLD_AFTER: Final = 5
+"""So often a service fails in a row until the bot's owner is told."""
+MAX_ANSWER: Final = 128 * 1024
+"""Bytes of an answer."""
+LONGEST_SLEEP: Final = 30.0
+"""Seconds until the next look: another node may have left something."""
+SIGNATURE: Final = "X-Tertulia-Signature"
+DELIVERY: Final = "X-Tertulia-Delivery"
+_PASSING: Final = frozenset({408, 425, 429})
+"""Refusals that are worth another attempt."""
+
+
+class Encoded(Struct, frozen=True):
+    """What a service is told."""
+
+    content_type: str
+    body: bytes
+
+
+Encoder = Callable[
+    [Node, User, OutgoingService, ServiceCall, Message, MessageDetails, str], Encoded | None
+]
+"""What the bot's service is told of the message; the last argument is the token that it knows this
+server by. None where its format has no form for such a message."""
+
+
+class _Answer(Struct, frozen=True):
+    """What a service says, in either format."""
+
+    content: str | None = None
+    response_string: str | None = None
+    text: str | None = None
+    response_not_required: bool = False
+    response_type: str = ""
+    """`ephemeral` for what only the asker shall see."""
+    widget_content: msgspec.Raw | None = None
+
+
+class _Failed(Exception):
+    """Another attempt is worth while. `str(error)` says what went wrong."""
+
+    def __init__(self, reason: str, wait: float = 0.0) -> None:
+        self.wait = wait
+        super().__init__(reason)
+
+
+class ServiceCaller:
+    """One node's."""
+
+    def __init__(self, node: Node, encode: Encoder) -> None:
+        self._node = node
+        self._encode = encode
+        self._working: dict[int, asyncio.Task[None]] = {}
+        """By bot."""
+        self.ended: Callable[[], None] = lambda: None
+        """Called when there is room for another bot."""
+
+    async def once(self) -> float:
+        """Begin with the calls that are due, as many as there is room for. Returns the seconds
+        until something may be due."""
+        store, clock = self._node.store, self._node.clock
+        due = await store.read(service_calls.next_due)
+        room = AT_ONCE - len(self._working)
+        if due is not None and due <= clock() and room > 0 and not self._node.state.is_closed:
+            lanes = await store.write(lambda c: service_calls.take(c, clock(), LEASE_SECONDS, room))
+            for lane in lanes:
+                task = asyncio.create_task(self._lane(lane))
+                self._working[lane.bot_id] = task
+                task.add_done_callback(partial(self._done, lane.bot_id))
+            due = await store.read(service_calls.next_due)
+        if due is None or len(self._working) >= AT_ONCE:
+            return LONGEST_SLEEP
+        return min(max(due - clock(), 0.1), LONGEST_SLEEP)
+
+    async def close(self) -> None:
+        """End what is under way. It is done again when its lease is over."""
+        left = list(self._working.values())
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def _done(self, bot_id: int, task: "asyncio.Task[None]") -> None:
+        self._working.pop(bot_id, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a bot's service was not called", exc_info=error)
+        self.ended()
+
+    async def _lane(self, lane: Lane) -> None:
+        node = self._node
+        if lane.dropped:
+            reason = f"{lane.dropped} messages were too many to wait for the service."
+            self._note(lane.bot_id, None, "given up", reason)
+        results = await asyncio.gather(*(self._one(call) for call in lane.calls))
+        failures = [one for one in results if one is not None]
+        done = [call.id for call, failed in zip(lane.calls, results, strict=True) if failed is None]
+        now = node.clock()
+        until = None
+        if failures:
+            # So that what failed together does not come back together.
+            pause = min(FIRST_PAUSE * 2 ** min(lane.failures, 20), LONGEST_PAUSE)
+            pause *= random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
+            until = now + max(pause, *(min(one.wait, LONGEST_PAUSE) for one in failures))
+        await node.store.write(lambda c: service_calls.finish(c, lane, done, now, until))
+        if failures and lane.failures + 1 == TOLD_AFTER:
+            await self._tell_owner(lane.bot_id, str(failures[0]))
+
+    async def _one(self, waiting: WaitingCall) -> _Failed | None:
+        """One call. Returns why it is to be made again; None where it is over."""
+        call = waiting.call
+        try:
+            outcome, reason = await self._attempt(waiting)
+        except _Failed as failed:
+            if self._node.clock() - waiting.asked_at < GIVEN_UP_AFTER:
+                self._note(call.bot_id, call, "failed", str(failed))
+                return failed
+            outcome, reason = "given up", str(failed)
+        except Exception as error:  # A mistake of ours shall not come back for ever.
+            logger.exception("a bot's service was not called")
+            outcome, reason = "given up", f"The server failed: {type(error).__name__}."
+        self._note(call.bot_id, call, outcome, reason)
+        return None
+
+    async def _attempt(self, waiting: WaitingCall) -> tuple[Outcome, str]:
+        node, call = self._node, waiting.call
+        bot = node.state.users.get(call.bot_id)
+        service = None if bot is None or bot.bot is None else bot.bot.service
+        if bot is None or service is None or not bot.is_active or not node.config.outgoing_webhooks:
+            return "given up", "The bot has no service any more."
+        found = await one_message(node, bot, call.message_id)
+        if found is None:
+            return "nothing", "The message is gone, or the bot may not read it."
+        message = found.page.messages[0]
+        token = node.vault.unsealed(service.token_sealed)
+        details = found.extras.details.get(message.id, NO_DETAILS)
+        encoded = self._encode(node, bot, service, call, message, details, token)
+        if encoded is None:
+            return "nothing", "The service's format has no form for this message."
+        signature = signed(token, encoded.body, node.clock())
+        reply = await self._sent(service, encoded, signature, waiting)
+        if reply.status >= 500 or reply.status in _PASSING:
+            raise _Failed(f"The service answered {reply.status}.", _wait(reply))
+        if not 200 <= reply.status < 300:
+            return "given up", f"The service answered {reply.status}."
+        return "delivered", await self._answered(bot, message, waiting, reply)
+
+    async def _sent(
+        self, service: OutgoingService, encoded: Encoded, signature: str, waiting: WaitingCall
+    ) -> Reply:
+        headers = {
+            "Content-Type": encoded.content_type,
+            SIGNATURE: signature,
+            DELIVERY: waiting.id,
+        }
+        try:
+            return await self._node.services.send(
+                service.url, encoded.body, headers, seconds=CALL_SECONDS, limit=MAX_ANSWER
+            )
+        except NotFetched as error:
+            raise _Failed(f"The service does not answer: {error}.") from None
+
+    async def _answered(
+        self, bot: User, message: Message, waiting: WaitingCall, reply: Reply
+    ) -> str:
+        """Send the service's answer, if it has one. Returns what went wrong with it."""
+        if not reply.body.strip():
+            return ""
+        try:
+            answer = msgspec.json.decode(reply.body, type=_Answer)
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            return "The service's answer is not what it should be, and was not sent."
+        content = answer.content or answer.response_string or answer.text or ""
+        if answer.response_not_required or not content.strip():
+            return ""
+        to = _back(self._node, bot, message, only_to_asker=answer.response_type == "ephemeral")
+        form = answer.widget_content
+        try:
+            await sending.send_message(
+                Caller(node=self._node, user_id=bot.id),
+                to,
+                short(content, names.MAX_MESSAGE),
+                client="Outgoing webhook",
+                read_by_sender=False,
+                # Made twice, the call has one answer.
+                queue_id="service",
+                local_id=waiting.id,
+                form=None if form is None else _text_of(form),
+            )
+        except Refused as refusal:
+            return f"The service's answer could not be sent: {refusal}"[:500]
+        return ""
+
+    def _note(self, bot_id: int, call: ServiceCall | None, outcome: Outcome, reason: str) -> None:
+        line = Delivered(
+            at=self._node.clock(),
+            direction="out",
+            what=call.trigger if call else "",
+            event=call.command if call else "",
+            outcome=outcome,
+            reason=reason[:500],
+            message_id=call.message_id if call else None,
+        )
+        self._node.journal.note(bot_id, line)
+
+    async def _tell_owner(self, bot_id: int, reason: str) -> None:
+        node = self._node
+        number = await node.store.read(service_calls.waiting, bot_id)
+        try:
+            await node.log.submit(
+                None, bots.tell_of_failures, bot_id, reason, number, node.renderer.render
+            )
+        except Refused:
+            logger.info("the owner of a bot could not be told of its service")
+
+
+def signed(token: str, body: bytes, now: float) -> str:
+    """What the service can verify the request by: the time, and the HMAC of the time, a dot and
+    the body with its token."""
+    at = str(int(now))
+    proof = hmac.new(token.encode(), at.encode() + b"." + body, hashlib.sha256).hexdigest()
+    return f"t={at},v1={proof}"
+
+
+def _wait(reply: Reply) -> float:
+    text = reply.headers.get("retry-after", "")
+    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
+
+
+def _text_of(form: msgspec.Raw) -> str:
+    """Some send it as JSON, some as text that is JSON."""
+    decoded = msgspec.json.decode(form)
+    return decoded if isinstance(decoded, str) else bytes(form).decode()
+
+
+def _back(node: Node, bot: User, message: Message, *, only_to_asker: bool) -> ToChannel | ToPeople:
+    """Where the answer goes: to the conversation of the message, or to its sender alone."""
+    if only_to_asker:
+        return ToPeople(frozenset({message.sender_id}))
+    if message.channel_id is not None:
+        return ToChannel(topic=message.topic, channel_id=message.channel_id)
+    members = node.state.directs[message.direct_id].members
+    return ToPeople(frozenset(members) - {bot.id})

@@ -1,0 +1,86 @@
+"""What docs/integrating.md shows of webhooks, as it stands there."""
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Town
+from tests.e2e.people import client_of, ok
+from tests.e2e.server import Server, ended
+
+PAGE = (Path(__file__).parents[2] / "docs" / "integrating.md").read_text()
+PATIENCE = 60
+"""Seconds, at most."""
+
+
+def block(language: str, containing: str) -> str:
+    """The example in that language that has this in it."""
+    blocks = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    (found,) = (one for one in blocks if containing in one)
+    return str(found)
+
+
+@pytest.fixture
+def calling_town(tmp_path: Path) -> Iterator[Town]:
+    """A server that may call this machine."""
+    place = tmp_path / "data"
+    server = Server(place)
+    ann = server.found()
+    (place / "tertulia.toml").write_text('outgoing_webhook_networks = "127.0.0.1"\n')
+    with ended(server):
+        server.start()
+        yield Town(server, ann, ann)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_a_service_sends(sqlite_town: Town) -> None:
+    with client_of(sqlite_town.ann, sqlite_town.server) as ann:
+        wanted = {"full_name": "Hook", "short_name": "hook", "bot_type": 2}
+        made = ok(ann.call_endpoint("bots", method="POST", request=wanted))
+        script = block("sh", "external").replace("https://chat.example.com", sqlite_town.server.url)
+        done = subprocess.run(
+            ["sh", "-c", script],
+            env={"KEY": made["api_key"], "PATH": "/usr/local/bin:/usr/bin:/bin"},
+            capture_output=True,
+            check=True,
+            timeout=PATIENCE,
+        )
+        assert json.loads(done.stdout)["result"] == "success"
+        narrow = [{"operator": "topic", "operand": "deploys"}]
+        page = {"anchor": "newest", "num_before": 1, "num_after": 0, "narrow": narrow}
+        (message,) = ok(ann.get_messages({**page, "apply_markdown": False}))["messages"]
+        assert message["content"] == "**Done**: [build 7](https://ci.example.com/7)"
+
+
+def test_a_program_answers(calling_town: Town) -> None:
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    program = block("python", "BaseHTTPRequestHandler").replace("5002", str(port))
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    try:
+        with client_of(calling_town.ann, calling_town.server) as ann:
+            url = json.dumps(f"http://127.0.0.1:{port}/")
+            wanted = {"full_name": "Echo", "short_name": "echo", "bot_type": 3, "payload_url": url}
+            bot_id = ok(ann.call_endpoint("bots", method="POST", request=wanted))["user_id"]
+            ok(ann.send_message({"type": "private", "to": [bot_id], "content": "hello"}))
+            page = {"anchor": "newest", "num_before": 1, "num_after": 0, "apply_markdown": False}
+            end, content = time.monotonic() + PATIENCE, ""
+            # Should the program begin to listen later than it is called, it is called again.
+            while content != "You said: hello":
+                assert time.monotonic() < end, content
+                time.sleep(0.1)
+                (message,) = ok(ann.get_messages({**page, "narrow": []}))["messages"]
+                content = message["content"]
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)

@@ -1,0 +1,69 @@
+"""When a node reads what others tell it."""
+
+import asyncio
+import socket
+
+import pytest
+
+from tertulia.store import hearing
+from tertulia.store.hearing import Hearing
+from tests.unit.test_log import until
+
+
+async def turns() -> None:
+    """Enough for whatever is to be read to be read."""
+    for _ in range(5):
+        await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("is_awaited", [True, False])
+async def test_where_nobody_waits_it_is_read_together(
+    is_awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "GATHERED_SECONDS", 1000.0)
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    heard: list[bytes] = []
+
+    def read() -> bool:
+        try:
+            heard.append(ours.recv(100))
+        except BlockingIOError:
+            heard.append(b"")
+        return heard[-1] != b"end"
+
+    one = Hearing(lambda: is_awaited)
+    one.now()  # There is nothing to hear at yet.
+    with ours, theirs:
+        one.attach(ours.fileno(), read)
+        theirs.send(b"a")
+        await until(lambda: heard == [b"a"])
+        theirs.send(b"b")
+        theirs.send(b"c")
+        if is_awaited:
+            await until(lambda: b"".join(heard) == b"abc")
+        else:
+            await turns()
+            assert heard == [b"a"]
+            one.now()
+            assert heard == [b"a", b"bc"]
+            theirs.send(b"d")
+            await turns()
+            assert len(heard) == 2
+            one.listen()
+            await until(lambda: heard[2:] == [b"d"])
+            # By itself, after a while.
+            monkeypatch.setattr(hearing, "GATHERED_SECONDS", 0.0)
+            one.listen()
+            theirs.send(b"e")
+            theirs.send(b"f")
+            await until(lambda: b"".join(heard) == b"abcdef")
+        theirs.send(b"end")
+        one.listen()
+        await until(lambda: heard[-1] == b"end")
+        # It is over: nobody reads what another one may be at by now.
+        theirs.send(b"more")
+        one.now()
+        await turns()
+        assert heard[-1] == b"end"
+        one.detach()
