@@ -73,6 +73,7 @@ class Builder:
         self._suite: str = arguments.suite
         self._into: Path = arguments.into
         self._bound: Sequence[Path] = arguments.bind
+        self._again: bool = arguments.again
         self._stages: list[Stage] = []
 
     @property
@@ -92,12 +93,14 @@ class Builder:
     def _from(self, rest: str) -> None:
         name = rest.split()[-1] if " AS " in rest else f"stage-{len(self._stages)}"
         root = self._into / name
-        if root.exists():
-            shutil.rmtree(root)
-        subprocess.run(["mmdebstrap", "--variant=minbase", self._suite, str(root)], check=True)
+        if not self._again:
+            shutil.rmtree(root, ignore_errors=True)
+            subprocess.run(["mmdebstrap", "--variant=minbase", self._suite, str(root)], check=True)
         self._stages.append(Stage(name, root))
 
     def _run(self, rest: str) -> None:
+        if self._again:
+            return
         with self.entered(self.last, network=True) as enter:
             environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
             own = ("PIP_", "npm_config_", "NODE_EXTRA_")
@@ -105,6 +108,8 @@ class Builder:
             enter(["/bin/sh", "-ec", rest], self.last, environment).check_returncode()
 
     def _copy(self, rest: str) -> None:
+        if self._again:
+            return
         words = shlex.split(rest)
         source = HERE
         if words[0].startswith("--from="):
@@ -192,6 +197,11 @@ def _ignored(directory: str, names: list[str]) -> list[str]:
     ]
 
 
+def _program(name: str) -> str:
+    """Its path on this machine: a stage's PATH is another."""
+    return shutil.which(name) or name
+
+
 class Enter:
     """Runs programs in a root."""
 
@@ -201,7 +211,14 @@ class Enter:
     def words(self, command: Sequence[str], stage: Stage) -> list[str]:
         """What runs the command as the stage's user, in its directory."""
         inside = f"cd {shlex.quote(stage.directory)} && exec {shlex.join(command)}"
-        return ["chroot", f"--userspec={stage.user}", str(self._root), "/bin/sh", "-c", inside]
+        return [
+            _program("chroot"),
+            f"--userspec={stage.user}",
+            str(self._root),
+            "/bin/sh",
+            "-c",
+            inside,
+        ]
 
     def __call__(
         self, command: Sequence[str], stage: Stage, more: dict[str, str] | None = None
@@ -278,7 +295,7 @@ def _look_at(enter: Enter, stage: Stage, log: Path) -> None:
             words = enter.words([*stage.entry, *stage.command, *more], stage)
             # As in a container: a number space of its own, whose first process is the entry point.
             process = subprocess.Popen(
-                ["unshare", "--pid", "--fork", "--kill-child=KILL", *words],
+                [_program("unshare"), "--pid", "--fork", "--kill-child=KILL", *words],
                 env=stage.environment,
                 stdout=said,
                 stderr=subprocess.STDOUT,
@@ -336,8 +353,10 @@ def try_units(builder: Builder, stage: Stage) -> None:
     """Let systemd read the files that are for it."""
     units = stage.root / "etc/systemd/system"
     with builder.entered(stage, network=True) as enter:
-        wanted = "apt-get update -qq && apt-get install -qq -y --no-install-recommends systemd"
-        enter(["/bin/sh", "-ec", wanted], Stage("", stage.root)).check_returncode()
+        wanted = (
+            "apt-get update -qq && apt-get install -qq -y --no-install-recommends systemd procps"
+        )
+        enter(["/bin/sh", "-ec", wanted + " -y"], Stage("", stage.root)).check_returncode()
         units.mkdir(parents=True, exist_ok=True)
         for name in ("tertulia.service", "tertulia.socket"):
             shutil.copy(HERE / "deploy" / name, units)
@@ -367,6 +386,9 @@ def main() -> None:
         help="a directory that steps find at the same place, such as an index of packages",
     )
     parser.add_argument("--keep", action="store_true", help="leave the roots where they are")
+    parser.add_argument(
+        "--again", action="store_true", help="try once more what --keep left, without its steps"
+    )
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         raise SystemExit("This mounts and changes roots: run it as root.")

@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tertulia.app.backups import make
+from tertulia.app.config import load
 from tertulia.service.config import Config
 from tertulia.store import file_moving
 from tertulia.store.bucket_files import BucketFiles
@@ -226,3 +228,14 @@ def test_addresses_of_buckets() -> None:
         ("s3://bucket?endpoint=https://o.example:9000&style=host", "https://bucket.o.example:9000"),
     ):
         assert msgspec.structs.replace(config, files_url=url).file_origins == [origin]
+
+
+async def test_backups_are_put_into_a_bucket(home: Place, bucket: S3Server) -> None:
+    set_up(home, backup_to=bucket.url("backups"), backup_keep_days="1", backup_keep_weeks="0")
+    await asyncio.to_thread(home.found)
+    settings = load({"data_dir": str(home.data_dir)})
+    first, second = [await make(settings, lambda *_: None) for _ in range(2)]
+    told = await run(home, "backups")
+    assert second.backup.name in told
+    assert (first.backup.name in told) == (first.backup.name == second.backup.name)
+    assert "ok      backups: 1 backup, the last is 0 hours old" in await run(home, "check")

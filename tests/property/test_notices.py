@@ -55,7 +55,7 @@ def test_told_are_those_whom_a_plain_rule_names(
 ) -> None:
     with new_database(request, kind) as url, pytest.MonkeyPatch.context() as patch:
         # What nodes do by themselves, they do when the test says so.
-        patch.setattr(composition, "jobs_of", lambda node: ())
+        patch.setattr(composition, "jobs_of", lambda *_: ())
         on_a_new_database(url, seed, check_told)
 
 

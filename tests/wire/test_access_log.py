@@ -19,8 +19,8 @@ async def nothing() -> Message:
     [
         (
             ("192.0.2.7", 1),
-            b"Mozilla/5.0 (X11)",
-            {"from": "192.0.2.7", "agent": "Mozilla/5.0 (X11)"},
+            b"curl/8.14.1",
+            {"from": "192.0.2.7", "agent": "curl/8.14.1"},
         ),
         (None, None, {"from": "-", "agent": "-"}),
         (("2001:db8::1", 1), b"x" * 9999, {"from": "2001:db8::1", "agent": "x" * 200}),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tertulia.service.config import Config
+from tertulia.store import bot_storage as stored
 from tertulia.wire.api.resources import bot_storage
 from tests.support import Organization, Person, Reply, reopened
 
@@ -59,4 +60,9 @@ async def test_storage_is_each_bot_s_own(org: Organization) -> None:
     for method in ("get", "delete"):
         (await getattr(org["ann"], method)("/bot_storage")).refused("UNAUTHORIZED_PRINCIPAL")
     (await put(org["ann"], {"a": "2"})).refused("UNAUTHORIZED_PRINCIPAL")
-    assert (await org["robo"].get("/bot_storage")).ok["storage"] == {"a": "1"}
+    robo = org["robo"]
+    assert (await robo.get("/bot_storage")).ok["storage"] == {"a": "1"}
+    # It goes with the bot, for good.
+    erased = {"actions": {"delete_profile": True}}
+    assert (await org["ann"].delete(f"/users/{robo.user_id}", **erased)).ok
+    assert await org.node.store.read(stored.kept, robo.user_id, None) == {}

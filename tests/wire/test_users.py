@@ -8,6 +8,7 @@ import pytest
 from tertulia.model.changes import RealmChanged, UserGroupCreated
 from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.users import AddressVisibility, PersonalSettings, Role
+from tertulia.service.messages import deleting
 from tests.reference_client import WAYS, ReferenceClient, differences
 from tests.support import Listener, Organization, Person, reopened
 
@@ -523,26 +524,49 @@ async def test_others_are_not_for_everybody_to_deactivate(
     assert org.node.state.users[org[target].user_id].is_active
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        "delete_public_channel_messages",
-        "delete_private_channel_messages",
-        "delete_direct_messages",
-        "delete_everything",
-    ],
-)
-async def test_what_cannot_be_deleted_is_not_left_out_in_silence(
-    org: Organization, what: str
-) -> None:
+async def test_what_cannot_be_deleted_is_not_left_out_in_silence(org: Organization) -> None:
     path = f"/users/{org['cleo'].user_id}"
     before = org.node.state.users[org["cleo"].user_id]
-    reply = await org["ann"].delete(path, actions={"delete_profile": True, what: True})
-    assert reply.status == 400
-    assert org.node.state.users[org["cleo"].user_id] == before
+    actions = {"delete_profile": True, "delete_everything": True}
+    assert (await org["ann"].delete(path, actions=actions)).status == 400
     both = {"actions": {"delete_profile": True}, "deactivation_notification_comment": "bye"}
     (await org["ann"].delete(path, **both)).refused()
     assert org.node.state.users[org["cleo"].user_id] == before
+
+
+@pytest.mark.parametrize("what", ["public_channel", "private_channel", "direct"])
+async def test_what_an_account_and_its_bots_wrote_is_deleted_where_that_is_wanted(
+    org: Organization, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deleting, "BATCH", 2)
+    ben, robo, cleo = org["ben"], org["robo"], org["cleo"]
+    await org.channel("lounge", "ben", "cleo", "robo")
+    await org.channel("office", "ben", "cleo", "robo", is_private=True)
+    written: dict[str, list[int]] = {"public_channel": [], "private_channel": [], "direct": []}
+    for who in (ben, robo):
+        for number in range(3):
+            text = f"m{number}"
+            written["public_channel"].append(await who.send("lounge", f"t{number % 2}", text))
+            written["private_channel"].append(await who.send("office", "t", text))
+            written["direct"].append(await who.write([cleo.user_id], text))
+    others = [await cleo.send("lounge", "t0", "kept"), await cleo.write([ben.user_id], "kept")]
+    path, actions = f"/users/{ben.user_id}", {f"delete_{what}_messages": True}
+    (await cleo.delete(path, actions=actions)).refused("UNAUTHORIZED_PRINCIPAL")
+    assert org.node.state.users[ben.user_id].is_active
+    gone = written.pop(what)
+    monkeypatch.setattr(deleting, "TOPIC_SECONDS", -1.0)
+    first = await org["ann"].delete(path, actions=actions)
+    assert first.ok["complete"] is False
+    monkeypatch.undo()
+    assert not org.node.state.users[ben.user_id].is_active
+    actions["delete_profile"] = True
+    assert (await org["ann"].delete(path, actions=actions)).ok["complete"] is True
+    assert org.node.state.users[ben.user_id].is_deleted
+    page = {"anchor": "newest", "num_before": 100, "num_after": 0}
+    found = {message["id"] for message in (await cleo.get("/messages", **page)).ok["messages"]}
+    left = [*others, *(message_id for ids in written.values() for message_id in ids)]
+    assert set(left) <= found
+    assert not found & set(gone)
 
 
 @pytest.mark.parametrize("deactivated_before", [False, True])

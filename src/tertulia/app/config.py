@@ -20,7 +20,7 @@ from tertulia.app.setting_sources import (
     from_flags,
 )
 from tertulia.model.site_addresses import site
-from tertulia.service.config import SECRETS, Config, without_password
+from tertulia.service.config import S3, SECRETS, Config, without_password
 from tertulia.store.s3_address import S3Address, s3_address
 
 __all__ = ["FILE", "PREFIX", "ConfigError", "expected", "load"]
@@ -123,6 +123,15 @@ def _described(pattern: str) -> str:
 
 def _require_files(config: Config, environment: Mapping[str, str]) -> None:
     """ConfigError where the settings of files do not fit together."""
+    if config.backup_to.startswith(S3):
+        try:
+            backups = s3_address(config.backup_to)
+        except ValueError as error:
+            raise ConfigError(f"Setting backup_to: {error}.") from None
+        if backups == s3_address(config.files_url):
+            raise ConfigError("Setting backup_to: it is the same place as files_url.")
+    elif config.backup_to and Path(config.backup_to).resolve() == config.files_path.resolve():
+        raise ConfigError("Setting backup_to: it is the directory of uploaded files.")
     places: list[S3Address | None] = []
     for name in ("files_url", "files_also_at"):
         try:

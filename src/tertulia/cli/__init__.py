@@ -7,6 +7,7 @@ import typer
 from tertulia import __version__
 from tertulia.cli import (
     backup,
+    backups,
     check,
     config,
     create_bot,
@@ -64,6 +65,7 @@ app.command("reactivate", epilog=reactivate.EXAMPLE)(reactivate.reactivate)
 app.command("invite", epilog=invite.EXAMPLE)(invite.invite)
 app.command("mail", epilog=mail.EXAMPLE)(mail.mail)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
+app.add_typer(backups.app, name="backups", epilog=backups.EXAMPLE)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
 app.command("move-files", epilog=move_files.EXAMPLE)(move_files.move_files)
 app.command("check", epilog=check.EXAMPLE)(check.check)

@@ -1,23 +1,18 @@
 """`tertulia backup`: everything in one file."""
 
-import contextlib
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tertulia import __version__
-from tertulia.app import founding
+from tertulia.app.backups import back_up
 from tertulia.app.config import load
 from tertulia.cli import progress
 from tertulia.cli.errors import UsageError
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.model.counts import counted
-from tertulia.service.vault import Vault, VaultError, load_secret
-from tertulia.store import installation, transfer
 
 EXAMPLE = (
     "Example: `tertulia backup --data-dir data tertulia.backup.zip`\n\n"
@@ -59,23 +54,8 @@ def backup(
     target = sys.stdout.buffer if str(file) == STANDARD_OUTPUT else file
     if target is not file and sys.stdout.isatty():
         raise UsageError("A backup is no text for a terminal: name a file, or pipe it elsewhere.")
-    with founding.founded_database(settings) as connection:
-        secret = load_secret(settings.data_path, settings.secret or None, create=False)
-        kept = installation.value(connection, installation.SECRET)
-        with contextlib.closing(Vault(secret)) as vault:
-            if kept is not None and not vault.fits(kept):
-                raise VaultError(founding.WRONG_SECRET)
-        with progress.shown() as report:
-            manifest = transfer.back_up(
-                connection,
-                *settings.opened_files(),
-                target,
-                with_files=with_files,
-                secret=secret,
-                created_at=time.time(),
-                written_by=__version__,
-                progress=report,
-            )
+    with progress.shown() as report:
+        manifest = back_up(settings, target, report, with_files=with_files)
     rows = sum(table.rows for table in manifest.tables)
     say = partial(typer.echo, err=target is not file)
     say(

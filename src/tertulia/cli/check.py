@@ -1,6 +1,8 @@
 """`tertulia check`: whether an installation is sound."""
 
+import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -17,8 +19,17 @@ from tertulia.model.counts import counted
 from tertulia.model.errors import FilesUnavailable
 from tertulia.service.config import Config
 from tertulia.service.vault import Vault, VaultError, load_secret
-from tertulia.store import consistency, file_modes, file_transfer, installation, nodes, pruning
+from tertulia.store import (
+    consistency,
+    file_modes,
+    file_transfer,
+    installation,
+    kept_backups,
+    nodes,
+    pruning,
+)
 from tertulia.store.database import Connection, DatabaseError
+from tertulia.store.kept_backups import KeptBackup
 from tertulia.store.migrations import MIGRATIONS, require_usable
 from tertulia.store.nodes import ListedNode
 from tertulia.store.store import database_at
@@ -27,6 +38,8 @@ LAG_SECONDS = 5.0
 """A node that is behind for longer is a finding."""
 CLOCK_SECONDS = 10.0
 """By so much a node's clock may differ from the database's."""
+BACKUP_HOURS = 50
+"""A last backup that is older is a finding: one was missed, and not only late."""
 NEIGHBOURS = 2
 """Versions that serve side by side."""
 EXAMPLE = "Example: `tertulia check --data-dir data`"
@@ -91,7 +104,30 @@ def _findings(settings: Config) -> Iterator[Finding]:
             yield Finding(check=name, ok=ok, detail=detail)
         yield _nodes(connection)
         yield _files(connection, settings)
+    if settings.backup_to:
+        yield _backups(settings)
     yield _permissions(settings)
+
+
+def _backups(settings: Config) -> Finding:
+    """Whether the last backup that the server made by itself is a recent one."""
+    try:
+        found = asyncio.run(_kept(settings))
+    except (FilesUnavailable, OSError) as error:
+        return Finding(check="backups", ok=False, detail=str(error))
+    if not found:
+        return Finding(check="backups", ok=False, detail=f"there is none in {settings.backup_to}")
+    hours = (time.time() - found[-1].at) / 3600
+    detail = f"{counted(len(found), 'backup')}, the last is {hours:.0f} hours old"
+    return Finding(check="backups", ok=hours <= BACKUP_HOURS, detail=detail)
+
+
+async def _kept(settings: Config) -> list[KeptBackup]:
+    place = settings.opened_backups()
+    try:
+        return await kept_backups.found(place)
+    finally:
+        await place.close()
 
 
 def _schema(connection: Connection) -> Finding:

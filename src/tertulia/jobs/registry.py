@@ -6,6 +6,7 @@ from functools import partial
 from tertulia.domain.accounts import full_members, signing_out
 from tertulia.domain.channels import activity
 from tertulia.domain.messages import attachments
+from tertulia.jobs.backups import backups
 from tertulia.jobs.due import due_job
 from tertulia.jobs.files import FileCleanup, file_store
 from tertulia.jobs.mails import mails
@@ -48,6 +49,7 @@ def jobs_of(node: Node, encode_call: Encoder) -> Sequence[Job]:
         upgrades(log),
         webhook_journal(node),
         service_calls(node, encode_call),
+        *((backups(node),) if config.backup_to else ()),
     )
 
 

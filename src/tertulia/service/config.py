@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from tertulia.store.bucket_files import S3Keys
 from tertulia.store.disk_files import DiskFiles
-from tertulia.store.file_places import opened_files
+from tertulia.store.file_places import files_at, opened_files
 from tertulia.store.files import Files
 from tertulia.store.s3_address import s3_address
 
@@ -37,6 +37,8 @@ OF_ONE_NODE = frozenset(
 
 MASK = "********"
 """What is shown in place of one."""
+S3 = "s3://"
+"""Begins the address of a bucket."""
 AUTO = "auto"
 """As many workers as there are cores."""
 
@@ -86,6 +88,34 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         ),
     ] = ""
     s3_secret_access_key: Annotated[str, Meta(description="Its secret.")] = ""
+    backup_to: Annotated[
+        str,
+        Meta(
+            description="Where a backup is put each day: a directory, or a bucket as in files_url"
+            " (with the same keys). Empty: none is made."
+        ),
+    ] = ""
+    backup_hour: Annotated[
+        int, Meta(ge=0, le=23, description="The hour at which it is made, of UTC.")
+    ] = 3
+    backup_keep_days: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=36_500,
+            description="Of so many days the last backup is kept there; the others are deleted.",
+        ),
+    ] = 7
+    backup_keep_weeks: Annotated[
+        int, Meta(ge=0, le=5_200, description="And of so many weeks the last one.")
+    ] = 4
+    backup_files: Annotated[
+        bool,
+        Meta(
+            description="Uploaded files and pictures are in it. Without: see to it that where they"
+            " are has copies of its own."
+        ),
+    ] = True
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = 9991
     unix_socket: Annotated[
@@ -468,6 +498,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     def opened_files(self) -> tuple[Files, DiskFiles]:
         """The files, and the disk of this machine on which they are or arrive."""
         return opened_files(self.files_path, self.files_url, self.files_also_at, self.s3_keys)
+
+    def opened_backups(self) -> Files:
+        """The place for backups."""
+        if self.backup_to.startswith(S3):
+            here = DiskFiles(self.data_path)
+            return files_at(self.backup_to, here, self.s3_keys)
+        return DiskFiles(Path(self.backup_to))
 
     @property
     def file_origins(self) -> list[str]:

@@ -225,6 +225,18 @@ def of_topic(connection: Connection, channel_id: int, key: str) -> list[Line]:
     return [_line(row) for row in rows]
 
 
+def written_by(
+    connection: Connection, user_id: int, after: int, limit: int
+) -> list[tuple[int, int | None, int | None, str]]:
+    """The messages that the user wrote after that one, at most so many, in ascending order: ID, and
+    channel or direct conversation, and topic."""
+    return connection.query(
+        "SELECT id, channel_id, direct_id, topic_key FROM messages"
+        f" WHERE sender_id = ? AND id > ? ORDER BY id LIMIT {int(limit)}",
+        (user_id, after),
+    )
+
+
 def older_than(
     connection: Connection, channel_id: int | None, before: int, limit: int
 ) -> list[list[int]]:

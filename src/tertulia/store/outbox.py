@@ -6,7 +6,7 @@ sending and before saying so.
 """
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -45,10 +45,18 @@ def new_id() -> str:
 def put(connection: Connection, mail: Mail, at: float, mail_id: str) -> None:
     """Add a mail, to be sent at once, inside the transaction that is open. One that is there
     already stays as it is."""
-    connection.run(
+    put_all(connection, {mail_id: mail}, at)
+
+
+def put_all(connection: Connection, mails: Mapping[str, Mail], at: float) -> None:
+    """The same for several, by their IDs."""
+    connection.run_many(
         f"INSERT INTO mails ({_COLUMNS}, rank) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id) DO NOTHING",
-        (mail_id, at, at, 0, "", encode(mail), _RANKS.get(mail.kind, 0)),
+        [
+            (mail_id, at, at, 0, "", encode(mail), _RANKS.get(mail.kind, 0))
+            for mail_id, mail in mails.items()
+        ],
     )
 
 

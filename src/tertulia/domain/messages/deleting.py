@@ -42,6 +42,36 @@ def delete(moment: Moment, doomed: MessagesToDelete) -> Decision[None]:
     return Decision(None, (_deleted(moment.state, doomed),))
 
 
+class Places(Struct, frozen=True, kw_only=True):
+    """Where messages are."""
+
+    open: bool = False
+    """Public channels."""
+    closed: bool = False
+    """The other channels."""
+    direct: bool = False
+
+    def __bool__(self) -> bool:
+        return self.open or self.closed or self.direct
+
+    def have(self, state: State, channel_id: int | None) -> bool:
+        """Whether they have the channel (None: direct conversations)."""
+        if channel_id is None:
+            return self.direct
+        return self.closed if state.channels[channel_id].is_private else self.open
+
+
+def delete_written(moment: Moment, doomed: MessagesToDelete, places: Places) -> Decision[None]:
+    """Delete messages because their author's account goes, for administrators, whoever could read
+    or delete them otherwise. Those that were moved out of these places stay. Conflict."""
+    state = moment.state
+    permissions.require_administrator(state, moment.actor)
+    _require_unchanged(state, doomed)
+    if not places.have(state, doomed.messages[0].channel_id):
+        return Decision(None)
+    return Decision(None, (_deleted(state, doomed),))
+
+
 def expire(moment: Moment, doomed: MessagesToDelete, before: int) -> Decision[bool]:
     """Delete messages because they are older than messages are kept. For the server itself.
     Returns whether they are deleted.

@@ -1,10 +1,12 @@
 """Deleting messages: one, a topic, and those that have been kept long enough."""
 
 import asyncio
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from tertulia.domain import names, permissions
 from tertulia.domain.messages import deleting
+from tertulia.domain.messages.deleting import Places
 from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, NoSuchMessage
@@ -58,6 +60,36 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
         if loop.time() > until:
             return False
     return True
+
+
+async def delete_written(caller: Caller, user_ids: Iterable[int], places: Places) -> bool:
+    """Delete what these accounts wrote in the places. Whether nothing is left: this ends after
+    `TOPIC_SECONDS`, and is to be asked for again. NotPermitted for all but administrators."""
+    permissions.require_administrator(caller.state, caller.user)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + TOPIC_SECONDS
+    for user_id in user_ids:
+        after = 0
+        while lines := await caller.node.store.read(rows.written_by, user_id, after, BATCH):
+            if loop.time() > until:
+                return False
+            after = lines[-1][0]
+            found: dict[tuple[object, ...], list[int]] = defaultdict(list)
+            for message_id, channel_id, *conversation in lines:
+                if places.have(caller.state, channel_id):
+                    found[channel_id, *conversation].append(message_id)
+            for message_ids in found.values():
+                await _delete_written(caller, message_ids, places)
+    return True
+
+
+async def _delete_written(caller: Caller, message_ids: Sequence[int], places: Places) -> None:
+    async def attempt() -> None:
+        doomed = await preconditions.to_delete(caller.node.log, message_ids)
+        if doomed.messages:
+            await caller.submit(deleting.delete_written, doomed, places)
+
+    await retry_on_conflict(attempt)
 
 
 async def expire_messages(log: Log, channel_id: int | None) -> None:

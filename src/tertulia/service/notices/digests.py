@@ -62,8 +62,7 @@ def _asked(
     if installation.value(connection, _PROGRESS) != was:
         return False
     installation.put(connection, _PROGRESS, now)
-    for mail in mails:
-        outbox.put(connection, mail, at, outbox.new_id())
+    outbox.put_all(connection, {outbox.new_id(): mail for mail in mails}, at)
     return True
 
 

@@ -2,6 +2,7 @@
 sent."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from tertulia.domain.accounts import account_mails
 from tertulia.domain.notices.rules import Way
@@ -28,8 +29,8 @@ class ByMail:
 
     def records(self, told: Sequence[Told], now: float) -> Callable[[Connection], None]:
         users = self._log.state.users
-        mails = [
-            (mail, outbox.new_id())
+        mails = {
+            outbox.new_id(): mail
             for one in told
             for mail in account_mails.about(
                 MailKind.MISSED_MESSAGES,
@@ -37,10 +38,5 @@ class ByMail:
                 self._site,
                 **{MESSAGES: " ".join(map(str, one.message_ids))},
             )
-        ]
-
-        def write(connection: Connection) -> None:
-            for mail, mail_id in mails:
-                outbox.put(connection, mail, now, mail_id)
-
-        return write
+        }
+        return partial(outbox.put_all, mails=mails, at=now)

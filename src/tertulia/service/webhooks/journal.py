@@ -4,8 +4,9 @@ Lines are gathered in memory and written together, so that a webhook costs no tr
 that of its message. A node that is killed loses those of the last moment, and nothing else.
 """
 
+import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from tertulia.model.webhooks import Delivered
@@ -17,14 +18,13 @@ from tertulia.store.webhooks import KEPT
 MAX_BOTS: Final = 1000
 """Bots of which lines wait to be written; those of the one that waits longest are dropped."""
 
-Lines = Sequence[tuple[int, Sequence[Delivered]]]
-
 
 class Journal:
     """One node's."""
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[int, deque[Delivered]] = OrderedDict()
+        self._writing = asyncio.Lock()
         self.wanted: Callable[[], None] = lambda: None
         """Called when there is something to be written."""
 
@@ -42,21 +42,22 @@ class Journal:
 
     async def write(self, store: Store) -> None:
         """Write what waits. Where that fails, it still waits."""
-        lines: Lines = [(bot_id, tuple(found)) for bot_id, found in self._waiting.items()]
-        if not lines:
-            return
+        async with self._writing:
+            lines, self._waiting = self._waiting, OrderedDict()
+            if not lines:
+                return
 
-        def write(connection: Connection) -> None:
-            for bot_id, found in lines:
-                webhooks.write_journal(connection, bot_id, found)
+            def write(connection: Connection) -> None:
+                for bot_id, found in lines.items():
+                    webhooks.write_journal(connection, bot_id, found)
 
-        await store.write(write)
-        for bot_id, written in lines:
-            left = self._waiting.get(bot_id)
-            while left and left[0] in written:
-                left.popleft()
-            if not left:
-                self._waiting.pop(bot_id, None)
+            try:
+                await store.write(write)
+            except BaseException:
+                for bot_id, found in self._waiting.items():
+                    lines.setdefault(bot_id, deque(maxlen=KEPT)).extend(found)
+                self._waiting = lines
+                raise
 
     async def of(self, store: Store, bot_id: int) -> list[Delivered]:
         """The bot's journal, the newest line first."""

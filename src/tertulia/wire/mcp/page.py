@@ -71,10 +71,8 @@ class _Endpoint:
         except ClientDisconnect:
             return Response(status_code=499)
         except _HttpError as error:
-            await _read_off(request)
             return self._failure(request, error, error.status)
         except (Refused, Unavailable) as error:
-            await _read_off(request)
             return self._failure(request, error)
         except Exception as error:
             logger.exception("%s %s failed", request.method, PATH)
@@ -95,11 +93,13 @@ class _Endpoint:
 
     async def _answered(self, request: Request) -> Response:
         node = self._node
-        _require_own_origin(node.config, request)
-        if request.method != "POST":
-            raise MethodNotAllowed(["POST"])
-        key = self._admitted(request)
-        _require_json(request)
+        try:
+            key = self._let_in(request)
+        except (Refused, Unavailable):
+            # A client that is still sending does not read an answer.
+            if request.method not in {"GET", "HEAD"}:
+                await drained(request)
+            raise
         message = rpc.read(await whole_body(request, MAX_BODY))
         agents.living(node.state, key.id)  # Its rights may have gone meanwhile.
         await self._note_use(key)
@@ -118,9 +118,13 @@ class _Endpoint:
         body = rpc.result(message.id, result)
         return Response(body, headers=_HEADERS, media_type=_JSON)
 
-    def _admitted(self, request: Request) -> AgentKey:
-        """The agent's key, with the request counted as one of its owner's."""
+    def _let_in(self, request: Request) -> AgentKey:
+        """The agent's key, with the request counted as one of its owner's. Refused for what is
+        refused whatever the body says."""
         node = self._node
+        _require_own_origin(node.config, request)
+        if request.method != "POST":
+            raise MethodNotAllowed(["POST"])
         found: list[AgentKey] = []
 
         def owner() -> User:
@@ -128,19 +132,13 @@ class _Endpoint:
             return node.state.users[found[0].user_id]
 
         node.request_limits.admitted(request, owner)
+        _require_json(request)
         return found[0]
 
     async def _note_use(self, key: AgentKey) -> None:
         if agents.is_stale(key, self._node.clock()):
             with contextlib.suppress(Refused, Unavailable):
                 await self._node.log.submit(key.user_id, agents.use, key.id)
-
-
-async def _read_off(request: Request) -> None:
-    """A client that is still sending does not read an answer."""
-    if request.method not in {"GET", "HEAD"}:
-        with contextlib.suppress(ClientDisconnect, RuntimeError):
-            await drained(request)
 
 
 def _require_json(request: Request) -> None:

@@ -222,6 +222,13 @@ export const settings = {
   deactivateBotText: "Its key stops working at once. What it wrote stays.",
 
   // Webhooks.
+  service: "Service",
+  serviceOf: (name: string) => `Service of ${name}`,
+  serviceToken: "Token, by which it knows this server",
+  serviceWaiting: "Messages that wait for it",
+  serviceCommands: "Commands",
+  serviceCommandsHint: "With spaces between: /deploy /undo. What begins so goes to the bot.",
+  renewToken: "Make another token",
   webhookOf: (name: string) => `What services send to ${name}`,
   webhookAddress: "Webhook address",
   webhookService: "Service",

@@ -220,6 +220,13 @@ export const settings: Words["settings"] = {
   payloadUrlHint: "Los mensajes para el bot se envían allí como JSON.",
   deactivateBotText: "Su clave dejará de funcionar enseguida. Lo que escribió se queda.",
 
+  service: "Servicio",
+  serviceOf: (name: string) => `Servicio de ${name}`,
+  serviceToken: "Token por el que conoce este servidor",
+  serviceWaiting: "Mensajes que esperan por él",
+  serviceCommands: "Comandos",
+  serviceCommandsHint: "Separados por espacios: /deploy /undo. Lo que empieza así va al bot.",
+  renewToken: "Crear otro token",
   webhookOf: (name: string) => `Lo que los servicios envían a ${name}`,
   webhookAddress: "Dirección del webhook",
   webhookService: "Servicio",

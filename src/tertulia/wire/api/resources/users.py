@@ -6,10 +6,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import erasing, users
+from tertulia.domain.messages.deleting import Places
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
 from tertulia.service.files.avatars import delete
+from tertulia.service.messages import deleting
 from tertulia.service.passwords import good_password
+from tertulia.store.bot_storage import StorageChanged
 from tertulia.wire.api.objects import people
 from tertulia.wire.api.objects.profiles import ProfileValueObject, profile_data
 from tertulia.wire.api.objects.users import UserObject, api_email, avatar_address, date_joined
@@ -263,8 +266,8 @@ async def _update(call: Call, user_id: int, params: _Changes) -> Answer:
 
 
 class Actions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """What is to be deleted of an account: its profile with its name and address, and what it
-    wrote, which this server cannot delete."""
+    """What is to be deleted of an account: its profile with its name and address, and what it and
+    its bots wrote."""
 
     delete_profile: bool = False
     delete_public_channel_messages: bool = False
@@ -285,28 +288,50 @@ class DeactivateUser(Params, kw_only=True, frozen=True):
     ] = None
 
 
-async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
+class Deactivated(Answer, kw_only=True):
+    """What became of it."""
+
+    complete: bool | UnsetType = UNSET
+    """Of messages that are to be deleted: whether none is left. Otherwise the same is to be asked
+    for again, and the profile stays until then."""
+
+
+async def deactivate_user(call: Call, params: DeactivateUser) -> Deactivated:
     """Deactivate an account and the bots it owns."""
     if params.user_id not in call.state.users.bots:
         sign_in.require_confirmed(call)
-    wanted = params.actions
-    if (
-        wanted.delete_public_channel_messages
-        or wanted.delete_private_channel_messages
-        or wanted.delete_direct_messages
-    ):
-        raise Refused("This server cannot delete everything that an account wrote.")
-    comment = params.deactivation_notification_comment
-    if wanted.delete_profile:
-        if comment is not None:
-            raise Refused("Who is deleted with their address cannot get a mail any more.")
-        host = call.node.config.address_host
-        picture = await call.submit(erasing.delete, params.user_id, host)
-        await delete(call.node.files, picture)
-        return Answer()
+    wanted, comment = params.actions, params.deactivation_notification_comment
+    if wanted.delete_profile and comment is not None:
+        raise Refused("Who is deleted with their address cannot get a mail any more.")
+    places = Places(
+        open=wanted.delete_public_channel_messages,
+        closed=wanted.delete_private_channel_messages,
+        direct=wanted.delete_direct_messages,
+    )
     site = call.node.config.mail_site
-    await call.submit(users.deactivate, params.user_id, comment, site)
-    return Answer()
+    if not places:
+        if wanted.delete_profile:
+            await _erase(call, params.user_id)
+        else:
+            await call.submit(users.deactivate, params.user_id, comment, site)
+        return Deactivated()
+    permissions.require_administrator(call.state, call.user)
+    call.consider(users.check_managed, params.user_id)
+    if call.state.users[params.user_id].is_active:
+        await call.submit(users.deactivate, params.user_id, comment, site)
+    every = (call.state.users[user_id] for user_id in call.state.users.bots)
+    bots = [bot.id for bot in every if bot.bot and bot.bot.owner_id == params.user_id]
+    complete = await deleting.delete_written(call, [*bots, params.user_id], places)
+    if wanted.delete_profile and complete and not call.state.users[params.user_id].is_deleted:
+        await _erase(call, params.user_id)
+    return Deactivated(complete=complete)
+
+
+async def _erase(call: Call, user_id: int) -> None:
+    host = call.node.config.address_host
+    kept = StorageChanged(user_id, gone=None)
+    picture = await call.node.log.submit(call.user.id, erasing.delete, user_id, host, notes=(kept,))
+    await delete(call.node.files, picture)
 
 
 async def deactivate_own_user(call: Call, params: NoParams) -> Answer:

@@ -1,0 +1,91 @@
+"""Making a backup, verifying it, and putting it to the place for backups."""
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from msgspec import Struct
+
+from tertulia import __version__
+from tertulia.app import founding
+from tertulia.service.config import Config
+from tertulia.service.vault import Vault, VaultError, load_secret
+from tertulia.store import file_modes, installation, kept_backups, transfer
+from tertulia.store.kept_backups import KeptBackup
+from tertulia.store.transfer import Manifest, Progress
+from tertulia.store.trial_restore import try_restore
+
+_PREFIX: Final = "backup-"
+"""Begins the names of directories in the data directory in which backups are made."""
+_LEFT_SECONDS: Final = 86400
+"""What is older was left by a process that was killed."""
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """What was done."""
+
+    backup: KeptBackup
+    deleted: list[str]
+    """The names of backups that need not be kept any more."""
+
+
+def back_up(
+    settings: Config, target: Path | BinaryIO, progress: Progress, *, with_files: bool
+) -> Manifest:
+    """Write the organization to a file that is not there yet, or to what is open. VaultError where
+    the secret is another one; and as `transfer.back_up`."""
+    with founding.founded_database(settings) as connection:
+        secret = load_secret(settings.data_path, settings.secret or None, create=False)
+        kept = installation.value(connection, installation.SECRET)
+        with contextlib.closing(Vault(secret)) as vault:
+            if kept is not None and not vault.fits(kept):
+                raise VaultError(founding.WRONG_SECRET)
+        return transfer.back_up(
+            connection,
+            *settings.opened_files(),
+            target,
+            with_files=with_files,
+            secret=secret,
+            created_at=time.time(),
+            written_by=__version__,
+            progress=progress,
+        )
+
+
+async def make(settings: Config, progress: Progress) -> Made:
+    """Make one here, restore it for a trial, put it to its place, and delete there what the rule
+    does not keep. Raises as `back_up`, DatabaseError where it cannot be restored, and
+    FilesUnavailable or OSError for trouble with the place: nothing was deleted then."""
+    file_modes.directory(settings.data_path)
+    now = time.time()
+    _forget_old(settings.data_path, now)
+    place = settings.opened_backups()
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=settings.data_path) as directory:
+        name = kept_backups.name_at(now)
+        file = Path(directory) / name
+        # Files of a bucket are fetched by loops of their own, which threads may have.
+        await asyncio.to_thread(
+            lambda: back_up(settings, file, progress, with_files=settings.backup_files)
+        )
+        await asyncio.to_thread(lambda: try_restore(file, Path(directory) / "trial"))
+        try:
+            await place.put_from(name, file)
+            found = await kept_backups.found(place)
+            days, weeks = settings.backup_keep_days, settings.backup_keep_weeks
+            over = kept_backups.superseded(found, days, weeks)
+            for one in over:
+                await place.delete(one.name)
+        finally:
+            await place.close()
+        made = next(one for one in found if one.name == name)
+    return Made(backup=made, deleted=[one.name for one in over])
+
+
+def _forget_old(data_path: Path, now: float) -> None:
+    for left in data_path.glob(f"{_PREFIX}*"):
+        if left.is_dir() and now - left.stat().st_mtime > _LEFT_SECONDS:
+            shutil.rmtree(left, ignore_errors=True)

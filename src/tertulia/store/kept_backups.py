@@ -1,0 +1,66 @@
+"""Backups that the server makes by itself: their names, where they are, and which are kept."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.store.files import Files
+
+_NAME: Final = re.compile(r"tertulia-(\d{8}T\d{6}Z)\.zip")
+_TIME: Final = "%Y%m%dT%H%M%SZ"
+
+
+class KeptBackup(Struct, frozen=True, kw_only=True):
+    """A backup at the place for them, which could be restored when it was made."""
+
+    name: str
+    at: float
+    """When it was made, in UNIX seconds."""
+    size: int
+    """Bytes."""
+
+
+def name_at(now: float) -> str:
+    """The name of a backup of that time."""
+    return f"tertulia-{datetime.fromtimestamp(now, UTC).strftime(_TIME)}.zip"
+
+
+async def found(place: Files) -> list[KeptBackup]:
+    """Those that there are, the oldest first. Other files at the place are none of ours."""
+    backups = []
+    async for one in place.below(""):
+        if match := _NAME.fullmatch(one.path):
+            at = datetime.strptime(match[1], _TIME).replace(tzinfo=UTC).timestamp()
+            backups.append(KeptBackup(name=one.path, at=at, size=one.size))
+    return sorted(backups, key=lambda one: one.at)
+
+
+def superseded(backups: Iterable[KeptBackup], days: int, weeks: int) -> list[KeptBackup]:
+    """Those that need not be kept: all but the newest, the newest of each of the last `days` days
+    that have one, and the newest of each of the last `weeks` weeks that have one. (In UTC.)"""
+    newest_first = sorted(backups, key=lambda one: one.at, reverse=True)
+    kept = set(newest_first[:1])
+    for most, period in ((days, _day_of), (weeks, _week_of)):
+        newest: dict[str, KeptBackup] = {}
+        for one in newest_first:
+            newest.setdefault(period(one), one)
+        kept |= set(list(newest.values())[:most])
+    return [one for one in newest_first if one not in kept]
+
+
+def _day_of(backup: KeptBackup) -> str:
+    return datetime.fromtimestamp(backup.at, UTC).strftime("%Y-%m-%d")
+
+
+def _week_of(backup: KeptBackup) -> str:
+    return datetime.fromtimestamp(backup.at, UTC).strftime("%G-%V")
+
+
+def last_due(now: float, hour: int) -> float:
+    """When a backup was due last, where one is each day at that hour of UTC."""
+    today = datetime.fromtimestamp(now, UTC).replace(hour=hour, minute=0, second=0, microsecond=0)
+    due = today.timestamp()
+    return due if due <= now else (today - timedelta(days=1)).timestamp()

@@ -1,0 +1,137 @@
+"""Backups that the server makes by itself."""
+
+import json
+import time
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tertulia.app.config import ConfigError, load
+from tertulia.jobs.backups import environment_of
+from tertulia.store.kept_backups import KeptBackup, last_due, name_at, superseded
+from tertulia.store.trial_restore import try_restore
+from tests.cli.support import Place, run
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def kept(*texts: str) -> list[KeptBackup]:
+    return [KeptBackup(name=name_at(at(text)), at=at(text), size=1) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("days", "weeks", "left"),
+    [
+        (1, 0, ["2026-03-12T09:00"]),
+        (2, 0, ["2026-03-12T09:00", "2026-03-11T03:00"]),
+        (1, 2, ["2026-03-12T09:00", "2026-03-08T03:00"]),
+        (1, 3, ["2026-03-12T09:00", "2026-03-08T03:00", "2026-02-20T03:00"]),
+        (9, 9, "all but one"),
+    ],
+)
+def test_the_last_of_each_day_and_week_are_kept(
+    days: int, weeks: int, left: list[str] | str
+) -> None:
+    there = kept(
+        *("2026-02-20T03:00", "2026-03-02T03:00", "2026-03-08T03:00", "2026-03-11T03:00"),
+        *("2026-03-12T03:00", "2026-03-12T09:00"),
+    )
+    over = superseded(there, days, weeks)
+    expected = kept(*left) if isinstance(left, list) else [o for o in there if o is not there[4]]
+    assert {one.name for one in there} - {one.name for one in over} == {o.name for o in expected}
+
+
+def test_a_backup_is_due_each_day_at_its_hour() -> None:
+    assert last_due(at("2026-03-12T03:00"), 3) == at("2026-03-12T03:00")
+    assert last_due(at("2026-03-12T02:59"), 3) == at("2026-03-11T03:00")
+    assert last_due(at("2026-01-01T00:10"), 23) == at("2025-12-31T23:00")
+
+
+def test_a_backup_is_made_tried_listed_and_restored(tmp_path: Path, place: Place) -> None:
+    to = tmp_path / "backups"
+    place.found()
+    (place.data_dir / "tertulia.toml").write_text(f'backup_to = "{to}"\nbackup_keep_days = 1\n')
+    assert place.run("check").exit_code == 1, "there is none yet"
+    for old in kept("2026-03-11T03:00", "2026-03-12T03:00"):
+        to.mkdir(exist_ok=True)
+        (to / old.name).write_bytes(b"x")
+    (to / "another.zip").write_bytes(b"not ours")
+    result = place.run("backups")
+    assert result.stdout.count("2026-03-1") == 2
+    flags = [*place.flags, "--json"]
+    result = run("backups", "make", *flags)
+    assert result.exit_code == 0, result.output
+    made = json.loads(result.stdout)
+    assert made["deleted"] == [name_at(at("2026-03-11T03:00"))]  # The other is its week's last.
+    assert not (to / made["deleted"][0]).exists()
+    assert (to / "another.zip").exists()
+    assert not list(place.data_dir.glob("backup-*")), "nothing is left where it was made"
+    assert place.run("check").exit_code == 0
+    target = Place(tmp_path / "target")
+    file = to / made["backup"]["name"]
+    assert target.run("restore", str(file)).exit_code == 0
+    assert oct(file.stat().st_mode & 0o777) == "0o600"
+
+
+def test_one_that_is_damaged_is_not_taken(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    (file := tmp_path / "b.zip").unlink(missing_ok=True)
+    assert place.run("backup", str(file)).exit_code == 0
+    assert try_restore(file, tmp_path / "whole").tables
+    short = tmp_path / "short.zip"
+    with zipfile.ZipFile(file) as given, zipfile.ZipFile(short, "w") as cut:
+        for name in given.namelist():
+            content = given.read(name)
+            cut.writestr(name, b"" if name == "tables/users.jsonl" else content)
+    with pytest.raises(Exception, match=r"damaged: users should have \d+ rows and has 0"):
+        try_restore(short, tmp_path / "other")
+
+
+def test_the_server_makes_one_by_itself(tmp_path: Path) -> None:
+    place, to = Place(tmp_path / "data"), tmp_path / "backups"
+    place.found()
+    (place.data_dir / "tertulia.toml").write_text(f'backup_to = "{to}"\n')
+    with place.serving() as (process, _):
+        deadline = time.monotonic() + 60
+        # Another process makes it: there is nothing to wait on but the file.
+        while not any(to.glob("tertulia-*.zip")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
+    assert any(to.glob("tertulia-*.zip")), errors
+    assert "Traceback" not in errors
+    assert place.run("check").exit_code == 0
+
+
+def test_a_process_has_the_settings_that_its_server_has(tmp_path: Path) -> None:
+    given = load({"data_dir": str(tmp_path), "dev": True, "port": 1}, environment={})
+    environment = {"PATH": "/bin", "TERTULIA_SECRET_FILE": "/x", "CREDENTIALS_DIRECTORY": "/y"}
+    made = environment_of(given, environment)
+    assert made["PATH"] == "/bin"
+    assert "CREDENTIALS_DIRECTORY" not in made
+    assert load({}, environment=made) == given
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"backup_to": "s3://"}, "Setting backup_to: '' is not the name of a bucket"),
+        ({"backup_to": "s3://files", "files_url": "s3://files"}, "the same place as files_url"),
+        ({"backup_to": "x/files", "data_dir": "x"}, "the directory of uploaded files"),
+    ],
+)
+def test_a_place_that_is_none_is_said(given: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        load(given, environment={})
+
+
+def test_without_a_place_there_is_nothing_to_list(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    result = place.run("backups")
+    assert result.exit_code == 2
+    assert "backup_to" in result.stderr
