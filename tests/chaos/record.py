@@ -7,6 +7,11 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tertulia.delivery import event_ids
+
+_NUMBERING = event_ids.counted_from(0)
+"""Of all queues: a log of so few entries has one from which they count."""
+
 
 class Outcome(enum.Enum):
     """What a client was told of its request."""
@@ -63,7 +68,7 @@ class Record:
 
     def brought(self, message_id: int, event_id: int, who: str) -> None:
         """A client heard of the message by that event."""
-        entry = event_id >> 20
+        entry = _NUMBERING.seq_of(event_id)
         known = self.entries.setdefault(message_id, entry)
         if known != entry:
             self.fail(f"{who} heard of message {message_id} in entry {entry}, others in {known}")

@@ -65,13 +65,13 @@ def test_a_right_is_over_within_the_bound_and_at_once_for_what_changes_something
 
 def test_there_is_one_order_for_all() -> None:
     record = Record()
-    record.brought(1, 5 << 20, "one")
-    record.brought(2, 6 << 20, "one")
-    record.brought(1, (5 << 20) + 3, "another")
+    record.brought(1, 5 << 8, "one")
+    record.brought(2, 6 << 8, "one")
+    record.brought(1, (5 << 8) + 3, "another")
     assert record.order() == record.violations == []
-    record.brought(2, 7 << 20, "another")
+    record.brought(2, 7 << 8, "another")
     assert len(record.violations) == 1
-    record.brought(3, 4 << 20, "one")
+    record.brought(3, 4 << 8, "one")
     assert len(record.order()) == 1
 
 

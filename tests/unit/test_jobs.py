@@ -292,7 +292,7 @@ class Stage:
     def __init__(self, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
         self.config = config
         self.clock = TestClock()
-        monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: ())
+        monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: ())
         self.resting = TestClock(stopped_at=0)
         monkeypatch.setattr(FailedItems.__init__, "__defaults__", (self.resting,))
 
@@ -559,7 +559,7 @@ async def test_what_is_wrong_is_written_down_and_taken_back(stage: Stage) -> Non
 
 async def test_ready_names_the_jobs_that_fail(stage: Stage, monkeypatch: Any) -> None:
     work = Work(*[OSError("no disk")] * 100)
-    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: (Job("files", work),))
+    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: (Job("files", work),))
     async with AsyncExitStack() as stack:
         org = await stage.enter(stack)
         await until(lambda: bool(org.node.failing_jobs()))
@@ -573,7 +573,7 @@ async def test_ready_does_not_name_what_is_set_aside(stage: Stage, monkeypatch: 
     aside = FailedItems()
     aside.failed("2/ab/salaries.txt", OSError("no disk"))
     job = Job("files", Work(pause=60), set_aside=aside)
-    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: (job,))
+    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: (job,))
     async with AsyncExitStack() as stack:
         org = await stage.enter(stack)
         ready = await org.http.get("/ready")

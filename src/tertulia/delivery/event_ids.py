@@ -77,11 +77,12 @@ _OF_OLD: Final = Numbering(0, 1 << 20, 1 << 19, 2**53)
 
 def of_queue(record: QueueRecord) -> Numbering:
     """How the queue's events are counted. Queues that are counted alike have the same one."""
-    return _OF_OLD if record.counted_from is None else _counted_from(record.counted_from)
+    return _OF_OLD if record.counted_from is None else counted_from(record.counted_from)
 
 
 @cache
-def _counted_from(base: int) -> Numbering:
+def counted_from(base: int) -> Numbering:
+    """The numbering of queues that count from that entry."""
     return Numbering(base, 256, 128, LARGEST)
 
 
