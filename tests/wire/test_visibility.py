@@ -128,6 +128,11 @@ BY_ID: dict[str, Asking] = {
         "PATCH", "/bots/BOT", lambda who: {"bot_owner_id": who}
     ),
     "DELETE /bots/{bot_id:int}": path("DELETE", "/bots/WHO"),
+    "GET /bots/{bot_id:int}/webhook": path("GET", "/bots/WHO/webhook"),
+    "PATCH /bots/{bot_id:int}/webhook": path("PATCH", "/bots/WHO/webhook", secret="x"),
+    "GET /bots/{bot_id:int}/service": path("GET", "/bots/WHO/service"),
+    "PATCH /bots/{bot_id:int}/service": path("PATCH", "/bots/WHO/service", new_token=True),
+    "GET /bots/{bot_id:int}/deliveries": path("GET", "/bots/WHO/deliveries"),
     "GET /bots/{bot_id:int}/api_key": path("GET", "/bots/WHO/api_key"),
     "POST /bots/{bot_id:int}/api_key/regenerate": path("POST", "/bots/WHO/api_key/regenerate"),
     "POST /messages": value("POST", "/messages", lambda who: {**WRITING, "to": [who]}),
@@ -218,6 +223,8 @@ OTHERWISE = {
     "PATCH /settings/display": "it is PATCH /settings",
     "PATCH /settings/notifications": "it is PATCH /settings",
     "POST /register": "a queue's narrow: see below",
+    "GET /messages/summary": "refused whatever it says",
+    "POST /external/{integration}": "it is sent by a bot, and names people as POST /messages does",
 }
 
 

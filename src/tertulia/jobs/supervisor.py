@@ -28,7 +28,7 @@ LONGEST_PAUSE: Final = 300.0
 REST_SECONDS: Final = 0.05
 """Between two rounds: what many commits brought is looked at once."""
 FIRST_ROUND_SECONDS: Final = 0.25
-"""From a node's start on, unless a job is wanted before: those who wait for answers come first."""
+"""After a start, unless a job is wanted before: first come those who wait for the node."""
 ROUND_SECONDS: Final = 600.0
 """A round that takes longer is ended, and counts as failed."""
 CLOSING_SECONDS: Final = 15.0
