@@ -67,6 +67,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long after a failure."""
     monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(supervisor, "REST_SECONDS", 0.001)
+    monkeypatch.setattr(supervisor, "FIRST_ROUND_SECONDS", 0.001)
 
 
 @pytest.mark.usefixtures(quick.__name__)
@@ -136,6 +137,16 @@ async def test_a_round_without_an_end_is_ended() -> None:
     async with jobs.running([Job("hanging", hang, round_seconds=0.01)]):
         await until(lambda: ended >= 2)
         assert "it took too long" in jobs.failing()["hanging"]
+
+
+async def test_the_first_round_waits_unless_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_ROUND_SECONDS", 3600)
+    wanted, other = Work(pause=3600), Work(pause=3600)
+    jobs = [Job("wanted", wanted), Job("other", other)]
+    async with Supervisor().running(jobs):
+        jobs[0].want()
+        await until(lambda: wanted.rounds == 1)
+        assert other.rounds == 0
 
 
 async def test_wanting_a_job_ends_its_pause() -> None:
