@@ -32,8 +32,10 @@ DAY ?= today
 
 test: $(VENV)/.dev $(CLIENT) ## lint, types, all tests, on PostgreSQL a part (tests/choice.py); ALL=1 for all
 	@# The client's tests beside the checks: those keep one core busy once types were checked before.
+	@# In a fresh clone the tests are compiled there too: else each of pytest's processes does it by itself.
 	$(BIN)/python web/build.py run --silent test & client=$$!; \
-	$(MAKE) --no-print-directory lint; lint=$$?; wait $$client && exit $$lint
+	test -d tests/unit/__pycache__ || $(PYTEST) -n 0 --collect-only -qq > /dev/null 2>&1 & compiled=$$!; \
+	$(MAKE) --no-print-directory lint; lint=$$?; wait $$compiled; wait $$client && exit $$lint
 	$(PYTEST) $(if $(ALL),,--postgres=$(DAY))
 
 lint: $(VENV)/.dev ## style and strict types

@@ -4,14 +4,13 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
-
-import httpx2
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
+from typing import TYPE_CHECKING, Any
 
 from tertulia.app.composition import asgi
 from tests.support import Organization
+
+if TYPE_CHECKING:
+    from mcp.client.client import Client
 
 MODES = ("2026-07-28", "legacy")
 """How the client speaks: as at present, or with the handshake of before."""
@@ -21,7 +20,7 @@ MODES = ("2026-07-28", "legacy")
 class AgentClient:
     """An agent that uses tools."""
 
-    client: Client
+    client: "Client"
 
     async def tools(self) -> set[str]:
         """What it is offered."""
@@ -58,6 +57,11 @@ async def agent_with(
     org: Organization, key: str, mode: str = MODES[0]
 ) -> AsyncIterator[AgentClient]:
     """An agent with that key."""
+    # Here, for it takes long to load, and each process of the tests collects all of them.
+    import httpx2
+    from mcp.client.client import Client
+    from mcp.client.streamable_http import streamable_http_client
+
     transport = httpx2.ASGITransport(app=asgi(org.node))
     headers = {"Authorization": f"Bearer {key}"}
     async with httpx2.AsyncClient(

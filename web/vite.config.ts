@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vitest/config";
 
@@ -24,6 +24,44 @@ function filesForTheServer(): Plugin {
       for (const [from, to] of Object.entries(FOR_THE_SERVER)) {
         copyFileSync(`node_modules/${from}`, `${PACKAGE}/${to}`);
       }
+    },
+  };
+}
+
+/**
+ * The frame of the page is seen as soon as its few styles are there: these come first and alone, and
+ * what the client needs is asked for behind what is to be seen.
+ */
+function openingFirst(): Plugin {
+  const from = ["../src/tertulia/wire/assets/tokens.css", "src/design/opening.css"];
+  const source = from
+    .map((name) => readFileSync(name, "utf8"))
+    .join("")
+    .replace(/\/\*[\s\S]*?\*\//g, "")
+    .replace(/\s+/g, " ");
+  const mark = createHash("sha256").update(source).digest("hex").slice(0, 8);
+  const fileName = `assets/opening-${mark}.css`;
+  return {
+    name: "opening-first",
+    apply: "build",
+    buildStart() {
+      this.emitFile({ type: "asset", fileName, source });
+    },
+    transformIndexHtml: {
+      order: "post",
+      handler(html) {
+        const late: string[] = [];
+        const rest = html.replace(
+          /\s*<(?:script type="module"[^>]*><\/script>|link rel="(?:stylesheet|modulepreload)"[^>]*>)/g,
+          (tag) => {
+            late.push(tag.trim());
+            return "";
+          },
+        );
+        return rest
+          .replace("</head>", `  <link rel="stylesheet" href="${BASE}${fileName}">\n  </head>`)
+          .replace("</body>", `  ${late.join("\n    ")}\n  </body>`);
+      },
     },
   };
 }
@@ -60,7 +98,7 @@ const passed = {
 };
 
 export default defineConfig({
-  plugins: [svelte(), filesForTheServer(), filesForTheWorker()],
+  plugins: [svelte(), openingFirst(), filesForTheServer(), filesForTheWorker()],
   base: BASE,
   build: {
     outDir: PACKAGE,

@@ -1,6 +1,8 @@
 """Fixtures: a browser, and windows of people who are signed in."""
 
+import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from importlib import resources
 from typing import Any
@@ -8,6 +10,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from tertulia.demo import prepared
+from tertulia.service.config import Config
+from tests import databases
 from tests.browser.driving import FLAGS, HOW_TO_GET, Window, chromium, sign_in, window
 from tests.e2e.conftest import sqlite_town, town
 from tests.e2e.server import Account, Server, ended
@@ -39,6 +44,10 @@ def browser() -> Iterator[Browser]:
 def cafe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The demonstration, once for all tests of a file."""
     server = Server(tmp_path_factory.mktemp("cafe"))
+    made = databases.copied(Config(data_dir=str(server.data_dir)), prepared)
+    # In a thread: in that of the tests, the browser's event loop may run.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, made).result()
     with ended(server):
         server.start("/ready", "--demo")
         yield server

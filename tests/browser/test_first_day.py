@@ -4,7 +4,7 @@ finger that is lifted, and what is said is so."""
 import re
 
 import httpx
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import PHONE, Window, settled, sign_in_resident
@@ -132,3 +132,29 @@ def test_without_mail_an_invitation_is_a_link_to_hand_over(sqlite_town: Town, op
     zoe = opened(sqlite_town.server)
     zoe.page.goto(link)
     expect(zoe.page.get_by_label("E-mail address")).to_have_value("zoe@example.com")
+
+
+def test_the_frame_is_seen_before_the_client_is_there(sqlite_town: Town, opened: Open) -> None:
+    """Its script and its styles are held back: what is seen does not wait for them."""
+    ann = opened(sqlite_town.server, sqlite_town.ann)
+    held: list[Route] = []
+    released = False
+
+    def hold(route: Route) -> None:
+        if released:
+            route.continue_()
+        else:
+            held.append(route)
+
+    ann.page.route(re.compile(r"/app/assets/(?!opening-)"), hold)
+    ann.page.goto("/", wait_until="commit")
+    frame = ann.page.locator("#opening")
+    expect(frame).to_be_visible()
+    side = frame.locator(".side").bounding_box()
+    assert side
+    assert side["width"] == 280
+    released = True
+    for route in held:
+        route.continue_()
+    expect(ann.page.get_by_role("heading", name="Inbox")).to_be_visible()
+    expect(frame).to_have_count(0)

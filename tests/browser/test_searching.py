@@ -75,8 +75,8 @@ def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, opened: Open) -
     expect(page.locator("html")).to_have_attribute("data-scheme", "")
 
     keys.press("Control+k")
-    box.fill("read receipts")
-    option.filter(has_text="Organization").first.click()
+    box.fill("space between")
+    option.filter(has_text="Settings").first.click()
     expect(page).to_have_url(re.compile("#(settings|organization)/"))
 
     # Whoever runs the place finds its first steps in the inbox, what is done among them.

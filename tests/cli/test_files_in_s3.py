@@ -231,9 +231,10 @@ def test_addresses_of_buckets() -> None:
 
 
 async def test_backups_are_put_into_a_bucket(home: Place, bucket: S3Server) -> None:
-    set_up(home, backup_to=bucket.url("backups"), backup_keep_days="1", backup_keep_weeks="0")
+    set_up(home, backup_to=bucket.url("daily"))
     await asyncio.to_thread(home.found)
-    settings = load({"data_dir": str(home.data_dir)})
+    given = load({"data_dir": str(home.data_dir)})
+    settings = msgspec.structs.replace(given, backup_keep_days=1, backup_keep_weeks=0)
     first, second = [await make(settings, lambda *_: None) for _ in range(2)]
     told = await run(home, "backups")
     assert second.backup.name in told

@@ -187,17 +187,27 @@ def terms_at_random(reader: Reader, rng: random.Random) -> list[tuple[str, Any, 
         return channel_of(m) == channel.id
 
     sees = permissions.sees_channel(state, user, channel)
+
+    def about(*user_ids: int, holds: Holds) -> Holds | None:
+        """Refused where the reader may not know of one of these people."""
+        knows_all = all(permissions.sees_user(state, user, state.users[one]) for one in user_ids)
+        return holds if knows_all else None
+
     return [
         ("channel", rng.choice([channel.id, channel.name]), named if sees else None),
         ("channels", "public", channels(lambda one: not one.is_private)),
         ("channels", "web-public", channels(lambda one: one.is_web_public)),
         ("channels", "archived", channels(lambda one: one.is_archived)),
         ("topic", topic, lambda m: m["type"] == "stream" and key_of(m) == topic.casefold()),
-        ("sender", other, lambda m: m["sender_id"] == other),
-        ("dm", [other], lambda m: people_of(m) == own),
-        ("dm", three, lambda m: people_of(m) == {me, *three}),
-        ("dm-including", other, lambda m: other in people_of(m)),
-        ("group-pm-with", other, lambda m: other in people_of(m) and len(people_of(m)) > 2),
+        ("sender", other, about(other, holds=lambda m: m["sender_id"] == other)),
+        ("dm", [other], about(other, holds=lambda m: people_of(m) == own)),
+        ("dm", three, about(*three, holds=lambda m: people_of(m) == {me, *three})),
+        ("dm-including", other, about(other, holds=lambda m: other in people_of(m))),
+        (
+            "group-pm-with",
+            other,
+            about(other, holds=lambda m: other in people_of(m) and len(people_of(m)) > 2),
+        ),
         ("is", "dm", lambda m: m["type"] == "private"),
         ("is", "starred", lambda m: has_any(m, "starred")),
         ("is", "unread", lambda m: not has_any(m, "read")),
@@ -228,7 +238,7 @@ def terms_at_random(reader: Reader, rng: random.Random) -> list[tuple[str, Any, 
         (
             "mentions",
             other,
-            lambda m: bool(reader.flags[other][m["id"]] & Flag.MENTIONED),
+            about(other, holds=lambda m: bool(reader.flags[other][m["id"]] & Flag.MENTIONED)),
         ),
         ("unheard", "of", None),
         ("is", "odd", None),

@@ -26,6 +26,7 @@ from tests.property.histories import (
     STEPS,
     History,
     Step,
+    delete_file,
     edit_message,
     on_a_new_database,
     send_directly,
@@ -65,7 +66,10 @@ async def check_told(history: History, config: Config) -> None:
     for _ in range(8):
         await change_choices(history)
     async with reopened(config, clock=history.clock) as other:
-        await watched(history, rule, 75, other.node.log)
+        for _ in range(5):
+            await watched(history, rule, 75, other.node.log)
+            if rule.told:  # In some histories nobody wants to be for a long time.
+                break
     assert rule.told, "nobody was told"
     async with reopened(config, clock=history.clock) as later:
         again = History(later, history.rng, history.sent, history.done, history.clock)
@@ -192,7 +196,8 @@ async def time_goes_by(history: History) -> None:
 
 
 MADE: dict[Step, int] = {
-    **{step: count for step, count in STEPS.items() if step not in WEB_STEPS},
+    # Files are removed by a job, and these nodes have none.
+    **{step: n for step, n in STEPS.items() if step not in {*WEB_STEPS, delete_file}},
     change_choices: 25,
     come: 15,
     time_goes_by: 60,

@@ -67,6 +67,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long after a failure."""
     monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(supervisor, "REST_SECONDS", 0.001)
+    monkeypatch.setattr(supervisor, "FIRST_ROUND_SECONDS", 0.001)
 
 
 @pytest.mark.usefixtures(quick.__name__)
@@ -136,6 +137,16 @@ async def test_a_round_without_an_end_is_ended() -> None:
     async with jobs.running([Job("hanging", hang, round_seconds=0.01)]):
         await until(lambda: ended >= 2)
         assert "it took too long" in jobs.failing()["hanging"]
+
+
+async def test_the_first_round_waits_unless_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_ROUND_SECONDS", 3600)
+    wanted, other = Work(pause=3600), Work(pause=3600)
+    jobs = [Job("wanted", wanted), Job("other", other)]
+    async with Supervisor().running(jobs):
+        jobs[0].want()
+        await until(lambda: wanted.rounds == 1)
+        assert other.rounds == 0
 
 
 async def test_wanting_a_job_ends_its_pause() -> None:
@@ -292,7 +303,7 @@ class Stage:
     def __init__(self, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
         self.config = config
         self.clock = TestClock()
-        monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: ())
+        monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: ())
         self.resting = TestClock(stopped_at=0)
         monkeypatch.setattr(FailedItems.__init__, "__defaults__", (self.resting,))
 
@@ -559,7 +570,7 @@ async def test_what_is_wrong_is_written_down_and_taken_back(stage: Stage) -> Non
 
 async def test_ready_names_the_jobs_that_fail(stage: Stage, monkeypatch: Any) -> None:
     work = Work(*[OSError("no disk")] * 100)
-    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: (Job("files", work),))
+    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: (Job("files", work),))
     async with AsyncExitStack() as stack:
         org = await stage.enter(stack)
         await until(lambda: bool(org.node.failing_jobs()))
@@ -573,7 +584,7 @@ async def test_ready_does_not_name_what_is_set_aside(stage: Stage, monkeypatch: 
     aside = FailedItems()
     aside.failed("2/ab/salaries.txt", OSError("no disk"))
     job = Job("files", Work(pause=60), set_aside=aside)
-    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: (job,))
+    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: (job,))
     async with AsyncExitStack() as stack:
         org = await stage.enter(stack)
         ready = await org.http.get("/ready")

@@ -32,7 +32,7 @@ NAME, ADDRESS = "Zoë Secretname", "zoe.secret@example.com"
 @pytest.fixture
 def no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes do nothing by themselves."""
-    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: ())
+    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: ())
 
 
 @pytest.fixture
@@ -285,7 +285,7 @@ async def test_an_erasure_is_carried_out_by_itself_also_after_a_restart(
     monkeypatch.setattr(jobs, "OTHER_NODES_SECONDS", 30.0)
     clock = TestClock()
     with monkeypatch.context() as patch:
-        patch.setattr("tertulia.app.composition.jobs_of", lambda node: ())
+        patch.setattr("tertulia.app.composition.jobs_of", lambda *_: ())
         async with founded(config, clock=clock) as org:
             user_id = await live(org)
             assert (
@@ -305,7 +305,7 @@ async def test_an_erasure_is_carried_out_by_itself_also_after_a_restart(
 async def test_other_nodes_have_time_to_read_it(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: ())
+    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: ())
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         job = erasures(org.node.log)

@@ -21,7 +21,6 @@ BOUNDARY = 'multipart/form-data; boundary="b"'
     [
         "/nothing",
         "/",
-        "",
         "/messages/",
         "/messages/seven",
         "/messages/-1",

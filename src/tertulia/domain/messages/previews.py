@@ -26,7 +26,13 @@ def show(
     if rendered.html == message.rendered or not state.realm.inline_url_embed_preview:
         return give_up(moment, pending)
     change = MessageEdited(
-        message=msgspec.structs.replace(message, rendered=rendered.html),
+        # A file that it shows may have been deleted since it was written.
+        message=msgspec.structs.replace(
+            message,
+            rendered=rendered.html,
+            has_link=rendered.has_link,
+            has_image=rendered.has_image,
+        ),
         flags=dict(sorted(found.flags.items())),
         read_by=tuple(sorted(found.read_by)),
         rendering_only=True,

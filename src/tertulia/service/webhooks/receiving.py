@@ -135,10 +135,10 @@ async def _taken(
     integration = known(caller, arrived.integration)
     payload = _payload(arrived)
     request = Request(Part(payload), arrived.headers, arrived.body, arrived.url)
-    _require_signed(caller, integration, request, options)
     post = _translated(integration, request, events)
     if isinstance(post, Handshake):
-        return Taken(handshake=post)
+        return Taken(handshake=post)  # By which a service may tell its secret: nothing is signed.
+    _require_signed(caller, integration, request, options)
     if post is None:
         return Taken()
     if not arrived.address.events.wants(post.event, post.branch):
@@ -168,8 +168,8 @@ def _payload(arrived: Arrived) -> Any:
 def _require_signed(
     caller: Caller, integration: Integration, request: Request, options: IncomingOptions
 ) -> None:
-    if not options.secret_sealed or request.header("x-hook-secret"):
-        return  # (With the latter, a service tells its secret.)
+    if not options.secret_sealed:
+        return
     if integration.signature is None:
         # Else the secret would mean nothing: one could send by another integration's name.
         raise Refused(

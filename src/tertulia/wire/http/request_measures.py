@@ -1,7 +1,7 @@
 """Counts of the requests that a node has answered, by what they were for: plain numbers, so that a
 request pays next to nothing for them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Final
 
 from tertulia.log.measures import SECONDS, Histogram
@@ -19,7 +19,7 @@ class RequestMeasures:
         """By group and status; 0 where the answer was never begun."""
         self.seconds: dict[str, Histogram] = {}
         """How long answers took, by group; without polls, which wait."""
-        self._groups: set[str] = set()
+        self._groups: Set[str] = frozenset()
         """How the paths that there are begin."""
         self._api = "/"
 
@@ -27,19 +27,11 @@ class RequestMeasures:
         """The paths that there are: those of endpoints come after `api`, with which all of them
         begin."""
         self._api = f"{api}/"
-        paths = [*(api + path for path in endpoints), *pages]
-        for begin in map(self._begin_of, paths):
-            if "{" not in begin:
-                self._groups.add(begin)
-
-    def _begin_of(self, path: str) -> str:
-        """The path up to its first part that tells what it is for."""
-        end = path.find("/", len(self._api) if path.startswith(self._api) else 1)
-        return path if end < 0 else path[:end]
+        self._groups = groups(self._api, (*(api + path for path in endpoints), *pages))
 
     def group_of(self, path: str) -> str:
         """The group of a request's path."""
-        begin = self._begin_of(path)
+        begin = _begin_of(path, self._api)
         return begin if begin in self._groups else OTHERS
 
     def answered(self, group: str, status: int, seconds: float) -> None:
@@ -57,3 +49,14 @@ class RequestMeasures:
     def _count(self, group: str, status: int) -> None:
         key = (group, status)
         self.counts[key] = self.counts.get(key, 0) + 1
+
+
+def groups(api: str, paths: Iterable[str]) -> frozenset[str]:
+    """How the paths begin. Those that begin with `api` go one part further."""
+    return frozenset(begin for path in paths if "{" not in (begin := _begin_of(path, api)))
+
+
+def _begin_of(path: str, api: str) -> str:
+    """The path up to its first part that tells what it is for."""
+    end = path.find("/", len(api) if path.startswith(api) else 1)
+    return path if end < 0 else path[:end]

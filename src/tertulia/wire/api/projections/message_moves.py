@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from msgspec import UNSET
 from pyroaring import BitMap
 
 from tertulia.domain import permissions
@@ -49,6 +50,8 @@ class _MoveView(NamedTuple):
     """Messages that are out of sight."""
     shown: IdRanges
     """Messages that are seen where they are."""
+    names_source: bool
+    """Whether the viewer may know what the old channel is called now."""
     flags: tuple[str, ...]
     empty_topic_name: bool
     bulk: bool
@@ -64,7 +67,7 @@ class _Move:
         self.lost_of = {user_id: some for some, users in change.lost for user_id in users}
         self.read_by = frozenset(change.read_by)
         self._parts: dict[
-            tuple[IdRanges, IdRanges, Places | None, Places, tuple[Places, ...]],
+            tuple[IdRanges, IdRanges, Places | None, Places, Places, tuple[Places, ...]],
             tuple[IdRanges, IdRanges],
         ] = {}
         self.new_of: dict[int, IdRanges] = {}
@@ -138,15 +141,17 @@ class _Move:
         new: IdRanges,
         before: Spans | None,
         after: Spans,
+        received: Spans,
         since: tuple[Places, ...],
     ) -> tuple[IdRanges, IdRanges]:
         """What is out of sight, and what is seen where it is, of one who lost the first then, and
         to whom the second were new; who can read those in the old channel (None: it is the same),
-        and these in the new one, now. To whom they are new, nothing is said of where they were;
-        and of those that are out of sight `since` (as in `hidden`), only what became of them."""
+        and these in the new one, now; and who received those in the new one since before the move.
+        To whom they are new, nothing is said of where they were; and of those that went out of
+        sight since the move (`hidden`), only what became of them."""
         ids = self.change.message_ids
         places_before = None if before is None else places(ids, before)
-        key = (lost, new, places_before, places(ids, after), since)
+        key = (lost, new, places_before, places(ids, after), places(ids, received), since)
         found = self._parts.get(key)
         if found is None:
             gone = ids_of(lost, self.ids)
@@ -154,6 +159,8 @@ class _Move:
             if places_before is not None:
                 known = ids_at(ids, self.ids, places_before)
                 gone = (gone | known) - shown
+                # What was new to no such reader they could read in the old channel then.
+                known = known | ids_at(ids, self.ids, key[4])
                 shown = (shown & known) - ids_of(new, self.ids)
             shown = shown - self.hidden(since)
             found = self._parts[key] = ranges_of(gone, self.ids), ranges_of(shown, self.ids)
@@ -202,9 +209,11 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         channel = state.channels[change.new_channel_id]
         # A user who could read both channels then may not read one of them now.
         before: Spans | None = None
+        received: Spans = ()
         if change.changes_channel:
             source = state.channels[change.channel_id]
             before = permissions.readable_spans(state, user, source)
+            received = _received_since_before(context, change, user)
         after = permissions.readable_spans(state, user, channel)
         since = moved.since(state, user)
         news = None
@@ -214,7 +223,9 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         shown: IdRanges = ()
         if self._concerns(state, change, user.id):
             new = moved.new_of.get(user.id, ())
-            lost, shown = moved.parts(moved.lost_of.get(user.id, ()), new, before, after, since)
+            lost, shown = moved.parts(
+                moved.lost_of.get(user.id, ()), new, before, after, received, since
+            )
         if not lost and not shown and news is None:
             return None
         flags: tuple[str, ...] = ()
@@ -229,7 +240,16 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             flags = flags_by_name(state, user.id, anchor, change.flags, moved.read_by)
         capabilities = viewer.registration.capabilities
         bulk = bool(lost) and capabilities.bulk_message_deletion
-        return _MoveView(lost, shown, flags, capabilities.empty_topic_name, bulk, news)
+        return _MoveView(
+            lost=lost,
+            shown=shown,
+            names_source=not shown
+            or permissions.sees_channel(state, user, state.channels[change.channel_id]),
+            flags=flags,
+            empty_topic_name=capabilities.empty_topic_name,
+            bulk=bulk,
+            news=news,
+        )
 
     def _news(
         self,
@@ -319,7 +339,9 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             flags=list(view.flags),
             edit_timestamp=int(context.at),
             stream_id=change.channel_id,
-            stream_name=context.state.channels[change.channel_id].name,
+            stream_name=(
+                context.state.channels[change.channel_id].name if view.names_source else UNSET
+            ),
             propagate_mode=change.propagation.value,
             orig_subject=old_topic,
         )
@@ -329,6 +351,15 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             event.subject = topic_shown(change.new_topic, empty_topic_name=view.empty_topic_name)
             event.topic_links = topic_links(context.state, change.new_topic)
         yield event
+
+
+def _received_since_before(context: ProjectionContext, change: MessagesMoved, user: User) -> Spans:
+    """Which messages of the new channel the user has received in a subscription that is older than
+    the move."""
+    subscription = context.state.subscription(user.id, change.new_channel_id)
+    if subscription is None or not subscription.is_active:
+        return ()
+    return subscription.spans[-1:] if subscription.began < context.entry.seq else ()
 
 
 def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[int, ...]:
