@@ -195,12 +195,16 @@ def test_no_event_brings_a_message_that_could_not_be_fetched(
             for listener in [*prompt, *(late if number % 10 == 9 else [])]:
                 for event in await listener.events():
                     message_id = event.get("message_id", event.get("message", {}).get("id"))
-                    if event["type"] in {"message", "update_message"}:
+                    if event["type"] in TELLING:
                         reply = await listener.person.get(f"/messages/{message_id}")
                         assert reply.status == 200, (message_id, reply.body)
 
     with new_database(request, kind) as url:
         on_a_new_database(url, seed, check)
+
+
+TELLING = {"message", "update_message", "reaction", "submessage"}
+"""Events that say something of a message that is there."""
 
 
 @both

@@ -12,6 +12,8 @@ from tests.support import Listener, Organization
 
 Data = dict[str, Any]
 LOUNGE = [{"operator": "channel", "operand": "lounge"}]
+OF_MESSAGES = ("reaction", "submessage", "update_message", "delete_message")
+"""Events of what becomes of messages."""
 
 
 async def move(org: Organization, message_id: int, channel_id: int, **more: Any) -> None:
@@ -330,6 +332,59 @@ async def test_who_slept_and_left_the_old_channel_hears_where_its_messages_went(
         events = await listener.events()
         assert "update_message" not in [event["type"] for event in events]
         assert "heist" not in json.dumps(events)
+
+
+@pytest.mark.parametrize("goes", ["away", "for good"])
+async def test_nothing_is_told_of_what_is_out_of_sight_by_then(
+    org: Organization, goes: str
+) -> None:
+    """From memory, and from the log: to who had it, that it is gone; to who comes to the channel
+    only afterwards, nothing that was done to it."""
+    vault = await org.channel("vault", "ann", "ben", is_private=True)
+    safe = await org.channel("safe", "ann", is_private=True)
+    poll = await org["ann"].send("vault", "heist", "/poll When?\n- now")
+    stays = await org["ann"].send("vault", "heist", "hello")
+    listeners = [await org[who].register() for who in ("ben", "cleo", "ben", "cleo")]
+    assert (await org["ben"].post(f"/messages/{poll}/reactions", emoji_name="tada")).ok
+    option = '{"type":"new_option","option":"at dawn","idx":0}'
+    vote = {"message_id": poll, "msg_type": "widget", "content": option}
+    assert (await org["ben"].post("/submessage", **vote)).ok
+    await move(org, poll, vault, topic="outing", propagate_mode="change_all")
+    assert (await org["ben"].delete(f"/messages/{poll}/reactions", emoji_name="tada")).ok
+    if goes == "away":
+        await move(org, poll, safe)
+    else:
+        assert (await org["ann"].delete(f"/messages/{poll}")).ok
+    people = {"subscriptions": [{"name": "vault"}], "principals": [org["cleo"].user_id]}
+    assert (await org["ann"].post("/users/me/subscriptions", **people)).ok
+    for number, listener in enumerate(listeners):
+        if number == 2:
+            org.node.delivery.recent.clear()
+        events = await listener.events()
+        assert "at dawn" not in json.dumps(events)
+        told = [event for event in events if event["type"] in OF_MESSAGES]
+        assert [event["type"] for event in told] == ["update_message", "delete_message"]
+        assert (told[0]["message_id"], told[0]["message_ids"]) == (stays, [stays])
+        assert told[1]["message_id"] == poll
+
+
+async def test_what_was_done_to_a_message_is_told_where_it_is_still_in_sight(
+    org: Organization,
+) -> None:
+    lounge = await org.channel("lounge", "ann", "ben")
+    attic = await org.channel("attic", "ann", "ben")
+    vault = await org.channel("vault", "ann", is_private=True)
+    sent = await org["ann"].send("lounge", "t", "hello")
+    listeners = [await org["ben"].register(event_types=list(OF_MESSAGES)) for _ in range(2)]
+    assert (await org["ben"].post(f"/messages/{sent}/reactions", emoji_name="tada")).ok
+    for channel_id in (attic, vault, lounge):
+        await move(org, sent, channel_id)
+    for number, listener in enumerate(listeners):
+        if number:
+            org.node.delivery.recent.clear()
+        events = await listener.events()
+        assert [event["type"] for event in events][:2] == ["reaction", "update_message"]
+        assert events[1]["new_stream_id"] == attic
 
 
 async def test_of_a_large_move_the_newest_are_told(org: Organization) -> None:

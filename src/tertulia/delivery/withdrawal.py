@@ -1,6 +1,7 @@
 """What earlier entries must not show any more, because a later one deleted it, moved it to another
 channel, or erased the person."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -12,30 +13,27 @@ from tertulia.model.changes import (
     MessagesDeleted,
     MessageSent,
     MessagesMoved,
+    ReactionAdded,
+    ReactionRemoved,
+    SubmessageAdded,
     UserChanged,
     UserCreated,
 )
 
-_GONE: Final[dict[str, Any]] = {"gone": True}
 _NO_CONTENT: Final[dict[str, Any]] = {"message": None, "submessages": ()}
 
 
 class Withdrawal:
     """The messages of a deletion, or of a move to another channel."""
 
-    def __init__(
-        self,
-        seq: int,
-        message_ids: Sequence[int],
-        of_message: dict[str, Any],
-        of_arrival: dict[str, Any],
-    ) -> None:
-        """`seq` is the later entry's. The others are the values that take the place of an earlier
-        entry's: where it is of one message, and where it is a move."""
+    def __init__(self, seq: int, message_ids: Sequence[int], moved_to: int | None) -> None:
+        """`seq` is the later entry's; `moved_to` is None for a deletion."""
         self._seq = seq
         self._message_ids = frozenset(message_ids)
-        self._of_message = of_message
-        self._of_arrival = of_arrival
+        self._moved_to = moved_to
+        self._of_message: dict[str, Any] = {"moved_to": moved_to}
+        if moved_to is None:
+            self._of_message = {"gone": True}
 
     def revised(self, earlier: Entry) -> Entry | None:
         """The earlier entry as it is shown from now on; None where it stays as it is."""
@@ -44,15 +42,31 @@ class Withdrawal:
             if change.message.id not in concerned:
                 return None
             return replace(earlier, change=replace(change, **self._of_message))
-        if isinstance(change, MessagesMoved) and earlier.seq < self._seq:
-            if not any(one.message_id in concerned for one in change.arrivals):
+        if isinstance(change, ReactionAdded | ReactionRemoved | SubmessageAdded):
+            if change.place.id not in concerned:
                 return None
-            arrivals = tuple(
-                replace(one, **self._of_arrival) if one.message_id in concerned else one
-                for one in change.arrivals
-            )
-            return replace(earlier, change=replace(change, arrivals=arrivals))
+            return replace(earlier, change=replace(change, **self._of_message))
+        if isinstance(change, MessagesMoved) and earlier.seq < self._seq:
+            found = self._those_of(change.message_ids)
+            if not found:
+                return None
+            moved_on = {**change.moved_on, **dict.fromkeys(found, self._moved_to)}
+            arrivals = change.arrivals
+            if self._moved_to is None:
+                arrivals = tuple(
+                    replace(one, **_NO_CONTENT) if one.message_id in concerned else one
+                    for one in arrivals
+                )
+            return replace(earlier, change=replace(change, arrivals=arrivals, moved_on=moved_on))
         return None
+
+    def _those_of(self, ids: Sequence[int]) -> list[int]:
+        """Those of the ascending IDs that it concerns."""
+        concerned = self._message_ids
+        if len(ids) <= len(concerned):
+            return [one for one in ids if one in concerned]
+        # One message may be deleted of very many that were moved.
+        return [one for one in concerned if ids[bisect_left(ids, one, hi=len(ids) - 1)] == one]
 
 
 class Erasure:
@@ -76,10 +90,9 @@ def withdrawal_by(entry: Entry) -> Withdrawal | Erasure | None:
     """What the entry withdraws from those before it, if anything."""
     match entry.change:
         case MessagesDeleted(message_ids=ids):
-            return Withdrawal(entry.seq, ids, _GONE, _NO_CONTENT)
+            return Withdrawal(entry.seq, ids, None)
         case MessagesMoved(message_ids=ids, changes_channel=True, new_channel_id=channel_id):
-            moved = {"moved_to": channel_id}
-            return Withdrawal(entry.seq, ids, moved, moved)
+            return Withdrawal(entry.seq, ids, channel_id)
         case UserChanged(user_id=user_id, values={"is_deleted": True}):
             return Erasure(user_id)
         case _:

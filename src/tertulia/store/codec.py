@@ -78,7 +78,7 @@ def encode_change(change: Any) -> str:
 def _blank(arrival: Arrival) -> Arrival:
     replace = msgspec.structs.replace
     parts = tuple(replace(part, content="") for part in arrival.submessages)
-    return replace(arrival, message=None, moved_to=None, submessages=parts)
+    return replace(arrival, message=None, submessages=parts)
 
 
 BLANK: Mapping[str, Mapping[str, str]] = {

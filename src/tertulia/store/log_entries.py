@@ -13,6 +13,8 @@ from tertulia.model.changes import (
     MessageEdited,
     MessageSent,
     MessagesMoved,
+    ReactionAdded,
+    ReactionRemoved,
     SubmessageAdded,
 )
 from tertulia.model.changes.editing import Arrival
@@ -86,17 +88,22 @@ def entries(
         if isinstance(e.change, MessageSent | SubmessageAdded)
         and (part := _submessage_in(e.change)) is not None
     ]
+    placed: list[int] = []
     for entry in found:
         if isinstance(entry.change, MessagesMoved):
             ids += [one.message_id for one in entry.change.arrivals]
             parts += [part.id for one in entry.change.arrivals for part in one.submessages]
-    if not ids and not parts:
+            placed += entry.change.message_ids
+        elif isinstance(entry.change, ReactionAdded | ReactionRemoved | SubmessageAdded):
+            placed.append(entry.change.place.id)
+    if not ids and not parts and not placed:
         return found
     edited = [e.seq for e in found if isinstance(e.change, MessageEdited)]
     words = _Words(
-        messages={message.id: message for message in queries.messages(connection, ids)},
+        messages={one.id: one for one in queries.messages(connection, ids)} if ids else {},
         before=editing.contents_before(connection, edited) if edited else {},
         parts=_submessage_contents(connection, parts),
+        channels=queries.channels_of(connection, placed) if placed else {},
     )
     return [
         Entry(entry.seq, entry.at, entry.actor_id, _filled(entry.change, entry.seq, words))
@@ -153,6 +160,8 @@ class _Words(Struct):
     """What a message said before an entry: source and HTML."""
     parts: Mapping[int, str]
     """The contents of submessages."""
+    channels: Mapping[int, int | None]
+    """Where messages are now."""
 
 
 def _submessage_in(change: MessageSent | SubmessageAdded) -> Submessage | None:
@@ -162,14 +171,24 @@ def _submessage_in(change: MessageSent | SubmessageAdded) -> Submessage | None:
 def _filled(change: AnyChange, seq: int, words: _Words) -> AnyChange:
     """The change with what people wrote."""
     replace = msgspec.structs.replace
-    if isinstance(change, SubmessageAdded):
-        content = words.parts.get(change.submessage.id)
-        if content is None:
+    if isinstance(change, ReactionAdded | ReactionRemoved | SubmessageAdded):
+        place = change.place
+        if place.id not in words.channels:
             return replace(change, gone=True)
-        return replace(change, submessage=replace(change.submessage, content=content))
+        if (channel_id := words.channels[place.id]) != place.channel_id:
+            change = replace(change, moved_to=channel_id)
+        if isinstance(change, SubmessageAdded):
+            content = words.parts.get(change.submessage.id)
+            if content is None:
+                return replace(change, gone=True)
+            change = replace(change, submessage=replace(change.submessage, content=content))
+        return change
     if isinstance(change, MessagesMoved):
+        now = {one: words.channels.get(one) for one in change.message_ids}
         return replace(
-            change, arrivals=tuple(_arrival_filled(change, one, words) for one in change.arrivals)
+            change,
+            arrivals=tuple(_arrival_filled(change, one, words) for one in change.arrivals),
+            moved_on={one: at for one, at in now.items() if at != change.new_channel_id},
         )
     if not isinstance(change, MessageSent | MessageEdited):
         return change
@@ -193,11 +212,9 @@ def _arrival_filled(change: MessagesMoved, arrival: Arrival, words: _Words) -> A
     present = words.messages.get(arrival.message_id)
     if present is None:
         return replace(arrival, message=None, submessages=())
-    is_elsewhere = present.channel_id != change.new_channel_id
     return replace(
         arrival,
         message=replace(present, channel_id=change.new_channel_id, topic=change.new_topic),
-        moved_to=present.channel_id if is_elsewhere else None,
         submessages=tuple(
             replace(part, content=words.parts[part.id]) for part in arrival.submessages
         ),

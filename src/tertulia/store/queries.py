@@ -52,6 +52,15 @@ def messages(connection: Connection, ids: Sequence[int]) -> list[Message]:
     return [message_of(row) for row in rows]
 
 
+def channels_of(connection: Connection, ids: Sequence[int]) -> dict[int, int | None]:
+    """Where those of the messages are that exist: the channel, or None for direct messages."""
+    dialect = connection.dialect
+    rows = connection.query(
+        f"SELECT id, channel_id FROM messages WHERE {dialect.among('id')}", (dialect.array(ids),)
+    )
+    return dict(rows)
+
+
 def newest_messages(connection: Connection, after: int, until: int, limit: int) -> list[Message]:
     """The newest messages with after < id <= until, ascending, at most so many."""
     rows = connection.query(

@@ -52,13 +52,12 @@ class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `reactions` are those at the time of the move, and `flags` the sparse flags, at that time, of
     users to whom it is new. The log has no copy of any content: of an entry that is read from the
-    database, `message` and the contents of `submessages` are the present ones, `message` is None
-    if it was deleted since, and `moved_to` is the channel that it was moved to since.
+    database, `message` and the contents of `submessages` are the present ones, and `message` is
+    None if it was deleted since.
     """
 
     message_id: int
     message: Message | None = None
-    moved_to: int | None = None
     reactions: tuple[Reaction, ...] = ()
     submessages: tuple[Submessage, ...] = ()
     flags: dict[int, Flag] = {}
@@ -80,6 +79,10 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     In another channel, the subscriptions do not say who received a moved message. So it does not
     mention everybody there by a flag of its own; `mentioned` are the users whom it did mention,
     with the IDs of these messages, if they can still read them.
+
+    `moved_on` is not in the log. Of an entry that is read from the database, it has the messages
+    that are not in the new channel any more, each with the channel that it was moved to since, or
+    None if it was deleted.
     """
 
     message_ids: tuple[int, ...]
@@ -104,6 +107,7 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     """Subscribers of the new channel who could not read them in the old one."""
     arrivals: tuple[Arrival, ...] = ()
     """The newest of the messages that are new to somebody, ascending."""
+    moved_on: dict[int, int | None] = {}
 
     @property
     def changes_channel(self) -> bool:

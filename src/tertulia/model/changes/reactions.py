@@ -9,13 +9,17 @@ class ReactionAdded(Change, frozen=True, tag="reaction_added"):
     """Somebody reacted to a message.
 
     `recorded` means that they had no record of the message before, and have one now. `holders` are
-    the users with a record of it although it was not delivered to them.
+    the users with a record of it although it was not delivered to them. Of an entry that is read
+    from the database, `gone` means that the message was deleted since, and `moved_to` is the
+    channel that it was moved to since.
     """
 
     reaction: Reaction
     place: MessagePlace
     recorded: bool = False
     holders: tuple[int, ...] = ()
+    gone: bool = False
+    moved_to: int | None = None
 
 
 class ReactionRemoved(Change, frozen=True, tag="reaction_removed"):
@@ -24,19 +28,21 @@ class ReactionRemoved(Change, frozen=True, tag="reaction_removed"):
     reaction: Reaction
     place: MessagePlace
     holders: tuple[int, ...] = ()
+    gone: bool = False
+    moved_to: int | None = None
 
 
 class SubmessageAdded(Change, frozen=True, tag="submessage_added"):
     """Somebody used a message's widget.
 
-    The log has no copy of the content: `gone`, of an entry that is read from the database, means
-    that the message was deleted since.
+    The log has no copy of the content. `gone` and `moved_to` are as in `ReactionAdded`.
     """
 
     submessage: Submessage
     place: MessagePlace
     holders: tuple[int, ...] = ()
     gone: bool = False
+    moved_to: int | None = None
 
 
 class CustomEmojiAdded(Change, frozen=True, tag="custom_emoji_added"):

@@ -79,7 +79,7 @@ class MessageEditedProjection(Projection[MessageEdited]):
         if (
             change.gone
             or not permissions.reads_message(state, user, message)
-            or not reads_where_it_is(context, change, viewer)
+            or not reads_where_it_is(context, message.id, change.moved_to, viewer)
         ):
             return None
         return _EditView(

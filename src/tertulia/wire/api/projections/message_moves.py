@@ -9,8 +9,7 @@ from pyroaring import BitMap
 
 from tertulia.domain import permissions
 from tertulia.model.changes import MessagesMoved
-from tertulia.model.changes.editing import Arrival
-from tertulia.model.messages import Flag, Message, MessagePlace
+from tertulia.model.messages import Flag, Message
 from tertulia.model.ranges import IdRanges, Places, Spans, ids_at, ids_of, places, ranges_of
 from tertulia.model.users import Role, User
 from tertulia.state.organization import State
@@ -68,15 +67,24 @@ class _Move:
         self.lost_of = {user_id: some for some, users in change.lost for user_id in users}
         self.read_by = frozenset(change.read_by)
         self._parts: dict[
-            tuple[IdRanges, IdRanges, Places | None, Places, Places], tuple[IdRanges, IdRanges]
+            tuple[IdRanges, IdRanges, Places | None, Places, Places, tuple[Places, ...]],
+            tuple[IdRanges, IdRanges],
         ] = {}
         self.new_of: dict[int, IdRanges] = {}
         self.mentioned_of: dict[int, IdRanges] = {}
         self.flags_of: dict[int, list[tuple[int, Flag]]] = defaultdict(list)
         self.people = BitMap()
         """Who wrote the arrivals, and who reacted to them."""
-        self.elsewhere: list[Arrival] = []
-        """Those that are in yet another channel now."""
+        self._moved_on: dict[int, list[int]] = defaultdict(list)
+        """Those that are in yet another channel now, by that, ascending."""
+        self._gone = BitMap()
+        """Those that were deleted."""
+        for message_id, channel_id in sorted(change.moved_on.items()):
+            if channel_id is None:
+                self._gone.add(message_id)
+            else:
+                self._moved_on[channel_id].append(message_id)
+        self._hidden: dict[tuple[Places, ...], BitMap] = {}
         self._arrived = BitMap()
         self._news: dict[tuple[IdRanges | None, Places, Places], BitMap] = {}
         if change.arrivals:
@@ -93,8 +101,24 @@ class _Move:
             self.people.update(reaction.user_id for reaction in one.reactions)
             for user_id, flag in one.flags.items():
                 self.flags_of[user_id].append((one.message_id, flag))
-            if one.moved_to is not None:
-                self.elsewhere.append(one)
+
+    def since(self, state: State, user: User) -> tuple[Places, ...]:
+        """Which messages the user can read of those that moved on, by channel."""
+        return tuple(
+            places(ids, permissions.readable_spans(state, user, state.channels[channel_id]))
+            for channel_id, ids in self._moved_on.items()
+        )
+
+    def hidden(self, since: tuple[Places, ...]) -> BitMap:
+        """The messages that were deleted since, or moved on to where one cannot read them."""
+        found = self._hidden.get(since)
+        if found is None:
+            found = self._gone
+            for ids, readable in zip(self._moved_on.values(), since, strict=True):
+                whole = BitMap(ids)
+                found = found | (whole - ids_at(ids, whole, readable))
+            self._hidden[since] = found
+        return found
 
     def news(self, new: IdRanges | None, before: Spans, after: Spans) -> BitMap:
         """The arrivals of one to whom those messages were new then (None: all that they cannot
@@ -112,15 +136,22 @@ class _Move:
         return found
 
     def parts(
-        self, lost: IdRanges, new: IdRanges, before: Spans | None, after: Spans, received: Spans
+        self,
+        lost: IdRanges,
+        new: IdRanges,
+        before: Spans | None,
+        after: Spans,
+        received: Spans,
+        since: tuple[Places, ...],
     ) -> tuple[IdRanges, IdRanges]:
         """What is out of sight, and what is seen where it is, of one who lost the first then, and
         to whom the second were new; who can read those in the old channel (None: it is the same),
         and these in the new one, now; and who received the last in the new one since before the
-        move. To whom they are new, nothing is said of where they were."""
+        move. To whom they are new, nothing is said of where they were; and of those that are out of
+        sight `since` (as in `hidden`), only what became of them."""
         ids = self.change.message_ids
         places_before = None if before is None else places(ids, before)
-        key = (lost, new, places_before, places(ids, after), places(ids, received))
+        key = (lost, new, places_before, places(ids, after), places(ids, received), since)
         found = self._parts.get(key)
         if found is None:
             gone = ids_of(lost, self.ids)
@@ -131,6 +162,7 @@ class _Move:
                 # What was new to no such reader they could read in the old channel then.
                 known = known | ids_at(ids, self.ids, key[4])
                 shown = (shown & known) - ids_of(new, self.ids)
+            shown = shown - self.hidden(since)
             found = self._parts[key] = ranges_of(gone, self.ids), ranges_of(shown, self.ids)
         return found
 
@@ -183,14 +215,17 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             before = permissions.readable_spans(state, user, source)
             received = _received_since_before(context, change, user)
         after = permissions.readable_spans(state, user, channel)
+        since = moved.since(state, user)
         news = None
         if change.arrivals and before is not None:
-            news = self._news(context, moved, viewer, before, after)
+            news = self._news(context, moved, viewer, before, after, since)
         lost: IdRanges = ()
         shown: IdRanges = ()
         if self._concerns(state, change, user.id):
             new = moved.new_of.get(user.id, ())
-            lost, shown = moved.parts(moved.lost_of.get(user.id, ()), new, before, after, received)
+            lost, shown = moved.parts(
+                moved.lost_of.get(user.id, ()), new, before, after, received, since
+            )
         if not lost and not shown and news is None:
             return None
         flags: tuple[str, ...] = ()
@@ -217,7 +252,13 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         )
 
     def _news(
-        self, context: ProjectionContext, moved: _Move, viewer: Viewer, before: Spans, after: Spans
+        self,
+        context: ProjectionContext,
+        moved: _Move,
+        viewer: Viewer,
+        before: Spans,
+        after: Spans,
+        since: tuple[Places, ...],
     ) -> _NewView | None:
         """What of it is new to the viewer, where their queue wants it."""
         state, change, user = context.state, moved.change, viewer.user
@@ -228,10 +269,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             and not state.channels[change.new_channel_id].is_private
         ):
             return None
-        ids = moved.news(new, before, after)
-        for one in moved.elsewhere:
-            if one.message_id in ids and not _reads(context, user, one):
-                ids = ids - BitMap([one.message_id])
+        ids = moved.news(new, before, after) - moved.hidden(since)
         if not ids:
             return None
         subscription = state.subscription(user.id, change.new_channel_id)
@@ -322,12 +360,6 @@ def _received_since_before(context: ProjectionContext, change: MessagesMoved, us
     if subscription is None or not subscription.is_active:
         return ()
     return subscription.spans[-1:] if subscription.began < context.entry.seq else ()
-
-
-def _reads(context: ProjectionContext, user: User, arrival: Arrival) -> bool:
-    """Whether the user may read an arrival that has been moved to another channel since."""
-    there = MessagePlace(id=arrival.message_id, channel_id=arrival.moved_to)
-    return permissions.reads_message(context.state, user, there)
 
 
 def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[int, ...]:

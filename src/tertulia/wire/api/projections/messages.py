@@ -3,12 +3,11 @@
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Final, NamedTuple
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.model.changes import MessageEdited, MessageSent
-from tertulia.model.messages import Message
+from tertulia.model.changes import MessageSent
+from tertulia.model.messages import Message, MessagePlace
 from tertulia.model.queues import QueueRecord
 from tertulia.model.users import User
 from tertulia.state.organization import State
@@ -88,7 +87,7 @@ class MessageSentProjection(Projection[MessageSent]):
             )
             # Who has left a private channel since cannot read what they received in it any more.
             or not permissions.reads_message(state, user, message)
-            or not reads_where_it_is(context, change, viewer)
+            or not reads_where_it_is(context, message.id, change.moved_to, viewer)
         ):
             return None
         flags = tuple(flags_on_arrival(state, user.id, change))
@@ -126,12 +125,13 @@ class MessageSentProjection(Projection[MessageSent]):
 
 
 def reads_where_it_is(
-    context: ProjectionContext, change: MessageSent | MessageEdited, viewer: Viewer
+    context: ProjectionContext, message_id: int, moved_to: int | None, viewer: Viewer
 ) -> bool:
-    """Whether the viewer may read a message that has been moved to another channel since."""
-    if change.moved_to is None:
+    """Whether the viewer may read a message there, to which channel it was moved since (None: it
+    was not)."""
+    if moved_to is None:
         return True
-    there = msgspec.structs.replace(change.message, channel_id=change.moved_to)
+    there = MessagePlace(id=message_id, channel_id=moved_to)
     return permissions.reads_message(context.state, viewer.user, there)
 
 

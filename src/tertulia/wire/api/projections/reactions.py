@@ -10,9 +10,11 @@ from tertulia.state.organization import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.reactions import Reactor, reaction_type, reactor
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projections.messages import reads_where_it_is
 from tertulia.wire.api.projections.visibility import sees_user
 
 R = TypeVar("R", ReactionAdded, ReactionRemoved)
+OnMessage = ReactionAdded | ReactionRemoved | SubmessageAdded
 
 
 class ReactionEvent(Event, kw_only=True, tag="reaction"):
@@ -35,13 +37,17 @@ def message_audience(state: State, place: MessagePlace, own: Collection[int]) ->
 
 
 def follows_message(
-    context: ProjectionContext, place: MessagePlace, own: Collection[int], viewer: Viewer
+    context: ProjectionContext, change: OnMessage, own: Collection[int], viewer: Viewer
 ) -> bool:
-    """Whether the viewer can read the message, and has a reason to be shown what happens to it:
-    they received it, are subscribed to its channel or have a relation of their own to it, or the
-    queue follows all public channels."""
-    state, user = context.state, viewer.user
-    if not permissions.reads_message(state, user, place):
+    """Whether the viewer can read the message, where it was and where it is, and has a reason to
+    be shown what happens to it: they received it, are subscribed to its channel or have a relation
+    of their own to it, or the queue follows all public channels."""
+    state, user, place = context.state, viewer.user, change.place
+    if (
+        change.gone
+        or not permissions.reads_message(state, user, place)
+        or not reads_where_it_is(context, place.id, change.moved_to, viewer)
+    ):
         return False
     if user.id in own or state.received(user.id, place):
         return True
@@ -71,7 +77,7 @@ class ReactionProjection(Projection[R]):
 
     def view(self, context: ProjectionContext, change: R, viewer: Viewer) -> Hashable | None:
         own = (*change.holders, change.reaction.user_id)
-        if not follows_message(context, change.place, own, viewer):
+        if not follows_message(context, change, own, viewer):
             return None
         user = context.state.users[change.reaction.user_id]
         return _ReactorView(
@@ -121,7 +127,7 @@ class SubmessageAddedProjection(Projection[SubmessageAdded]):
         self, context: ProjectionContext, change: SubmessageAdded, viewer: Viewer
     ) -> Hashable | None:
         own = (*change.holders, change.submessage.sender_id)
-        if change.gone or not follows_message(context, change.place, own, viewer):
+        if not follows_message(context, change, own, viewer):
             return None
         return ()
 
