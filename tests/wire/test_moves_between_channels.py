@@ -304,6 +304,36 @@ async def test_what_is_deleted_or_moved_on_is_not_new_to_who_slept(org: Organiza
     assert places[0] == places[1]
 
 
+async def test_who_slept_and_left_the_old_channel_hears_where_its_messages_went(
+    org: Organization,
+) -> None:
+    """If they were in the new one all the time: others could not read them before, or find them
+    when they come."""
+    lounge = await org.channel("lounge", "ann", "ben", "cleo")
+    vault = await org.channel("vault", "ann", "ben", "robo", is_private=True)
+    ben, cleo, robo = [await org[who].register() for who in ("ben", "cleo", "robo")]
+    sent = await org["ann"].send("vault", "heist", "the plan")
+    await ben.events()
+    await move(org, sent, lounge, topic="outing")
+    for who in ("ben", "robo"):
+        assert (await org[who].delete("/users/me/subscriptions", subscriptions=["vault"])).ok
+    assert (await org["ann"].patch(f"/streams/{vault}", new_name="bunker")).ok
+    joins = [{"name": "lounge"}]
+    principals = [org["robo"].user_id]
+    channels = "/users/me/subscriptions"
+    assert (await org["ann"].post(channels, subscriptions=joins, principals=principals)).ok
+    told = await ben.events()
+    (moved,) = [event for event in told if event["type"] == "update_message"]
+    assert moved["message_ids"] == [sent]
+    assert (moved["stream_id"], moved["orig_subject"]) == (vault, "heist")
+    assert (moved["new_stream_id"], moved["subject"]) == (lounge, "outing")
+    assert "bunker" not in json.dumps(told)
+    for listener in (cleo, robo):
+        events = await listener.events()
+        assert "update_message" not in [event["type"] for event in events]
+        assert "heist" not in json.dumps(events)
+
+
 @pytest.mark.parametrize("goes", ["away", "for good"])
 async def test_nothing_is_told_of_what_is_out_of_sight_by_then(
     org: Organization, goes: str
@@ -355,36 +385,6 @@ async def test_what_was_done_to_a_message_is_told_where_it_is_still_in_sight(
         events = await listener.events()
         assert [event["type"] for event in events][:2] == ["reaction", "update_message"]
         assert events[1]["new_stream_id"] == attic
-
-
-async def test_who_slept_and_left_the_old_channel_hears_where_its_messages_went(
-    org: Organization,
-) -> None:
-    """If they were in the new one all the time: others could not read them before, or find them
-    when they come."""
-    lounge = await org.channel("lounge", "ann", "ben", "cleo")
-    vault = await org.channel("vault", "ann", "ben", "robo", is_private=True)
-    ben, cleo, robo = [await org[who].register() for who in ("ben", "cleo", "robo")]
-    sent = await org["ann"].send("vault", "heist", "the plan")
-    await ben.events()
-    await move(org, sent, lounge, topic="outing")
-    for who in ("ben", "robo"):
-        assert (await org[who].delete("/users/me/subscriptions", subscriptions=["vault"])).ok
-    assert (await org["ann"].patch(f"/streams/{vault}", new_name="bunker")).ok
-    joins = [{"name": "lounge"}]
-    principals = [org["robo"].user_id]
-    channels = "/users/me/subscriptions"
-    assert (await org["ann"].post(channels, subscriptions=joins, principals=principals)).ok
-    told = await ben.events()
-    (moved,) = [event for event in told if event["type"] == "update_message"]
-    assert moved["message_ids"] == [sent]
-    assert (moved["stream_id"], moved["orig_subject"]) == (vault, "heist")
-    assert (moved["new_stream_id"], moved["subject"]) == (lounge, "outing")
-    assert "bunker" not in json.dumps(told)
-    for listener in (cleo, robo):
-        events = await listener.events()
-        assert "update_message" not in [event["type"] for event in events]
-        assert "heist" not in json.dumps(events)
 
 
 async def test_of_a_large_move_the_newest_are_told(org: Organization) -> None:

@@ -91,7 +91,9 @@ def _picture(name: str, address: str) -> str:
     )
 
 
+@cache
 def _character(code: str, name: str) -> str:
+    """The element of an emoji, of which there are as many as names."""
     label = name.replace("_", " ")
     attributes = {
         "aria-label": label,

@@ -146,9 +146,9 @@ class _Move:
     ) -> tuple[IdRanges, IdRanges]:
         """What is out of sight, and what is seen where it is, of one who lost the first then, and
         to whom the second were new; who can read those in the old channel (None: it is the same),
-        and these in the new one, now; and who received those in the new one since before the move.
-        To whom they are new, nothing is said of where they were; and of those that went out of
-        sight since the move (`hidden`), only what became of them."""
+        and these in the new one, now; and who received the last in the new one since before the
+        move. To whom they are new, nothing is said of where they were; and of those that are out of
+        sight `since` (as in `hidden`), only what became of them."""
         ids = self.change.message_ids
         places_before = None if before is None else places(ids, before)
         key = (lost, new, places_before, places(ids, after), places(ids, received), since)
