@@ -115,14 +115,15 @@ def answered_as_documented(case: Case[Any], client: httpx.Client) -> None:
     case.path_parameters = existing(case, pick)
     sent = None if isinstance(case.body, NotSet) else fewer(case.body, required, pick)
     body = written(nearer(sent), schemas)
+    query = written(nearer(fewer(case.query, required, pick)), schemas)
     response = client.request(
         case.method,
         f"/api/v1{case.formatted_path}",
-        params=written(nearer(fewer(case.query, required, pick)), schemas),
+        params=query,
         **({"data": body} if isinstance(body, dict) else {"content": json.dumps(body)}),
     )
     assert response.status_code < 500, response.text
-    if response.status_code == 401:
+    if response.status_code == 401 and "api_key" not in query:
         # A made-up password is wrong; what else is 401 means that nothing can be asked any more.
         assert response.json()["code"] == "AUTHENTICATION_FAILED", "the account or its key is gone"
     contract.check(case.method, response.url.path.removeprefix("/api/v1"), response)

@@ -71,6 +71,8 @@ def done(two: Cluster) -> tuple[int, int]:
 
 
 async def contents(two: Cluster) -> list[str]:
+    writer, other = logs(two)
+    await until(lambda: writer.durable == other.durable)
     reply = (
         await two.client()
         .at(0)

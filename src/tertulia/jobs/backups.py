@@ -5,6 +5,7 @@ is nobody's hurry. Of several nodes, the first that sees that one is due makes i
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import sys
@@ -80,7 +81,8 @@ async def _make(config: Config) -> None:
     try:
         _, said = await process.communicate()
     except BaseException:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):  # It has just ended.
+            process.kill()
         await process.wait()
         raise
     if process.returncode:
