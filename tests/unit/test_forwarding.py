@@ -25,6 +25,13 @@ from tests.unit.test_log import until
 A_WHILE = 0.05
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a busy machine takes, nodes do not give each other up."""
+    monkeypatch.setattr(forwarding, "WRITES_SECONDS", 60.0)
+    monkeypatch.setattr(forwarding, "FORWARDED_SECONDS", 60.0)
+
+
 @pytest.fixture
 async def two(postgres_url: str, tmp_path: Path) -> AsyncIterator[Cluster]:
     """Two nodes, of which the first has just written, as the second knows."""
@@ -55,10 +62,22 @@ async def sent(
     two: Cluster, content: str = "hello", topic: str = "t", channel: str = "lounge"
 ) -> Reply:
     """What the second node answers to a message, when it knows that the first one writes."""
+    return await said(await told_who_writes(two), content, topic, channel)
+
+
+async def told_who_writes(two: Cluster) -> Client:
+    """A client, when the second node knows that the first one writes."""
     writer, other = logs(two)
     client: Client = two.client()
     await client.at(0).send("lounge", "before", "the first one writes")
     await until(lambda: other.durable == writer.durable)
+    return client
+
+
+async def said(
+    client: Client, content: str = "hello", topic: str = "t", channel: str = "lounge"
+) -> Reply:
+    """What the second node answers to a message."""
     return await client.at(1).post(
         "/messages", type="stream", to=channel, topic=topic, content=content
     )
@@ -143,14 +162,15 @@ async def test_what_was_done_without_an_answer_is_not_done_again(
 async def test_what_its_sender_has_given_up_is_not_begun(
     two: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer, _ = logs(two)
+    writer, other = logs(two)
     monkeypatch.setattr(forwarding, "FORWARDED_SECONDS", A_WHILE)
     url = writer.store.database.url  # type: ignore[attr-defined]
+    client = await told_who_writes(two)
     async with await psycopg.AsyncConnection.connect(url) as connection:
-        sending = asyncio.create_task(sent(two))
-        await until(lambda: writer.durable > 0 and len(logs(two)[1]._forwarding) == 1)
         await connection.execute("SELECT 1 FROM head WHERE id = 1 FOR UPDATE")
-        await until(lambda: len(logs(two)[1]._forwarding) == 0)
+        sending = asyncio.create_task(said(client))
+        await until(lambda: len(other._forwarding) == 1)
+        await until(lambda: len(other._forwarding) == 0)
         await connection.rollback()
     (await sending).ok
     assert await contents(two) == ["hello"]
