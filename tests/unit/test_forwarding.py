@@ -25,13 +25,6 @@ from tests.unit.test_log import until
 A_WHILE = 0.05
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long a busy machine takes, nodes do not give each other up."""
-    monkeypatch.setattr(forwarding, "WRITES_SECONDS", 60.0)
-    monkeypatch.setattr(forwarding, "FORWARDED_SECONDS", 60.0)
-
-
 @pytest.fixture
 async def two(postgres_url: str, tmp_path: Path) -> AsyncIterator[Cluster]:
     """Two nodes, of which the first has just written, as the second knows."""
@@ -51,6 +44,7 @@ async def two(postgres_url: str, tmp_path: Path) -> AsyncIterator[Cluster]:
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has written goes on writing, however slow the machine is."""
     monkeypatch.setattr(forwarding, "WRITES_SECONDS", 1000.0)
+    monkeypatch.setattr(forwarding, "FORWARDED_SECONDS", 60.0)
 
 
 def logs(two: Cluster) -> tuple[Log, Log]:
