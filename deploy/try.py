@@ -251,7 +251,7 @@ def wait_for(log: Path, process: "subprocess.Popen[bytes]", pattern: str) -> str
             return found[0]
         if process.poll() is not None or time.monotonic() > deadline:
             raise SystemExit(f"It does not print {pattern}:\n{log.read_text()}")
-        time.sleep(0.1)
+        time.sleep(0.1)  # Another process: only its log tells.
 
 
 def require(holds: bool, what: str) -> None:

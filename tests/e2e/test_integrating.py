@@ -78,7 +78,7 @@ def test_a_program_answers(calling_town: Town) -> None:
             # Should the program begin to listen later than it is called, it is called again.
             while content != "You said: hello":
                 assert time.monotonic() < end, content
-                time.sleep(0.1)
+                time.sleep(0.1)  # Another process: there is nothing to wait on but its answer.
                 (message,) = ok(ann.get_messages({**page, "narrow": []}))["messages"]
                 content = message["content"]
     finally:
