@@ -31,14 +31,24 @@ def test_what_is_due_is_sent_by_itself_and_once_whatever_becomes_of_the_server(t
             sent = {"type": "channel", "to": general, "topic": "storm", "content": content}
             post(ann, "scheduled_messages", **sent, scheduled_delivery_timestamp=at)
 
+        def schedule_soon(content: str) -> int:
+            """As soon as can be. When it is due: later, where the machine was too slow to ask."""
+            while True:
+                at = int(time.time()) + 2
+                sent = {"type": "channel", "to": general, "topic": "storm", "content": content}
+                sent["scheduled_delivery_timestamp"] = at
+                answer = ann.call_endpoint("scheduled_messages", method="POST", request=sent)
+                if "in the future" not in answer["msg"]:
+                    ok(answer)
+                    return at
+
         with listening(server, town.ben) as (listener,):
-            soon = int(time.time()) + 2
-            schedule("while it runs", soon)
+            soon = schedule_soon("while it runs")
             event = listener.hears(
                 lambda e: e["type"] == "message" and e["message"]["content"] == "while it runs"
             )
             assert event["message"]["timestamp"] >= soon
-            at = int(time.time()) + 3
+            at = int(time.time()) + 5
             for number in range(5):
                 schedule(f"while it is down {number}", at)
             post(ann, "reminders", message_id=asked["id"], scheduled_delivery_timestamp=at)
@@ -51,7 +61,7 @@ def test_what_is_due_is_sent_by_itself_and_once_whatever_becomes_of_the_server(t
             )
             server.kill()
             server.start()
-            schedule("the end", int(time.time()) + 1)
+            schedule_soon("the end")
             listener.hears(
                 lambda e: e["type"] == "message" and e["message"]["content"] == "the end"
             )
