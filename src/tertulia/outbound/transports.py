@@ -147,7 +147,7 @@ def mail_message(
     message.set_content(mail.text, cte=encoding)
     message.add_alternative(mail.html, subtype="html", cte=encoding)
     if mail.pictures:
-        # The second of the alternatives above, which is a message too.
+        # The second of the alternatives above, which is a message too, as the types do not say.
         shown = message.get_payload()[1]  # type: ignore[index]
         for picture in mail.pictures:
             main, _, sub = picture.media_type.partition("/")

@@ -78,7 +78,7 @@ class Tool:
         return {
             "name": self.name,
             "title": self.title,
-            "description": " ".join(inspect.getdoc(self.handler).split()),  # type: ignore[union-attr]
+            "description": " ".join((inspect.getdoc(self.handler) or "").split()),
             "inputSchema": _schema(self.arguments),
             "outputSchema": _schema(self.outcome),
             "annotations": {
