@@ -38,8 +38,6 @@ LAG_SECONDS = 5.0
 """A node that is behind for longer is a finding."""
 CLOCK_SECONDS = 10.0
 """By so much a node's clock may differ from the database's."""
-BACKUP_HOURS = 50
-"""A last backup that is older is a finding: one was missed, and not only late."""
 NEIGHBOURS = 2
 """Versions that serve side by side."""
 EXAMPLE = "Example: `tertulia check --data-dir data`"
@@ -119,7 +117,8 @@ def _backups(settings: Config) -> Finding:
         return Finding(check="backups", ok=False, detail=f"there is none in {settings.backup_to}")
     hours = (time.time() - found[-1].at) / 3600
     detail = f"{counted(len(found), 'backup')}, the last is {counted(round(hours), 'hour')} old"
-    return Finding(check="backups", ok=hours <= BACKUP_HOURS, detail=detail)
+    ok = not kept_backups.is_old(found[-1].at, time.time())
+    return Finding(check="backups", ok=ok, detail=detail)
 
 
 async def _kept(settings: Config) -> list[KeptBackup]:
