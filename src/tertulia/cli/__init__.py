@@ -30,6 +30,7 @@ from tertulia.cli import (
     sessions,
     settings,
     sign_out,
+    top,
     usage,
     users,
 )
@@ -79,6 +80,7 @@ app.add_typer(backups.app, name="backups", epilog=backups.EXAMPLE)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
 app.command("move-files", epilog=move_files.EXAMPLE)(move_files.move_files)
 app.command("check", epilog=check.EXAMPLE)(check.check)
+app.command("top", epilog=top.EXAMPLE)(top.top)
 app.add_typer(nodes.app, name="nodes", epilog=nodes.EXAMPLE)
 app.command("end-queues", epilog=end_queues.EXAMPLE)(end_queues.end_queues)
 app.command("usage", epilog=usage.EXAMPLE)(usage.usage)
