@@ -145,6 +145,4 @@ def channel_shown(state: State, channel_id: int) -> str:
 
 def line_of(value: Shown) -> str:
     """A value on one line, as it can be typed again."""
-    if isinstance(value, str):
-        return value.replace("\n", "\\n")
-    return msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -37,13 +37,13 @@ def done(sentence: str) -> Printed:
     return Printed(Done(sentence), [sentence])
 
 
-def show(printed: Printed, *, as_json: bool) -> None:
-    """Print it."""
+def show(printed: Printed, *, as_json: bool, err: bool = False) -> None:
+    """Print it to standard output; with `err` to standard error."""
     if as_json:
-        typer.echo(msgspec.json.encode(printed.answer).decode())
+        typer.echo(msgspec.json.encode(printed.answer).decode(), err=err)
         return
     for line in printed.lines:
-        typer.echo(line)
+        typer.echo(line, err=err)
 
 
 def group(name: str, about: str) -> typer.Typer:
