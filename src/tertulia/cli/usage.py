@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Set
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -16,8 +17,8 @@ from tertulia.app.founding import founded_database
 from tertulia.cli.commands import Printed, show
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.cli.tables import day, table
-from tertulia.service.caller import Caller
 from tertulia.service.config import Config
+from tertulia.state.organization import State
 from tertulia.store import queries
 from tertulia.store import usage as counts
 from tertulia.store.database import Connection
@@ -136,48 +137,44 @@ def usage(
 
 
 async def _detailed(settings: Config, by: By, days: int) -> Printed:
+    first = counts.day_of(time.time()) - days + 1
+    with founded_database(settings) as connection:  # It may take longer than a server's reads.
+        require_usable(connection)
+        if by in {By.DAY, By.WEEK}:
+            return _by_time(connection, first, weekly=by is By.WEEK)
+        of_authors = counts.messages_by_author(connection, first)
+        of_channels = counts.messages_by_channel(connection, first)
+        files = counts.files_by_channel(connection)
     async with opened_caller(settings, lambda line: typer.echo(line, err=True)) as caller:
-        first = counts.day_of(caller.now) - days + 1
-        match by:
-            case By.PERSON:
-                return await _by_person(caller, first)
-            case By.CHANNEL:
-                return await _by_channel(caller, first)
-            case _:
-                return await _by_time(caller, first, weekly=by is By.WEEK)
+        if by is By.PERSON:
+            return _by_person(caller.state, of_authors)
+        return _by_channel(caller.state, of_channels, files)
 
 
-async def _by_time(caller: Caller, first: int, *, weekly: bool) -> Printed:
+def _by_time(connection: Connection, first: int, *, weekly: bool) -> Printed:
+    step = counts.WEEK_DAYS if weekly else 1
     if weekly:
         first = counts.monday_of(first)
-
-    def count(connection: Connection) -> tuple[dict[int, int], dict[int, int]]:
-        people = counts.people_by_week if weekly else counts.people_by_day
-        return people(connection, first), counts.messages_by_day(connection, first)
-
-    people, messages_by_day = await caller.node.store.read(count)
-    messages: dict[int, int] = {}
-    for one, number in messages_by_day.items():
-        begin = counts.monday_of(one) if weekly else one
-        messages[begin] = messages.get(begin, 0) + number
-    step = counts.WEEK_DAYS if weekly else 1
-    begins = range(first, counts.day_of(caller.now) + 1, step)
+        people = counts.people_by_week(connection, first)
+    else:
+        people = counts.people_by_day(connection, first)
+    messages: dict[int, int] = defaultdict(int)
+    for one, number in counts.messages_by_day(connection, first).items():
+        messages[counts.monday_of(one) if weekly else one] += number
     periods = [
         Period(
             begins_at=begin * counts.DAY,
             people=people.get(begin, 0),
             messages=messages.get(begin, 0),
         )
-        for begin in reversed(begins)
+        for begin in reversed(range(first, counts.day_of(time.time()) + 1, step))
     ]
     rows = ((day(one.begins_at), str(one.people), str(one.messages)) for one in periods)
     heading = "WEEK OF" if weekly else "DAY"
     return Printed(Periods(periods=periods), table((heading, "PEOPLE", "MESSAGES"), rows))
 
 
-async def _by_person(caller: Caller, first: int) -> Printed:
-    state = caller.state
-    messages = await caller.node.store.read(counts.messages_by_author, first)
+def _by_person(state: State, messages: Mapping[int, int]) -> Printed:
     found = [
         OfPerson(
             user_id=one.id,
@@ -195,19 +192,21 @@ async def _by_person(caller: Caller, first: int) -> Printed:
     return Printed(OfPeople(people=found), table(headings, rows))
 
 
-async def _by_channel(caller: Caller, first: int) -> Printed:
-    state = caller.state
-    messages = await caller.node.store.read(counts.messages_by_channel, first)
-    files = await caller.node.store.read(counts.files_by_channel)
-
+def _by_channel(
+    state: State, messages: Mapping[int | None, int], files: Mapping[int | None, Set[int]]
+) -> Printed:
     def size(ids: Iterable[int]) -> int:
         every = (state.attachments.get(one) for one in ids)
         return sum(one.size for one in every if one is not None)
 
+    def name(channel_id: int | None) -> str | None:
+        channel = state.channels.get(channel_id)
+        return None if channel is None else channel.name
+
     found = [
         OfChannel(
             channel_id=channel_id,
-            name=None if channel_id is None else state.channels[channel_id].name,
+            name=name(channel_id),
             messages=messages.get(channel_id, 0),
             files=len(files.get(channel_id, ())),
             file_bytes=size(files.get(channel_id, ())),
