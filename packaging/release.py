@@ -1,6 +1,7 @@
 """`make release`: everything that is handed out with a version, into `dist/`.
 
-- the wheel and the source distribution, which need no Node to install;
+- the wheel and the source distribution, which need no Node to install, with the manual that
+  `make docs` has built;
 - `requirements.txt`, the versions with which it was tested, with their hashes;
 - bills of materials in CycloneDX's format: of the Python packages, and of what the web client is
   built from;
@@ -42,6 +43,8 @@ def main() -> None:
         notes = notes_of(version, (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), draft=draft)
         if not draft and _output("git", "status", "--porcelain"):
             raise NotReady("There are changes that are not committed. (DRAFT=1 allows them.)")
+        if not (ROOT / "src/tertulia/manual/index.html").is_file():
+            raise NotReady("The manual was not built: `make docs`.")
         release(version, notes)
     except NotReady as error:
         sys.exit(f"No release: {error}")
