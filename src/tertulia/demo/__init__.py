@@ -69,7 +69,8 @@ async def prepared(config: Config) -> list[Resident]:
 def make_apart(config: Config) -> None:
     """Create the demonstration in a process of its own: what is loaded and drawn for that would
     otherwise stay with the server as long as it runs. To be called before there are threads and
-    an event loop, and before the caller serves the database itself. NotADemo where there is another organization.
+    an event loop, and before the caller serves the database itself. NotADemo where there is
+    another organization.
 
     What fails there is not said: `prepared` finds it unfinished, goes on, and says it.
     """
