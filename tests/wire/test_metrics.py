@@ -46,8 +46,8 @@ async def test_the_board_shows_what_there_is(org: Organization) -> None:
     org.node.gauges.append(Gauges(Load(1.0), Connections(limits)))
     text = (await org.http.get("/metrics")).text
     found = list(text_string_to_metric_families(text))
-    names = {one.name for family in found for one in family.samples}
-    names |= {f"{family.name}_total" for family in found if family.type == "counter"}
+    ending = {"counter": "_total", "histogram": "_bucket"}
+    names = {family.name + ending.get(family.type, "") for family in found}
     # Prometheus calls so what a sample says of a job, for it has a label of that name itself.
     labels = {name for family in found for one in family.samples for name in one.labels}
     labels = {"exported_job" if name == "job" else name for name in labels} | {"le"}
