@@ -90,8 +90,8 @@ $(DOCS)/.installed: requirements-docs.txt
 
 RELEASE := build/release
 
-release: docs $(RELEASE)/.installed ## packages, checksums, bills of materials and notes into dist/; DRAFT=1 to try it
-	$(RELEASE)/bin/python packaging/release.py $(if $(DRAFT),--draft)
+release: docs $(RELEASE)/.installed ## packages, checksums, bills of materials and notes into dist/; DRAFT=1 to try it, REPOSITORY=https://… to link it
+	RELEASE_REPOSITORY="$(REPOSITORY)" $(RELEASE)/bin/python packaging/release.py $(if $(DRAFT),--draft)
 
 $(RELEASE)/.installed: requirements-release.txt
 	$(PYTHON) -m venv $(RELEASE)

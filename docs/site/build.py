@@ -2,7 +2,7 @@
 
 `python docs/site/build.py` needs what `requirements-docs.txt` has. It fails where a link leads
 nowhere, where no page is listed at the side that is not below one that is, and where the site is
-larger than what a package should carry.
+larger than a package should carry.
 """
 
 import os
