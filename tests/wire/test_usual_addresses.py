@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from tertulia.markup.emoji import extra_address
-from tertulia.wire.pages import built_files, manual
+from tertulia.wire.pages import manual
 from tertulia.wire.pages.built_files import BuiltFiles
 from tests.support import Organization
 
@@ -92,7 +92,7 @@ async def test_a_package_with_the_manual_shows_it(
         file.write_text(content)
     (tmp_path / "secret").write_text("nobody's business")
     monkeypatch.setattr(manual, "_MANUAL", BuiltFiles("manual"))
-    monkeypatch.setattr(built_files.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr("importlib.resources.files", lambda package: tmp_path)
 
     first = await shared.http.get("/help")
     assert (first.status_code, first.headers["location"]) == (302, "/help/")
