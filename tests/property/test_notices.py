@@ -20,6 +20,7 @@ from tertulia.model.user_topics import Visibility
 from tertulia.service.config import Config
 from tertulia.service.notices.following import Notices
 from tertulia.service.notices.mail import MESSAGES, ByMail
+from tertulia.service.notices.means import Means
 from tertulia.service.notices.push import ByPush
 from tertulia.state.organization import State
 from tertulia.store import log_entries, outbox, pushes, queries
@@ -35,6 +36,7 @@ from tests.property.histories import (
     send_to_channel,
     set_topic,
 )
+from tests.property.own_steps import use_device
 from tests.property.test_state import both, counts, examples, new_database, seeds
 from tests.property.web_steps import WEB_STEPS
 from tests.push_service import Browser
@@ -93,7 +95,7 @@ async def watched(history: History, rules: "list[Rule]", steps: int, other: Log)
 
     def node(number: int) -> Notices:
         by_mail = ByMail(logs[number], "http://chat.test", lambda: None)
-        means = [by_mail, ByPush(logs[number], lambda: None)]
+        means: list[Means] = [by_mail, ByPush(logs[number], lambda: None)]
         return Notices(logs[number], history.org.node.delivery.presence, means)
 
     nodes = [node(0), node(1)]
@@ -230,8 +232,8 @@ async def time_goes_by(history: History) -> None:
 
 
 MADE: dict[Step, int] = {
-    # Files are removed by a job, and these nodes have none.
-    **{step: n for step, n in STEPS.items() if step not in {*WEB_STEPS, delete_file}},
+    # Files are removed by a job, and these nodes have none. Each has one phone, which never rests.
+    **{s: n for s, n in STEPS.items() if s not in {*WEB_STEPS, delete_file, use_device}},
     change_choices: 25,
     get_a_phone: 10,
     come: 15,

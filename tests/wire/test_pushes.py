@@ -3,7 +3,7 @@ services that refuse."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ import pytest
 
 from tertulia.app import composition
 from tertulia.domain.accounts import pushes as subscriptions
-from tertulia.model.changes import RealmChanged, SessionBegun, SessionsEnded
+from tertulia.model.changes import Entry, RealmChanged, SessionBegun, SessionsEnded
 from tertulia.model.sessions import Session
 from tertulia.outbound.web_push import MAX_PAYLOAD, PushKey, encrypted
 from tertulia.service.config import Config
@@ -38,7 +38,11 @@ class Phones:
         self.sender = PushSender(node)
         means = ByPush(node.log, lambda: None)
         self.notices = Notices(node.log, node.delivery.presence, [means])
-        node.log.follow(lambda entries: self.sender.follow(entries) and None)
+
+        def follow(entries: Sequence[Entry]) -> None:
+            self.sender.follow(entries)
+
+        node.log.follow(follow)
 
     async def add(self, who: str, path: str = "/phone", **more: Any) -> int:
         """A device of somebody's."""

@@ -29,8 +29,13 @@ export function canPush(): boolean {
 
 /** Whether it can be offered to that account: it was not yet, and the browser does not forbid it. */
 export function mayOffer(me: number): boolean {
-  const isOpen = canPush() && Notification.permission !== "denied";
-  return isOpen && read(WHOSE) !== String(me) && read(ASKED) !== String(me);
+  if (!canPush() || Notification.permission === "denied") return false;
+  // Without its worker there is nobody who could be told.
+  return (
+    navigator.serviceWorker.controller !== null &&
+    read(WHOSE) !== String(me) &&
+    read(ASKED) !== String(me)
+  );
 }
 
 export function noteOffered(me: number): void {
@@ -46,7 +51,9 @@ export async function turnOn(me: number): Promise<boolean> {
   noteOffered(me);
   if ((await Notification.requestPermission()) !== "granted") return false;
   const { public_key: key } = await devices();
-  const { pushManager } = await navigator.serviceWorker.ready;
+  const registration = await navigator.serviceWorker.getRegistration("/");
+  if (!registration) return false;
+  const { pushManager } = registration;
   const before = await pushManager.getSubscription();
   if (before && !isOfKey(before, key)) await before.unsubscribe();
   await say(
