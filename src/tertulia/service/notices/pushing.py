@@ -160,7 +160,10 @@ class PushSender:
                 own = [one for one in shown if one.user_id == user_id]
                 known = await self._known(user_id, own)
                 user = node.state.users[user_id]
-                over += [one for one in own if not self._still(user, one, known)]
+                for one in own:
+                    if not self._still(user, one, known):
+                        over.append(one)
+                    await asyncio.sleep(0)
             if over:
                 await node.store.write(partial(pushes.take_back, shown=over, at=node.clock()))
         except BaseException:
@@ -206,7 +209,10 @@ class PushSender:
             await node.store.write(lambda c: pushes.forget(c, [lane.subscription_id]))
             return
         known = await self._known(user.id, lane.pushes)
-        still = {one.conversation: self._still(user, one, known) for one in lane.pushes}
+        still: dict[str, list[tuple[Message, Reason]]] = {}
+        for one in lane.pushes:
+            still[one.conversation] = self._still(user, one, known)
+            await asyncio.sleep(0)  # Others have their turn between two conversations.
         unread = [told for told in still.values() if told]
         around = Around(
             sum(map(len, unread)), [tag_of(node, user.id, told[-1][0]) for told in unread[::-1]]
@@ -226,6 +232,9 @@ class PushSender:
             except _Gone:
                 await self._forget(subscription)
                 return
+            except Exception:  # A mistake of ours shall not come back for ever.
+                logger.exception("something could not be pushed")
+                is_shown = False
             (shown if is_shown else over).append(one)
         now = node.clock()
         until = None
