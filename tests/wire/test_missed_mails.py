@@ -100,6 +100,19 @@ async def test_a_mention_is_mailed_once_with_what_came_before_and_how_to_turn_it
     assert await away.mails() == []
 
 
+async def test_a_mail_says_at_what_time_of_the_readers_day(away: Away) -> None:
+    ann, ben = away.org["ann"], away.org["ben"]
+    assert away.clock.stopped_at is not None
+    away.clock.stopped_at -= away.clock.stopped_at % 86400 - 300  # Five past midnight.
+    await ann.write([ben.user_id], "late?")
+    (mail,) = await away.mails()
+    assert "Ann, 12:05 AM UTC:" in mail.text
+    (await ben.patch("/settings", twenty_four_hour_time=True)).ok
+    await ann.write([ben.user_id], "later?")
+    (mail,) = await away.mails()
+    assert "Ann, 00:07 UTC:" in mail.text
+
+
 async def test_conversations_have_mails_and_threads_of_their_own(away: Away) -> None:
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
     await ann.write([ben.user_id], "one")

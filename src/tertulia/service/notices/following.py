@@ -304,20 +304,21 @@ class Notices:
     async def _to_be_told(self, means: Means, rows: _Rows, away: BitMap) -> list[Told]:
         """Of what the people are to be told: what they have not read, may read, and want to be
         told of, as of now."""
-        ids = sorted({row.message_id for row in rows if row.people.intersect(away)})
+        named: dict[int, BitMap] = defaultdict(BitMap)
+        for row in rows:
+            named[row.message_id] |= row.people & away
+        ids = sorted(message_id for message_id, people in named.items() if people)
         if not ids:
             return []
         found = await self._log.store.read(_found, ids, away)
         told: dict[tuple[int, object], list[int]] = defaultdict(list)
         looked_at = 0
         for message in found.messages:
+            await asyncio.sleep(0)  # There may be hundreds of them, each with as many flags.
             state = self._log.state
-            named = BitMap.union(
-                BitMap(), *(row.people for row in rows if row.message_id == message.id)
-            )
             flags = found.flags[message.id]
             concerned = rules.everybody(rules.concerned(state, message, flags, means.way))
-            for user_id in named & away & concerned:
+            for user_id in named[message.id] & concerned:
                 relation = found.marks[user_id].relation(message.id)
                 if telling.may_be_told(state, user_id, message) and not is_read(
                     state, user_id, message, relation
