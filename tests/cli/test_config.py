@@ -92,6 +92,15 @@ def test_a_wrong_value_is_said_with_where_it_is_from(
     assert str(told.value).startswith("Setting ")
 
 
+def test_the_usual_data_directory_may_be_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / Config().data_dir).touch()
+    with pytest.raises(ConfigError, match=r"data_dir: .* from the defaults is a file"):
+        load({}, environment={})
+
+
 def test_a_wrong_value_in_a_file_is_said_with_its_path(tmp_path: Path) -> None:
     file = tmp_path / "tertulia.toml"
     file.write_text("dev = 7\nsecret = 9.5\n")

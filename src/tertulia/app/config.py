@@ -43,7 +43,7 @@ def load(
     """
     variables = os.environ if environment is None else environment
     given = {**from_environment(variables), **from_flags(flags)}
-    directory = given.get("data_dir", Given(Config().data_dir, ""))
+    directory = given.get("data_dir", _default("data_dir"))
     if file is None:
         candidate = Path(str(directory.value)) / FILE
         in_file = from_file(candidate) if candidate.is_file() else {}
@@ -94,9 +94,13 @@ class _Found:
     def wrong(self, name: str, why: str) -> ConfigError:
         """The error that says which value is wrong, where it is from, and why. `why` goes on where
         the value ends."""
-        given = self._given[name]
+        given = self._given.get(name) or _default(name)
         shown = f"what is in {given.source}" if name in SECRETS else _shown(given)
         return ConfigError(f"Setting {name}: {shown} {why}.")
+
+
+def _default(name: str) -> Given:
+    return Given(getattr(Config(), name), "the defaults")
 
 
 def _shown(given: Given) -> str:
