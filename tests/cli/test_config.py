@@ -80,6 +80,11 @@ def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
             "'https://ann:********@x/y' from TERTULIA_EXTERNAL_URL is not the address of a site",
         ),
         ({"TERTULIA_PROXY_TRUSTED": "nginx"}, {}, "'nginx' from TERTULIA_PROXY_TRUSTED is wrong"),
+        (
+            {"TERTULIA_BIGBLUEBUTTON_URL": "https://x:99999/"},
+            {},
+            "'https://x:99999/' from TERTULIA_BIGBLUEBUTTON_URL is not the address of a server",
+        ),
         ({}, {"data_dir": __file__}, f"data_dir: '{__file__}' from --data-dir is a file"),
     ],
 )

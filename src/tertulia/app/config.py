@@ -7,6 +7,7 @@ import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -62,6 +63,11 @@ def load(
         ),
         metrics_allowed=_networks(found, "metrics_allowed", config.metrics_allowed),
     )
+    if config.bigbluebutton_url and not _is_server(config.bigbluebutton_url):
+        raise found.wrong(
+            "bigbluebutton_url",
+            "is not the address of a server, like https://calls.example.com/bigbluebutton/",
+        )
     if config.smtp_host and not config.external_url:
         raise ConfigError(
             "Setting smtp_host: needs external_url, the address that links in mails lead to."
@@ -173,6 +179,15 @@ def _site(found: _Found, text: str) -> str:
             "is not the address of a site, like https://chat.example.com: http or https, a host,"
             " perhaps a port, and no path",
         ) from None
+
+
+def _is_server(url: str) -> bool:
+    """Whether the address has a host, and a port that there can be if it has one."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _networks(found: _Found, name: str, text: str) -> str:
