@@ -103,7 +103,7 @@ async def watched(history: History, rule: "Rule", steps: int, other: Log) -> Non
             await nodes[1 - chosen].close()
             seen, _ = await log.store.read(cursor)
         await nodes[chosen].once()
-        if nodes[chosen].holds:
+        if (await log.store.read(cursor))[1] == nodes[chosen]._name:
             if holder != nodes[chosen]._name:
                 # Where the one before has found nothing, it is looked once more.
                 rule.seen = min(rule.seen, seen)

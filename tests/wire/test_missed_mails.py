@@ -16,6 +16,7 @@ from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.outbound.transports import mail_message
 from tertulia.service.config import Config
 from tertulia.service.mailing import Letters
+from tertulia.service.notices import following
 from tertulia.service.notices.digests import ask_for_digests
 from tertulia.service.notices.following import HELD_SECONDS, Notices
 from tertulia.service.notices.mail import MESSAGES, ByMail
@@ -154,6 +155,18 @@ async def test_what_was_read_deleted_or_taken_away_meanwhile_is_not_told(
     assert mail.to == "cleo@example.com"
     assert "nothing" in mail.text
     assert "secret" not in mail.text + mail.html
+
+
+async def test_what_is_too_much_for_a_round_is_told_in_the_next(
+    away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "ROUND_SECONDS", 0.0)
+    monkeypatch.setattr(following, "AT_ONCE", 1)
+    ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
+    await ann.write([ben.user_id], "one")
+    await ann.write([cleo.user_id], "two")
+    assert [mail.to for mail in await away.mails()] == [ben.email]
+    assert [mail.to for mail in await away.mails(0)] == [cleo.email]
 
 
 async def test_who_is_here_is_told_when_they_have_left(away: Away) -> None:
