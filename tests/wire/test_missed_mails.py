@@ -284,7 +284,10 @@ async def test_a_digest_has_what_was_not_read_and_comes_once_on_the_day(away: Aw
     await ann.send(kitchen.id, "cups", "I do")
     await ann.send(lounge, "quiet", "nobody answers")
     read = await ann.send(lounge, "read", "old news")
-    assert (await ben.post("/messages/flags", messages=[read], op="add", flag="read")).ok
+    begun = [await ann.send(lounge, "long", "long known") for _ in range(12)]
+    await ann.send(lounge, "long", "the rest")
+    known = [read, *begun]
+    assert (await ben.post("/messages/flags", messages=known, op="add", flag="read")).ok
     day = {"digest_emails_enabled": True, "digest_weekday": 0}
     await org.do(RealmChanged(values=day))
     away.clock.stopped_at = monday - 86400
@@ -304,6 +307,7 @@ async def test_a_digest_has_what_was_not_read_and_comes_once_on_the_day(away: Aw
         assert part in mail.text, part
     assert mail.text.index("cups") < mail.text.index("quiet")
     assert "old news" not in mail.text
+    assert "the rest" in mail.text, "the beginning was read, and no more"
     assert "/unsubscribe/digest-" in headers(mail)["list-unsubscribe"]
 
 

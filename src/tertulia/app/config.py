@@ -1,7 +1,6 @@
 """Reading the settings of the server: one TOML file, over which the environment and the flags
 prevail."""
 
-import ipaddress
 import os
 import typing
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from tertulia.app.setting_sources import (
     from_flags,
 )
 from tertulia.model.site_addresses import site
+from tertulia.outbound.addresses import networks
 from tertulia.service.config import S3, SECRETS, Config, without_password
 from tertulia.store.s3_address import S3Address, s3_address
 
@@ -194,10 +194,8 @@ def _networks(found: _Found, name: str, text: str) -> str:
     """Addresses and networks, separated by commas. ConfigError for what is none."""
     listed = [one.strip() for one in text.split(",") if one.strip()]
     for one in listed:
-        if one == "*":
-            continue
         try:
-            ipaddress.ip_network(one)
+            networks(one)
         except ValueError as error:
             raise found.wrong(
                 name,

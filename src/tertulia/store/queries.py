@@ -372,13 +372,13 @@ def lively_topics(connection: Connection, since: float) -> list[LivelyTopic]:
     ]
 
 
-def from_in_topic(
+def ids_in_topic(
     connection: Connection, channel_id: int, key: str, first_id: int, limit: int
-) -> list[Message]:
-    """The messages of a topic from that one on, ascending, at most so many."""
+) -> list[int]:
+    """The IDs of a topic's messages from that one on, ascending, at most so many."""
     rows = connection.query(
-        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE channel_id = ? AND topic_key = ?"
+        "SELECT id FROM messages WHERE channel_id = ? AND topic_key = ?"
         f" AND id >= ? ORDER BY id LIMIT {int(limit)}",
         (channel_id, key, first_id),
     )
-    return [message_of(row) for row in rows]
+    return [int(message_id) for (message_id,) in rows]
