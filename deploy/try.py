@@ -186,7 +186,7 @@ class Builder:
 
 
 def _ignored(directory: str, names: list[str]) -> list[str]:
-    """What .containerignore names, below a directory that is copied."""
+    """What .dockerignore names, below a directory that is copied."""
     above = Path(directory).relative_to(HERE) if Path(directory).is_relative_to(HERE) else None
     if above is None:
         return []

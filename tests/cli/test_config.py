@@ -80,6 +80,11 @@ def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
             "'https://ann:********@x/y' from TERTULIA_EXTERNAL_URL is not the address of a site",
         ),
         ({"TERTULIA_PROXY_TRUSTED": "nginx"}, {}, "'nginx' from TERTULIA_PROXY_TRUSTED is wrong"),
+        (
+            {"TERTULIA_BIGBLUEBUTTON_URL": "https://x:99999/"},
+            {},
+            "'https://x:99999/' from TERTULIA_BIGBLUEBUTTON_URL is not the address of a server",
+        ),
         ({}, {"data_dir": __file__}, f"data_dir: '{__file__}' from --data-dir is a file"),
     ],
 )
@@ -90,6 +95,15 @@ def test_a_wrong_value_is_said_with_where_it_is_from(
         load(flags, environment=environment)
     assert said in str(told.value)
     assert str(told.value).startswith("Setting ")
+
+
+def test_the_usual_data_directory_may_be_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / Config().data_dir).touch()
+    with pytest.raises(ConfigError, match=r"data_dir: .* from the defaults is a file"):
+        load({}, environment={})
 
 
 def test_a_wrong_value_in_a_file_is_said_with_its_path(tmp_path: Path) -> None:

@@ -73,6 +73,11 @@ def test_json_lines_have_the_same_facts() -> None:
     }
 
 
+def test_what_is_announced_is_said_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.announce("ready at /tmp/100%d", "json")
+    assert json.loads(capsys.readouterr().out)["event"] == "ready at /tmp/100%d"
+
+
 def test_in_json_everything_is(tmp_path: Path) -> None:
     """Whatever the server and its supervisor print, and what ends it."""
     place = Place(tmp_path / "data")

@@ -110,8 +110,8 @@ def test_a_socket_of_systemd_is_listened_at(tmp_path: Path, workers: str) -> Non
             *server._command_line("serve", *server._place()),
             "--workers",
             workers,
-            "--port",
-            "1",
+            "--unix-socket",
+            str(path),
         ]
         with server.log_path.open("ab") as log:
             server.process = subprocess.Popen(

@@ -116,7 +116,7 @@ async def watched(history: History, rules: "list[Rule]", steps: int, other: Log)
             await nodes[1 - chosen].close()
             seen, _ = await log.store.read(cursor)
         await nodes[chosen].once()
-        if nodes[chosen].holds:
+        if (await log.store.read(cursor))[1] == nodes[chosen]._name:
             for rule in rules:
                 if holder != nodes[chosen]._name:
                     # Where the one before has found nothing, it is looked once more.

@@ -42,6 +42,7 @@ from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.state.moment import Decision, Moment
 from tertulia.store import outbox
+from tertulia.store.database import DatabaseUnavailable
 from tertulia.store.outbox import Waiting
 from tests.mails import Hand, link_in, mailed, no_postman
 from tests.support import Organization, TestClock, founded, reopened
@@ -117,6 +118,35 @@ async def test_a_round_ends_when_no_mail_is_under_way_where_it_takes_long(nodes:
     assert len(sent) == 2 * AT_ONCE
     await mail_sender.deliver()
     assert len(set(sent)) == len(sent) == count
+
+
+async def test_a_round_that_fails_leaves_no_mail_half_sent(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await nodes.ask(MAIL, MAIL)
+    sent: list[str] = []
+
+    class Uneven:
+        async def send(self, letter: RenderedMail, mail_id: str) -> None:
+            if sent:
+                await asyncio.sleep(0.01)
+            sent.append(mail_id)
+
+    sender = nodes.mail_sender(Uneven())
+    real, writes = nodes.log.store.write, 0
+
+    async def write(function: Any) -> Any:
+        nonlocal writes
+        writes += 1
+        if writes == 2:  # After taking them, that the first one is sent.
+            raise DatabaseUnavailable("it is away")
+        return await real(function)
+
+    monkeypatch.setattr(nodes.log.store, "write", write)
+    with pytest.raises(DatabaseUnavailable):
+        await sender.deliver()
+    assert writes == 3
+    assert [one.id for one in await nodes.waiting()] == sent[:1]
 
 
 async def test_who_waits_for_a_link_does_not_wait_for_all_who_have_missed_something(

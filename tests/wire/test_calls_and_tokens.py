@@ -14,7 +14,7 @@ import pytest
 from tertulia.service.config import Config
 from tests.browsers import signed_in
 from tests.elsewhere import Elsewhere, Page, elsewhere
-from tests.support import Organization, founded
+from tests.support import Organization, TestClock, founded
 
 SECRET = "a secret of thirty-two characters"
 
@@ -76,6 +76,26 @@ async def test_a_call_is_joined_by_people_of_the_organization(
         assert (await browser.http.get(f"{link}x")).status_code == 404
 
 
+async def test_joining_counts_as_a_request(config: Config, calls: Elsewhere) -> None:
+    """Each asks the server for calls."""
+    more = {
+        "bigbluebutton_url": f"http://127.0.0.1:{calls.port}/",
+        "bigbluebutton_secret": "hush",
+        "rate_limits": True,
+        "requests_per_minute": 10,
+    }
+    clock = TestClock(stopped_at=1_900_000_000.0)
+    async with founded(msgspec.structs.replace(config, **more), clock=clock) as org:
+        path = "/calls/bigbluebutton/create"
+        link = (await org["ann"].get(path, meeting_name="Tea")).ok["url"]
+        browser = await signed_in(org, "ann")
+        found = [
+            (await browser.http.get(link.removeprefix("http://chat.test"))).status_code
+            for _ in range(12)
+        ]
+        assert (found[0], found[-1]) == (502, 429)
+
+
 async def test_without_a_server_for_them_there_are_no_calls_and_no_tokens(config: Config) -> None:
     async with founded(config) as plain:
         (await plain["ann"].get("/calls/bigbluebutton/create", meeting_name="Tea")).refused()
@@ -118,6 +138,7 @@ async def test_a_token_that_proves_nothing_signs_nobody_in(org: Organization) ->
         "",
         "a.b.c",
         "é.é.é",
+        *(f"{base64.urlsafe_b64encode(head).decode()}.e30.e30" for head in (b"[" * 6000, b"\xff")),
         "x" * 20_000,
         token({"email": email}, secret="another secret"),
         token({"email": email}, algorithm="none"),

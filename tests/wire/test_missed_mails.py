@@ -16,6 +16,7 @@ from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.outbound.transports import mail_message
 from tertulia.service.config import Config
 from tertulia.service.mailing import Letters
+from tertulia.service.notices import following
 from tertulia.service.notices.digests import ask_for_digests
 from tertulia.service.notices.following import HELD_SECONDS, Notices
 from tertulia.service.notices.mail import MESSAGES, ByMail
@@ -102,6 +103,19 @@ async def test_a_mention_is_mailed_once_with_what_came_before_and_how_to_turn_it
     assert await away.mails() == []
 
 
+async def test_a_mail_says_at_what_time_of_the_readers_day(away: Away) -> None:
+    ann, ben = away.org["ann"], away.org["ben"]
+    assert away.clock.stopped_at is not None
+    away.clock.stopped_at -= away.clock.stopped_at % 86400 - 300  # Five past midnight.
+    await ann.write([ben.user_id], "late?")
+    (mail,) = await away.mails()
+    assert "Ann, 12:05 AM UTC:" in mail.text
+    (await ben.patch("/settings", twenty_four_hour_time=True)).ok
+    await ann.write([ben.user_id], "later?")
+    (mail,) = await away.mails()
+    assert "Ann, 00:07 UTC:" in mail.text
+
+
 async def test_conversations_have_mails_and_threads_of_their_own(away: Away) -> None:
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
     await ann.write([ben.user_id], "one")
@@ -143,6 +157,18 @@ async def test_what_was_read_deleted_or_taken_away_meanwhile_is_not_told(
     assert mail.to == "cleo@example.com"
     assert "nothing" in mail.text
     assert "secret" not in mail.text + mail.html
+
+
+async def test_what_is_too_much_for_a_round_is_told_in_the_next(
+    away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "ROUND_SECONDS", 0.0)
+    monkeypatch.setattr(following, "AT_ONCE", 1)
+    ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
+    await ann.write([ben.user_id], "one")
+    await ann.write([cleo.user_id], "two")
+    assert [mail.to for mail in await away.mails()] == [ben.email]
+    assert [mail.to for mail in await away.mails(0)] == [cleo.email]
 
 
 async def test_who_is_here_is_told_when_they_have_left(away: Away) -> None:
@@ -260,7 +286,10 @@ async def test_a_digest_has_what_was_not_read_and_comes_once_on_the_day(away: Aw
     await ann.send(kitchen.id, "cups", "I do")
     await ann.send(lounge, "quiet", "nobody answers")
     read = await ann.send(lounge, "read", "old news")
-    assert (await ben.post("/messages/flags", messages=[read], op="add", flag="read")).ok
+    begun = [await ann.send(lounge, "long", "long known") for _ in range(12)]
+    await ann.send(lounge, "long", "the rest")
+    known = [read, *begun]
+    assert (await ben.post("/messages/flags", messages=known, op="add", flag="read")).ok
     day = {"digest_emails_enabled": True, "digest_weekday": 0}
     await org.do(RealmChanged(values=day))
     away.clock.stopped_at = monday - 86400
@@ -280,6 +309,7 @@ async def test_a_digest_has_what_was_not_read_and_comes_once_on_the_day(away: Aw
         assert part in mail.text, part
     assert mail.text.index("cups") < mail.text.index("quiet")
     assert "old news" not in mail.text
+    assert "the rest" in mail.text, "the beginning was read, and no more"
     assert "/unsubscribe/digest-" in headers(mail)["list-unsubscribe"]
 
 

@@ -16,8 +16,9 @@ import pytest
 
 from tertulia.service.config import Config
 from tertulia.service.webhooks import calling
-from tertulia.service.webhooks.calling import ServiceCaller
+from tertulia.service.webhooks.calling import Encoded, ServiceCaller
 from tertulia.store import service_calls
+from tertulia.store.database import DatabaseUnavailable
 from tertulia.wire.api.service_calls import encoded_call
 from tests.conftest import OTHERS
 from tests.support import Organization, Person, TestClock, founded, reopened
@@ -278,6 +279,22 @@ async def test_what_fails_is_tried_again_and_the_owner_hears_of_it(
     clock.ahead += calling.GIVEN_UP_AFTER + 1
     await called(org)
     assert (await outcomes(org, bot))[0][1] == "given up"
+
+
+async def test_what_hinders_this_server_loses_no_call(
+    org: Organization, service: Service, clock: TestClock
+) -> None:
+    bot = await made(org, service.url)
+    await org["ben"].write([bot.user_id], "hello")
+
+    def hindered(*_: Any) -> Encoded:
+        raise DatabaseUnavailable("it is away")
+
+    await called(org, ServiceCaller(org.node, hindered))
+    assert (await outcomes(org, bot))[0][1] == "failed"
+    clock.ahead += 60
+    await called(org)
+    assert service.last["data"] == "hello"
 
 
 async def test_a_bot_does_not_wait_for_another(org: Organization, service: Service) -> None:

@@ -1,12 +1,12 @@
 """Reading the settings of the server: one TOML file, over which the environment and the flags
 prevail."""
 
-import ipaddress
 import os
 import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -20,6 +20,7 @@ from tertulia.app.setting_sources import (
     from_flags,
 )
 from tertulia.model.site_addresses import site
+from tertulia.outbound.addresses import networks
 from tertulia.service.config import S3, SECRETS, Config, without_password
 from tertulia.store.s3_address import S3Address, s3_address
 
@@ -43,7 +44,7 @@ def load(
     """
     variables = os.environ if environment is None else environment
     given = {**from_environment(variables), **from_flags(flags)}
-    directory = given.get("data_dir", Given(Config().data_dir, ""))
+    directory = given.get("data_dir", _default("data_dir"))
     if file is None:
         candidate = Path(str(directory.value)) / FILE
         in_file = from_file(candidate) if candidate.is_file() else {}
@@ -63,6 +64,11 @@ def load(
         web_push_networks=_networks(found, "web_push_networks", config.web_push_networks),
         metrics_allowed=_networks(found, "metrics_allowed", config.metrics_allowed),
     )
+    if config.bigbluebutton_url and not _is_server(config.bigbluebutton_url):
+        raise found.wrong(
+            "bigbluebutton_url",
+            "is not the address of a server, like https://calls.example.com/bigbluebutton/",
+        )
     if config.smtp_host and not config.external_url:
         raise ConfigError(
             "Setting smtp_host: needs external_url, the address that links in mails lead to."
@@ -95,9 +101,13 @@ class _Found:
     def wrong(self, name: str, why: str) -> ConfigError:
         """The error that says which value is wrong, where it is from, and why. `why` goes on where
         the value ends."""
-        given = self._given[name]
+        given = self._given.get(name) or _default(name)
         shown = f"what is in {given.source}" if name in SECRETS else _shown(given)
         return ConfigError(f"Setting {name}: {shown} {why}.")
+
+
+def _default(name: str) -> Given:
+    return Given(getattr(Config(), name), "the defaults")
 
 
 def _shown(given: Given) -> str:
@@ -172,14 +182,21 @@ def _site(found: _Found, text: str) -> str:
         ) from None
 
 
+def _is_server(url: str) -> bool:
+    """Whether the address has a host, and a port that there can be if it has one."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
 def _networks(found: _Found, name: str, text: str) -> str:
     """Addresses and networks, separated by commas. ConfigError for what is none."""
     listed = [one.strip() for one in text.split(",") if one.strip()]
     for one in listed:
-        if one == "*":
-            continue
         try:
-            ipaddress.ip_network(one)
+            networks(one)
         except ValueError as error:
             raise found.wrong(
                 name,

@@ -48,7 +48,7 @@ def announce(text: str, form: str) -> None:
     """Print what an operator waits for, on standard output: as it is, or as a line of JSON."""
     if form == "json":
         record = logging.makeLogRecord(
-            {"name": "tertulia.serving", "levelname": "INFO", "msg": text.replace("%", "%%")}
+            {"name": "tertulia.serving", "levelname": "INFO", "msg": text}
         )
         text = JsonLines().format(record)
     sys.stdout.write(text + "\n")

@@ -1,7 +1,6 @@
 """`tertulia serve`: the server itself."""
 
 import asyncio
-import contextlib
 import gc
 import hashlib
 import logging
@@ -26,7 +25,7 @@ from tertulia.app.first_run import setup_address
 from tertulia.app.serving.certificates import Certificates
 from tertulia.app.serving.cores import usable_cores
 from tertulia.app.serving.http_server import Server
-from tertulia.app.serving.listening import opened, removed_at_the_end, with_port_of
+from tertulia.app.serving.listening import opened, with_port_of
 from tertulia.app.serving.notifying import READY, notify
 from tertulia.app.serving.process import Plan, become_supervisor
 from tertulia.app.serving.worker import Control, Counts, Place, Report, take_place
@@ -136,10 +135,7 @@ def serve(
         _work(settings, place, demo=demo)
         return
     _certificates(settings)  # Better said before anything begins.
-    with (
-        contextlib.closing(opened(settings, os.environ)) as listener,
-        removed_at_the_end(listener, settings) as path,
-    ):
+    with opened(settings, os.environ) as (listener, path):
         if demo:
             _make_demonstration(settings)
         with database_at(settings.data_path, settings.database_url).served() as lock:

@@ -1,10 +1,16 @@
 """What services that host code have in common: pushes, requests to merge, issues."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tertulia.integrations.prose import code, counted, link, listed, paragraphs, quote, short
+from tertulia.integrations.incoming import Post
+from tertulia.integrations.payload import Part
+from tertulia.integrations.prose import code, link, listed, paragraphs, quote, short
+from tertulia.model.counts import counted
+
+Writer = Callable[[Part], Post | None]
+"""Makes a message of one kind of event; None of what says nothing to people. Raises Malformed."""
 
 MAX_COMMITS: Final = 10
 """Commits of a push that are named."""
@@ -26,6 +32,14 @@ class Commit:
         """Its first line, as an item of a list."""
         subject = short(self.message.strip().partition("\n")[0], 100) or "(without a message)"
         return f"* {subject} ({link(self.id[:11], self.url)})"
+
+
+def commits_in(payload: Part) -> list[Commit]:
+    """The commits of a push, in the form that most services have for them."""
+    return [
+        Commit(one.line("id"), one.text("message", ""), one.url("url"), one.line("author.name", ""))
+        for one in payload.parts("commits")
+    ]
 
 
 def branch_of(ref: str) -> str:
@@ -78,3 +92,20 @@ def said(who: str, what: str, body: str = "", ending: str = ".") -> str:
     """A sentence, and what somebody wrote."""
     quoted = quote(body)
     return f"{who} {what}{':' if quoted else ending}" + (f"\n\n{quoted}" if quoted else "")
+
+
+def commented(payload: Part, who: str, topic: str, on: str, event: str) -> Post | None:
+    """Somebody commented on something, or did something to the comment, as GitHub and those like
+    it tell it."""
+    comment = payload.part("comment")
+    url = comment.url("html_url")
+    match payload.word("action", "created"):
+        case "created":
+            what = f"{link('commented', url)} on {on}"
+        case "edited":
+            what = f"edited a {link('comment', url)} on {on}"
+        case "deleted":
+            return Post(topic, f"{who} deleted a comment on {on}.", event)
+        case _:
+            return None
+    return Post(topic, said(who, what, comment.text("body", "")), event)

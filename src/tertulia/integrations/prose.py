@@ -26,7 +26,8 @@ def address(text: str) -> str:
 
 
 def link(text: str, url: str) -> str:
-    """The text as a link; as it is where there is no address."""
+    """The text as a link; as it is where that is no address on the web."""
+    url = address(url)
     if not url:
         return text
     if not _is_balanced(text):
@@ -78,11 +79,6 @@ def listed(names: list[str]) -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def counted(number: int, one: str, more: str = "") -> str:
-    """`1 commit`, `2 commits`."""
-    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def paragraphs(*parts: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from tertulia.model.channels import Channel, topic_key
+from tertulia.model.messages import Message
 from tertulia.state.organization import State
 
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-~")
@@ -36,6 +37,13 @@ def newest_message(state: State, channel: Channel, topic: str) -> int | None:
 def message_address(channel: Channel, topic: str, message_id: int) -> str:
     """The message's address, in its topic."""
     return f"{topic_address(channel, topic)}/near/{message_id}"
+
+
+def address_of(state: State, message: Message) -> str:
+    """The message's address, in its topic or direct conversation."""
+    if message.direct_id is not None:
+        return direct_message_address(state.directs[message.direct_id].members, message.id)
+    return message_address(state.channels[message.channel_id], message.topic, message.id)
 
 
 def direct_message_address(members: Iterable[int], message_id: int) -> str:

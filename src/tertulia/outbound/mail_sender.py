@@ -72,7 +72,10 @@ class MailSender:
         until = self._elapsed() + seconds
         while not _is_cancelled() and self._elapsed() < until and await self._is_due():
             taken = await self._store.write(self._take)
-            await asyncio.gather(*map(self._send, taken))
+            # A failure ends this when the others are over: ended halfway, they would be sent twice.
+            for ended in await asyncio.gather(*map(self._send, taken), return_exceptions=True):
+                if ended is not None:
+                    raise ended
 
     def _take(self, connection: Connection) -> list[Waiting]:
         return outbox.take(connection, self._clock(), LEASE_SECONDS, AT_ONCE)

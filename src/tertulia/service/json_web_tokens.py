@@ -22,7 +22,7 @@ class BadToken(Exception):
 
 def claims_of(token: str, secret: str, now: float) -> Mapping[str, Any]:
     """What the token says. `now` is in UNIX seconds. Raises BadToken."""
-    if len(token) > MAX_TOKEN or token.count(".") != 2:
+    if len(token) > MAX_TOKEN or token.count(".") != 2 or not token.isascii():
         raise BadToken("This is no JSON web token.")
     said, _, signature = token.rpartition(".")
     header, _, payload = said.partition(".")
@@ -50,7 +50,7 @@ def _is_time(claims: Mapping[str, Any], name: str) -> bool:
 def _object(part: str) -> Mapping[str, Any]:
     try:
         found = msgspec.json.decode(_bytes(part))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise BadToken("This is no JSON web token.") from None
     if not isinstance(found, dict):
         raise BadToken("This is no JSON web token.")

@@ -6,7 +6,7 @@ whom the organization limits (`Memberships.limited_guests`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pyroaring import BitMap
 
@@ -17,9 +17,7 @@ from tertulia.state.organization import State
 
 Sets = dict[int, BitMap]
 """Accounts, by the guest who sees them."""
-
-
-AT_ONCE = 40
+AT_ONCE: Final = 40
 """Accounts of one entry: an entry has room for their events (`delivery/event_ids.py`)."""
 
 

@@ -18,6 +18,8 @@ from tertulia.store import file_modes
 
 LARGEST: Final = 64 * 1024
 """Bytes that a datagram may have."""
+_AT_ONCE: Final = 50
+"""Datagrams that are read before others have their turn of the event loop."""
 _QUEUE: Final = 4 << 20
 """Bytes that may wait to be read, as far as the system allows it."""
 
@@ -64,7 +66,7 @@ class Neighbours:
 
     def _readable(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            while True:
+            for _ in range(_AT_ONCE):
                 self._on_datagram(self._socket.recv(2 * LARGEST))
 
     def _forget_dead(self) -> None:

@@ -104,18 +104,19 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
 def relations_of_people(
     connection: Connection, user_ids: Iterable[int], ids: Iterable[int]
 ) -> tuple[dict[int, dict[int, Flag]], "dict[int, Marks]"]:
-    """The sparse flags that anybody has on each of the messages, by message and user; and the marks
-    of each of these users on them. It takes three queries, however many they are."""
+    """The sparse flags that these users have on each of the messages, by message and user; and the
+    marks of each of them on these. It takes three queries, however many they are."""
     dialect, wanted, users = connection.dialect, sorted(set(ids)), sorted(set(user_ids))
     flags: dict[int, dict[int, Flag]] = {message_id: {} for message_id in wanted}
     own: dict[int, dict[int, int]] = {user_id: {} for user_id in users}
+    # (By the messages' index: most people have flags on very many others.)
     for user_id, message_id, value in connection.query(
-        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
-        (dialect.array(wanted),),
+        "SELECT user_id, message_id, flags FROM message_flags"
+        f" WHERE {dialect.among('message_id')} AND {dialect.among('+user_id')}",
+        (dialect.array(wanted), dialect.array(users)),
     ):
         flags[message_id][user_id] = Flag(value)
-        if user_id in own:
-            own[user_id][message_id] = value
+        own[user_id][message_id] = value
     chunks = dialect.array({message_id >> CHUNK_BITS for message_id in wanted})
     found: dict[str, dict[int, BitMap]] = {bitmaps.READ: {}, bitmaps.RECORDS: {}}
     for table, of_user in found.items():
@@ -371,13 +372,13 @@ def lively_topics(connection: Connection, since: float) -> list[LivelyTopic]:
     ]
 
 
-def from_in_topic(
+def ids_in_topic(
     connection: Connection, channel_id: int, key: str, first_id: int, limit: int
-) -> list[Message]:
-    """The messages of a topic from that one on, ascending, at most so many."""
+) -> list[int]:
+    """The IDs of a topic's messages from that one on, ascending, at most so many."""
     rows = connection.query(
-        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE channel_id = ? AND topic_key = ?"
+        "SELECT id FROM messages WHERE channel_id = ? AND topic_key = ?"
         f" AND id >= ? ORDER BY id LIMIT {int(limit)}",
         (channel_id, key, first_id),
     )
-    return [message_of(row) for row in rows]
+    return [int(message_id) for (message_id,) in rows]

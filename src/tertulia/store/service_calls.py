@@ -81,9 +81,10 @@ def _taken(connection: Connection, bot_id: int, failures: int, until: float) -> 
         " ORDER BY message_id, id LIMIT ?",
         (bot_id, 1 if failures else AT_ONCE),
     )
+    lease = secrets.token_hex(8)
     if not rows:
         connection.run("DELETE FROM webhook_lanes WHERE bot_id = ?", (bot_id,))
-    lease = secrets.token_hex(8)
+        return Lane(bot_id=bot_id, failures=failures, lease=lease, calls=())
     connection.run(
         "UPDATE webhook_lanes SET due_at = ?, lease = ? WHERE bot_id = ?", (until, lease, bot_id)
     )

@@ -76,6 +76,10 @@ class Certificates:
             raise ConfigError(
                 "Setting tls_key: the key is sealed with a password, which nobody can be asked for."
             ) from None
+        except OSError as error:  # It was taken away just now.
+            raise ConfigError(
+                f"Setting tls_cert: cannot read {self._certificate}: {error.strerror}."
+            ) from None
         return context
 
 

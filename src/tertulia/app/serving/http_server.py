@@ -290,7 +290,7 @@ class Server(uvicorn.Server):
             number: signal.signal(number, self.handle_exit)
             for number in (signal.SIGINT, signal.SIGTERM)
         }
-        if self._shared is None and not sys.stdin.isatty():
+        if self._shared is None and not (sys.stdin and sys.stdin.isatty()):
             before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._on_hangup)
         try:
             yield

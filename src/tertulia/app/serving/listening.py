@@ -24,15 +24,25 @@ class CannotListen(Exception):
     """The address cannot be listened on. `str(error)` says why, to the operator."""
 
 
-def opened(settings: Config, environment: MutableMapping[str, str]) -> socket.socket:
-    """The socket: the one that systemd passed, which the environment then says no more; else one
-    at the path or the address of the settings. CannotListen where there is none."""
-    passed = _passed(environment)
-    if passed is not None:
-        return passed
-    if settings.unix_socket:
-        return _at_path(settings.unix_socket, int(settings.unix_socket_mode, 8))
-    return bound(settings.host, settings.port)
+@contextlib.contextmanager
+def opened(
+    settings: Config, environment: MutableMapping[str, str]
+) -> Iterator[tuple[socket.socket, str | None]]:
+    """The socket for the time of the context: the one that systemd passed, which the environment
+    then says no more; else one at the path or the address of the settings. And its path, where it
+    was made here and is taken away at the end, or None. CannotListen where there is none."""
+    own = None
+    listener = _passed(environment)
+    if listener is None and settings.unix_socket:
+        own = settings.unix_socket
+        listener = _at_path(own, int(settings.unix_socket_mode, 8))
+    with contextlib.closing(listener or bound(settings.host, settings.port)) as listener:
+        try:
+            yield listener, own
+        finally:
+            if own is not None:
+                with contextlib.suppress(OSError):
+                    os.unlink(own)
 
 
 def _passed(environment: MutableMapping[str, str]) -> socket.socket | None:
@@ -110,20 +120,6 @@ def _clear(path: str) -> None:
         f"The socket {path} is in use by another program. Stop that, or choose another path with"
         " --unix-socket."
     )
-
-
-@contextlib.contextmanager
-def removed_at_the_end(listener: socket.socket, settings: Config) -> Iterator[str | None]:
-    """Take the socket's path away at the end, unless it is systemd's: the path, None where there
-    is none to take away."""
-    path = path_of(listener)
-    own = path if path == settings.unix_socket else None
-    try:
-        yield own
-    finally:
-        if own is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(own)
 
 
 def path_of(listener: socket.socket) -> str | None:

@@ -5,6 +5,7 @@ from typing import Final
 
 from tertulia.integrations.forge import (
     Commit,
+    Writer,
     branch_deleted,
     branch_made,
     branch_of,
@@ -17,8 +18,17 @@ from tertulia.integrations.payload import Part
 from tertulia.integrations.prose import code, link, paragraphs, title_case
 from tertulia.integrations.signatures import hmac_hex
 
-Writer = Callable[[Part], Post | None]
 _SIGNED: Final = hmac_hex("x-hub-signature", "sha256=")
+
+
+def _pushes(repository: str, told: list[str], branches: list[str]) -> Post | None:
+    """What is told of the changes of one push, and the branches that are among them."""
+    if not told:
+        return None
+    branch = branches[0] if len(told) == len(branches) == 1 else ""
+    topic = f"{repository} / {branch}" if branch else repository
+    return Post(topic, "\n\n".join(told), "push", branch)
+
 
 # In the cloud
 
@@ -57,12 +67,7 @@ def _push(payload: Part) -> Post | None:
         ]
         url = change.url("links.html.href")
         told.append(pushed(who, branch, url, commits, forced=change.flag("forced")))
-    if not told:
-        return None
-    topic = f"{name} / {branches[0]}" if len(branches) == 1 and len(told) == 1 else name
-    return Post(
-        topic, "\n\n".join(told), "push", branches[0] if len(told) == len(branches) == 1 else ""
-    )
+    return _pushes(name, told, branches)
 
 
 def _pull_request(verb: str) -> Writer:
@@ -207,12 +212,7 @@ def _server_push(payload: Part) -> Post | None:
                 told.append(f"{who} moved tag {code(ref)}.")
             case _:
                 told.append(pushed(who, ref, "", commits, forced=False))
-    if not told:
-        return None
-    topic = f"{name} / {branches[0]}" if len(branches) == 1 and len(told) == 1 else name
-    return Post(
-        topic, "\n\n".join(told), "push", branches[0] if len(told) == len(branches) == 1 else ""
-    )
+    return _pushes(name, told, branches)
 
 
 def _server_request(verb: str) -> Writer:

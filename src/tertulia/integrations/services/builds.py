@@ -4,11 +4,13 @@ from typing import Final
 
 from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
 from tertulia.integrations.payload import Part
-from tertulia.integrations.prose import code, counted, link, paragraphs, short, title_case
+from tertulia.integrations.prose import code, link, paragraphs, short, title_case
 from tertulia.integrations.signatures import hmac_base64, versions, web_token
+from tertulia.model.counts import counted
 
 _ENDS: Final = {
     "success": "succeeded",
+    "passed": "passed",
     "failure": "failed",
     "failed": "failed",
     "error": "ended with an error",
@@ -79,7 +81,7 @@ def _travis(request: Request) -> Translated:
     branch = payload.line("branch", "")
     on = f" on {code(branch)}" if branch else ""
     state = payload.word("state", "")
-    verb = _ended(state) if state in _ENDS or state == "passed" else message.lower()
+    verb = _ended(state) if state in _ENDS else message.lower()
     if message and message.lower() in {"fixed", "broken", "still failing", "passed"}:
         verb = f"is {message.lower()}" if message.lower() != "passed" else "passed"
     topic = f"{name} / {branch}" if branch else name

@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tertulia.integrations.forge import (
-    Commit,
+    Writer,
     branch_deleted,
     branch_made,
     branch_of,
+    commented,
+    commits_in,
     pushed,
     said,
     topic_of,
@@ -16,8 +18,6 @@ from tertulia.integrations.incoming import Integration, Post, Request, Translate
 from tertulia.integrations.payload import Part
 from tertulia.integrations.prose import code, link, title_case
 from tertulia.integrations.signatures import any_of, hmac_hex
-
-Writer = Callable[[Part], Post | None]
 
 _QUIET: Final = frozenset({"label_updated", "label_cleared", "synchronized", "synchronize"})
 
@@ -40,10 +40,7 @@ def _push(payload: Part) -> Post | None:
     if ref.startswith("refs/tags/"):
         text = f"{_who(payload)} pushed tag {link(code(branch), payload.url('compare_url'))}."
         return Post(name, text, "push")
-    commits = [
-        Commit(one.line("id"), one.text("message", ""), one.url("url"), one.line("author.name", ""))
-        for one in payload.parts("commits")
-    ]
+    commits = commits_in(payload)
     total = int(payload.number("total_commits", 0))
     url = payload.url("compare_url")
     text = pushed(_who(payload), branch, url, commits, total=total, forced=False)
@@ -144,18 +141,8 @@ def _comment(event: str) -> Writer:
         issue = payload.find("issue") or payload.part("pull_request")
         is_request = payload.flag("is_pull") or payload.find("issue") is None
         kind = "PR" if is_request else "issue"
-        comment, on = payload.part("comment"), f"{kind} {_titled(issue)}"
-        topic, who, url = _topic(payload, issue, kind), _who(payload), comment.url("html_url")
-        match payload.word("action", "created"):
-            case "created":
-                what = f"{link('commented', url)} on {on}"
-            case "edited":
-                what = f"edited a {link('comment', url)} on {on}"
-            case "deleted":
-                return Post(topic, f"{who} deleted a comment on {on}.", event)
-            case _:
-                return None
-        return Post(topic, said(who, what, comment.text("body", "")), event)
+        on, topic = f"{kind} {_titled(issue)}", _topic(payload, issue, kind)
+        return commented(payload, _who(payload), topic, on, event)
 
     return write
 

@@ -1,13 +1,15 @@
 """GitHub."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from tertulia.integrations.forge import (
-    Commit,
+    Writer,
     branch_deleted,
     branch_made,
     branch_of,
+    commented,
+    commits_in,
     pushed,
     said,
     topic_of,
@@ -16,8 +18,6 @@ from tertulia.integrations.incoming import Integration, Post, Request, Translate
 from tertulia.integrations.payload import Part
 from tertulia.integrations.prose import code, link, listed, title_case
 from tertulia.integrations.signatures import hmac_hex
-
-Writer = Callable[[Part], Post | None]
 
 _QUIET: Final = frozenset(
     {
@@ -51,10 +51,7 @@ def _push(payload: Part) -> Post | None:
     topic = f"{repository} / {name}"
     if payload.flag("deleted"):
         return Post(topic, branch_deleted(who, "branch", name), "push", name)
-    commits = [
-        Commit(one.line("id"), one.text("message", ""), one.url("url"), one.line("author.name", ""))
-        for one in payload.parts("commits")
-    ]
+    commits = commits_in(payload)
     text = pushed(who, name, payload.url("compare"), commits, forced=payload.flag("forced"))
     return Post(topic, text, "push", name)
 
@@ -101,24 +98,10 @@ def _thing(payload: Part, thing: Part, kind: str, event: str, issue_or_pr: str) 
 
 
 def _issue_comment(payload: Part) -> Post | None:
-    issue, comment = payload.part("issue"), payload.part("comment")
+    issue = payload.part("issue")
     kind = "PR" if issue.find("pull_request") else "issue"
     topic, on = _topic(payload, issue, kind), f"{kind} {_titled(issue)}"
-    return _comment(payload, comment, topic, on, "issue_comment")
-
-
-def _comment(payload: Part, comment: Part, topic: str, on: str, event: str) -> Post | None:
-    who, url = _sender(payload), comment.url("html_url")
-    match payload.word("action", "created"):
-        case "created":
-            what = f"{link('commented', url)} on {on}"
-        case "edited":
-            what = f"edited a {link('comment', url)} on {on}"
-        case "deleted":
-            return Post(topic, f"{who} deleted a comment on {on}.", event)
-        case _:
-            return None
-    return Post(topic, said(who, what, comment.text("body", "")), event)
+    return commented(payload, _sender(payload), topic, on, "issue_comment")
 
 
 def _pull_request(payload: Part) -> Post | None:
@@ -182,7 +165,7 @@ def _review_comment(payload: Part) -> Post | None:
     if path:
         on += f" ({code(path)})"
     topic = _topic(payload, request, "PR")
-    return _comment(payload, comment, topic, on, "pull_request_review_comment")
+    return commented(payload, _sender(payload), topic, on, "pull_request_review_comment")
 
 
 def _review_thread(payload: Part) -> Post | None:
@@ -250,7 +233,7 @@ def _commit_comment(payload: Part) -> Post | None:
     commit = comment.line("commit_id", "")
     url = payload.url("repository.html_url")
     on = f"commit {link(commit[:11], f'{url}/commit/{commit}' if url else '')}"
-    return _comment(payload, comment, _repository(payload), on, "commit_comment")
+    return commented(payload, _sender(payload), _repository(payload), on, "commit_comment")
 
 
 def _member(payload: Part) -> Post | None:
@@ -295,7 +278,7 @@ def _discussion_comment(payload: Part) -> Post | None:
     discussion = payload.part("discussion")
     topic = _topic(payload, discussion, "discussion")
     on = f"discussion {_titled(discussion)}"
-    return _comment(payload, payload.part("comment"), topic, on, "discussion_comment")
+    return commented(payload, _sender(payload), topic, on, "discussion_comment")
 
 
 _ENDED: Final[Mapping[str, str]] = {

@@ -1,14 +1,15 @@
 """GitLab."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from tertulia.integrations.forge import (
     NOTHING,
-    Commit,
+    Writer,
     branch_deleted,
     branch_made,
     branch_of,
+    commits_in,
     pushed,
     said,
     topic_of,
@@ -17,8 +18,6 @@ from tertulia.integrations.incoming import Integration, Post, Request, Translate
 from tertulia.integrations.payload import Part
 from tertulia.integrations.prose import code, link, title_case
 from tertulia.integrations.signatures import token
-
-Writer = Callable[[Part], Post | None]
 
 
 def _project(payload: Part) -> str:
@@ -37,10 +36,7 @@ def _push(payload: Part) -> Post | None:
     before, after = payload.word("before", ""), payload.word("after", "")
     if after == NOTHING:
         return Post(topic, branch_deleted(who, "branch", branch), "push", branch)
-    commits = [
-        Commit(one.line("id"), one.text("message", ""), one.url("url"), one.line("author.name", ""))
-        for one in payload.parts("commits")
-    ]
+    commits = commits_in(payload)
     total = int(payload.number("total_commits_count", 0))
     if before == NOTHING and not commits:
         tree = f"{url}/-/tree/{branch}" if url else ""
@@ -87,7 +83,7 @@ def _issue(payload: Part) -> Post | None:
     body = issue.text("description", "") if action == "open" else ""
     what = f"{_VERBS.get(action, action)} {kind} {_titled(issue, '#')}"
     people = [one.line("name") for one in payload.parts("assignees")]
-    if people and "assignees" in _changes(payload) | {"assignees"} and action in {"open", "update"}:
+    if people and (action == "open" or "assignees" in _changes(payload)):
         what += f" (assigned to {', '.join(people[:10])})"
     return Post(topic, said(_who(payload), what, body), "issue")
 

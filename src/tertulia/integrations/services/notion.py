@@ -3,8 +3,9 @@
 from typing import Final
 
 from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
-from tertulia.integrations.prose import code, counted, link
+from tertulia.integrations.prose import code, link
 from tertulia.integrations.signatures import hmac_hex
+from tertulia.model.counts import counted
 
 _NOUNS: Final = {
     "page": "page",

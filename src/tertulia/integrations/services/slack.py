@@ -7,11 +7,13 @@ from typing import Final
 
 from tertulia.integrations.incoming import Handshake, Integration, Post, Request, Translated
 from tertulia.integrations.payload import Malformed, Part
-from tertulia.integrations.prose import fenced, link, paragraphs, quote
+from tertulia.integrations.prose import fenced, harmless, link, paragraphs, quote
 
 MAX_PIECES: Final = 100
 """Blocks and attachments of a message, and fields of each, that are shown."""
 _EVERYBODY: Final = frozenset({"here", "channel", "everyone"})
+_MENTION: Final = "\x02"
+"""Stands for the mention of everybody, the only one that there is, until all else is harmless."""
 _CODE: Final = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
 _REFERENCE: Final = re.compile(r"<([^<>\n]{1,3000})>")
 _KEPT: Final = re.compile("\x00(\\d+)\x00")
@@ -60,7 +62,7 @@ def _reference(found: re.Match[str]) -> str:
     if kind == "!":
         name = rest.partition("^")[0]
         if name in _EVERYBODY:
-            return "@**all**"
+            return _MENTION
         return label or f"@{name}"
     if target.startswith("mailto:"):
         return label or target.removeprefix("mailto:")
@@ -166,7 +168,7 @@ def _rich_piece(piece: Part) -> str:
         case "channel":
             return f"#{piece.line('channel_id', '')}"
         case "broadcast":
-            return "@**all**"
+            return _MENTION
         case "date":
             return piece.line("fallback", "")
     return ""
@@ -258,7 +260,8 @@ def translate(request: Request) -> Translated:
     if not content.strip():
         raise Malformed("there is no text in it, no attachment and no block")
     topic = payload.line("channel", "").lstrip("#@") or payload.line("username", "")
-    return Post(topic or "Slack", content)
+    # Texts that are harmless each can be a mention together.
+    return Post(topic or "Slack", "@**all**".join(map(harmless, content.split(_MENTION))))
 
 
 SLACK: Final = Integration("slack_incoming", "Slack's format", translate)

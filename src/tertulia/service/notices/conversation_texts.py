@@ -70,12 +70,7 @@ class Reader:
 
     def link_to(self, message: Message) -> str:
         """Where the reader finds the message in its conversation."""
-        state = self._node.state
-        if message.direct_id is not None:
-            members = ",".join(map(str, state.directs[message.direct_id].members))
-            return f"{self.site}/#narrow/dm/{members}/near/{message.id}"
-        channel = state.channels[message.channel_id]
-        return self.site + narrow_links.message_address(channel, message.topic, message.id)
+        return self.site + narrow_links.address_of(self._node.state, message)
 
     async def shown(self, messages: Iterable[Message], own: Iterable[int]) -> list[ShownMessage]:
         """The messages for the mail; those that are not among its `own` are there for sense."""
@@ -96,10 +91,10 @@ class Reader:
     def _time(self, at: int) -> str:
         zone = ZoneInfo(self.user.timezone) if self.user.timezone else UTC
         then, now = datetime.fromtimestamp(at, zone), datetime.fromtimestamp(self._now, zone)
-        hours = "%H:%M" if self.settings.twenty_four_hour_time is not False else "%I:%M %p"
-        day = "" if then.date() == now.date() else "%Y-%m-%d "
-        end = "" if self.user.timezone else " UTC"
-        return then.strftime(day + hours).lstrip("0") + end
+        is_half = self.settings.twenty_four_hour_time is False
+        hours = f"{then:%I:%M %p}".lstrip("0") if is_half else f"{then:%H:%M}"
+        day = "" if then.date() == now.date() else f"{then:%Y-%m-%d} "
+        return day + hours + ("" if self.user.timezone else " UTC")
 
     async def _pictures_of(self, message: Message) -> dict[str, str]:
         """The pictures that the message shows and that come with the mail: their `Content-ID`, by

@@ -31,6 +31,8 @@ LOOKED_AT: Final = 12
 """Of the liveliest topics that somebody hears of: those that were read are left out."""
 MESSAGES: Final = 2
 """That are shown of each."""
+SEARCHED: Final = 500
+"""Messages of a topic among which is looked for those."""
 NAMES: Final = 3
 AT_ONCE: Final = 500
 """People who are looked at, and whose mails are asked for, in one step."""
@@ -163,12 +165,18 @@ class Digests:
 
     async def _unread(self, user: User, lively: LivelyTopic) -> list[Message]:
         """The first messages of the topic that the user has not read, and may."""
+        subscription = self._node.state.subscription(user.id, lively.channel_id)
+        if subscription is None:
+            return []
+        first_id = max(lively.first_id, self._node.state.unread_since(subscription) + 1)
 
         def look(connection: Connection) -> tuple[list[Message], dict[int, queries.Relation]]:
-            found = queries.from_in_topic(
-                connection, lively.channel_id, lively.key, lively.first_id, MESSAGES * 5
+            ids = queries.ids_in_topic(
+                connection, lively.channel_id, lively.key, first_id, SEARCHED
             )
-            return found, queries.relations(connection, user.id, [one.id for one in found])
+            relations = queries.relations(connection, user.id, ids)
+            unread = [one for one in ids if not relations[one].read][: MESSAGES * 5]
+            return queries.messages(connection, unread), relations
 
         messages, relations = await self._node.store.read(look)
         state = self._node.state

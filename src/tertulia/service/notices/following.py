@@ -55,6 +55,9 @@ OLDEST_SECONDS: Final = 86400.0
 """Of what was written longer ago when it is looked at, nobody is told: telling was turned off then.
 """
 LONGEST_SLEEP: Final = 60.0
+ROUND_SECONDS: Final = 60.0
+"""After so long a round ends between two steps. The supervisor would end it anywhere, and call that
+a failure."""
 
 _Rows = list[Notice]
 
@@ -93,11 +96,6 @@ class Notices:
         log.on_reload(self._forget)
         log.on_history(self._begin_anew)
 
-    @property
-    def holds(self) -> bool:
-        """Whether this node is the one that does it now."""
-        return self._holds_until > self._log.elapsed()
-
     # What is committed
 
     def _follow(self, entries: Sequence[Entry]) -> None:
@@ -125,11 +123,14 @@ class Notices:
         wait = await self._held_by_another()
         if wait:
             return wait
+        until = self._log.elapsed() + ROUND_SECONDS
         try:
-            await self._look()
-            await self._tell()
+            await self._look(until)
+            await self._tell(until)
         except NotHeld:  # This node stood still for too long.
             self._holds_until = 0.0
+            return 0.0
+        if self._seen < self._heard:
             return 0.0
         ways = [one.way.value for one in self._means]
         due = await self._log.store.read(notices.next_due, ways)
@@ -170,9 +171,11 @@ class Notices:
 
     # Looking through the log
 
-    async def _look(self) -> None:
-        """Look through what was committed since."""
+    async def _look(self, end: float) -> None:
+        """Look through what was committed since, up to some time by `Log.elapsed`."""
         while self._seen < self._heard:
+            if await self._held_by_another():
+                raise NotHeld
             if self._seen >= self._complete_after:
                 until = self._heard
                 entries = [entry for entry in self._recent if entry.seq > self._seen][:PAGE]
@@ -187,6 +190,8 @@ class Notices:
                 await self._log.store.write(partial(self._write, found=found, until=until))
                 self._moved_to = until
             self._seen = until
+            if self._log.elapsed() >= end:
+                return
 
     def _write(self, connection: Connection, found: Mapping[str, _Rows], until: int) -> None:
         notices.move(connection, self._name, self._moved_to, until)
@@ -225,8 +230,9 @@ class Notices:
 
     # Telling
 
-    async def _tell(self) -> None:
-        """Tell everybody whose time has come, or look again at them later."""
+    async def _tell(self, end: float) -> None:
+        """Tell everybody whose time has come, or look again at them later; up to some time by
+        `Log.elapsed`."""
         turn = self._turn
         for means in self._means:
             while True:
@@ -242,6 +248,8 @@ class Notices:
                     if await self._held_by_another() or self._turn != turn:
                         raise NotHeld
                     await self._tell_of_conversation(means, some, now)
+                if self._log.elapsed() >= end:
+                    return
 
     async def _tell_of_conversation(self, means: Means, rows: _Rows, now: float) -> None:
         due = BitMap.union(BitMap(), *(row.people for row in rows if row.due_at <= now))
@@ -305,7 +313,10 @@ class Notices:
     async def _to_be_told(self, means: Means, rows: _Rows, away: BitMap) -> list[Told]:
         """Of what the people are to be told: what they have not read, may read, and want to be
         told of, as of now."""
-        ids = sorted({row.message_id for row in rows if row.people.intersect(away)})
+        named: dict[int, BitMap] = defaultdict(BitMap)
+        for row in rows:
+            named[row.message_id] |= row.people & away
+        ids = sorted(message_id for message_id, people in named.items() if people)
         if not ids:
             return []
         found = await self._log.store.read(_found, ids, away)
@@ -313,13 +324,11 @@ class Notices:
         names = {one.conversation: conversation_name(one) for one in found.messages}
         looked_at = 0
         for message in found.messages:
+            await asyncio.sleep(0)  # There may be hundreds of them, each with as many flags.
             state = self._log.state
-            named = BitMap.union(
-                BitMap(), *(row.people for row in rows if row.message_id == message.id)
-            )
             flags = found.flags[message.id]
             concerned = rules.everybody(rules.concerned(state, message, flags, means.way))
-            for user_id in named & away & concerned:
+            for user_id in named[message.id] & concerned:
                 relation = found.marks[user_id].relation(message.id)
                 if telling.may_be_told(state, user_id, message) and not is_read(
                     state, user_id, message, relation

@@ -1,7 +1,7 @@
 """The mail about messages that somebody has missed, as it is when it is sent: what they have read
 by then, or may not read any more, is not in it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -10,7 +10,6 @@ from tertulia.domain.notices import telling
 from tertulia.domain.notices.rules import Reason, Way
 from tertulia.model.mail import Mail, Unsubscribing
 from tertulia.model.messages import Message
-from tertulia.model.users import User
 from tertulia.outbound.conversation_mails import (
     ConversationMail,
     ShownConversation,
@@ -41,14 +40,6 @@ _OPENINGS: Final = {
     Reason.CHANNEL: "opening_channel",
 }
 
-ReplyAddress = Callable[[User, Message], str]
-"""Where a person's answer to a message is to be mailed; empty where answers do not arrive."""
-
-
-def answers_do_not_arrive(user: User, message: Message) -> str:
-    """No address: nothing receives mails."""
-    return ""
-
 
 class _Known(Struct, frozen=True):
     """What the database says of the messages."""
@@ -58,9 +49,7 @@ class _Known(Struct, frozen=True):
     before: list[Message]
 
 
-async def missed_messages(
-    node: Node, mail: Mail, now: float, reply_address: ReplyAddress = answers_do_not_arrive
-) -> RenderedMail | None:
+async def missed_messages(node: Node, mail: Mail, now: float) -> RenderedMail | None:
     """The mail in words; None where nothing is left of what it is about."""
     user = node.state.users.get(mail.about)
     if user is None or not user.is_active:
@@ -84,7 +73,7 @@ async def missed_messages(
         return None
     reader = Reader(node, user, mail.site, now)
     opening = _opening(node, reader, missed[0], next(one for one in Reason if one in reasons))
-    parts = await _parts(node, reader, mail, missed, known.before, opening, reply_address)
+    parts = await _parts(node, reader, mail, missed, known.before, opening)
     return rendered(parts, node.config.address_host)
 
 
@@ -95,7 +84,6 @@ async def _parts(
     missed: Sequence[Message],
     earlier: Sequence[Message],
     opening: str,
-    reply_address: ReplyAddress,
 ) -> ConversationMail:
     state, user, words = node.state, reader.user, reader.words
     organization, newest = state.realm.name, missed[-1]
@@ -130,7 +118,7 @@ async def _parts(
         and (user.id, one.sender_id) not in state.muted_users
     ]
     shown = missed[:SHOWN]
-    name, reply_to = reader.conversation_name(newest), reply_address(user, newest)
+    name = reader.conversation_name(newest)
     conversation = ShownConversation(
         name=name,
         link=reader.link_to(shown[0]),
@@ -145,13 +133,9 @@ async def _parts(
         conversations=(conversation,),
         link=reader.link_to(shown[0]),
         button=words["button"],
-        endings=(
-            words["reply"] if reply_to else words["no_reply"].format(organization=organization),
-            why,
-        ),
+        endings=(words["no_reply"].format(organization=organization), why),
         list_id="direct" if direct else f"channel-{newest.channel_id}",
         thread=f"{newest.direct_id}" if direct else f"{newest.channel_id}/{newest.conversation[1]}",
-        reply_to=reply_to,
         pictures=reader.pictures,
     )
 

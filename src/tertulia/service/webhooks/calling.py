@@ -17,7 +17,7 @@ from tertulia.domain.accounts import bots
 from tertulia.domain.messages.sending import ToChannel, ToPeople
 from tertulia.integrations.prose import short
 from tertulia.model.counts import counted
-from tertulia.model.errors import Refused
+from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.model.webhooks import Delivered, Outcome, OutgoingService, ServiceCall
@@ -27,6 +27,7 @@ from tertulia.service.messages import sending
 from tertulia.service.messages.history import one_message
 from tertulia.service.node import Node
 from tertulia.store import service_calls
+from tertulia.store.database import DatabaseError
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
 from tertulia.store.service_calls import Lane, WaitingCall
 
@@ -155,7 +156,8 @@ class ServiceCaller:
         call = waiting.call
         try:
             outcome, reason = await self._attempt(waiting)
-        except _Failed as failed:
+        except (_Failed, DatabaseError, Unavailable) as error:
+            failed = error if isinstance(error, _Failed) else _Failed("This server was hindered.")
             if self._node.clock() - waiting.asked_at < GIVEN_UP_AFTER:
                 self._note(call.bot_id, call, "failed", str(failed))
                 return failed

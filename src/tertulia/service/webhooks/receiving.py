@@ -27,7 +27,7 @@ from tertulia.model.errors import (
     UnsupportedEvent,
     WildcardNotAllowed,
 )
-from tertulia.model.users import BotKind
+from tertulia.model.users import Bot, BotKind
 from tertulia.model.webhooks import Delivered, IncomingOptions, Outcome
 from tertulia.service.caller import Caller
 from tertulia.service.messages import recipients, sending
@@ -73,11 +73,9 @@ class Taken(Struct, frozen=True, kw_only=True):
 
 
 def known(caller: Caller, name: str) -> Integration:
-    """The integration of that name, to which the caller, a bot, can be sent to. Refused for other
+    """The integration of that name, by which can be sent to the caller, a bot. Refused for other
     callers, and where there is none."""
-    bot = caller.user.bot
-    if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
-        raise Refused("Other services send to the bots that are incoming webhooks.")
+    _bot(caller)
     integration = INTEGRATIONS.get(name)
     if integration is None:
         raise Refused(f"There is no integration '{name[:60]}'.")
@@ -91,9 +89,7 @@ async def take(caller: Caller, arrived: Arrived) -> Taken:
     Raises Refused for other callers, unknown integrations, what is not signed although the bot has
     a secret, and what cannot be sent; NotJson, StrangePayload, UnsupportedEvent.
     """
-    bot = caller.user.bot
-    if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
-        raise Refused("Other services send to the bots that are incoming webhooks.")
+    bot = _bot(caller)
     events: list[str] = []
     try:
         taken = await _taken(caller, arrived, bot.incoming or IncomingOptions(), events)
@@ -105,6 +101,13 @@ async def take(caller: Caller, arrived: Arrived) -> Taken:
     else:
         _note(caller, arrived, events, "filtered" if taken.is_filtered else "nothing")
     return taken
+
+
+def _bot(caller: Caller) -> Bot:
+    bot = caller.user.bot
+    if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
+        raise Refused("Other services send to the bots that are incoming webhooks.")
+    return bot
 
 
 def _note(

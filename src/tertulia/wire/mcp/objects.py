@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from tertulia.domain import permissions
 from tertulia.domain.names import EMPTY_TOPIC_NAME
-from tertulia.markup.narrow_links import direct_message_address, message_address
+from tertulia.markup.narrow_links import address_of
 from tertulia.model.channels import Channel
 from tertulia.model.messages import Message
 from tertulia.model.users import User
@@ -99,12 +99,7 @@ def topic_shown(name: str) -> str:
 
 def link_to(call: ToolCall, message: Message) -> str:
     """Where the message is."""
-    state = call.agent.state
-    if message.channel_id is None:
-        members = state.directs[message.direct_id].members
-        return call.site + direct_message_address(members, message.id)
-    channel = state.channels[message.channel_id]
-    return call.site + message_address(channel, message.topic, message.id)
+    return call.site + address_of(call.agent.state, message)
 
 
 def iso(at: int) -> str:

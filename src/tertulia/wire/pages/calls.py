@@ -11,6 +11,7 @@ from tertulia.model.errors import Refused
 from tertulia.outbound.http_client import NotFetched
 from tertulia.service import video_calls
 from tertulia.wire.http.authentication import authenticated
+from tertulia.wire.http.errors import TooOften
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages.form_flow import LOGIN, Link, note_page
 
@@ -23,7 +24,9 @@ def call_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     async def join(request: Request) -> Response:
         """A redirect to the call, for people of the organization."""
         try:
-            user = authenticated(node, request)
+            user = node.request_limits.admitted(request, lambda: authenticated(node, request))
+        except TooOften as error:
+            return _note(node, str(error), 429)
         except Refused:
             user = None
         if user is None:
