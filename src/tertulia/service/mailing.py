@@ -4,10 +4,13 @@ from typing import Literal, cast
 
 from tertulia.log.log import Log
 from tertulia.model.mail import Mail, MailKind
+from tertulia.model.messages import Message
+from tertulia.model.users import User
 from tertulia.outbound.mail_sender import MailSender
 from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
 from tertulia.outbound.transports import Folder, Smtp, SmtpServer, Transport
 from tertulia.service.config import Config
+from tertulia.service.mail_in.addresses import MailAddresses
 from tertulia.service.node import Node
 from tertulia.service.notices.digests import Digests
 from tertulia.service.notices.missed_messages import missed_messages
@@ -41,14 +44,18 @@ class Letters:
         self._node = node
         self._templates = MailTemplates(lambda: node.state, node.links)
         self._digests = Digests(node)
+        self._addresses = MailAddresses(node.config, node.vault)
 
     async def written(self, mail: Mail, now: float) -> RenderedMail | None:
         """The mail in words; None where what it is about is over."""
         if mail.kind is MailKind.MISSED_MESSAGES:
-            return await missed_messages(self._node, mail, now)
+            return await missed_messages(self._node, mail, now, self._reply_address)
         if mail.kind is MailKind.DIGEST:
             return await self._digests.written(mail, now)
         return await self._templates.written(mail, now)
+
+    def _reply_address(self, user: User, message: Message) -> str:
+        return self._addresses.of_answer(self._node.state, user, message, self._node.clock())
 
 
 def mail_sender(node: Node) -> MailSender:
