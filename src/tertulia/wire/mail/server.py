@@ -9,6 +9,7 @@ in the log: its sender learns nothing.
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -128,7 +129,7 @@ def _speaks_lmtp(server: "SMTP") -> bool:
 @asynccontextmanager
 async def receiving_mails(node: Node) -> AsyncIterator[int | None]:
     """Take in mails for the time of the context, at the port that it yields; None where the
-    settings name none. OSError where nothing can listen there."""
+    settings name none. OSError, which names the address, where nothing can listen there."""
     config = node.config
     if not config.mail_in_listen:
         yield None
@@ -139,10 +140,15 @@ async def receiving_mails(node: Node) -> AsyncIterator[int | None]:
     loop = asyncio.get_running_loop()
     # The workers of one machine share the address.
     shared = hasattr(socket, "SO_REUSEPORT") and config.worker is not None
-    server = await loop.create_server(
-        factory, place.hostname, place.port or 0, reuse_port=shared or None
-    )
-    logger.info("takes in mails", extra={"fields": {"at": config.mail_in_listen}})
+    try:
+        server = await loop.create_server(
+            factory, place.hostname, place.port or 0, reuse_port=shared or None
+        )
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        said = f"no mails can be taken in there ({reason})"
+        raise OSError(error.errno, said, config.mail_in_listen) from None
+    logger.info("takes in mails", extra={"fields": {"address": config.mail_in_listen}})
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
