@@ -39,7 +39,7 @@ PACKAGES = {
 }
 """What each package imports of ours, besides itself."""
 
-WIRE_ORDER = ("http", "api", "mcp", "files", "pages", "protocol", "metrics")
+WIRE_ORDER = ("http", "api", "mcp", "files", "pages", "protocol", "metrics", "mail")
 """The parts of `wire`: each may import those before it, and `protocol` of them `http` alone."""
 
 WIRE_WORDS = {"stream", "private", "subject", "op"}

@@ -32,6 +32,7 @@ from tertulia.wire.api.transients import TypingAndPresence
 from tertulia.wire.application import application
 from tertulia.wire.http.limits import Limits
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.mail.server import receiving_mails
 
 
 @asynccontextmanager
@@ -130,7 +131,7 @@ async def opened_node(
             jobs=supervisor.figures,
         )
         try:
-            async with supervisor.running(jobs_of(node, encoded_call)):
+            async with supervisor.running(jobs_of(node, encoded_call)), receiving_mails(node):
                 membership.serving(delivery)
                 yield node
         finally:

@@ -75,8 +75,28 @@ def load(
         )
     if config.tls_key and not config.tls_cert:
         raise ConfigError("Setting tls_key: needs tls_cert, the certificate that it belongs to.")
+    _require_mail_in(found, config)
     _require_files(config, variables)
     return config
+
+
+def _require_mail_in(found: "_Found", config: Config) -> None:
+    if bool(config.mail_in_pattern) != bool(config.mail_in_listen):
+        given, other = (
+            ("mail_in_pattern", "mail_in_listen")
+            if config.mail_in_pattern
+            else ("mail_in_listen", "mail_in_pattern")
+        )
+        raise ConfigError(f"Setting {given}: needs {other} too.")
+    if not config.mail_in_listen:
+        return
+    place = urlsplit(config.mail_in_listen)
+    try:
+        is_right = place.scheme in {"lmtp", "smtp"} and place.hostname and place.port
+    except ValueError:
+        is_right = False
+    if not is_right or place.path or place.query or place.username:
+        raise found.wrong("mail_in_listen", "is not like lmtp://127.0.0.1:2424")
 
 
 class _Found:

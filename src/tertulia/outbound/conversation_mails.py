@@ -58,6 +58,8 @@ class ConversationMail(Struct, frozen=True, kw_only=True):
     list_id: str
     thread: str = ""
     """What all mails of one conversation to one person have in common; empty for none."""
+    reply_to: str = ""
+    """Where an answer goes; empty where none arrives."""
     pictures: tuple[InlinePicture, ...] = ()
 
 
@@ -71,6 +73,8 @@ def rendered(mail: ConversationMail, host: str) -> RenderedMail:
     if mail.thread:
         root = f"<{thread_id(mail.to, mail.thread)}@{host}>"
         headers += [("In-Reply-To", root), ("References", root)]
+    if mail.reply_to:
+        headers.append(("Reply-To", mail.reply_to))
     return RenderedMail(
         to=mail.to,
         subject=" ".join(mail.title.split()),
@@ -108,6 +112,7 @@ WORDS: Final[Mapping[str, Words]] = {
         "hidden_by_realm": "The organization keeps what messages say out of mails.",
         "hidden_by_self": "You have chosen that mails do not show what messages say.",
         "no_reply": "Answer in {organization}: an answer to this mail is read by nobody.",
+        "reply": "Answer this mail to answer there.",
         "why": "You got this mail because you were not there. How you are told is in the settings:"
         " {settings}",
         "unsubscribe": "No more such mails",
@@ -141,6 +146,7 @@ WORDS: Final[Mapping[str, Words]] = {
         " mensajes.",
         "hidden_by_self": "Has elegido que los correos no digan lo que dicen los mensajes.",
         "no_reply": "Contesta en {organization}: nadie lee las respuestas a este correo.",
+        "reply": "Contesta a este correo para contestar allí.",
         "why": "Has recibido este correo porque no estabas. Cómo se te avisa está en los ajustes:"
         " {settings}",
         "unsubscribe": "No quiero más correos así",

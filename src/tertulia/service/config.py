@@ -30,7 +30,7 @@ OF_ONE_NODE = frozenset(
         *SECRETS,
         "s3_access_key_id",
         *("log_level", "log_format", "access_log", "longest_wait_ms", "external_content_cache_mib"),
-        *("connections_per_address", "least_bytes_per_second", "proxy_trusted"),
+        *("mail_in_listen", "connections_per_address", "least_bytes_per_second", "proxy_trusted"),
     }
 )
 """The settings that may be others on each node, beside those that are nobody else's business."""
@@ -311,6 +311,25 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " noreply@ and the host of external_url."
         ),
     ] = ""
+    mail_in_pattern: Annotated[
+        str,
+        Meta(
+            pattern=r"^$|^[A-Za-z0-9._+-]*%s[A-Za-z0-9._+-]*@[A-Za-z0-9.-]+$",
+            description="Addresses whose mails become messages, with %s for what is different in"
+            " each, for example chat+%s@example.com. Your mail server hands mails to them over at"
+            " mail_in_listen. Empty: none are taken.",
+        ),
+    ] = ""
+    mail_in_listen: Annotated[
+        str,
+        Meta(
+            description="Where such mails are handed over: lmtp://127.0.0.1:2424, or smtp:// and"
+            " so on. Nothing is asked of who connects: keep it to your own mail server."
+        ),
+    ] = ""
+    mail_in_max_mib: Annotated[
+        int, Meta(ge=1, le=200, description="Largest mail that is taken, in MiB.")
+    ] = 25
     invitation_link_validity_minutes: Annotated[
         int,
         Meta(ge=1, le=52_704_000, description="Invitations last so long unless they say."),

@@ -119,6 +119,7 @@ async def _parts(
     ]
     shown = missed[:SHOWN]
     name = reader.conversation_name(newest)
+    reply_to = MailAddresses(node.config, node.vault).of_answer(state, user, newest, node.clock())
     conversation = ShownConversation(
         name=name,
         link=reader.link_to(shown[0]),
@@ -133,9 +134,13 @@ async def _parts(
         conversations=(conversation,),
         link=reader.link_to(shown[0]),
         button=words["button"],
-        endings=(words["no_reply"].format(organization=organization), why),
+        endings=(
+            words["reply"] if reply_to else words["no_reply"].format(organization=organization),
+            why,
+        ),
         list_id="direct" if direct else f"channel-{newest.channel_id}",
         thread=f"{newest.direct_id}" if direct else f"{newest.channel_id}/{newest.conversation[1]}",
+        reply_to=reply_to,
         pictures=reader.pictures,
     )
 

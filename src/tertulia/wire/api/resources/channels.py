@@ -15,6 +15,7 @@ from tertulia.model.groups import GroupSetting
 from tertulia.model.users import User
 from tertulia.service import bulk_subscriptions
 from tertulia.service.caller import Caller
+from tertulia.service.mail_in.addresses import MailAddresses
 from tertulia.wire.api.objects.channels import ChannelObject, channel_object
 from tertulia.wire.api.objects.groups import GivenChange, GivenSetting, given_change, given_setting
 from tertulia.wire.http.call import Call
@@ -154,8 +155,16 @@ class GetEmailAddress(Params, kw_only=True, frozen=True):
     ] = None
 
 
-async def get_email_address(call: Call, params: GetEmailAddress) -> Answer:
-    """The address by which a channel takes in e-mail: this server takes in none."""
+class ChannelAddress(Answer, kw_only=True):
+    """Where mails become messages of the channel."""
+
+    email: str
+
+
+async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelAddress:
+    """The address by which a channel takes in e-mail. What is sent there is a message of the
+    sender, as long as both the caller and the sender may write in the channel; it ends when the
+    API key of one of them is renewed."""
     state, user = call.state, call.user
     channel = channels.known(state, user, params.stream_id)
     sender = user if params.sender_id is None else state.users.get(params.sender_id)
@@ -169,7 +178,10 @@ async def get_email_address(call: Call, params: GetEmailAddress) -> Answer:
         permissions.may_send_to(state, user, channel),
         "You are not allowed to send messages to this channel.",
     )
-    raise Refused("This server takes in no e-mail: channels have no addresses.")
+    addresses = MailAddresses(call.node.config, call.node.vault)
+    if not addresses.are_taken:
+        raise Refused("This server takes in no e-mail: channels have no addresses.")
+    return ChannelAddress(email=addresses.of_channel(state, channel.id, sender, user))
 
 
 # Creating

@@ -1,0 +1,147 @@
+"""The addresses to which mails are sent that become messages."""
+
+import hmac
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.model.messages import Message
+from tertulia.model.users import User
+from tertulia.service.config import Config
+from tertulia.service.vault import Vault
+from tertulia.state.organization import State
+
+ANSWER_DAYS: Final = 30
+"""For so long an answer to a mail about missed messages is taken."""
+_DAY: Final = 86400
+_CHANNEL: Final = re.compile(
+    r"(?:[a-z0-9-]+\.)?c([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})"
+    r"\.([a-z2-7]{20})((?:\.[a-z-]+)*)"
+)
+_ANSWER: Final = re.compile(
+    r"r([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,7})\.([a-z2-7]{20})"
+)
+_MAX_NAME: Final = 12
+"""Characters of a channel's name that an address begins with, for people."""
+_NO_LETTERS: Final = re.compile(r"[^a-z0-9]+")
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What becomes of a mail to a channel, as its address says: by default the text that somebody
+    has written, without what they quote and how they sign."""
+
+    show_sender: bool = False
+    """The message begins with who sent the mail."""
+    include_footer: bool = False
+    include_quotes: bool = False
+    prefer_html: bool = False
+    """The message is made of the mail's HTML, where it has plain text too."""
+
+
+OPTIONS: Final = {
+    "show-sender": "show_sender",
+    "include-footer": "include_footer",
+    "include-quotes": "include_quotes",
+    "prefer-html": "prefer_html",
+}
+"""How an address says them: each behind a dot."""
+
+
+class ToChannel(Struct, frozen=True, kw_only=True):
+    """What a channel's address says. It opens nothing until `MailAddresses.may_use` says so."""
+
+    channel_id: int
+    sender_id: int
+    """Who sends the messages."""
+    asked_by: int
+    """Who was given the address."""
+    options: Options
+
+
+class ToAnswer(Struct, frozen=True, kw_only=True):
+    """What the address says to which a person answers a mail about a missed message."""
+
+    user_id: int
+    message_id: int
+
+
+Target = ToChannel | ToAnswer
+
+
+class MailAddresses:
+    """The addresses of one installation: made, and recognized."""
+
+    def __init__(self, config: Config, vault: Vault) -> None:
+        self._vault = vault
+        self._before, _, self._after = config.mail_in_pattern.lower().partition("%s")
+        self.are_taken = bool(config.mail_in_pattern)
+        """Whether this server takes in mails."""
+
+    def of_channel(self, state: State, channel_id: int, sender: User, asked_by: User) -> str:
+        """Where mails become messages of the sender in the channel."""
+        name = _NO_LETTERS.sub("-", state.channels[channel_id].name.lower())[:_MAX_NAME].strip("-")
+        proof = self._channel_proof(state, channel_id, sender.id, asked_by.id)
+        own = f"c{channel_id}.{sender.id}.{asked_by.id}.{proof}"
+        return self._address(f"{name}.{own}" if name else own)
+
+    def of_answer(self, state: State, user: User, message: Message, now: float) -> str:
+        """Where the user's answer to the message goes, for `ANSWER_DAYS`; empty where this server
+        takes in no mails. `now` is in UNIX seconds."""
+        if not self.are_taken:
+            return ""
+        last_day = int(now // _DAY) + ANSWER_DAYS
+        proof = self._answer_proof(state, user.id, message.id, last_day)
+        return self._address(f"r{user.id}.{message.id}.{last_day}.{proof}")
+
+    def local_part(self, address: str) -> str | None:
+        """What an address of ours has in the place that the pattern leaves; None for others."""
+        address = address.lower()
+        fits = address.startswith(self._before) and address.endswith(self._after)
+        if not self.are_taken or not fits:
+            return None
+        inner = address[len(self._before) : len(address) - len(self._after)]
+        return inner or None
+
+    def target(self, state: State, address: str, now: float) -> Target | None:
+        """What the address opens; None where it was not made here, or is over."""
+        inner = self.local_part(address)
+        if inner is None:
+            return None
+        if match := _ANSWER.fullmatch(inner):
+            user_id, message_id, last_day = (int(one) for one in match.groups()[:3])
+            expected = self._answer_proof(state, user_id, message_id, last_day)
+            is_over = now // _DAY > last_day
+            if is_over or not hmac.compare_digest(expected, match[4]):
+                return None
+            return ToAnswer(user_id=user_id, message_id=message_id)
+        if match := _CHANNEL.fullmatch(inner):
+            channel_id, sender_id, asked_by = (int(one) for one in match.groups()[:3])
+            expected = self._channel_proof(state, channel_id, sender_id, asked_by)
+            if not hmac.compare_digest(expected, match[4]):
+                return None
+            wanted = {OPTIONS[one]: True for one in match[5].split(".") if one in OPTIONS}
+            return ToChannel(
+                channel_id=channel_id,
+                sender_id=sender_id,
+                asked_by=asked_by,
+                options=Options(**wanted),
+            )
+        return None
+
+    def _address(self, inner: str) -> str:
+        return f"{self._before}{inner}{self._after}"
+
+    def _channel_proof(self, state: State, channel_id: int, sender_id: int, asked_by: int) -> str:
+        keys = f"{_key(state, sender_id)}:{_key(state, asked_by)}"
+        return self._vault.address_proof(f"channel:{channel_id}:{sender_id}:{asked_by}:{keys}")
+
+    def _answer_proof(self, state: State, user_id: int, message_id: int, last_day: int) -> str:
+        key = _key(state, user_id)
+        return self._vault.address_proof(f"answer:{user_id}:{message_id}:{last_day}:{key}")
+
+
+def _key(state: State, user_id: int) -> str:
+    """What changes with the account's API key, so that its addresses end with the key."""
+    credential = state.credentials.get(user_id)
+    return "" if credential is None else credential.key_digest

@@ -1,0 +1,198 @@
+"""Making a message of a mail."""
+
+import contextlib
+import hashlib
+import logging
+import re
+from pathlib import Path
+from typing import Final
+
+from tertulia.domain import names, permissions
+from tertulia.domain.channels import channels
+from tertulia.domain.messages.sending import ToChannel as ToTopic
+from tertulia.domain.messages.sending import ToPeople
+from tertulia.integrations.prose import harmless, short
+from tertulia.model.channels import TopicsPolicy
+from tertulia.model.errors import NoSuchMessage, Refused, WildcardNotAllowed
+from tertulia.model.users import User
+from tertulia.service.caller import Caller
+from tertulia.service.files import uploads
+from tertulia.service.mail_in import reading
+from tertulia.service.mail_in.addresses import Options, Target, ToAnswer, ToChannel
+from tertulia.service.mail_in.mails import MailFile, ReceivedMail
+from tertulia.service.messages import recipients, sending
+from tertulia.service.node import Node
+from tertulia.store import queries
+from tertulia.store.uploads import ArrivedFile
+
+logger = logging.getLogger("tertulia.mail_in")
+
+MAX_FILES: Final = 20
+"""Of one mail; the others are left out, which the message says."""
+MAX_HOPS: Final = 50
+"""A mail that has come through more servers goes in circles."""
+CLIENT: Final = "mail"
+_QUEUE: Final = "mail"
+_ANSWERING: Final = re.compile(
+    r"(?:(?:re|aw|fwd?|wg|sv|rv|tr|antw|ref)\s*(?:\[\d+\])?\s*:\s*)+", re.I
+)
+UNTITLED: Final = "(no subject)"
+
+
+async def receive(node: Node, target: Target, place: Path) -> int | None:
+    """Make a message of the mail in the file, and return its ID; None for a mail that no person
+    wrote, which is dropped. The same mail again changes nothing.
+
+    Raises Refused where it cannot become one, in a sentence for its sender; Unavailable where it
+    can be tried again.
+    """
+    sender = _sender(node, target)
+    options = target.options if isinstance(target, ToChannel) else Options()
+    mail = await reading.read(
+        place,
+        quotes=options.include_quotes,
+        footers=options.include_footer,
+        prefer_html=options.prefer_html,
+    )
+    unwanted = _unwanted(node, target, mail)
+    if unwanted:
+        logger.info("a mail was dropped", extra={"fields": {"reason": unwanted}})
+        return None
+    caller = Caller(node=node, user_id=sender.id)
+    to = await _destination(caller, target, mail)
+    links = await _kept(caller, place, mail.files)
+    content = _content(mail, options, links, is_own=isinstance(target, ToAnswer))
+    if not content:
+        raise Refused("The mail says nothing.")
+    mark = f"{mail.message_id}\0{target!r}" if mail.message_id else ""
+    attempt = hashlib.sha256(mark.encode()).hexdigest()[:32] if mark else None
+    try:
+        return await _sent(caller, to, content, attempt)
+    except WildcardNotAllowed:
+        # They may not wake so many: better a message that does not than none.
+        return await _sent(caller, to, harmless(content), attempt)
+
+
+def _sender(node: Node, target: Target) -> User:
+    """Whose message it becomes. Refused where they, or who was given the address, may not write
+    there any more."""
+    state = node.state
+    if isinstance(target, ToAnswer):
+        return _active(node, target.user_id)
+    asked_by = _active(node, target.asked_by)
+    channel = channels.known(state, asked_by, target.channel_id)
+    permissions.require(
+        permissions.may_send_to(state, asked_by, channel),
+        "You are not allowed to send messages to this channel.",
+    )
+    sender = _active(node, target.sender_id)
+    owner = sender.bot.owner_id if sender.bot is not None else None
+    if sender.id != asked_by.id and owner != asked_by.id and not sender.is_system_bot:
+        raise Refused("The address belongs to somebody else now.")
+    return sender
+
+
+def _active(node: Node, user_id: int) -> User:
+    user = node.state.users.get(user_id)
+    if user is None or not user.is_active or node.state.realm.deactivated:
+        raise Refused("The account is deactivated.")
+    return user
+
+
+def _unwanted(node: Node, target: Target, mail: ReceivedMail) -> str:
+    """Why the mail becomes no message, although its address is right; empty where it does."""
+    if mail.is_answered_by_itself:
+        return "a program answered"
+    if isinstance(target, ToAnswer) and mail.is_automatic:
+        return "a program wrote it"
+    if mail.hops > MAX_HOPS:
+        return "it goes in circles"
+    ours = node.config.mail_from or f"noreply@{node.config.address_host}"
+    own = ours.rpartition("<")[2].rstrip(">").lower()
+    if own and own in mail.sender.lower():
+        return "it is one of ours"
+    return ""
+
+
+async def _destination(caller: Caller, target: Target, mail: ReceivedMail) -> ToTopic | ToPeople:
+    state = caller.state
+    if isinstance(target, ToChannel):
+        channel = state.channels[target.channel_id]
+        has_topics = channel.topics_policy is not TopicsPolicy.EMPTY_ONLY
+        topic = _topic(mail.title) if has_topics else ""
+        return recipients.to_topic(target.channel_id, topic)
+    found = await caller.node.store.read(
+        lambda connection: queries.messages(connection, [target.message_id])
+    )
+    message = next(iter(found), None)
+    if message is None:
+        raise NoSuchMessage
+    if message.direct_id is not None:
+        members = state.directs[message.direct_id].members
+        if caller.user.id not in members:
+            raise NoSuchMessage
+        return recipients.to_people(sorted(set(members) - {caller.user.id}) or [caller.user.id])
+    channel_id = message.channel_id
+    if channel_id is None or not permissions.sees_channel(
+        state, caller.user, state.channels[channel_id]
+    ):
+        raise NoSuchMessage
+    return recipients.to_topic(channel_id, message.topic or "")
+
+
+def _topic(title: str) -> str:
+    text = _ANSWERING.sub("", "".join(filter(names.is_plain, title)), count=1)
+    return short(" ".join(text.split()), names.MAX_TOPIC) or UNTITLED
+
+
+async def _kept(caller: Caller, place: Path, files: tuple[MailFile, ...]) -> list[str]:
+    """Keep the mail's files as the caller's uploads: a line for each."""
+    node = caller.node
+    most = node.config.max_file_upload_size_mib * 1024 * 1024
+    chosen = files[:MAX_FILES]
+    lines: list[str] = []
+    with contextlib.ExitStack() as open_files:
+        drafts = []
+        for _ in chosen:
+            draft = node.uploads.begin()
+            open_files.callback(draft.discard)
+            drafts.append(draft)
+        if drafts:
+            await reading.unpack(place, [draft.arriving.place for draft in drafts])
+        for file, draft in zip(chosen, drafts, strict=True):
+            size = draft.finish()
+            name = file.name.replace("[", "(").replace("]", ")")
+            if size > most:
+                lines.append(f"{name} (too large to be kept)")
+                continue
+            arrived = ArrivedFile(
+                name=file.name, content_type=file.content_type, size=size, arriving=draft.arriving
+            )
+            attachment = await uploads.stored(node, caller.user.id, arrived)
+            lines.append(f"[{name}](/user_uploads/{attachment.path})")
+    if len(files) > MAX_FILES:
+        lines.append(f"… ({len(files) - MAX_FILES} more files)")
+    return lines
+
+
+def _content(mail: ReceivedMail, options: Options, links: list[str], *, is_own: bool) -> str:
+    # What others wrote mentions nobody; what people answer themselves may.
+    text = mail.text if is_own else harmless(mail.text)
+    head = f"**From:** {harmless(mail.sender)}\n\n" if options.show_sender else ""
+    foot = "\n".join(links)
+    room = names.MAX_MESSAGE - len(head) - len(foot) - 2
+    text = short(text.replace("\0", ""), max(room, 1)) if text else ""
+    return (head + "\n\n".join(part for part in (text, foot) if part)).strip()
+
+
+async def _sent(caller: Caller, to: ToTopic | ToPeople, content: str, attempt: str | None) -> int:
+    sent = await sending.send_message(
+        caller,
+        to,
+        content,
+        client=CLIENT,
+        read_by_sender=True,
+        queue_id=_QUEUE if attempt else None,
+        local_id=attempt,
+    )
+    return sent.message_id

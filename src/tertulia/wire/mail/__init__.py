@@ -1,0 +1,1 @@
+"""Mails come in by LMTP or SMTP, from the operator's mail server."""

@@ -1,0 +1,201 @@
+"""The listener for mails: LMTP, as mail servers hand over what is for others, or SMTP.
+
+aiosmtpd speaks the protocol. It is loaded where mails are taken in. What a mail becomes is decided
+while its sender waits for the answer, so that nothing is accepted and then lost: 250 where it
+became a message, or is dropped on purpose; 550 with a sentence where it cannot; 451 where it can be
+tried again. What is sent to addresses that were not made here, or are over, is dropped with a line
+in the log: its sender learns nothing.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from tertulia.model.errors import Refused, Unavailable
+from tertulia.service.mail_in.addresses import MailAddresses, Options, Target, ToChannel
+from tertulia.service.mail_in.receiving import receive
+from tertulia.service.node import Node
+from tertulia.wire.http.rate_limiter import RateLimiter
+
+if TYPE_CHECKING:
+    from aiosmtpd.smtp import SMTP, Envelope, Session
+
+logger = logging.getLogger("tertulia.mail_in")
+
+MAX_CONNECTIONS: Final = 8
+"""Each may hold a whole mail in memory."""
+COMMAND_SECONDS: Final = 60.0
+"""A connection that says nothing for so long is ended."""
+MAIL_SECONDS: Final = 120.0
+"""Until a mail has become a message, it is given up and to be sent again."""
+MAX_LINE: Final = 100_000
+"""Bytes of a line: some programs write whole texts into one."""
+MAX_RECIPIENTS: Final = 20
+PER_MINUTE: Final = 30
+"""Mails that one address takes in a minute, and at once."""
+
+TAKEN: Final = "250 2.0.0 Taken"
+UNKNOWN: Final = "550 5.1.1 Nobody takes mails here under this address"
+LATER: Final = "451 4.3.0 Try again later"
+TOO_MANY: Final = "452 4.5.3 Too many recipients"
+TOO_OFTEN: Final = "451 4.7.0 Too many mails to this address: try again later"
+
+
+class Door:
+    """What is answered to those who bring mails: aiosmtpd's handler."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._addresses = MailAddresses(node.config, node.vault)
+        self._limiter = RateLimiter(PER_MINUTE, 60.0, node.log.elapsed)
+
+    async def handle_RCPT(  # noqa: N802 (the library's name)
+        self,
+        server: "SMTP",
+        session: "Session",
+        envelope: "Envelope",
+        address: str,
+        options: list[str],
+    ) -> str:
+        """Whether the address is one of ours; whether it opens anything is not said."""
+        if self._addresses.local_part(address) is None:
+            return UNKNOWN
+        if len(envelope.rcpt_tos) >= MAX_RECIPIENTS:
+            return TOO_MANY
+        envelope.rcpt_tos.append(address)
+        return "250 2.1.5 OK"
+
+    async def handle_DATA(  # noqa: N802 (the library's name)
+        self, server: "SMTP", session: "Session", envelope: "Envelope"
+    ) -> str:
+        """Make messages of the mail. By LMTP there is an answer for each recipient."""
+        content = envelope.content
+        data = content if isinstance(content, bytes) else str(content).encode()
+        try:
+            async with asyncio.timeout(MAIL_SECONDS):
+                answers = await self._taken(data, envelope.rcpt_tos)
+        except (TimeoutError, Unavailable, OSError):
+            logger.warning("a mail could not be taken now", exc_info=True)
+            answers = [LATER] * len(envelope.rcpt_tos)
+        if _speaks_lmtp(server):
+            return "\r\n".join(answers)
+        return next((one for kind in "45" for one in answers if one.startswith(kind)), TAKEN)
+
+    async def _taken(self, data: bytes, addresses: Sequence[str]) -> list[str]:
+        node = self._node
+        draft = await asyncio.to_thread(node.uploads.begin)
+        try:
+            await asyncio.to_thread(draft.file.write, data)
+            await asyncio.to_thread(draft.file.flush)
+            return [await self._answer(one, draft.arriving.place) for one in addresses]
+        finally:
+            await asyncio.to_thread(draft.discard)
+
+    async def _answer(self, address: str, place: Path) -> str:
+        node = self._node
+        target: Target | None = self._addresses.target(node.state, address, node.clock())
+        if target is None:
+            logger.info("a mail to an address that is none, or is over, was dropped")
+            return TAKEN
+        own = replace(target, options=Options()) if isinstance(target, ToChannel) else target
+        if not self._limiter.admits(own):
+            return TOO_OFTEN
+        try:
+            await receive(node, target, place)
+        except Refused as refusal:
+            said = " ".join(str(refusal).encode("ascii", "replace").decode().split())
+            logger.info("a mail was refused", extra={"fields": {"reason": said}})
+            return f"550 5.7.1 {said or 'It cannot become a message.'}"[:500]
+        except Unavailable:
+            logger.warning("a mail could not be taken now", exc_info=True)
+            return LATER
+        return TAKEN
+
+
+def _speaks_lmtp(server: "SMTP") -> bool:
+    from aiosmtpd.lmtp import LMTP
+
+    return isinstance(server, LMTP)
+
+
+@asynccontextmanager
+async def receiving_mails(node: Node) -> AsyncIterator[int | None]:
+    """Take in mails for the time of the context, at the port that it yields; None where the
+    settings name none. OSError, which names the address, where nothing can listen there."""
+    config = node.config
+    if not config.mail_in_listen:
+        yield None
+        return
+    place = urlsplit(config.mail_in_listen)
+    limit = config.mail_in_max_mib * 1024 * 1024
+    factory = _factory(node, is_lmtp=place.scheme == "lmtp", limit=limit)
+    loop = asyncio.get_running_loop()
+    # The workers of one machine share the address.
+    shared = hasattr(socket, "SO_REUSEPORT") and config.worker is not None
+    try:
+        server = await loop.create_server(
+            factory, place.hostname, place.port or 0, reuse_port=shared or None
+        )
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        said = f"no mails can be taken in there ({reason})"
+        raise OSError(error.errno, said, config.mail_in_listen) from None
+    logger.info("takes in mails", extra={"fields": {"address": config.mail_in_listen}})
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for connection in list(factory.connections):
+            connection.close()
+
+
+def _factory(node: Node, *, is_lmtp: bool, limit: int) -> Any:
+    from aiosmtpd.lmtp import LMTP
+    from aiosmtpd.smtp import SMTP
+
+    speaks: type[SMTP] = LMTP if is_lmtp else SMTP
+    connections: set[asyncio.BaseTransport] = set()
+    door = Door(node)
+
+    class Connection(speaks):  # type: ignore[misc, valid-type]  # one of two
+        line_length_limit = MAX_LINE
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            if len(connections) >= MAX_CONNECTIONS:
+                transport.write(b"421 4.3.2 Too many connections\r\n")  # type: ignore[attr-defined]
+                transport.close()
+                return
+            connections.add(transport)
+            self._counted = transport
+            super().connection_made(transport)
+
+        def connection_lost(self, error: Exception | None) -> None:
+            if (counted := getattr(self, "_counted", None)) is not None:
+                connections.discard(counted)
+                super().connection_lost(error)
+
+    class Factory:
+        def __init__(self) -> None:
+            self.connections = connections
+
+        def __call__(self) -> SMTP:
+            found: SMTP = Connection(
+                door,
+                data_size_limit=limit,
+                hostname=node.config.address_host,
+                ident="Tertulia",
+                timeout=COMMAND_SECONDS,
+                decode_data=False,
+                enable_SMTPUTF8=True,
+            )
+            return found
+
+    return Factory()

@@ -1,0 +1,278 @@
+"""Mails become messages: real conversations by LMTP and SMTP with a node that listens."""
+
+import asyncio
+import dataclasses
+import re
+import smtplib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from email.message import EmailMessage
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.model.mail import Mail, MailKind
+from tertulia.service.mail_in import addresses
+from tertulia.service.mail_in.addresses import MailAddresses
+from tertulia.service.mailing import Letters
+from tertulia.service.notices.mail import MESSAGES
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.mail import server
+from tests.support import Organization
+
+PATTERN = "chat+%s@mail.example"
+UNDER = "ben@example.com"
+
+
+class Post:
+    """A node that takes in mails."""
+
+    def __init__(self, org: Organization, node: HttpNode, port: int) -> None:
+        self.org = org
+        self.node = node
+        self.port = port
+        self.addresses = MailAddresses(node.config, node.vault)
+
+    async def bring(
+        self, to: str, mail: EmailMessage, by: type[smtplib.SMTP] = smtplib.LMTP
+    ) -> dict[str, tuple[int, bytes]]:
+        """What the server refused, by recipient."""
+        content, wanted = mail.as_bytes(), [to]
+
+        def talk() -> dict[str, tuple[int, bytes]]:
+            with by("127.0.0.1", self.port) as connection:
+                try:
+                    return connection.sendmail(UNDER, wanted, content)
+                except smtplib.SMTPRecipientsRefused as refused:
+                    return refused.recipients
+                except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
+                    return {wanted[0]: (error.smtp_code, bytes(error.smtp_error))}  # type: ignore[arg-type]  # they are bytes
+
+        return await asyncio.to_thread(talk)
+
+    async def bring_to_both(self, first: str, second: str, mail: EmailMessage) -> list[int]:
+        """What the server answers for each of two recipients, by LMTP."""
+
+        def talk() -> list[int]:
+            with smtplib.LMTP("127.0.0.1", self.port) as connection:
+                connection.ehlo()
+                connection.mail(UNDER)
+                connection.rcpt(first)
+                connection.rcpt(second)
+                code, _ = connection.data(mail.as_bytes())
+                return [code, connection.getreply()[0]]
+
+        return await asyncio.to_thread(talk)
+
+    def of_channel(self, name: str, who: str) -> str:
+        state = self.org.node.state
+        channel = state.channel_named(name)
+        assert channel is not None
+        user = state.users[self.org[who].user_id]
+        return self.addresses.of_channel(state, channel.id, user, user)
+
+    def of_answer(self, who: str, message_id: int, ago: float = 0) -> str:
+        """Where `who` answers the message, by a mail that was written so many seconds ago."""
+        state = self.org.node.state
+        user, message = state.users[self.org[who].user_id], _Named(message_id)
+        now = self.node.clock() - ago
+        return self.addresses.of_answer(state, user, message, now)  # type: ignore[arg-type]
+
+
+@dataclasses.dataclass
+class _Named:
+    id: int
+
+
+@asynccontextmanager
+async def listening(org: Organization, **settings: Any) -> AsyncIterator[Post]:
+    how = {"mail_in_pattern": PATTERN, "mail_in_listen": "lmtp://127.0.0.1:0"} | settings
+    node = dataclasses.replace(org.node, config=msgspec.structs.replace(org.node.config, **how))
+    async with server.receiving_mails(node) as port:
+        assert port is not None
+        yield Post(org, node, port)
+
+
+@pytest.fixture
+async def post(org: Organization) -> AsyncIterator[Post]:
+    await org.channel("kitchen", "ann", "ben", "cleo")
+    async with listening(org) as found:
+        yield found
+
+
+def a_mail(text: str, subject: str = "Plates", **headers: str) -> EmailMessage:
+    mail = EmailMessage()
+    mail["From"], mail["Subject"] = "Ben Baker <ben@example.com>", subject
+    for name, value in headers.items():
+        mail[name.replace("_", "-")] = value
+    mail.set_content(text)
+    return mail
+
+
+async def newest(org: Organization, who: str, count: int = 1) -> list[dict[str, Any]]:
+    reply = await org[who].get(
+        "/messages", anchor="newest", num_before=count, num_after=0, apply_markdown=False
+    )
+    found: list[dict[str, Any]] = reply.ok["messages"]
+    return found
+
+
+async def test_an_answer_goes_where_the_message_is_now(post: Post) -> None:
+    org = post.org
+    asked = await org["ann"].send("kitchen", "cups", "@**Ben** how many?")
+    mail = a_mail("Four, @**Ann**.\n\nOn Mon, Nov 2, 2026 Ann <a@b.c> wrote:\n> how many?\n")
+    assert await post.bring(post.of_answer("ben", asked), mail) == {}
+    (said,) = await newest(org, "ann")
+    assert (said["subject"], said["content"]) == ("cups", "Four, @**Ann**.")
+    assert (said["sender_id"], said["client"]) == (org["ben"].user_id, "mail")
+    assert "mentioned" in said["flags"]
+
+    await org["ann"].patch(f"/messages/{asked}", topic="mugs", propagate_mode="change_all")
+    await post.bring(post.of_answer("ben", asked).upper(), a_mail("Or five."))
+    assert (await newest(org, "ann"))[0]["subject"] == "mugs"
+
+    direct = await org["ann"].write([org["ben"].user_id, org["cleo"].user_id], "psst")
+    await post.bring(post.of_answer("ben", direct), a_mail("What?"))
+    (said,) = await newest(org, "cleo")
+    assert (said["type"], said["content"]) == ("private", "What?")
+
+
+async def test_the_mail_about_a_missed_message_says_where_to_answer(post: Post) -> None:
+    org = post.org
+    asked = await org["ann"].send("kitchen", "cups", "@**Ben** how many?")
+    facts = {MESSAGES: str(asked)}
+    user_id = org["ben"].user_id
+    mail = Mail(
+        kind=MailKind.MISSED_MESSAGES, to=UNDER, site="http://x.test", about=user_id, facts=facts
+    )
+    written = await Letters(post.node).written(mail, post.node.clock())
+    assert written is not None
+    assert "Answer this mail" in written.text
+    assert await post.bring(dict(written.headers)["Reply-To"], a_mail("Four")) == {}
+    assert (await newest(org, "ann"))[0]["content"] == "Four"
+
+
+async def test_a_channel_has_an_address_with_options(post: Post) -> None:
+    org = post.org
+    channel_id = (await org["ben"].get("/get_stream_id", stream="kitchen")).ok["stream_id"]
+    (await org["ben"].get(f"/streams/{channel_id}/email_address")).refused()
+    address = post.of_channel("kitchen", "ben")
+    assert re.fullmatch(r"chat\+kitchen\.c[a-z0-9.]+@mail\.example", address)
+    local = address.partition("@")[0]
+    assert len(local) <= 64
+    text = "New @**all** plates\n\n-- \nBen"
+    mail = a_mail(text, "Re: AW: Order\t 7")
+    mail.add_attachment(b"\x00\x01", maintype="application", subtype="zip", filename="[a] b.zip")
+    assert await post.bring(address, mail) == {}
+    (said,) = await newest(org, "ann")
+    assert said["subject"] == "Order 7"
+    assert said["content"].startswith(
+        "New @\N{ZERO WIDTH SPACE}**all** plates\n\n[(a) b.zip](/user_u"
+    )
+    path = re.search(r"\((/user_uploads/.*)\)", said["content"])
+    assert path is not None
+    found = await org["ann"].http.get(
+        path[1], auth=(org["ann"].email, org["ann"].api_key), follow_redirects=True
+    )
+    assert found.content == b"\x00\x01"
+
+    more = address.replace("@", ".show-sender.include-footer@")
+    await post.bring(more, a_mail(text, ""))
+    (said,) = await newest(org, "ann")
+    assert said["subject"] == "(no subject)"
+    assert said["content"].startswith("**From:** Ben Baker <ben@example.com>\n\nNew")
+    assert said["content"].endswith("Ben")
+
+
+async def test_the_same_mail_again_is_the_same_message(post: Post) -> None:
+    address = post.of_channel("kitchen", "ben")
+    mail = a_mail("Once", Message_ID="<one@example.com>")
+    for _ in range(2):
+        assert await post.bring(address, mail) == {}
+    await post.bring(address, a_mail("Last"))
+    assert [one["content"] for one in await newest(post.org, "ann", 2)][-2:] == ["Once", "Last"]
+
+
+async def test_what_opens_nothing_any_more_says_nothing(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    org = post.org
+    asked = await org["ann"].send("kitchen", "cups", "how many?")
+    whole = post.of_answer("ben", asked)
+    channel = post.of_channel("kitchen", "ben")
+    forged = [
+        re.sub(r"\.[a-z2-7]{20}@", ".aaaaaaaaaaaaaaaaaaaa@", whole),
+        whole.replace(f".{asked}.", f".{asked + 1}."),
+        post.of_answer("ben", asked, ago=(addresses.ANSWER_DAYS + 1) * 86400 + 1),
+        "chat+nonsense@mail.example",
+    ]
+    for address in forged:
+        assert await post.bring(address, a_mail("No")) == {}
+    assert (await post.bring("chat@mail.example", a_mail("No")))["chat@mail.example"][0] == 550
+    (await org["ben"].post("/users/me/api_key/regenerate")).ok
+    for address in (whole, channel):
+        assert await post.bring(address, a_mail("No")) == {}
+    assert [one["id"] for one in await newest(org, "ann")] == [asked]
+
+
+async def test_who_may_not_any_more_is_told_so(post: Post) -> None:
+    org = post.org
+    asked = await org["ann"].send("kitchen", "cups", "how many?")
+    answer, channel = post.of_answer("ben", asked), post.of_channel("kitchen", "cleo")
+    (await org["ann"].delete(f"/users/{org['cleo'].user_id}")).ok
+    refused = await post.bring(channel, a_mail("No"))
+    assert refused[channel][0] == 550
+    assert b"deactivated" in refused[channel][1]
+    (await org["ann"].delete(f"/messages/{asked}")).ok
+    assert (await post.bring(answer, a_mail("No")))[answer][0] == 550
+    empty = post.of_channel("kitchen", "ben")
+    assert (await post.bring(empty, a_mail("\n")))[empty][0] == 550
+    assert await post.bring_to_both(channel, empty, a_mail("Yes")) == [550, 250]
+    assert (await newest(org, "ann"))[0]["content"] == "Yes"
+
+
+@pytest.mark.parametrize(
+    ("headers", "of_answer", "of_channel"),
+    [
+        ({"Auto_Submitted": "auto-replied"}, 0, 0),
+        ({"Auto_Submitted": "auto-generated"}, 0, 1),
+        ({"Precedence": "list"}, 0, 1),
+        ({"X_Loop": "no"}, 1, 1),
+    ],
+)
+async def test_programs_that_answer_are_not_answered(
+    post: Post, headers: dict[str, str], of_answer: int, of_channel: int
+) -> None:
+    asked = await post.org["ann"].send("kitchen", "cups", "how many?")
+    for address, wanted in (
+        (post.of_answer("ben", asked), of_answer),
+        (post.of_channel("kitchen", "ben"), of_channel),
+    ):
+        before = (await newest(post.org, "ann"))[0]["id"]
+        assert await post.bring(address, a_mail("I am away", **headers)) == {}
+        after = (await newest(post.org, "ann"))[0]["id"]
+        assert (after != before) == bool(wanted)
+
+
+async def test_bounds(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+    await org.channel("kitchen", "ann", "ben")
+    monkeypatch.setattr(server, "PER_MINUTE", 2)
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 1)
+    async with listening(org, mail_in_listen="smtp://127.0.0.1:0", mail_in_max_mib=1) as post:
+        address = post.of_channel("kitchen", "ben")
+        large = a_mail("x" * 1_200_000)
+        refused = await post.bring(address, large, smtplib.SMTP)
+        assert refused[address][0] == 552
+        for wanted in (0, 0, 451):
+            found = await post.bring(address, a_mail("y" * 20_000), smtplib.SMTP)
+            assert found.get(address, (0, b""))[0] == wanted
+        content = (await newest(org, "ann"))[0]["content"]
+        assert 9_900 < len(content) <= 10_000
+        assert content.endswith("y…")
+        reader, writer = await asyncio.open_connection("127.0.0.1", post.port)
+        assert (await reader.readline()).startswith(b"220")
+        second, other = await asyncio.open_connection("127.0.0.1", post.port)
+        assert (await second.readline()).startswith(b"421")
+        other.close()
+        writer.close()
