@@ -3,12 +3,17 @@
 import { en, type Words } from "./en";
 
 const LANGUAGES: Record<string, () => Promise<Words>> = {
+  de: () => import("./de").then((module) => module.de),
   en: () => Promise.resolve(en),
   es: () => import("./es").then((module) => module.es),
 };
 
 /** The languages that there are, as they call themselves. */
-export const LANGUAGE_NAMES: Record<string, string> = { en: "English", es: "Español" };
+export const LANGUAGE_NAMES: Record<string, string> = {
+  de: "Deutsch",
+  en: "English",
+  es: "Español",
+};
 
 class Speech {
   #words = $state.raw<Words>(en);

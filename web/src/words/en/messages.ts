@@ -143,7 +143,6 @@ export const messages = {
     topics: "Topics",
   },
   head: {
-    channelFeed: "All topics",
     subscribers: (count: number) => (count === 1 ? "1 subscriber" : `${count} subscribers`),
     topics: "List of topics",
     topicMenu: "What to do with this topic",

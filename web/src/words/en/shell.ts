@@ -40,7 +40,6 @@ export const shell = {
   tryNow: "Try now",
   failed: "Tertulia could not start",
   signedOut: "You are signed out.",
-  signIn: "Sign in",
   menu: "Menu",
   account: "Your account",
   settings: "Settings",

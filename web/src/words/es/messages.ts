@@ -143,7 +143,6 @@ export const messages: Words["messages"] = {
     topics: "Temas",
   },
   head: {
-    channelFeed: "Todos los temas",
     subscribers: (count) => (count === 1 ? "1 persona suscrita" : `${count} personas suscritas`),
     topics: "Lista de temas",
     topicMenu: "Qué hacer con este tema",

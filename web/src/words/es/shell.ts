@@ -42,7 +42,6 @@ export const shell: Words["shell"] = {
   tryNow: "Intentar ahora",
   failed: "Tertulia no ha podido arrancar",
   signedOut: "Has cerrado la sesión.",
-  signIn: "Iniciar sesión",
   menu: "Menú",
   account: "Tu cuenta",
   settings: "Ajustes",

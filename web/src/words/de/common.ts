@@ -1,0 +1,20 @@
+/** What several parts say. */
+export const common = {
+  close: "Schließen",
+  cancel: "Abbrechen",
+  save: "Speichern",
+  delete: "Löschen",
+  edit: "Bearbeiten",
+  retry: "Noch einmal versuchen",
+  loading: "Wird geladen …",
+  back: "Zurück",
+  search: "Suchen",
+  more: "Mehr",
+  you: "du",
+  noTopic: "Allgemeines",
+  unknownPerson: "Jemand",
+  unknownChannel: "unbekannter Kanal",
+  noteToSelf: "Notizen an dich selbst",
+  unread: (count: number) => (count === 1 ? "1 ungelesen" : `${count} ungelesen`),
+  saved: "Gespeichert",
+};

@@ -1,0 +1,10 @@
+import type { Words } from "../en";
+import { common } from "./common";
+import { compose } from "./compose";
+import { manage } from "./manage";
+import { messages } from "./messages";
+import { settings } from "./settings";
+import { shell } from "./shell";
+import { views } from "./views";
+
+export const de: Words = { common, shell, views, messages, compose, settings, manage };
