@@ -450,10 +450,19 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     outgoing_webhook_networks: Annotated[
         str,
         Meta(
-            description="Addresses and networks, separated by commas, that services of bots may be"
-            " in although they are not on the internet: 127.0.0.1, 10.1.0.0/16."
+            description="Addresses and networks, separated by commas, that services of bots and"
+            " feeds may be in although they are not on the internet: 127.0.0.1, 10.1.0.0/16."
         ),
     ] = ""
+    feed_minutes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10_080,
+            description="Feeds (RSS, Atom) that bots follow are read so often; 0 for never, and"
+            " then none can be followed.",
+        ),
+    ] = 15
     metrics_allowed: Annotated[
         str,
         Meta(

@@ -58,7 +58,7 @@ class Node:
     """Files of this machine: those that arrive, and what can be fetched again."""
     web: Web
     services: Web
-    """By which bots' services are called."""
+    """By which bots' services are called, and feeds are read."""
     clock: Callable[[], float]
     """UNIX seconds as of now: the log's."""
     thumbnails: SingleFlight = field(

@@ -37,6 +37,7 @@ from tertulia.model.changes.editing import (
     MessagesMoved,
     PreviewsGivenUp,
 )
+from tertulia.model.changes.feeds import FeedAdded, FeedChanged, FeedRead, FeedRemoved
 from tertulia.model.changes.folders import (
     ChannelFolderChanged,
     ChannelFolderCreated,
@@ -164,6 +165,10 @@ __all__ = [
     "DraftsCreated",
     "Entry",
     "EventIdsUsedUp",
+    "FeedAdded",
+    "FeedChanged",
+    "FeedRead",
+    "FeedRemoved",
     "FilesDeleted",
     "FlagsChanged",
     "FullMembersChanged",
@@ -327,6 +332,10 @@ AnyChange = (
     | AgentKeyMade
     | AgentKeyUsed
     | AgentKeysEnded
+    | FeedAdded
+    | FeedChanged
+    | FeedRead
+    | FeedRemoved
     | SettingsChanged
     | EventIdsUsedUp
 )
