@@ -21,10 +21,12 @@ class Town:
 
 
 @contextmanager
-def _opened(data_dir: Path, database_url: str = "") -> Iterator[Town]:
+def _opened(data_dir: Path, database_url: str = "", settings: str = "") -> Iterator[Town]:
     server = Server(data_dir, database_url)
     ann = server.found()
     ben = server.add("ben")
+    if settings:
+        (data_dir / "tertulia.toml").write_text(settings)
     with ended(server):
         server.start()
         yield Town(server, ann, ben)
@@ -48,4 +50,11 @@ def kept_town(kept_database_url: str, tmp_path_factory: pytest.TempPathFactory) 
 def sqlite_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     """The same on SQLite alone: for what has nothing to do with the database."""
     with _opened(tmp_path_factory.mktemp("town")) as town:
+        yield town
+
+
+@pytest.fixture
+def calling_town(tmp_path: Path) -> Iterator[Town]:
+    """The same on SQLite, with a server that may call this machine."""
+    with _opened(tmp_path / "data", settings='outgoing_webhook_networks = "127.0.0.1"\n') as town:
         yield town

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +14,6 @@ import pytest
 
 from tests.e2e.conftest import Town
 from tests.e2e.people import client_of, ok
-from tests.e2e.server import Server, ended
 
 PAGE = (Path(__file__).parents[2] / "docs" / "integrating.md").read_text()
 PATIENCE = 60
@@ -27,18 +25,6 @@ def block(language: str, containing: str) -> str:
     blocks = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
     (found,) = (one for one in blocks if containing in one)
     return str(found)
-
-
-@pytest.fixture
-def calling_town(tmp_path: Path) -> Iterator[Town]:
-    """A server that may call this machine."""
-    place = tmp_path / "data"
-    server = Server(place)
-    ann = server.found()
-    (place / "tertulia.toml").write_text('outgoing_webhook_networks = "127.0.0.1"\n')
-    with ended(server):
-        server.start()
-        yield Town(server, ann, ann)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")

@@ -797,6 +797,7 @@ def on_a_new_database(
             database_url=url,
             external_url="http://chat.test",
             rate_limits=False,
+            feed_minutes=0,  # What is elsewhere is not asked for.
         )
         asyncio.run(run(config))
 

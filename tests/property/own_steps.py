@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from tertulia.domain.accounts import agents, sessions
+from tertulia.domain.accounts import agents, feeds, sessions
+from tertulia.model.errors import Refused
 from tertulia.model.sessions import LIFETIME
+from tertulia.model.users import BotKind
 from tertulia.service.vault import digest
 from tests.push_service import Browser
 
@@ -201,6 +203,41 @@ async def be_pushed_to(history: History) -> None:
             pass
 
 
+async def follow_feed(history: History) -> None:
+    """Somebody's bot follows a feed, what is in it is passed over, it changes, or it ends."""
+    org, rng = history.org, history.rng
+    person, channel = org[history.who()], history.channel()
+    hooks = [
+        bot
+        for bot in history.state.users.bots_of(person.user_id)
+        if bot.bot is not None and bot.bot.kind is BotKind.INCOMING_WEBHOOK
+    ]
+    if not hooks or channel is None:
+        name = f"hook{rng.randrange(10_000)}"
+        sent = {"full_name": name, "short_name": name, "bot_type": 2}
+        history.accepted(await person.post("/bots", **sent))
+        return
+    bot_id = rng.choice(hooks).id
+    url = f"https://example.com/{rng.randrange(3)}"
+    own = history.state.feeds.of_bot[bot_id]
+    feed = rng.choice(own) if own else None
+    submit = org.node.log.submit
+    try:
+        match rng.choice(["add", "read", "change", "remove"]):
+            case "read" if feed is not None:
+                marks = [str(rng.randrange(9)) for _ in range(2)]
+                await submit(None, feeds.pass_over, feed, marks[:1], frozenset(marks))
+            case "change" if feed is not None:
+                new = (url, channel.id, rng.choice([None, "news"]))
+                await submit(person.user_id, feeds.change, bot_id, feed.id, *new)
+            case "remove" if feed is not None:
+                await submit(person.user_id, feeds.remove, bot_id, feed.id)
+            case _:
+                await submit(person.user_id, feeds.add, bot_id, url, channel.id, "")
+    except Refused:
+        pass  # It is there already, or nobody sees the channel.
+
+
 OWN_STEPS: dict[Callable[[History], Awaitable[None]], int] = {
     time_passes: 2,
     schedule: 3,
@@ -212,4 +249,5 @@ OWN_STEPS: dict[Callable[[History], Awaitable[None]], int] = {
     use_device: 1,
     use_browser: 2,
     use_agent: 1,
+    follow_feed: 1,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,9 @@ class SilentWeb(Web):
     """A web on which nobody ever answers."""
 
     @asynccontextmanager
-    async def opened(self, url: str, *, accept: str, seconds: float) -> AsyncIterator[Answer]:
+    async def opened(
+        self, url: str, *, accept: str, seconds: float, since: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Answer]:
         await asyncio.Event().wait()
         raise AssertionError(f"{url} was waited for")
         yield

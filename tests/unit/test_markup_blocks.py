@@ -42,7 +42,7 @@ CODE = '<div class="codehilite"{}><pre><span></span><code>{}</code></pre></div>'
         ("```quote\na\n```\nb", f"{Q.format('a')}\n<p>b</p>"),
         ("~~~quote\na\n~~~", Q.format("a")),
         ("~~~quote *a*\nb\n~~~", Q.format("<em>a</em></p>\n<p>b")),
-        ("~~~gone~~~ b", "<p>~<del>gone</del>~ b</p>"),
+        ("~~~gone~~~ b ~~~~", "<p>~~~gone~~~ b ~~~~</p>"),
         ("```quote\na", Q.format("a")),
         (
             "````quote\n```quote\na\n```\nb\n````",

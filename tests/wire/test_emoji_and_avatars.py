@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tertulia.model.changes import RealmChanged
-from tertulia.model.emoji import code_of, codes_by_name, names_by_code, text_of
+from tertulia.model.emoji import code_of, codes_by_name, is_called, names_by_code, text_of
 from tertulia.model.groups import SystemGroup
 from tests.support import Organization, Person
 
@@ -80,6 +80,25 @@ def test_common_emoji_have_their_customary_names(code: str, name: str) -> None:
 )
 def test_a_name_is_of_the_emoji_that_clients_know_by_it(name: str, code: str) -> None:
     assert codes_by_name()[name] == code
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("1f3cf", "cricket"),
+        ("1f3cf", "cricket_bat"),
+        ("1f4c3", "receipt"),
+        ("1f52c", "scientist"),
+        ("1f617", "kiss"),
+        ("1f41e", "beetle"),
+        ("3299", "secret"),
+    ],
+)
+def test_older_clients_call_an_emoji_by_its_code_and_former_name(code: str, name: str) -> None:
+    """All in zulip-terminal's list whose names are those of others by now."""
+    assert codes_by_name().get(name) != code
+    assert is_called(code, name)
+    assert not is_called(codes_by_name()["octopus"], name)
 
 
 def test_codes_and_names_are_as_clients_expect() -> None:

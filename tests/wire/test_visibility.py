@@ -133,6 +133,12 @@ BY_ID: dict[str, Asking] = {
     "GET /bots/{bot_id:int}/service": path("GET", "/bots/WHO/service"),
     "PATCH /bots/{bot_id:int}/service": path("PATCH", "/bots/WHO/service", new_token=True),
     "GET /bots/{bot_id:int}/deliveries": path("GET", "/bots/WHO/deliveries"),
+    "GET /bots/{bot_id:int}/feeds": path("GET", "/bots/WHO/feeds"),
+    "POST /bots/{bot_id:int}/feeds": path(
+        "POST", "/bots/WHO/feeds", url="https://example.com/", stream="lounge"
+    ),
+    "PATCH /bots/{bot_id:int}/feeds/{feed_id:int}": path("PATCH", "/bots/WHO/feeds/1"),
+    "DELETE /bots/{bot_id:int}/feeds/{feed_id:int}": path("DELETE", "/bots/WHO/feeds/1"),
     "GET /bots/{bot_id:int}/api_key": path("GET", "/bots/WHO/api_key"),
     "POST /bots/{bot_id:int}/api_key/regenerate": path("POST", "/bots/WHO/api_key/regenerate"),
     "POST /messages": value("POST", "/messages", lambda who: {**WRITING, "to": [who]}),

@@ -8,6 +8,7 @@ from tertulia.domain.channels import activity
 from tertulia.domain.messages import attachments
 from tertulia.jobs.backups import backups
 from tertulia.jobs.due import due_job
+from tertulia.jobs.feeds import feeds
 from tertulia.jobs.files import FileCleanup, file_store
 from tertulia.jobs.mails import mails
 from tertulia.jobs.notices import digests, notices
@@ -46,6 +47,7 @@ def jobs_of(node: Node, encode_call: Encoder) -> Sequence[Job]:
         upgrades(log),
         webhook_journal(node),
         service_calls(node, encode_call),
+        *((feeds(node),) if config.feed_minutes else ()),
         *((backups(node),) if config.backup_to else ()),
     )
 

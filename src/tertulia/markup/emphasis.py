@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from markdown_it.rules_inline import StateInline, strikethrough
+from markdown_it.rules_inline import StateInline
 from markdown_it.rules_inline.state_inline import Delimiter
 from markdown_it.token import Token
 
@@ -49,11 +49,15 @@ def code(state: StateInline, silent: bool) -> bool:
 
 
 def struck(state: StateInline, silent: bool) -> bool:
-    """`~~struck~~`, also with spaces inside."""
-    if silent or state.scanDelims(state.pos, True).length != len("~~"):
-        return strikethrough.tokenize(state, silent)
+    """`~~struck~~`, also with spaces inside. More or fewer of the signs are themselves."""
+    if silent or state.src[state.pos] != "~":
+        return False
+    length = state.scanDelims(state.pos, True).length
     token = state.push("text", "", 0)
-    token.content = "~~"
+    token.content = "~" * length
+    if length != len("~~"):
+        state.pos += length
+        return True
     sign = Delimiter(
         marker=ord("~"), length=0, token=len(state.tokens) - 1, end=-1, open=True, close=True
     )

@@ -13,6 +13,13 @@ from typing import Any
 
 _FURTHER: Mapping[str, tuple[str, ...]] = {"1f642": ("slight_smile",)}
 """Names that neither the clients nor the tables of Unicode's emoji have."""
+_FORMER: Mapping[str, tuple[str, ...]] = {
+    "1f3cf": ("cricket", "cricket_bat"),
+    "1f4c3": ("receipt",),
+    "1f52c": ("scientist",),
+    "1f617": ("kiss",),
+}
+"""Names by which older clients know them, and which are others' by now."""
 _VARIATION = "\ufe0f"
 _SKIN_TONES = frozenset(chr(code) for code in range(0x1F3FB, 0x1F400))
 _NEITHER = re.compile(r"[^a-z0-9+_-]+")
@@ -49,7 +56,8 @@ def codes_by_name() -> Mapping[str, str]:
 def is_called(code: str, name: str) -> bool:
     """Whether the emoji of that code is called so, by a name that another one may have by itself:
     what was named before is so still, beside its code."""
-    return codes_by_name().get(name) == code or name in _all_names().get(code, ())
+    before = (*_all_names().get(code, ()), *_FORMER.get(code, ()))
+    return codes_by_name().get(name) == code or name in before
 
 
 def told_name(code: str, name: str) -> str:

@@ -14,6 +14,7 @@ from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
 from tertulia.model.devices import Device, PushSubscription, PushToken
 from tertulia.model.drafts import SavedDraft, Snippet
+from tertulia.model.feeds import Feed
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
 from tertulia.model.invitations import Confirmation, Invitation
@@ -97,4 +98,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("pending_previews", PendingPreview, ("message_id",)),
     Noun("agent_keys", AgentKey, ("id",), removable=True),
     Noun("push_subscriptions", PushSubscription, ("id",), removable=True),
+    Noun("feeds", Feed, ("id",), removable=True),
 )

@@ -51,6 +51,17 @@ Resolver = Callable[[str, int], Awaitable[Sequence[Address]]]
 class NotFetched(Exception):
     """It could not be had. `str(error)` says why, for the log."""
 
+    def __init__(self, reason: str, status: int = 0, wait: float = 0.0) -> None:
+        """`status` is that of the answer, where there was one, and `wait` for how many seconds it
+        asks to be left alone."""
+        super().__init__(reason)
+        self.status = status
+        self.wait = wait
+
+
+class NotModified(NotFetched):
+    """It is what it was when it was last had, as the request said."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -127,16 +138,20 @@ class Web:
         self._transport: httpx.AsyncHTTPTransport | None = None
 
     @asynccontextmanager
-    async def opened(self, url: str, *, accept: str, seconds: float) -> AsyncIterator[Answer]:
-        """The answer to a GET of the URL, after redirections, for the time of the context.
+    async def opened(
+        self, url: str, *, accept: str, seconds: float, since: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Answer]:
+        """The answer to a GET of the URL, after redirections, for the time of the context. `since`
+        are headers that say which version of it is known.
 
         Raises NotFetched: also inside of the context, where the answer does not go on, and where
-        all of it takes longer than so many seconds.
+        all of it takes longer than so many seconds. NotModified where the known version is the
+        newest.
         """
         async with self._free:
             try:
                 async with asyncio.timeout(seconds):
-                    async with self._get(url, accept) as answer:
+                    async with self._get(url, {"Accept": accept, **(since or {})}) as answer:
                         yield answer
             except TimeoutError:
                 raise NotFetched("it took too long") from None
@@ -170,18 +185,22 @@ class Web:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     @asynccontextmanager
-    async def _get(self, url: str, accept: str) -> AsyncIterator[Answer]:
+    async def _get(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[Answer]:
         import httpx  # Only where something is fetched: reading it takes a moment.
 
         for _ in range(MAX_REDIRECTS + 1):
             try:
-                response = await self._request(url, "GET", {"Accept": accept})
+                response = await self._request(url, "GET", headers)
                 try:
                     if response.status_code in _REDIRECTS and "location" in response.headers:
                         url = _joined(url, response.headers["location"])
                         continue
-                    if response.status_code != 200:
-                        raise NotFetched(f"the answer was {response.status_code}")
+                    status = response.status_code
+                    if status == 304:
+                        raise NotModified("it is as it was", status)
+                    if status != 200:
+                        wait = seconds_to_wait(response.headers)
+                        raise NotFetched(f"the answer was {status}", status, wait)
                     if response.headers.get("content-encoding", "identity") != "identity":
                         raise NotFetched("it is packed, which was not asked for")
                     yield Answer(url, response.headers, response.aiter_raw)
@@ -284,6 +303,13 @@ class Web:
                 trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
             )
         return self._transport
+
+
+def seconds_to_wait(headers: Mapping[str, str]) -> float:
+    """For how many seconds the answer asks to be left alone; 0 where it says nothing of the kind,
+    or says it by a date."""
+    text = headers.get("retry-after", "")
+    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
 
 
 def _split_url(url: str) -> tuple[str, int, str]:

@@ -469,8 +469,8 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     outgoing_webhook_networks: Annotated[
         str,
         Meta(
-            description="Addresses and networks, separated by commas, that services of bots may be"
-            " in although they are not on the internet: 127.0.0.1, 10.1.0.0/16."
+            description="Addresses and networks, separated by commas, that services of bots and"
+            " feeds may be in although they are not on the internet: 127.0.0.1, 10.1.0.0/16."
         ),
     ] = ""
     web_push: Annotated[
@@ -488,6 +488,15 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " names a machine by its number."
         ),
     ] = ""
+    feed_minutes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10_080,
+            description="Feeds (RSS, Atom) that bots follow are read so often; 0 for never, and"
+            " then none can be followed.",
+        ),
+    ] = 15
     metrics_allowed: Annotated[
         str,
         Meta(

@@ -60,7 +60,7 @@ class Node:
     """Files of this machine: those that arrive, and what can be fetched again."""
     web: Web
     services: Web
-    """By which bots' services are called."""
+    """By which bots' services are called, and feeds are read."""
     push_web: Web
     """By which push services are asked."""
     push_key: PushKey

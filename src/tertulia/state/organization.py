@@ -42,6 +42,7 @@ from tertulia.state.channels import (
 from tertulia.state.contacts import Contacts
 from tertulia.state.direct_conversations import DirectConversations
 from tertulia.state.emoji import CustomEmojis
+from tertulia.state.feeds import Feeds
 from tertulia.state.idempotency import SentMessages
 from tertulia.state.memberships import Groups, Memberships
 from tertulia.state.notice_choices import ChannelChoices, PersonalChoices, TopicChoices
@@ -69,6 +70,7 @@ _TABLES: Final[Mapping[str, type[Table[Any]]]] = {
     "devices": PersonalTable,
     "direct_conversations": DirectConversations,
     "drafts": PersonalTable,
+    "feeds": Feeds,
     "muted_users": MutedUsers,
     "navigation_views": PersonalTable,
     "onboarding_steps": PersonalTable,
@@ -115,6 +117,7 @@ class State:
         self.credentials: Credentials = self.tables["credentials"]
         self.sessions: Sessions = self.tables["sessions"]
         self.agent_keys: AgentKeys = self.tables["agent_keys"]
+        self.feeds: Feeds = self.tables["feeds"]
         self.settings: Table[PersonalSettings] = self.tables["personal_settings"]
         self.groups: Groups = self.tables["user_groups"]
         self.channels: Channels = self.tables["channels"]

@@ -23,6 +23,7 @@ REFERENCES = (
     Reference("presence", "user_id", "users"),
     Reference("usage_days", "user_id", "users"),
     Reference("bot_storage", "user_id", "users"),
+    Reference("feed_rounds", "feed_id", "feeds"),
     Reference("subscriptions", "user_id", "users"),
     Reference("subscriptions", "channel_id", "channels"),
     Reference("topics", "channel_id", "channels"),

@@ -31,6 +31,11 @@ SINCE: Mapping[str, int] = {
     "PushSubscribed": 101,
     "PushSubscription": 101,
     "PushUnsubscribed": 101,
+    "Feed": 101,
+    "FeedAdded": 101,
+    "FeedChanged": 101,
+    "FeedRead": 101,
+    "FeedRemoved": 101,
 }
 """What came later, each with the format since which it may be written: a kind of change by its
 name (`MessagePinned`), or of a struct or an enumeration that is stored a field or a value

@@ -303,6 +303,14 @@ def _agent_keys(dialect: Dialect) -> Sequence[str]:
     return (records("agent_keys", "id BIGINT"),)
 
 
+def _feeds(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("feeds", "id BIGINT"),
+        f"CREATE TABLE feed_rounds (feed_id BIGINT PRIMARY KEY, due_at {dialect.real} NOT NULL,"
+        " lease TEXT NOT NULL, doc TEXT NOT NULL)",
+    )
+
+
 def _mails_in_ranks(dialect: Dialect) -> Sequence[str]:
     return (
         "ALTER TABLE mails ADD COLUMN rank BIGINT NOT NULL DEFAULT 0",
@@ -353,6 +361,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_mails_in_ranks),
     Expand(_webhooks),
     Expand(_pushes),
+    Expand(_feeds),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -173,6 +173,12 @@ def _revised(target: User, revision: Revision) -> OutgoingService:
 
 def service_url(text: str) -> str:
     """The address of a bot's service. Refused for what is none on the web."""
+    return web_address(text, "The service's address")
+
+
+def web_address(text: str, what: str) -> str:
+    """The text as an address that is asked for. Refused, as `what`, for what is none on the
+    web."""
     text = text.strip()
     try:
         parts = urlsplit(text)
@@ -181,7 +187,7 @@ def service_url(text: str) -> str:
     except ValueError:
         is_whole = is_plain = False
     if not (is_whole and is_plain) or len(text) > MAX_URL or not text.isprintable() or " " in text:
-        raise Refused("The service's address is no address on the web.")
+        raise Refused(f"{what} is no address on the web.")
     return text
 
 

@@ -39,6 +39,7 @@ from tertulia.model.changes.editing import (
     MessagesMoved,
     PreviewsGivenUp,
 )
+from tertulia.model.changes.feeds import FeedAdded, FeedChanged, FeedRead, FeedRemoved
 from tertulia.model.changes.folders import (
     ChannelFolderChanged,
     ChannelFolderCreated,
@@ -166,6 +167,10 @@ __all__ = [
     "DraftsCreated",
     "Entry",
     "EventIdsUsedUp",
+    "FeedAdded",
+    "FeedChanged",
+    "FeedRead",
+    "FeedRemoved",
     "FilesDeleted",
     "FlagsChanged",
     "FullMembersChanged",
@@ -333,6 +338,10 @@ AnyChange = (
     | AgentKeysEnded
     | PushSubscribed
     | PushUnsubscribed
+    | FeedAdded
+    | FeedChanged
+    | FeedRead
+    | FeedRemoved
     | SettingsChanged
     | EventIdsUsedUp
 )

@@ -21,7 +21,7 @@ from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.model.webhooks import Delivered, Outcome, OutgoingService, ServiceCall
-from tertulia.outbound.http_client import NotFetched, Reply
+from tertulia.outbound.http_client import NotFetched, Reply, seconds_to_wait
 from tertulia.service.caller import Caller
 from tertulia.service.messages import sending
 from tertulia.service.messages.history import one_message
@@ -186,7 +186,7 @@ class ServiceCaller:
         signature = signed(token, encoded.body, node.clock())
         reply = await self._sent(service, encoded, signature, waiting)
         if reply.status >= 500 or reply.status in _PASSING:
-            raise _Failed(f"The service answered {reply.status}.", _wait(reply))
+            raise _Failed(f"The service answered {reply.status}.", seconds_to_wait(reply.headers))
         if not 200 <= reply.status < 300:
             return "given up", f"The service answered {reply.status}."
         return "delivered", await self._answered(bot, message, waiting, reply)
@@ -266,11 +266,6 @@ def signed(token: str, body: bytes, now: float) -> str:
     at = str(int(now))
     proof = hmac.new(token.encode(), at.encode() + b"." + body, hashlib.sha256).hexdigest()
     return f"t={at},v1={proof}"
-
-
-def _wait(reply: Reply) -> float:
-    text = reply.headers.get("retry-after", "")
-    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
 
 
 def _text_of(form: msgspec.Raw) -> str:

@@ -16,6 +16,7 @@ from tertulia.wire.api.resources import (
     emoji,
     events,
     exports,
+    feeds,
     flags,
     folders,
     groups,
@@ -294,6 +295,10 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/bots/{bot_id:int}/service", webhooks.get_service),
     Route("PATCH", "/bots/{bot_id:int}/service", webhooks.update_service),
     Route("GET", "/bots/{bot_id:int}/deliveries", webhooks.get_deliveries),
+    Route("GET", "/bots/{bot_id:int}/feeds", feeds.get_feeds),
+    Route("POST", "/bots/{bot_id:int}/feeds", feeds.add_feed),
+    Route("PATCH", "/bots/{bot_id:int}/feeds/{feed_id:int}", feeds.update_feed),
+    Route("DELETE", "/bots/{bot_id:int}/feeds/{feed_id:int}", feeds.remove_feed),
     # Views of the sidebar
     Route("GET", "/navigation_views", navigation.get_navigation_views),
     Route("POST", "/navigation_views", navigation.add_navigation_view),

@@ -1,0 +1,180 @@
+"""Feeds that bots follow: who lets them, where their entries go, and that each is told once."""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+import msgspec
+
+from tertulia.domain import names, permissions
+from tertulia.domain.accounts import bots
+from tertulia.domain.channels import user_topics
+from tertulia.domain.messages.sending import Draft
+from tertulia.model.changes import FeedAdded, FeedChanged, FeedRead, FeedRemoved
+from tertulia.model.errors import NoSuchItem, Refused
+from tertulia.model.feeds import Feed
+from tertulia.model.users import BotKind
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_FEEDS: Final = 200
+"""Of the organization."""
+MAX_OF_BOT: Final = 20
+KEPT: Final = 500
+"""Marks of one feed's entries that are remembered; those that are still in it in any case."""
+
+
+def listed(moment: Moment, bot_id: int) -> Decision[list[Feed]]:
+    """The feeds of a bot that the actor owns or administers, the oldest first. Refused for
+    others."""
+    bots.managed_bot(moment, bot_id)
+    return Decision(sorted(moment.state.feeds.of_bot[bot_id], key=lambda feed: feed.id))
+
+
+def add(moment: Moment, bot_id: int, url: str, channel: int | str, topic: str) -> Decision[Feed]:
+    """Let a bot that the actor owns or administers follow a feed, whose entries it writes in the
+    topic; with an empty one, in one that is called like the feed.
+
+    Refused for bots that are no incoming webhooks, for addresses and topics that cannot be, for a
+    feed that the bot follows there already, and for too many; NoSuchChannel for channels that the
+    actor does not see.
+    """
+    state = moment.state
+    bot = bots.managed_bot(moment, bot_id).bot
+    if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
+        raise Refused("The bot is no incoming webhook.")
+    if len(state.feeds.of_bot[bot_id]) >= MAX_OF_BOT:
+        raise Refused(f"A bot follows at most {MAX_OF_BOT} feeds.")
+    if len(state.feeds) >= MAX_FEEDS:
+        raise Refused(f"An organization follows at most {MAX_FEEDS} feeds.")
+    feed = Feed(
+        id=state.feeds.next_id(),
+        bot_id=bot_id,
+        url=feed_url(url),
+        channel_id=_channel_id(moment, channel),
+        topic=names.topic_name(topic),
+    )
+    _require_new(state, feed)
+    return Decision(feed, (FeedAdded(feed=feed),))
+
+
+def feed_url(text: str) -> str:
+    """The address of a feed. Refused for what is none on the web."""
+    url = text.strip()
+    # What browsers call the same by another name.
+    if url.lower().startswith("feed://"):
+        url = "https" + url[4:]
+    return bots.web_address(url, "The feed's address")
+
+
+def _channel_id(moment: Moment, channel: int | str) -> int:
+    state, actor = moment.state, moment.actor
+    if isinstance(channel, int):
+        return permissions.visible_channel(state, actor, channel_id=channel).id
+    return permissions.visible_channel(state, actor, name=channel).id
+
+
+def _require_new(state: State, feed: Feed) -> None:
+    for other in state.feeds.of_bot[feed.bot_id]:
+        if other.id != feed.id and (other.url, other.channel_id, other.topic) == (
+            feed.url,
+            feed.channel_id,
+            feed.topic,
+        ):
+            raise Refused("The bot follows this feed there already.")
+
+
+def change(
+    moment: Moment,
+    bot_id: int,
+    feed_id: int,
+    url: str | None,
+    channel: int | str | None,
+    topic: str | None,
+) -> Decision[Feed]:
+    """Change a feed of a bot that the actor owns or administers; None is to stay as it is. Returns
+    it as it is then. NoSuchItem where the bot has no such feed; else as `add`."""
+    before = _of_bot(moment, bot_id, feed_id)
+    new_url = before.url if url is None else feed_url(url)
+    is_moved = new_url != before.url
+    after = msgspec.structs.replace(
+        before,
+        url=new_url,
+        channel_id=before.channel_id if channel is None else _channel_id(moment, channel),
+        topic=before.topic if topic is None else names.topic_name(topic),
+        has_begun=before.has_begun and not is_moved,
+    )
+    if after == before:
+        return Decision(before)
+    _require_new(moment.state, after)
+    changed = FeedChanged(
+        feed_id=feed_id,
+        url=after.url,
+        channel_id=after.channel_id,
+        topic=after.topic,
+        begins_anew=is_moved,
+    )
+    return Decision(after, (changed,))
+
+
+def remove(moment: Moment, bot_id: int, feed_id: int) -> Decision[None]:
+    """End that a bot, which the actor owns or administers, follows a feed. NoSuchItem where it has
+    no such feed."""
+    _of_bot(moment, bot_id, feed_id)
+    return Decision(None, (FeedRemoved(feed_id=feed_id),))
+
+
+def _of_bot(moment: Moment, bot_id: int, feed_id: int) -> Feed:
+    bots.managed_bot(moment, bot_id)
+    feed = moment.state.feeds.get(feed_id)
+    if feed is None or feed.bot_id != bot_id:
+        raise NoSuchItem("feed")
+    return feed
+
+
+# What a node does with them
+
+
+def pass_over(
+    moment: Moment, feed: Feed, marks: Sequence[str], present: AbstractSet[str]
+) -> Decision[None]:
+    """Note, as the server, that entries with these marks will not be told: they are too old, or
+    were there before. `present` are the marks of all that are in the feed. Refused where the feed
+    is not what it was."""
+    now = _unchanged(moment, feed)
+    unseen = tuple(mark for mark in marks if mark not in frozenset(now.seen))
+    if now.has_begun and not unseen:
+        return Decision(None)
+    return Decision(None, (_read(now, unseen, present),))
+
+
+def tell(
+    moment: Moment, feed: Feed, mark: str, present: AbstractSet[str], draft: Draft
+) -> Decision[int | None]:
+    """Send the message about an entry as the actor, the feed's bot, and note that it was told.
+    Returns the message's ID; None where it was told already. Refused where the feed is not what it
+    was, or the message cannot be sent."""
+    now = _unchanged(moment, feed)
+    if moment.actor.id != now.bot_id:
+        raise Refused("Only the feed's bot tells of it.")
+    if mark in now.seen:
+        return Decision(None)
+    sent = user_topics.send(moment, draft)
+    return Decision(sent.result.message_id, (*sent.changes, _read(now, (mark,), present)))
+
+
+def _unchanged(moment: Moment, feed: Feed) -> Feed:
+    now = moment.state.feeds.get(feed.id)
+    if now is None or (now.url, now.channel_id, now.topic) != (
+        feed.url,
+        feed.channel_id,
+        feed.topic,
+    ):
+        raise Refused("The feed was changed meanwhile.")
+    return now
+
+
+def _read(feed: Feed, marks: tuple[str, ...], present: AbstractSet[str]) -> FeedRead:
+    excess = max(len(feed.seen) + len(marks) - KEPT, 0)
+    gone = [mark for mark in feed.seen if mark not in present]
+    return FeedRead(feed_id=feed.id, seen=marks, forgotten=tuple(gone[:excess]))

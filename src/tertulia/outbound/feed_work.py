@@ -1,0 +1,83 @@
+"""Reading feeds, in a worker: their writers are strangers, and many of them are no XML."""
+
+import calendar
+import hashlib
+import io
+from collections.abc import Callable
+from typing import Any, Final
+
+from tertulia.outbound.feeds import MAX_ENTRIES, MAX_TEXT, MAX_TITLE, FeedDocument, FeedEntry
+from tertulia.outbound.html_markdown import markdown, plain
+
+_LATEST: Final = 4102444800.0
+"""2100: what claims to be of later is of no time."""
+
+
+def load(*_: object) -> None:
+    """Load the parsers."""
+    import feedparser  # type: ignore[import-untyped]  # noqa: F401 (it comes without types)
+
+    plain("<p>", 1)
+
+
+def parsed(document: bytes, url: str, content_type: str) -> FeedDocument | None:
+    """What the document says; None where it is no feed."""
+    import feedparser
+
+    headers = {"content-location": url}
+    if content_type:
+        headers["content-type"] = content_type
+    # A stream: a text could be taken for an address or a path, and would be opened.
+    found: Any = feedparser.parse(
+        io.BytesIO(document), response_headers=headers, sanitize_html=False
+    )
+    if not found.get("version"):
+        return None
+    entries = [_entry(one) for one in found.entries[:MAX_ENTRIES]]
+    # One that is in it twice is one entry.
+    unique = {entry.mark: entry for entry in reversed(entries)}
+    return FeedDocument(
+        title=plain(_text(found.feed, "title"), MAX_TITLE), entries=list(reversed(unique.values()))
+    )
+
+
+def _entry(one: Any) -> FeedEntry:
+    title, link = plain(_text(one, "title"), MAX_TITLE), _address(_text(one, "link"))
+    html = _text(one, "summary")
+    contents = one.get("content") or ()
+    if not html and contents:
+        html = str(contents[0].get("value") or "")
+    identity = _text(one, "id") or link or f"{title}\n{html}"
+    text = markdown(html, MAX_TEXT)
+    return FeedEntry(
+        mark=hashlib.blake2b(identity.encode("utf-8", "replace"), digest_size=8).hexdigest(),
+        title=title,
+        url=link,
+        # Some repeat the one in the other.
+        text="" if text == title else text,
+        at=_time(one),
+    )
+
+
+def _text(one: Any, name: str) -> str:
+    value = one.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _address(text: str) -> str:
+    fits = text.lower().startswith(("http://", "https://")) and text.isprintable()
+    return text if fits and len(text) <= 2000 and " " not in text else ""
+
+
+def _time(one: Any) -> float | None:
+    read: Callable[[Any], int] = calendar.timegm
+    for name in ("published_parsed", "updated_parsed"):
+        # Asked for what is not there, it warns or tells of something else.
+        if name in one and (value := one[name]):
+            try:
+                at = float(read(value))
+            except (ValueError, OverflowError, TypeError):
+                continue
+            if 0 < at < _LATEST:
+                return at
+    return None

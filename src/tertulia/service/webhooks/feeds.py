@@ -1,0 +1,281 @@
+"""Reading the feeds that bots follow, and telling what is new in them, each entry once."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from tertulia.domain import names
+from tertulia.domain.accounts import feeds as verbs
+from tertulia.domain.messages.sending import ToChannel
+from tertulia.integrations.prose import address, harmless, link, paragraphs, short
+from tertulia.model.errors import Refused, Unavailable
+from tertulia.model.feeds import Feed
+from tertulia.model.webhooks import Delivered, Outcome
+from tertulia.outbound import feeds as documents
+from tertulia.outbound.feeds import FeedDocument, FeedEntry, NoFeed
+from tertulia.outbound.http_client import Answer, NotFetched, NotModified
+from tertulia.service.caller import Caller
+from tertulia.service.messages import sending
+from tertulia.service.node import Node
+from tertulia.state.organization import State
+from tertulia.store import feeds as rounds
+from tertulia.store.database import DatabaseError
+from tertulia.store.feeds import Round, Standing
+from tertulia.workers import Unanswered
+
+logger = logging.getLogger("tertulia.feeds")
+
+AT_ONCE: Final = 4
+"""Feeds that one node reads at the same time."""
+FETCH_SECONDS: Final = 30.0
+MAX_DOCUMENT: Final = 4 * 1024 * 1024
+"""Bytes of a feed."""
+LEASE_SECONDS: Final = 300.0
+"""How long a feed is one node's: longer than reading it and telling of it may take."""
+ROUND_SECONDS: Final = 240.0
+MAX_TOLD: Final = 10
+"""Entries of one feed that are told at a time."""
+REST_SECONDS: Final = 60.0
+"""Until the next ones are told, where there are more."""
+OLDEST: Final = 30 * 86_400.0
+"""Seconds: what is older when it is first seen is not told."""
+LONGEST_PAUSE: Final = 86_400.0
+"""Seconds until a feed is tried again, at most: each failure doubles the pause up to this."""
+LONGEST_SLEEP: Final = 60.0
+"""Seconds until the next look: another node may have left something."""
+MAX_VALIDATOR: Final = 1000
+"""Characters by which a server may name the version of a feed."""
+_JITTER: Final = (0.9, 1.1)
+
+
+def followed(state: State) -> list[int]:
+    """The IDs of the feeds that are to be read: those of active bots."""
+    if state.is_closed:
+        return []
+    return [feed.id for feed in state.feeds if state.users[feed.bot_id].is_active]
+
+
+class _Trouble(Exception):
+    """The feed could not be read, or not be told of. `str(error)` says why, as a sentence."""
+
+    def __init__(self, reason: str, wait: float = 0.0) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+class FeedReader:
+    """One node's."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._working: dict[int, asyncio.Task[None]] = {}
+        """By feed."""
+        self.ended: Callable[[], None] = lambda: None
+        """Called when there is room for another feed."""
+
+    async def once(self) -> float:
+        """Begin with the feeds that are due, as many as there is room for. Returns the seconds
+        until something may be due."""
+        store, clock = self._node.store, self._node.clock
+        known = followed(self._node.state)
+        room = AT_ONCE - len(self._working)
+        if not known or not self._node.config.feed_minutes or room <= 0:
+            return LONGEST_SLEEP
+        due = await store.read(rounds.next_due, known)
+        if due is not None and due <= clock():
+            taken = await store.write(lambda c: rounds.take(c, known, clock(), LEASE_SECONDS, room))
+            for one in taken:
+                # Another lease of a feed that is still being read here is left to run out.
+                if one.feed_id not in self._working:
+                    task = asyncio.create_task(self._read(one))
+                    self._working[one.feed_id] = task
+                    task.add_done_callback(partial(self._done, one.feed_id))
+            due = await store.read(rounds.next_due, known)
+        if due is None:
+            return LONGEST_SLEEP
+        return min(max(due - clock(), 0.1), LONGEST_SLEEP)
+
+    async def close(self) -> None:
+        """End what is under way. It is done again when its lease is over."""
+        left = list(self._working.values())
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def _done(self, feed_id: int, task: "asyncio.Task[None]") -> None:
+        self._working.pop(feed_id, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a feed was not read", exc_info=error)
+        self.ended()
+
+    async def _read(self, due: Round) -> None:
+        """Read the feed, tell what is new, and write down what came of it."""
+        node = self._node
+        feed = node.state.feeds.get(due.feed_id)
+        if feed is None:
+            return
+        before = due.standing
+        if before.url != feed.url:
+            before = Standing(url=feed.url)
+        interval = node.config.feed_minutes * 60.0
+        try:
+            async with asyncio.timeout(ROUND_SECONDS):
+                after, is_done = await self._told(feed, before)
+            pause = interval if is_done else min(REST_SECONDS, interval)
+        except Exception as error:
+            trouble = _trouble(error)
+            failures = before.failures + 1
+            after = msgspec.structs.replace(before, failures=failures, reason=str(trouble)[:500])
+            pause = min(interval * 2 ** min(failures - 1, 20), max(LONGEST_PAUSE, interval))
+            pause = max(pause, min(trouble.wait, LONGEST_PAUSE))
+            if after.reason != before.reason:  # The journal has room for fifty lines.
+                self._note(feed, "failed", after.title, reason=after.reason)
+        due_at = node.clock() + pause * random.uniform(*_JITTER)  # noqa: S311 (no secret)
+        await node.store.write(lambda c: rounds.finish(c, due, after, due_at))
+
+    async def _told(self, feed: Feed, before: Standing) -> tuple[Standing, bool]:
+        """Read the feed, and tell what is new. Returns how it stands, and whether all was told.
+        Raises _Trouble, and Refused."""
+        node = self._node
+        now = node.clock()
+        try:
+            document, etag, modified = await self._fetched(feed, before)
+        except NotModified:
+            return msgspec.structs.replace(before, read_at=now, failures=0, reason=""), True
+        marks = frozenset(entry.mark for entry in document.entries)
+        new = in_order(document.entries)
+        if not feed.has_begun:
+            # The newest one shows that it works.
+            passed = [entry.mark for entry in new[:-1]]
+        else:
+            passed = [one.mark for one in new if one.at is not None and one.at < now - OLDEST]
+        passed = [mark for mark in passed if mark not in feed.seen]
+        if passed or not feed.has_begun:
+            await node.log.submit(None, verbs.pass_over, feed, passed, marks)
+        seen = {*feed.seen, *passed}
+        new = [entry for entry in new if entry.mark not in seen]
+        told_at = before.told_at
+        for entry in new[:MAX_TOLD]:
+            if await self._tell(feed, document.title, entry, marks):
+                told_at = node.clock()
+        is_done = len(new) <= MAX_TOLD
+        # What is left would not be told if its server said that nothing is new.
+        standing = Standing(
+            url=feed.url,
+            etag=etag if is_done else "",
+            modified=modified if is_done else "",
+            title=document.title,
+            read_at=now,
+            told_at=told_at,
+        )
+        return standing, is_done
+
+    async def _fetched(self, feed: Feed, before: Standing) -> tuple[FeedDocument, str, str]:
+        """The document, and by what its server knows this version. Raises _Trouble, and
+        NotModified."""
+        since = {"If-None-Match": before.etag, "If-Modified-Since": before.modified}
+        since = {name: value for name, value in since.items() if value}
+        try:
+            async with self._node.services.opened(
+                feed.url, accept=documents.ACCEPT, seconds=FETCH_SECONDS, since=since
+            ) as answer:
+                content = await answer.content(MAX_DOCUMENT)
+        except NotModified:
+            raise
+        except NotFetched as error:
+            raise _Trouble(f"The feed cannot be had: {error}.", error.wait) from None
+        kind = answer.headers.get("content-type", "")
+        try:
+            document = await documents.parsed(content, answer.url, kind)
+        except NoFeed as error:
+            raise _Trouble(f"What is there is not to be read: {error}.") from None
+        return document, _validator(answer, "etag"), _validator(answer, "last-modified")
+
+    async def _tell(self, feed: Feed, title: str, entry: FeedEntry, marks: frozenset[str]) -> bool:
+        """Send the message about the entry, unless that was done before. Returns whether it was
+        sent now."""
+        node = self._node
+        bot = node.state.users[feed.bot_id]
+        topic = names.topic_name(feed.topic or _topic(title))
+        draft = await sending.draft_of(
+            node,
+            bot,
+            ToChannel(topic=topic, channel_id=feed.channel_id),
+            names.message_content(worded(entry)),
+            client="Feed",
+            read_by_sender=False,
+        )
+        caller = Caller(node=node, user_id=bot.id)
+        message_id = await caller.submit(verbs.tell, feed, entry.mark, marks, draft)
+        if message_id is None:
+            return False
+        self._note(feed, "sent", entry.title or entry.url, message_id=message_id)
+        return True
+
+    def _note(
+        self,
+        feed: Feed,
+        outcome: Outcome,
+        what: str,
+        *,
+        reason: str = "",
+        message_id: int | None = None,
+    ) -> None:
+        line = Delivered(
+            at=self._node.clock(),
+            direction="in",
+            what="feed",
+            event=short(what or feed.url, 100),
+            outcome=outcome,
+            reason=reason,
+            message_id=message_id,
+        )
+        self._node.journal.note(feed.bot_id, line)
+
+
+def in_order(entries: Sequence[FeedEntry]) -> list[FeedEntry]:
+    """The entries, the oldest first: by their times where all say one, and otherwise as most feeds
+    have them, the newest at the beginning."""
+    found = list(reversed(entries))
+    if all(entry.at is not None for entry in found):
+        found.sort(key=lambda entry: entry.at or 0.0)
+    return found
+
+
+def worded(entry: FeedEntry) -> str:
+    """The entry as a message's Markdown, which mentions nobody."""
+    url = address(entry.url)
+    title = link(entry.title or (url and "…"), url)
+    if entry.title:
+        title = f"**{title}**"
+    return short(harmless(paragraphs(title, entry.text)), names.MAX_MESSAGE) or "…"
+
+
+def _topic(title: str) -> str:
+    return short("".join(filter(names.is_plain, title)), names.MAX_TOPIC)
+
+
+def _validator(answer: Answer, name: str) -> str:
+    """What the server calls this version; empty where that cannot be said back."""
+    text = answer.headers.get(name, "")
+    return text if text.isascii() and text.isprintable() and len(text) <= MAX_VALIDATOR else ""
+
+
+def _trouble(error: Exception) -> _Trouble:
+    match error:
+        case _Trouble():
+            return error
+        case Refused():
+            return _Trouble(f"What is new could not be sent: {error}")
+        case TimeoutError():
+            return _Trouble("Reading it took too long.")
+        case Unanswered() | Unavailable() | DatabaseError():
+            return _Trouble("The server was too busy.")
+        case _:  # A mistake of ours shall not come back at once.
+            logger.exception("a feed was not read", exc_info=error)
+            return _Trouble(f"The server failed: {type(error).__name__}.")

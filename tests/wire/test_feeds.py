@@ -1,0 +1,368 @@
+"""Feeds that bots follow: who lets them, and that each entry is told once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.domain.accounts import feeds as verbs
+from tertulia.outbound import feed_work
+from tertulia.outbound.feeds import FeedEntry
+from tertulia.service.config import Config
+from tertulia.service.webhooks import feeds as reading
+from tertulia.service.webhooks.feeds import FeedReader
+from tertulia.store import feeds as rounds
+from tests.conftest import OTHERS
+from tests.elsewhere import Elsewhere, Page, elsewhere
+from tests.support import Organization, Person, TestClock, founded, reopened
+from tests.wire.test_webhooks import made
+
+
+@dataclass
+class Blog:
+    """A feed on this machine."""
+
+    served: Elsewhere
+    entries: list[tuple[str, str]] = field(default_factory=list)
+    """IDs and texts, the newest first."""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return self.served.url("/feed", "127.0.0.1")
+
+    def write(self, *entries: tuple[str, str]) -> None:
+        """Put these before the others."""
+        self.entries[:0] = entries
+        items = "".join(
+            f"<item><guid>{key}</guid><title>{key}</title><link>/{key}</link>"
+            f"<description>{text}</description></item>"
+            for key, text in self.entries
+        )
+        self.says(f'<rss version="2.0"><channel><title>The blog</title>{items}</channel></rss>')
+
+    def says(self, document: str, status: int = 200) -> None:
+        kind = "application/rss+xml"
+        self.served.pages["/feed"] = Page(document.encode(), kind, status, self.headers)
+
+
+@pytest.fixture
+async def blog() -> AsyncIterator[Blog]:
+    async with elsewhere() as served:
+        found = Blog(served)
+        found.write(("one", "First."))
+        yield found
+
+
+@pytest.fixture
+def clock() -> TestClock:
+    return TestClock()
+
+
+@pytest.fixture
+async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
+    """The organization, whose server may ask this machine."""
+    config = msgspec.structs.replace(config, outgoing_webhook_networks="127.0.0.1")
+    async with founded(config, clock=clock, others=OTHERS) as organization:
+        await organization.channel("news", "ben")
+        yield organization
+
+
+_once = FeedReader.once
+
+
+@pytest.fixture(autouse=True)
+def _no_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes read nothing by themselves: feeds wait until `read` does."""
+
+    async def idle(self: FeedReader) -> float:
+        return 3600.0
+
+    monkeypatch.setattr(FeedReader, "once", idle)
+
+
+async def read(org: Organization, clock: TestClock | None = None) -> None:
+    """Read the feeds that are due; with the clock, once all are."""
+    if clock is not None:
+        clock.ahead += 2 * reading.LONGEST_PAUSE
+    reader = FeedReader(org.node)
+    await _once(reader)
+    await asyncio.gather(*reader._working.values())
+
+
+async def followed(org: Organization, bot: Person, url: str, **more: Any) -> dict[str, Any]:
+    asked = {"url": url, "stream": "news", **more}
+    found: dict[str, Any] = (await org["ben"].post(f"/bots/{bot.user_id}/feeds", **asked)).ok
+    return dict(found["feed"])
+
+
+async def told(org: Organization) -> list[tuple[str, str]]:
+    """The topics and texts of all messages in the channel, the oldest first."""
+    asked = {"anchor": "oldest", "num_before": 0, "num_after": 100, "apply_markdown": False}
+    narrow = [{"operator": "channel", "operand": "news"}]
+    found = (await org["ben"].get("/messages", **asked, narrow=narrow)).ok["messages"]
+    return [(one["subject"], one["content"]) for one in found if one["client"] == "Feed"]
+
+
+async def standing(org: Organization, bot: Person) -> dict[str, Any]:
+    (found,) = (await org["ben"].get(f"/bots/{bot.user_id}/feeds")).ok["feeds"]
+    return dict(found)
+
+
+async def test_what_is_new_is_told_once_and_the_newest_at_first(
+    org: Organization, blog: Blog, clock: TestClock
+) -> None:
+    bot = await made(org)
+    blog.headers = {"ETag": '"v1"', "Last-Modified": "Sun, 01 Nov 2026 00:00:00 GMT"}
+    blog.write(("two", "See &lt;b&gt;this&lt;/b&gt;, @**all**."))
+    feed = await followed(org, bot, blog.url)
+    assert (feed["title"], feed["last_read"], feed["next_read"]) == ("", None, None)
+    await read(org)
+    second = f"**[two]({blog.served.url('/two', '127.0.0.1')})**\nSee **this**, @\u200b**all**."
+    assert await told(org) == [("The blog", second)]
+    found = await standing(org, bot)
+    assert (found["title"], found["failures"], found["reason"]) == ("The blog", 0, "")
+    assert found["last_told"] >= found["last_read"] > 0
+    await read(org)
+    assert len(blog.served.heads) == 1  # It is not due.
+    blog.write(("four", "4"), ("three", "3"))
+    await read(org, clock)
+    await read(org, clock)
+    assert [text[:8] for _, text in await told(org)] == ["**[two](", "**[three", "**[four]"]
+    first, second_head, _ = blog.served.heads
+    assert "if-none-match" not in first.lower()
+    assert 'if-none-match: "v1"' in second_head.lower()
+    assert "if-modified-since: sun, 01 nov 2026 00:00:00 gmt" in second_head.lower()
+    blog.says("", 304)
+    await read(org, clock)
+    assert (await standing(org, bot))["failures"] == 0
+    lines = (await org["ben"].get(f"/bots/{bot.user_id}/deliveries")).ok["deliveries"]
+    assert [(one["integration"], one["event"], one["outcome"]) for one in lines] == [
+        ("feed", "four", "sent"),
+        ("feed", "three", "sent"),
+        ("feed", "two", "sent"),
+    ]
+
+
+async def test_a_topic_of_its_own_and_old_entries(
+    org: Organization, blog: Blog, clock: TestClock
+) -> None:
+    bot = await made(org)
+    feed = await followed(org, bot, blog.url, topic="reading")
+    blog.says(
+        '<feed xmlns="http://www.w3.org/2005/Atom"><title>Atom</title>'
+        "<entry><id>urn:1</id><title>Now</title><updated>2020-01-02T00:00:00Z</updated></entry>"
+        "<entry><id>urn:0</id><title>Before</title><updated>2020-01-01T00:00:00Z</updated></entry>"
+        "</feed>"
+    )
+    await read(org)
+    assert await told(org) == [("reading", "**Now**")]
+    blog.says(
+        '<feed xmlns="http://www.w3.org/2005/Atom"><title>Atom</title>'
+        "<entry><id>urn:2</id><title>Ages ago</title><updated>2019-01-01T00:00:00Z</updated>"
+        "</entry></feed>"
+    )
+    await read(org, clock)
+    assert len(await told(org)) == 1
+    place = f"/bots/{bot.user_id}/feeds/{feed['id']}"
+    changed = (await org["ben"].patch(place, topic="", url=blog.url + "?all")).ok["feed"]
+    assert (changed["topic"], changed["title"]) == ("", "")
+    blog.served.pages["/feed?all"] = blog.served.pages["/feed"]
+    blog.says("")
+    await read(org)  # At once, though it was just read.
+    assert (await standing(org, bot))["title"] == "Atom"
+    (await org["ben"].delete(place)).ok
+    await read(org, clock)
+    assert (await org["ben"].get(f"/bots/{bot.user_id}/feeds")).ok["feeds"] == []
+    (await org["ben"].delete(place)).refused("BAD_REQUEST", 404)
+
+
+async def test_many_entries_come_by_and_by_and_none_is_lost(
+    org: Organization, blog: Blog, clock: TestClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MAX_TOLD", 3)
+    monkeypatch.setattr(verbs, "KEPT", 4)
+    blog.headers = {"ETag": '"v"'}
+    blog.write()
+    bot = await made(org)
+    await followed(org, bot, blog.url)
+    await read(org)
+    blog.write(*((f"n{number}", "") for number in range(6, 0, -1)))
+    for _ in range(3):
+        await read(org, clock)
+    # While some were left, it was not asked whether something is new.
+    assert ["if-none-match" in head.lower() for head in blog.served.heads] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert [text[3:5] for _, text in await told(org)][1:] == [f"n{n}" for n in range(1, 7)]
+    (feed,) = org.node.state.feeds
+    assert len(feed.seen) == 7  # All are still in it.
+    blog.entries.clear()
+    blog.write(("new", ""))
+    await read(org, clock)
+    assert len(org.node.state.feeds[feed.id].seen) == 4
+
+
+async def test_it_is_told_once_whoever_dies_and_whoever_else_reads(
+    org: Organization, blog: Blog, clock: TestClock
+) -> None:
+    bot = await made(org)
+    await followed(org, bot, blog.url)
+    store, now = org.node.store, org.node.clock()
+    known = reading.followed(org.node.state)
+    (lost,) = await store.write(lambda c: rounds.take(c, known, now, 60.0, 9))
+    assert await store.write(lambda c: rounds.take(c, known, now, 60.0, 9)) == []
+    # It sent the message, and was killed before it could say so.
+    await FeedReader(org.node)._told(org.node.state.feeds[lost.feed_id], lost.standing)
+    assert len(await told(org)) == 1
+    clock.ahead += 61
+    async with reopened(org.node.config, clock=clock) as again:
+        await asyncio.gather(read(again), FeedReader(again.node)._read(lost))
+        assert len(await told(again)) == 1
+        assert (await standing(again, bot))["failures"] == 0
+        # Two at the same moment.
+        blog.write(("two", ""))
+        feed = again.node.state.feeds[lost.feed_id]
+        reader = FeedReader(again.node)
+        await asyncio.gather(*(reader._told(feed, lost.standing) for _ in range(3)))
+        assert len(await told(again)) == 2
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        (Page(b"<p>gone</p>", status=410), "The feed cannot be had: the answer was 410."),
+        (Page(b"<html><p>Not one.</p></html>"), "What is there is not to be read: it is no feed."),
+        (Page(b""), "What is there is not to be read: it is no feed."),
+        (Page(b"x" * 5_000_000), "The feed cannot be had: it is too large."),
+        (
+            Page(status=301, headers={"Location": "http://169.254.169.254/"}),
+            "The feed cannot be had: 169.254.169.254 is not on the internet.",
+        ),
+    ],
+)
+async def test_what_goes_wrong_is_told_to_the_owner(
+    org: Organization, blog: Blog, clock: TestClock, page: Page, reason: str
+) -> None:
+    bot = await made(org)
+    await followed(org, bot, blog.url)
+    blog.served.pages["/feed"] = page
+    pauses = []
+    for _ in range(3):
+        await read(org)
+        found = await standing(org, bot)
+        pauses.append(found["next_read"] - org.node.clock())
+        clock.ahead += pauses[-1] + 1
+    assert (found["failures"], found["reason"], found["last_read"]) == (3, reason, None)
+    assert pauses[0] * 1.2 < pauses[1] < pauses[2] / 1.2
+    (line,) = (await org["ben"].get(f"/bots/{bot.user_id}/deliveries")).ok["deliveries"]
+    assert (line["outcome"], line["reason"]) == ("failed", reason)
+    blog.write()
+    await read(org)
+    assert (await standing(org, bot))["failures"] == 0
+    assert len(await told(org)) == 1
+
+
+async def test_a_bot_tells_only_where_it_may(
+    org: Organization, blog: Blog, clock: TestClock
+) -> None:
+    bot = await made(org)
+    await followed(org, bot, blog.url)
+    news = org.node.state.channel_named("news")
+    assert news is not None
+    assert (await org["ann"].delete(f"/streams/{news.id}")).ok
+    await read(org)
+    found = await standing(org, bot)
+    assert "could not be sent" in found["reason"]
+    assert (await org["ann"].patch(f"/streams/{news.id}", is_archived=False)).ok
+    assert (await org["ben"].delete(f"/bots/{bot.user_id}")).ok
+    await read(org, clock)
+    assert len(blog.served.asked) == 1  # Bots that are deactivated follow nothing.
+    assert (await org["ben"].post(f"/users/{bot.user_id}/reactivate")).ok
+    await read(org, clock)
+    assert len(await told(org)) == 1
+
+
+async def test_whose_feeds_they_are_and_what_is_refused(org: Organization, blog: Blog) -> None:
+    bot = await made(org)
+    place = f"/bots/{bot.user_id}/feeds"
+    asked = {"url": blog.url, "stream": "news"}
+    (await org["cleo"].post(place, **asked)).refused()
+    (await org["cleo"].get(place)).refused()
+    hidden = await org.channel("hidden", "ann", is_private=True)
+    (await org["ben"].post(place, url=blog.url, stream=str(hidden))).refused(
+        "STREAM_DOES_NOT_EXIST"
+    )
+    for wrong in ("", "x", "ftp://x.test/", "http://a:b@x.test/", "http://x.test/" + "x" * 2000):
+        (await org["ben"].post(place, url=wrong, stream="news")).refused()
+    found = (await org["ann"].post(place, url="feed://x.test/rss", stream="news")).ok["feed"]
+    assert found["url"] == "https://x.test/rss"
+    (await org["ben"].post(place, url="https://x.test/rss", stream="news")).refused()
+    (await org["ben"].patch(f"{place}/99", topic="x")).refused("BAD_REQUEST", 404)
+    other = await made(org, "cleo", "other")
+    (await org["cleo"].delete(f"/bots/{other.user_id}/feeds/{found['id']}")).refused(
+        "BAD_REQUEST", 404
+    )
+    generic = (await org["ben"].post("/bots", full_name="Gen", short_name="gen")).ok["user_id"]
+    (await org["ben"].post(f"/bots/{generic}/feeds", **asked)).refused()
+    for number in range(1, verbs.MAX_OF_BOT):
+        (await org["ben"].post(place, **(asked | {"topic": f"t{number}"}))).ok
+    (await org["ben"].post(place, **asked)).refused()
+
+
+async def test_where_feeds_are_not_wanted_there_are_none(config: Config) -> None:
+    config = msgspec.structs.replace(config, feed_minutes=0)
+    async with founded(config, others=OTHERS) as org:
+        await org.channel("news", "ben")
+        place = f"/bots/{(await made(org)).user_id}/feeds"
+        (await org["ben"].post(place, url="https://x.test/", stream="news")).refused()
+
+
+def entry(document: bytes) -> FeedEntry:
+    found = feed_work.parsed(document, "https://x.test/blog/feed", "")
+    assert found is not None
+    return found.entries[0]
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>One &amp; <i>two</i>.</p><p><a href='/x'>it</a></p>", "One & *two*.\n\n[it](x)"),
+        ("<ul><li>a<li>b</ul><blockquote>q<p>r</blockquote>", "* a\n* b\n\n> q\n>\n> r"),
+        ("<pre>a\n\n  b</pre>c<code>d</code>", "~~~\na\n\n  b\n~~~\n\nc`d`"),
+        ("<pre>~~~\nx</pre>", "~~~\n\nx\n~~~"),
+        ("<script>x</script><h2>T</h2>a<br>b", "**T**\n\na\nb"),
+        ("<a href='javascript:x'>t</a><img src=/i.png alt=P>", "t[P](i.png)"),
+        ("x" * 2000, "x" * 999 + "…"),
+        ("<p>a</p><p>" + "x" * 1000, "a\n\n…"),
+        ("<b>" * 2000 + "too deep", ""),
+    ],
+)
+def test_what_an_entry_says_is_markdown(html: str, text: str) -> None:
+    text = text.replace("](", "](https://x.test/")
+    document = f"<rss version='2.0'><channel><item><description><![CDATA[{html}]]>"
+    ends = "</description></item></channel></rss>"
+    assert entry((document + ends).encode()).text == text
+
+
+def test_strange_documents_do_no_harm(tmp_path: Any) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    for entity in (f'<!ENTITY a SYSTEM "file://{secret}">', '<!ENTITY a "aaaaaaaaaa">'):
+        bomb = "".join(f'<!ENTITY b{n} "{f"&b{n - 1};" * 10}">' for n in range(1, 12))
+        found = feed_work.parsed(
+            f'<!DOCTYPE x [{entity}<!ENTITY b0 "x">{bomb}]><rss version="2.0"><channel><item>'
+            "<title>&a;&b11;</title></item></channel></rss>".encode(),
+            "https://x.test/",
+            "",
+        )
+        assert found is None or all("secret" not in one.title for one in found.entries)
+        assert found is None or all(len(one.title) <= 200 for one in found.entries)
+    far = b"<rss version='2.0'><channel><item><pubDate>Mon, 01 Jan 9999 00:00:00</pubDate></item>"
+    assert entry(far).at is None
