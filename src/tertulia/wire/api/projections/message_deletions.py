@@ -7,7 +7,8 @@ from msgspec import UNSET, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.model.changes import MessagesDeleted
-from tertulia.model.messages import Message
+from tertulia.model.ranges import EVERYTHING, Places, Spans, places
+from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.topics import topic_shown
@@ -48,13 +49,12 @@ def messages_gone(
 
 
 class _DeletedView(NamedTuple):
+    seen: Places
+    """Where the messages are that the viewer could read, among those of the deletion."""
+    held: tuple[int, ...]
+    """Of the others, those that the viewer had flags on."""
     bulk: bool
     empty_topic_name: bool
-
-
-class _HeldView(NamedTuple):
-    message_ids: tuple[int, ...]
-    """Messages that the viewer had flags on."""
 
 
 class MessagesDeletedProjection(Projection[MessagesDeleted]):
@@ -72,29 +72,48 @@ class MessagesDeletedProjection(Projection[MessagesDeleted]):
     def view(
         self, context: ProjectionContext, change: MessagesDeleted, viewer: Viewer
     ) -> Hashable | None:
-        state, user = context.state, viewer.user
-        one = Message(
-            id=change.message_ids[-1],
-            sender_id=0,
-            sent_at=0,
-            channel_id=change.channel_id,
-            direct_id=change.direct_id,
-        )
-        if not permissions.reads_message(state, user, one):
-            held = next((ids for ids, users in change.holders if user.id in users), ())
-            return _HeldView(held) if held else None
+        ids = change.message_ids
+        seen = places(ids, _read_then(context, change, viewer.user))
+        held = next((ids for ids, users in change.holders if viewer.user.id in users), ())
+        if held:
+            told = {one for begin, end in seen for one in ids[begin:end]}
+            held = tuple(one for one in held if one not in told)
+        if not seen and not held:
+            return None
         capabilities = viewer.registration.capabilities
-        return _DeletedView(capabilities.bulk_message_deletion, capabilities.empty_topic_name)
+        return _DeletedView(
+            seen, held, capabilities.bulk_message_deletion, capabilities.empty_topic_name
+        )
 
     def events(
         self, context: ProjectionContext, change: MessagesDeleted, view: Any
     ) -> Iterable[Event]:
-        if isinstance(view, _HeldView):
-            yield flags_event("remove", "starred", view.message_ids)
-            return
-        in_bulk, empty_topic_name = view
+        seen, held, in_bulk, empty_topic_name = view
+        if held:
+            yield flags_event("remove", "starred", held)
         topic = topic_shown(change.topic, empty_topic_name=empty_topic_name)
-        yield from messages_gone(change.message_ids, change.channel_id, topic, in_bulk=in_bulk)
+        told = [one for begin, end in seen for one in change.message_ids[begin:end]]
+        if told:
+            yield from messages_gone(told, change.channel_id, topic, in_bulk=in_bulk)
+
+
+def _read_then(context: ProjectionContext, change: MessagesDeleted, user: User) -> Spans:
+    """Which messages of the conversation the user may read, and could when the entry was written:
+    one who reads them as a subscriber alone, and became that later, is told nothing of what was
+    deleted before."""
+    state = context.state
+    if change.channel_id is None:
+        return EVERYTHING  # Who is in a direct conversation always was.
+    channel = state.channels[change.channel_id]
+    subscription = state.subscription(user.id, channel.id)
+    came_later = (
+        subscription is not None
+        and subscription.is_active
+        and subscription.began > context.entry.seq
+    )
+    if came_later and not permissions.reads_unsubscribed(state, user, channel):
+        return ()
+    return permissions.readable_spans(state, user, channel)
 
 
 PROJECTIONS: Final[Projections] = (
