@@ -5,16 +5,15 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from tertulia.domain import permissions
 from tertulia.model.changes import MessagesDeleted
-from tertulia.model.ranges import EVERYTHING, Places, Spans, places
-from tertulia.model.users import User
+from tertulia.model.ranges import EVERYTHING, Places, places
 from tertulia.state.organization import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.projections.attachments import WithAttachments
 from tertulia.wire.api.projections.message_flags import flags_event
+from tertulia.wire.api.projections.visibility import read_then
 
 
 class DeleteMessagesEvent(Event, kw_only=True, tag="delete_message"):
@@ -58,8 +57,8 @@ class _DeletedView(NamedTuple):
 
 
 class MessagesDeletedProjection(Projection[MessagesDeleted]):
-    """A deletion, to users who may read the messages; to users who cannot any more but had flags on
-    them, that these are gone."""
+    """A deletion, to users who may read the messages, and could then; to users who cannot any more
+    but had flags on them, that these are gone."""
 
     of = MessagesDeleted
 
@@ -72,8 +71,11 @@ class MessagesDeletedProjection(Projection[MessagesDeleted]):
     def view(
         self, context: ProjectionContext, change: MessagesDeleted, viewer: Viewer
     ) -> Hashable | None:
-        ids = change.message_ids
-        seen = places(ids, _read_then(context, change, viewer.user))
+        ids, spans = change.message_ids, EVERYTHING
+        if change.channel_id is not None:
+            # Who is in a direct conversation always was.
+            spans = read_then(context, viewer.user, context.state.channels[change.channel_id])
+        seen = places(ids, spans)
         held = next((ids for ids, users in change.holders if viewer.user.id in users), ())
         if held:
             told = {one for begin, end in seen for one in ids[begin:end]}
@@ -95,25 +97,6 @@ class MessagesDeletedProjection(Projection[MessagesDeleted]):
         told = [one for begin, end in seen for one in change.message_ids[begin:end]]
         if told:
             yield from messages_gone(told, change.channel_id, topic, in_bulk=in_bulk)
-
-
-def _read_then(context: ProjectionContext, change: MessagesDeleted, user: User) -> Spans:
-    """Which messages of the conversation the user may read, and could when the entry was written:
-    one who reads them as a subscriber alone, and became that later, is told nothing of what was
-    deleted before."""
-    state = context.state
-    if change.channel_id is None:
-        return EVERYTHING  # Who is in a direct conversation always was.
-    channel = state.channels[change.channel_id]
-    subscription = state.subscription(user.id, channel.id)
-    came_later = (
-        subscription is not None
-        and subscription.is_active
-        and subscription.began > context.entry.seq
-    )
-    if came_later and not permissions.reads_unsubscribed(state, user, channel):
-        return ()
-    return permissions.readable_spans(state, user, channel)
 
 
 PROJECTIONS: Final[Projections] = (
