@@ -112,12 +112,13 @@ def _findings(settings: Config) -> Iterator[Finding]:
 def _backups(settings: Config) -> Finding:
     """Whether the last backup that the server made by itself is a recent one."""
     try:
-        found = asyncio.run(_kept(settings))
+        now = time.time()
+        found = kept_backups.made(asyncio.run(_kept(settings)), now)
     except (FilesUnavailable, OSError) as error:
         return Finding(check="backups", ok=False, detail=str(error))
     if not found:
         return Finding(check="backups", ok=False, detail=f"there is none in {settings.backup_to}")
-    hours = (time.time() - found[-1].at) / 3600
+    hours = (now - found[-1].at) / 3600
     detail = f"{counted(len(found), 'backup')}, the last is {hours:.0f} hours old"
     return Finding(check="backups", ok=hours <= BACKUP_HOURS, detail=detail)
 

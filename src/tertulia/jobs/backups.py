@@ -44,7 +44,7 @@ def backups(node: Node) -> Job:
         due = kept_backups.last_due(now, config.backup_hour)
         place = config.opened_backups()
         try:
-            found = await kept_backups.found(place)
+            found = kept_backups.made(await kept_backups.found(place), now)
         finally:
             await place.close()
         if found and found[-1].at >= due:
