@@ -50,7 +50,7 @@ def _is_time(claims: Mapping[str, Any], name: str) -> bool:
 def _object(part: str) -> Mapping[str, Any]:
     try:
         found = msgspec.json.decode(_bytes(part))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise BadToken("This is no JSON web token.") from None
     if not isinstance(found, dict):
         raise BadToken("This is no JSON web token.")
