@@ -1,6 +1,6 @@
 """Messages as mails show them."""
 
-from tertulia.markup.html_output import open_tag
+from tertulia.markup.elements import open_tag
 from tertulia.outbound.readable_html import HIDDEN, pictures_in, readable
 
 
