@@ -118,8 +118,9 @@ class ServiceCaller:
                 self._working[lane.bot_id] = task
                 task.add_done_callback(partial(self._done, lane.bot_id))
             lanes = await store.read(service_calls.lanes)
-        due = next((due_at for bot_id, due_at in lanes if self._with_room([bot_id])), None)
-        return LONGEST_SLEEP if due is None else min(max(due - clock(), 0.1), LONGEST_SLEEP)
+        following = self._with_room(bot_id for bot_id, _ in lanes)[:1]
+        due = min((dict(lanes)[bot_id] - clock() for bot_id in following), default=LONGEST_SLEEP)
+        return min(max(due, 0.1), LONGEST_SLEEP)
 
     def _with_room(self, bot_ids: Iterable[int]) -> list[int]:
         """Those of the bots, in order, whose services can be called now."""
