@@ -484,7 +484,10 @@ class ReferenceClient:
         assert message["sender_full_name"] == "Unknown user" or self._is_known(message["sender_id"])
         self.hanging[message["id"]] = {
             "channel": message.get("stream_id"),
-            "reactions": list(message["reactions"]),
+            "reactions": [
+                {name: reaction[name] for name in self._REACTION}
+                for reaction in message["reactions"]
+            ],
             "submessages": list(message["submessages"]),
         }
         where: tuple[Any, ...]

@@ -10,7 +10,15 @@ import pytest
 
 from tertulia.app.config import ConfigError, load
 from tertulia.jobs.backups import environment_of
-from tertulia.store.kept_backups import KeptBackup, last_due, name_at, superseded
+from tertulia.store.disk_files import DiskFiles
+from tertulia.store.kept_backups import (
+    KeptBackup,
+    found,
+    last_due,
+    made,
+    name_at,
+    superseded,
+)
 from tertulia.store.trial_restore import try_restore
 from tests.cli.support import Place, run
 
@@ -40,9 +48,22 @@ def test_the_last_of_each_day_and_week_are_kept(
         *("2026-02-20T03:00", "2026-03-02T03:00", "2026-03-08T03:00", "2026-03-11T03:00"),
         *("2026-03-12T03:00", "2026-03-12T09:00"),
     )
-    over = superseded(there, days, weeks)
+    over = superseded(there, days, weeks, at("2026-03-12T09:00"))
     expected = kept(*left) if isinstance(left, list) else [o for o in there if o is not there[4]]
     assert {one.name for one in there} - {one.name for one in over} == {o.name for o in expected}
+
+
+def test_a_backup_of_a_clock_that_was_wrong_is_in_place_of_none() -> None:
+    now = at("2026-03-12T09:00")
+    there = kept("2026-03-11T03:00", "2026-03-12T09:00", "2036-01-01T03:00")
+    assert [one.name for one in superseded(there, 1, 0, now)] == [there[0].name]
+    assert made(there, now) == there[:2]
+
+
+async def test_what_is_only_called_as_a_backup_is_none(tmp_path: Path) -> None:
+    for name in ("tertulia-20260230T250000Z.zip", name_at(at("2026-03-11T03:00")), "notes.txt"):
+        (tmp_path / name).touch()
+    assert [one.at for one in await found(DiskFiles(tmp_path))] == [at("2026-03-11T03:00")]
 
 
 def test_a_backup_is_due_each_day_at_its_hour() -> None:

@@ -282,6 +282,14 @@ def test_a_backup_overwrites_nothing_and_is_for_its_owner_alone(tmp_path: Path) 
     assert result.exit_code == 1
     assert "exists already" in result.stderr
     assert file.read_bytes() == before
+    # In a directory that is anybody's, somebody may have put something where it is written first.
+    other = tmp_path / "other.zip"
+    somebody_s = tmp_path / "somebody's"
+    somebody_s.write_text("mine")
+    (tmp_path / "other.zip.partial").symlink_to(somebody_s)
+    assert place.run("backup", str(other)).exit_code == 0
+    assert somebody_s.read_text() == "mine"
+    assert not other.is_symlink()
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive"])

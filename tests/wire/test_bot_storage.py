@@ -1,5 +1,6 @@
 """What bots keep with the server."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -53,6 +54,24 @@ async def test_what_a_bot_keeps_has_limits(
     for wrong in ({"a": 1}, ["a"], {"a": "\0"}, {"\0": "a"}):
         assert (await put(robo, wrong)).status == 400
     (await robo.request("PUT", "/bot_storage")).refused("REQUEST_VARIABLE_MISSING")
+
+
+async def test_what_comes_at_one_moment_has_the_same_limits(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robo = org["robo"]
+    monkeypatch.setattr(bot_storage, "MOST_CHARACTERS", 10)
+    monkeypatch.setattr(stored, "PART", 2)
+    replies = await asyncio.gather(*(put(robo, {f"{n}": "xxxx"}) for n in range(8)))
+    assert sorted(reply.status for reply in replies) == [200] * 2 + [400] * 6
+    assert len((await robo.get("/bot_storage")).ok["storage"]) == 2
+    assert (await robo.delete("/bot_storage")).ok
+    # What is written in parts is all there, and all gone.
+    many = {f"{n}": "" for n in range(5)}
+    assert (await put(robo, many)).ok
+    assert (await robo.get("/bot_storage")).ok["storage"] == many
+    assert (await robo.delete("/bot_storage", keys=list(many)[:3])).ok
+    assert set((await robo.get("/bot_storage")).ok["storage"]) == {"3", "4"}
 
 
 async def test_storage_is_each_bot_s_own(org: Organization) -> None:

@@ -108,6 +108,10 @@ async def test_without_a_server_for_them_there_are_no_calls_and_no_tokens(config
 # Tokens
 
 
+BROKEN = b'{"alg": "\xff"}'
+"""JSON, but for its encoding."""
+
+
 def token(
     claims: Any, secret: str = SECRET, algorithm: str = "HS256", digest: str = "sha256"
 ) -> str:
@@ -140,6 +144,8 @@ async def test_a_token_that_proves_nothing_signs_nobody_in(org: Organization) ->
         "é.é.é",
         *(f"{base64.urlsafe_b64encode(head).decode()}.e30.e30" for head in (b"[" * 6000, b"\xff")),
         "x" * 20_000,
+        f"{base64.b64encode(b'[' * 7000).decode()}.b.c",
+        f"{base64.b64encode(BROKEN).decode()}.b.c",
         token({"email": email}, secret="another secret"),
         token({"email": email}, algorithm="none"),
         token({"email": email}, algorithm="HS512"),

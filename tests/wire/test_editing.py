@@ -37,6 +37,14 @@ async def contents(org: Organization, who: str, channel: str, topic: str) -> lis
     return [message["content"] for message in page.ok["messages"]]
 
 
+async def subscribe(org: Organization, channel: str, who: str) -> None:
+    """Let Ann subscribe somebody."""
+    principals = [org[who].user_id]
+    subscriptions = [{"name": channel}]
+    path = "/users/me/subscriptions"
+    assert (await org["ann"].post(path, subscriptions=subscriptions, principals=principals)).ok
+
+
 # Editing
 
 
@@ -465,6 +473,39 @@ async def test_what_is_deleted_is_not_told_to_who_slept(org: Organization) -> No
     told = await ben.events()
     assert [event["type"] for event in told] == ["delete_message"]
     assert "secret" not in str(told)
+
+
+async def test_who_comes_to_a_private_channel_hears_of_nothing_deleted_before(
+    org: Organization,
+) -> None:
+    """Not even that there was something, nor in which topic."""
+    vault = await org.channel("vault", "ann", "gus", is_private=True)
+    ben, gus = [await org[who].register() for who in ("ben", "gus")]
+    mid = await org["ann"].send("vault", "firing ben", "secret")
+    assert (await org["ann"].delete(f"/messages/{mid}")).ok
+    await subscribe(org, "vault", "ben")
+    told = await ben.events()
+    assert "subscription" in {event["type"] for event in told}
+    assert "delete_message" not in {event["type"] for event in told}
+    assert "firing" not in str(told)
+    (event,) = [event for event in await gus.events() if event["type"] == "delete_message"]
+    assert (event["message_id"], event["stream_id"]) == (mid, vault)
+
+
+async def test_of_what_is_deleted_together_each_hears_of_what_they_could_read(
+    org: Organization,
+) -> None:
+    """In a channel whose history is protected, that is what came after one joined."""
+    vault = await org.channel("vault", "ann", is_private=True, history_public=False)
+    early = await org["ann"].send("vault", "t", "early")
+    await subscribe(org, "vault", "ben")
+    late = [await org["ann"].send("vault", "t", text) for text in ("late", "later")]
+    ben = await org["ben"].register(client_capabilities=EVERYTHING)
+    ann = await org["ann"].register(client_capabilities=EVERYTHING)
+    assert (await org["ann"].post(f"/streams/{vault}/delete_topic", topic_name="t")).ok
+    assert [event["message_ids"] for event in await events(ben, "delete_message")] == [late]
+    told = [event["message_ids"] for event in await events(ann, "delete_message")]
+    assert told == [[early, *late]]
 
 
 async def test_an_id_is_never_given_twice(org: Organization) -> None:

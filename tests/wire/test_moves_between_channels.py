@@ -339,7 +339,7 @@ async def test_nothing_is_told_of_what_is_out_of_sight_by_then(
     org: Organization, goes: str
 ) -> None:
     """From memory, and from the log: to who had it, that it is gone; to who comes to the channel
-    only afterwards, nothing that was done to it."""
+    only afterwards, nothing at all."""
     vault = await org.channel("vault", "ann", "ben", is_private=True)
     safe = await org.channel("safe", "ann", is_private=True)
     poll = await org["ann"].send("vault", "heist", "/poll When?\n- now")
@@ -363,9 +363,31 @@ async def test_nothing_is_told_of_what_is_out_of_sight_by_then(
         events = await listener.events()
         assert "at dawn" not in json.dumps(events)
         told = [event for event in events if event["type"] in OF_MESSAGES]
-        assert [event["type"] for event in told] == ["update_message", "delete_message"]
+        gone = [] if listener.person is org["cleo"] else ["delete_message"]
+        assert [event["type"] for event in told] == ["update_message", *gone]
         assert (told[0]["message_id"], told[0]["message_ids"]) == (stays, [stays])
-        assert told[1]["message_id"] == poll
+        assert [event["message_id"] for event in told[1:]] == [poll] * len(gone)
+
+
+@pytest.mark.parametrize("goes", ["on", "for good"])
+async def test_who_only_had_the_old_channel_hears_late_that_a_message_is_gone(
+    org: Organization, goes: str
+) -> None:
+    """What became of it in the new one is told there, to others."""
+    await org.channel("lounge", "ann", "ben")
+    attic = await org.channel("attic", "ann")
+    vault = await org.channel("vault", "ann", is_private=True)
+    sent = await org["ann"].send("lounge", "t", "hello")
+    ben, ann = [await org[who].register(event_types=list(OF_MESSAGES)) for who in ("ben", "ann")]
+    await move(org, sent, attic)
+    if goes == "on":
+        await move(org, sent, vault)
+    else:
+        assert (await org["ann"].delete(f"/messages/{sent}")).ok
+    (event,) = await ben.events()
+    assert (event["type"], event["message_id"]) == ("delete_message", sent)
+    wanted = ["update_message"] * 2 if goes == "on" else ["delete_message"]
+    assert [event["type"] for event in await ann.events()] == wanted
 
 
 async def test_what_was_done_to_a_message_is_told_where_it_is_still_in_sight(

@@ -1,6 +1,7 @@
 """Bots whose services are told of messages, and answer."""
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import itertools
@@ -104,10 +105,16 @@ def _no_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ServiceCaller, "once", idle)
 
 
+async def next_due(org: Organization) -> float | None:
+    """When the next calls are due; None where none wait."""
+    lanes = await org.node.store.read(service_calls.lanes)
+    return lanes[0][1] if lanes else None
+
+
 async def called(org: Organization, caller: ServiceCaller | None = None) -> None:
     """Make the calls that are due."""
     caller = caller or ServiceCaller(org.node, encoded_call)
-    while (due := await org.node.store.read(service_calls.next_due)) is not None:
+    while (due := await next_due(org)) is not None:
         if due > org.node.clock():
             break
         await _once(caller)
@@ -251,7 +258,7 @@ async def test_what_fails_is_tried_again_and_the_owner_hears_of_it(
     for _ in range(7):
         before = org.node.clock()
         await called(org)
-        due = await org.node.store.read(service_calls.next_due)
+        due = await next_due(org)
         assert due is not None
         pauses.append(due - before)
         clock.ahead += due - org.node.clock() + 1
@@ -269,7 +276,7 @@ async def test_what_fails_is_tried_again_and_the_owner_hears_of_it(
     told_now = [json.loads(body)["data"] for _, body in service.told]
     assert told_now[0] == "message 0"  # One is tried first, and the others when that was taken.
     assert sorted(told_now) == [f"message {n}" for n in range(6)]
-    assert await org.node.store.read(service_calls.next_due) is None
+    assert await next_due(org) is None
     service.status = 404
     await org["ben"].write([bot.user_id], "not there")
     await called(org)
@@ -308,14 +315,45 @@ async def test_a_bot_does_not_wait_for_another(org: Organization, service: Servi
     assert "ConnectError" in (await outcomes(org, dead))[0][2]
 
 
+async def test_nobody_s_many_bots_hold_up_those_of_others(
+    org: Organization, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calling, "OF_OWNER", 2)
+    monkeypatch.setattr(calling, "AT_ONCE", 4)
+    silent = asyncio.Event()
+
+    async def hang(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer):
+            await silent.wait()
+
+    async with await asyncio.start_server(hang, "127.0.0.1", 0) as server:
+        slow = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        many = [
+            await made(org, slow, full_name=f"Slow {n}", short_name=f"slow{n}") for n in range(6)
+        ]
+        url = json.dumps(service.url)
+        asked = {"full_name": "Quick", "short_name": "quick", "bot_type": 3, "payload_url": url}
+        quick = (await org["cleo"].post("/bots", **asked)).ok["user_id"]
+        for bot in many:
+            await org["ben"].write([bot.user_id], "hi")
+        await org["cleo"].write([quick], "hello")
+        caller = ServiceCaller(org.node, encoded_call)
+        assert await _once(caller) == calling.LONGEST_SLEEP  # What waits does so for room.
+        assert len(caller._working) == 3
+        await asyncio.wait_for(service.heard.wait(), 10)
+        assert service.last["data"] == "hello"
+        silent.set()
+        await asyncio.gather(*caller._working.values())
+
+
 async def test_each_call_is_one_nodes_and_none_is_lost(
     org: Organization, service: Service, clock: TestClock
 ) -> None:
     bot = await made(org, service.url)
     await org["ben"].write([bot.user_id], "once")
     store, now = org.node.store, org.node.clock()
-    (lane,) = await store.write(lambda c: service_calls.take(c, now, 60.0, 10))
-    assert await store.write(lambda c: service_calls.take(c, now, 60.0, 10)) == []
+    (lane,) = await store.write(lambda c: service_calls.take(c, now, 60.0, [bot.user_id]))
+    assert await store.write(lambda c: service_calls.take(c, now, 60.0, [bot.user_id])) == []
     await called(org)
     assert service.told == []
     # The node that took it was killed.
@@ -337,7 +375,7 @@ async def test_a_call_that_is_made_twice_has_one_answer(
     service.answer = {"content": "done"}
     await org["ben"].write([bot.user_id], "do")
     now = org.node.clock()
-    (lane,) = await org.node.store.write(lambda c: service_calls.take(c, now, 60.0, 10))
+    (lane,) = await org.node.store.write(lambda c: service_calls.take(c, now, 60.0, [bot.user_id]))
     caller = ServiceCaller(org.node, encoded_call)
     for _ in range(2):
         assert await caller._one(lane.calls[0]) is None

@@ -239,6 +239,18 @@ def test_a_template_says_no_more_than_it_may() -> None:
     assert found == ["xyzx", "{'a'"]
 
 
+async def test_what_a_template_is_filled_with_mentions_nobody(org: Organization) -> None:
+    await org.channel("lounge", "ben")
+    bot = await made(org)
+    place = f"/bots/{bot.user_id}/webhook"
+    template = "{{ a }}{{ b }} {{ c }} {{ payload.d[0] }}**Ben** @**Ann**"
+    assert (await org["ben"].patch(place, content_template=template)).ok
+    payload = {"a": "@", "b": "**all**", "c": "@\x01**all**", "d": ["@_"]}
+    assert (await sent(bot, "json", payload, stream="lounge")).ok
+    said = (await newest(org))["content"]
+    assert said.replace("\x01", "") == ("@\u200b**all** @\u200b**all** @\u200b_**Ben** @**Ann**")
+
+
 async def test_mentions_that_the_bot_may_not_make_do_not_cost_the_message(
     org: Organization,
 ) -> None:

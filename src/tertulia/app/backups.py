@@ -76,7 +76,7 @@ async def make(settings: Config, progress: Progress) -> Made:
             await place.put_from(name, file)
             found = await kept_backups.found(place)
             days, weeks = settings.backup_keep_days, settings.backup_keep_weeks
-            over = kept_backups.superseded(found, days, weeks)
+            over = kept_backups.superseded(found, days, weeks, now)
             for one in over:
                 await place.delete(one.name)
         finally:

@@ -110,14 +110,15 @@ def _findings(settings: Config) -> Iterator[Finding]:
 def _backups(settings: Config) -> Finding:
     """Whether the last backup that the server made by itself is a recent one."""
     try:
-        found = asyncio.run(_kept(settings))
+        now = time.time()
+        found = kept_backups.made(asyncio.run(_kept(settings)), now)
     except (FilesUnavailable, OSError) as error:
         return Finding(check="backups", ok=False, detail=str(error))
     if not found:
         return Finding(check="backups", ok=False, detail=f"there is none in {settings.backup_to}")
-    hours = (time.time() - found[-1].at) / 3600
+    hours = (now - found[-1].at) / 3600
     detail = f"{counted(len(found), 'backup')}, the last is {counted(round(hours), 'hour')} old"
-    ok = not kept_backups.is_old(found[-1].at, time.time())
+    ok = not kept_backups.is_old(found[-1].at, now)
     return Finding(check="backups", ok=ok, detail=detail)
 
 

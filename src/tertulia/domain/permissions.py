@@ -199,11 +199,20 @@ def channel_viewers(state: State, channel: Channel) -> set[int]:
 def reads_channel(state: State, user: User, channel: Channel) -> bool:
     """Whether the user may read the channel's messages (those that its history opens to them)."""
     # The cheap questions first: this is asked of many channels at once.
-    if channel.is_web_public or not (channel.is_private or is_guest(state, user)):
-        return True
-    if state.is_subscribed(user.id, channel.id):
+    if _is_open_to(state, user, channel) or state.is_subscribed(user.id, channel.id):
         return True
     return not is_guest(state, user) and _invited_by_setting(state, user, channel)
+
+
+def reads_unsubscribed(state: State, user: User, channel: Channel) -> bool:
+    """Whether the user may read the channel's messages even without being subscribed."""
+    return _is_open_to(state, user, channel) or (
+        not is_guest(state, user) and _invited_by_setting(state, user, channel)
+    )
+
+
+def _is_open_to(state: State, user: User, channel: Channel) -> bool:
+    return channel.is_web_public or not (channel.is_private or is_guest(state, user))
 
 
 def reads_whole_history(state: State, user: User, channel: Channel) -> bool:

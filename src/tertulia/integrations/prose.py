@@ -4,7 +4,8 @@ import re
 from typing import Final
 from urllib.parse import quote as percent
 
-_MENTION: Final = re.compile(r"@(?=_?\*)")
+_MENTION: Final = re.compile(r"@(?!_?[^\W_])")
+"""Also where what makes a mention of it would only come behind it: from another text."""
 _INVISIBLE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _FENCE: Final = re.compile(r"^\s*(~{3,}|`{3,})", re.MULTILINE)
 _TICKS: Final = re.compile(r"`+")
@@ -13,8 +14,8 @@ MAX_QUOTE: Final = 2000
 
 
 def harmless(text: str) -> str:
-    """The text, which mentions nobody."""
-    return _INVISIBLE.sub("", _MENTION.sub("@\N{ZERO WIDTH SPACE}", text))
+    """The text, which mentions nobody, whatever is written behind it."""
+    return _MENTION.sub("@\N{ZERO WIDTH SPACE}", _INVISIBLE.sub("", text))
 
 
 def address(text: str) -> str:

@@ -315,7 +315,7 @@ class Forwarding:
     def _on_datagram(self, datagram: bytes) -> None:
         try:
             message = _decoder.decode(datagram)
-        except msgspec.MsgspecError:  # Another version's: it will not wait for long.
+        except (msgspec.MsgspecError, UnicodeError):  # Another version's: it does not wait long.
             return
         if isinstance(message, _Done):
             self._on_done(message)
@@ -335,7 +335,7 @@ class Forwarding:
             return False
         try:
             argument = self._decoders[errand.argument].decode(order.argument)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeError):
             return False
         answer = asyncio.get_running_loop().create_future()
         answer.add_done_callback(lambda done: self._on_answer(sender, order.number, done))

@@ -10,6 +10,7 @@ Network = IPv4Network | IPv6Network
 _SPECIAL: Final = (
     IPv4Network("192.0.0.0/24"),
     IPv4Network("192.88.99.0/24"),
+    IPv6Network("::ffff:0:0/96"),
     IPv6Network("2001::/23"),
     IPv6Network("3fff::/20"),
     IPv6Network("5f00::/16"),

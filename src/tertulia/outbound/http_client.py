@@ -34,7 +34,7 @@ MAX_REDIRECTS: Final = 5
 MAX_URL: Final = 2000
 """Characters of an address that is asked for."""
 AT_ONCE: Final = 16
-"""Answers that are awaited at once; later requests wait for their turn."""
+"""Answers that are awaited at once, unless more are wanted."""
 _CONNECT_SECONDS: Final = 5.0
 _SILENT_SECONDS: Final = 10.0
 """So long an answer may pause."""
@@ -114,6 +114,7 @@ class Web:
     `resolve` looks a host's addresses up, and `may_ask` says which of them may be connected to:
     without them, the system's resolver and public addresses of other machines. `ports` are those
     that may be connected to; None for all. Addresses in `networks` may be connected to in any case.
+    `at_once` answers are awaited at the same time; later requests wait for their turn.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class Web:
         may_ask: Callable[[Address], bool] = is_elsewhere,
         ports: Collection[int] | None = WEB_PORTS,
         networks: Sequence[Network] = (),
+        at_once: int = AT_ONCE,
     ) -> None:
         self._agent = f"Mozilla/5.0 (compatible; Tertulia/{__version__}; +{site})"
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="resolver")
@@ -134,7 +136,7 @@ class Web:
         self._site = site
         self._own: tuple[float, frozenset[Address]] = (0.0, frozenset())
         """Until when the addresses of the own host are cached, and these."""
-        self._free = asyncio.Semaphore(AT_ONCE)
+        self._free = asyncio.Semaphore(at_once)
         self._transport: httpx.AsyncHTTPTransport | None = None
 
     @asynccontextmanager

@@ -45,10 +45,15 @@ class Readable(Struct, frozen=True, kw_only=True):
 
 
 def pictures_in(html: str) -> list[str]:
-    """The paths of the uploaded pictures that the message shows."""
-    root = _parsed(html)
-    found = (_THUMBNAIL.fullmatch(image.get("src") or "") for image in root.iter("img"))
+    """The paths of the uploaded pictures that the message shows, without being asked to."""
+    images = (one for one in _parsed(html).iter("img") if not _is_hidden(one))
+    found = (_THUMBNAIL.fullmatch(image.get("src") or "") for image in images)
     return list(dict.fromkeys(unquote(match[1]) for match in found if match))
+
+
+def _is_hidden(element: "etree._Element") -> bool:
+    around = element.iterancestors("div")
+    return any("spoiler-content" in (one.get("class") or "").split() for one in around)
 
 
 def readable(html: str, site: str, pictures: Mapping[str, str]) -> Readable:

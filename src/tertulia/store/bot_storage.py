@@ -1,12 +1,14 @@
 """What bots keep with the server: texts by name, for each bot. They are no part of the log."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from tertulia.store.database import Connection
 
+PART: Final = 5000
+"""Texts that are written in one transaction."""
 _AT_ONCE: Final = 500
 """Names in one statement: databases limit how many values it may have."""
 
@@ -24,16 +26,28 @@ def write(connection: Connection, change: StorageChanged) -> None:
     """Write the change."""
     if change.gone is None:
         connection.run("DELETE FROM bot_storage WHERE user_id = ?", (change.user_id,))
-    for name in change.gone or ():
-        connection.run(
-            "DELETE FROM bot_storage WHERE user_id = ? AND name = ?", (change.user_id, name)
+    if change.gone:
+        connection.run_many(
+            "DELETE FROM bot_storage WHERE user_id = ? AND name = ?",
+            [(change.user_id, name) for name in change.gone],
         )
-    for name, value in change.values.items():
-        connection.run(
+    if change.values:
+        connection.run_many(
             "INSERT INTO bot_storage (user_id, name, value) VALUES (?, ?, ?)"
             " ON CONFLICT (user_id, name) DO UPDATE SET value = excluded.value",
-            (change.user_id, name, value),
+            [(change.user_id, name, value) for name, value in change.values.items()],
         )
+
+
+def parts(change: StorageChanged) -> Iterator[StorageChanged]:
+    """The change in parts that are written one after the other, so that none holds up the log."""
+    if change.gone is None:
+        yield change
+        return
+    values, gone = list(change.values.items()), list(change.gone)
+    for first in range(0, max(len(values), len(gone)), PART):
+        until = first + PART
+        yield StorageChanged(change.user_id, dict(values[first:until]), gone[first:until])
 
 
 def kept(connection: Connection, user_id: int, names: Sequence[str] | None) -> dict[str, str]:

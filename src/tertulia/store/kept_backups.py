@@ -17,6 +17,8 @@ _LAST: Final = "backups.last"
 """The key of when the last was made, among the facts about the installation."""
 _NAME: Final = re.compile(r"tertulia-(\d{8}T\d{6}Z)\.zip")
 _TIME: Final = "%Y%m%dT%H%M%SZ"
+AHEAD_SECONDS: Final = 600.0
+"""By so much another node's clock may be ahead of this one's."""
 
 
 class KeptBackup(Struct, frozen=True, kw_only=True):
@@ -38,8 +40,8 @@ async def found(place: Files) -> list[KeptBackup]:
     """Those that there are, the oldest first. Other files at the place are none of ours."""
     backups = []
     async for one in place.below(""):
-        if match := _NAME.fullmatch(one.path):
-            at = datetime.strptime(match[1], _TIME).replace(tzinfo=UTC).timestamp()
+        at = _made_at(one.path)
+        if at is not None:
             backups.append(KeptBackup(name=one.path, at=at, size=one.size))
     return sorted(backups, key=lambda one: one.at)
 
@@ -63,10 +65,27 @@ def is_old(at: float | None, now: float) -> bool:
     return at is None or now - at > OLD_SECONDS
 
 
-def superseded(backups: Iterable[KeptBackup], days: int, weeks: int) -> list[KeptBackup]:
+def _made_at(name: str) -> float | None:
+    match = _NAME.fullmatch(name)
+    try:
+        return datetime.strptime(match[1], _TIME).replace(tzinfo=UTC).timestamp() if match else None
+    except ValueError:  # No such day, or hour.
+        return None
+
+
+def made(backups: Iterable[KeptBackup], now: float) -> list[KeptBackup]:
+    """Those that were made by now, in the same order. What is of a time that has not come is of a
+    clock that was wrong, and stands for none."""
+    return [one for one in backups if one.at <= now + AHEAD_SECONDS]
+
+
+def superseded(
+    backups: Iterable[KeptBackup], days: int, weeks: int, now: float
+) -> list[KeptBackup]:
     """Those that need not be kept: all but the newest, the newest of each of the last `days` days
-    that have one, and the newest of each of the last `weeks` weeks that have one. (In UTC.)"""
-    newest_first = sorted(backups, key=lambda one: one.at, reverse=True)
+    that have one, and the newest of each of the last `weeks` weeks that have one. (In UTC.) What
+    was not `made` by now is left alone."""
+    newest_first = sorted(made(backups, now), key=lambda one: one.at, reverse=True)
     kept = set(newest_first[:1])
     for most, period in ((days, _day_of), (weeks, _week_of)):
         newest: dict[str, KeptBackup] = {}

@@ -8,7 +8,7 @@ a service which is away cost nothing.
 """
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -62,16 +62,24 @@ def put(connection: Connection, call: ServiceCall, at: float, call_id: str) -> N
     )
 
 
-def take(connection: Connection, now: float, lease_seconds: float, limit: int) -> list[Lane]:
-    """The lanes that are due, at most so many, with their first calls. They are the caller's for
-    the lease."""
-    rows = connection.query(
-        "SELECT bot_id, failures FROM webhook_lanes WHERE due_at <= ? ORDER BY due_at, bot_id"
-        " LIMIT ?",
-        (now, limit),
-    )
-    lanes = [_taken(connection, int(b), int(f), now + lease_seconds) for b, f in rows]
-    return [lane for lane in lanes if lane.calls]
+def lanes(connection: Connection) -> list[tuple[int, float]]:
+    """The bots of which calls wait, each with when its lane is due, the first ones first."""
+    rows = connection.query("SELECT bot_id, due_at FROM webhook_lanes ORDER BY due_at, bot_id")
+    return [(int(bot_id), float(due_at)) for bot_id, due_at in rows]
+
+
+def take(
+    connection: Connection, now: float, lease_seconds: float, bot_ids: Sequence[int]
+) -> list[Lane]:
+    """Those of the bots' lanes that are due, with their first calls. They are the caller's for the
+    lease."""
+    found: list[Lane] = []
+    for bot_id in bot_ids:
+        rows = connection.query(
+            "SELECT failures FROM webhook_lanes WHERE bot_id = ? AND due_at <= ?", (bot_id, now)
+        )
+        found += [_taken(connection, bot_id, int(n), now + lease_seconds) for (n,) in rows]
+    return [lane for lane in found if lane.calls]
 
 
 def _taken(connection: Connection, bot_id: int, failures: int, until: float) -> Lane:
@@ -148,12 +156,6 @@ def finish(
     )
     if not left:
         connection.run("DELETE FROM webhook_lanes WHERE bot_id = ?", (lane.bot_id,))
-
-
-def next_due(connection: Connection) -> float | None:
-    """When the next lane is due; None where nothing waits."""
-    ((due,),) = connection.query("SELECT MIN(due_at) FROM webhook_lanes")
-    return None if due is None else float(due)
 
 
 def waiting(connection: Connection, bot_id: int) -> int:

@@ -9,6 +9,7 @@ queues are left out: what they point at is the log of then, so every client regi
 import base64
 import contextlib
 import os
+import secrets
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -112,8 +113,9 @@ def _opened(target: Path | BinaryIO) -> Iterator[BinaryIO]:
         return
     if target.exists():
         raise DatabaseError(f"{target} exists already. Name a file that does not.")
-    partial = target.with_name(f"{target.name}.partial")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    # A name that nobody can have put something at: the directory may be anybody's.
+    partial = target.with_name(f"{target.name}.{secrets.token_hex(8)}.partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file

@@ -1,6 +1,5 @@
 """Whatever can post to Slack: text, attachments and blocks, as JSON or in the field `payload`."""
 
-import html
 import re
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -22,11 +21,16 @@ _ITALIC: Final = re.compile(r"(?<![\w_])_(?=[^\s_])([^_\n]{1,2000}?)(?<=[^\s_])_
 _STRUCK: Final = re.compile(r"(?<![\w~])~(?=[^\s~])([^~\n]{1,2000}?)(?<=[^\s~])~(?![\w~])")
 
 
+def _unescaped(text: str) -> str:
+    """The three characters that are escaped there; other names of characters are as they stand."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
 def markdown(text: str) -> str:
     """Slack's kind of markup as Markdown."""
     parts = _CODE.split(text)
     return "".join(
-        html.unescape(_block(part)) if n % 2 else _inline(part) for n, part in enumerate(parts)
+        _unescaped(_block(part)) if n % 2 else _inline(part) for n, part in enumerate(parts)
     )
 
 
@@ -49,14 +53,14 @@ def _inline(text: str) -> str:
     text = _BOLD.sub("\x01\\1\x01", text)
     text = _ITALIC.sub(r"*\1*", text)
     text = _STRUCK.sub(r"~~\1~~", text).replace("\x01", "**")
-    return _KEPT.sub(lambda found: kept[int(found[1])], html.unescape(text))
+    return _KEPT.sub(lambda found: kept[int(found[1])], _unescaped(text))
 
 
 def _reference(found: re.Match[str]) -> str:
     target, _, label = found[1].partition("|")
     kind, rest = target[:1], target[1:]
     if kind == "@":
-        return f"@{label or rest}"
+        return harmless(f"@{label or rest}")
     if kind == "#":
         return f"#{label or rest}"
     if kind == "!":
@@ -68,7 +72,7 @@ def _reference(found: re.Match[str]) -> str:
         return label or target.removeprefix("mailto:")
     if not target.startswith(("http://", "https://")):
         return found[0]
-    return link(label, html.unescape(target)) if label and label != target else target
+    return link(label, _unescaped(target)) if label and label != target else target
 
 
 def _text_object(part: Part | None) -> str:
@@ -164,7 +168,7 @@ def _rich_piece(piece: Part) -> str:
         case "emoji":
             return f":{piece.line('name', '')}:"
         case "user":
-            return f"@{piece.line('user_id', '')}"
+            return harmless(f"@{piece.line('user_id', '')}")
         case "channel":
             return f"#{piece.line('channel_id', '')}"
         case "broadcast":

@@ -16,6 +16,7 @@ from tertulia.outbound.conversation_mails import (
     rendered,
 )
 from tertulia.outbound.mail_templates import RenderedMail
+from tertulia.service.mail_in.addresses import MailAddresses
 from tertulia.service.node import Node
 from tertulia.service.notices.conversation_texts import Reader
 from tertulia.service.notices.last_look import reason_now

@@ -5,7 +5,8 @@ import hashlib
 import hmac
 import logging
 import random
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
@@ -35,6 +36,9 @@ logger = logging.getLogger("tertulia.webhooks")
 
 AT_ONCE: Final = 16
 """Bots whose services are called at the same time by one node."""
+OF_OWNER: Final = 4
+"""Of these, those of one owner: whoever has many bots with slow services does not hold up others.
+"""
 CALL_SECONDS: Final = 10.0
 """How long a service may take."""
 LEASE_SECONDS: Final = 120.0
@@ -103,20 +107,41 @@ class ServiceCaller:
 
     async def once(self) -> float:
         """Begin with the calls that are due, as many as there is room for. Returns the seconds
-        until something may be due."""
+        until something may be due; what waits for room is begun when `ended` was called."""
         store, clock = self._node.store, self._node.clock
-        due = await store.read(service_calls.next_due)
-        room = AT_ONCE - len(self._working)
-        if due is not None and due <= clock() and room > 0 and not self._node.state.is_closed:
-            lanes = await store.write(lambda c: service_calls.take(c, clock(), LEASE_SECONDS, room))
-            for lane in lanes:
+        if self._node.state.is_closed:
+            return LONGEST_SLEEP
+        lanes, now = await store.read(service_calls.lanes), clock()
+        chosen = self._with_room(bot_id for bot_id, due_at in lanes if due_at <= now)
+        if chosen:
+            taken = await store.write(lambda c: service_calls.take(c, now, LEASE_SECONDS, chosen))
+            for lane in taken:
                 task = asyncio.create_task(self._lane(lane))
                 self._working[lane.bot_id] = task
                 task.add_done_callback(partial(self._done, lane.bot_id))
-            due = await store.read(service_calls.next_due)
-        if due is None or len(self._working) >= AT_ONCE:
-            return LONGEST_SLEEP
-        return min(max(due - clock(), 0.1), LONGEST_SLEEP)
+            lanes = await store.read(service_calls.lanes)
+        following = self._with_room(bot_id for bot_id, _ in lanes)[:1]
+        due = min((dict(lanes)[bot_id] - clock() for bot_id in following), default=LONGEST_SLEEP)
+        return min(max(due, 0.1), LONGEST_SLEEP)
+
+    def _with_room(self, bot_ids: Iterable[int]) -> list[int]:
+        """Those of the bots, in order, whose services can be called now."""
+        busy = Counter(map(self._owner_of, self._working))
+        found: list[int] = []
+        for bot_id in bot_ids:
+            owner_id = self._owner_of(bot_id)
+            if len(self._working) + len(found) >= AT_ONCE:
+                break
+            if bot_id not in self._working and busy[owner_id] < OF_OWNER:
+                busy[owner_id] += 1
+                found.append(bot_id)
+        return found
+
+    def _owner_of(self, bot_id: int) -> int:
+        """Whose bot it is; the bot itself, where it is nobody's."""
+        user = self._node.state.users.get(bot_id)
+        owner_id = user.bot.owner_id if user is not None and user.bot is not None else None
+        return bot_id if owner_id is None else owner_id
 
     async def close(self) -> None:
         """End what is under way. It is done again when its lease is over."""

@@ -5,15 +5,15 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from tertulia.domain import permissions
 from tertulia.model.changes import MessagesDeleted
-from tertulia.model.messages import Message
+from tertulia.model.ranges import EVERYTHING, Places, places
 from tertulia.state.organization import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.projections.attachments import WithAttachments
 from tertulia.wire.api.projections.message_flags import flags_event
+from tertulia.wire.api.projections.visibility import read_then
 
 
 class DeleteMessagesEvent(Event, kw_only=True, tag="delete_message"):
@@ -48,18 +48,17 @@ def messages_gone(
 
 
 class _DeletedView(NamedTuple):
+    seen: Places
+    """Where the messages are that the viewer could read, among those of the deletion."""
+    held: tuple[int, ...]
+    """Of the others, those that the viewer had flags on."""
     bulk: bool
     empty_topic_name: bool
 
 
-class _HeldView(NamedTuple):
-    message_ids: tuple[int, ...]
-    """Messages that the viewer had flags on."""
-
-
 class MessagesDeletedProjection(Projection[MessagesDeleted]):
-    """A deletion, to users who may read the messages; to users who cannot any more but had flags on
-    them, that these are gone."""
+    """A deletion, to users who may read the messages, and could then; to users who cannot any more
+    but had flags on them, that these are gone."""
 
     of = MessagesDeleted
 
@@ -72,29 +71,32 @@ class MessagesDeletedProjection(Projection[MessagesDeleted]):
     def view(
         self, context: ProjectionContext, change: MessagesDeleted, viewer: Viewer
     ) -> Hashable | None:
-        state, user = context.state, viewer.user
-        one = Message(
-            id=change.message_ids[-1],
-            sender_id=0,
-            sent_at=0,
-            channel_id=change.channel_id,
-            direct_id=change.direct_id,
-        )
-        if not permissions.reads_message(state, user, one):
-            held = next((ids for ids, users in change.holders if user.id in users), ())
-            return _HeldView(held) if held else None
+        ids, spans = change.message_ids, EVERYTHING
+        if change.channel_id is not None:
+            # Who is in a direct conversation always was.
+            spans = read_then(context, viewer.user, context.state.channels[change.channel_id])
+        seen = places(ids, spans)
+        held = next((ids for ids, users in change.holders if viewer.user.id in users), ())
+        if held:
+            told = {one for begin, end in seen for one in ids[begin:end]}
+            held = tuple(one for one in held if one not in told)
+        if not seen and not held:
+            return None
         capabilities = viewer.registration.capabilities
-        return _DeletedView(capabilities.bulk_message_deletion, capabilities.empty_topic_name)
+        return _DeletedView(
+            seen, held, capabilities.bulk_message_deletion, capabilities.empty_topic_name
+        )
 
     def events(
         self, context: ProjectionContext, change: MessagesDeleted, view: Any
     ) -> Iterable[Event]:
-        if isinstance(view, _HeldView):
-            yield flags_event("remove", "starred", view.message_ids)
-            return
-        in_bulk, empty_topic_name = view
+        seen, held, in_bulk, empty_topic_name = view
+        if held:
+            yield flags_event("remove", "starred", held)
         topic = topic_shown(change.topic, empty_topic_name=empty_topic_name)
-        yield from messages_gone(change.message_ids, change.channel_id, topic, in_bulk=in_bulk)
+        told = [one for begin, end in seen for one in change.message_ids[begin:end]]
+        if told:
+            yield from messages_gone(told, change.channel_id, topic, in_bulk=in_bulk)
 
 
 PROJECTIONS: Final[Projections] = (

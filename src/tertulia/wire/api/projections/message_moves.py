@@ -24,7 +24,7 @@ from tertulia.wire.api.projections.message_deletions import messages_gone
 from tertulia.wire.api.projections.message_edits import UpdateMessageEvent, flags_by_name
 from tertulia.wire.api.projections.messages import MessageEvent
 from tertulia.wire.api.projections.registered_narrow import in_narrow
-from tertulia.wire.api.projections.visibility import sees_user
+from tertulia.wire.api.projections.visibility import read_then, sees_user
 
 
 class _NewView(NamedTuple):
@@ -67,7 +67,7 @@ class _Move:
         self.lost_of = {user_id: some for some, users in change.lost for user_id in users}
         self.read_by = frozenset(change.read_by)
         self._parts: dict[
-            tuple[IdRanges, IdRanges, Places | None, Places, Places, tuple[Places, ...]],
+            tuple[IdRanges, IdRanges, Places | None, Places, Places, tuple[Places, ...], bool],
             tuple[IdRanges, IdRanges],
         ] = {}
         self.new_of: dict[int, IdRanges] = {}
@@ -143,15 +143,19 @@ class _Move:
         after: Spans,
         received: Spans,
         since: tuple[Places, ...],
+        *,
+        is_told_later: bool,
     ) -> tuple[IdRanges, IdRanges]:
         """What is out of sight, and what is seen where it is, of one who lost the first then, and
-        to whom the second were new; who can read those in the old channel (None: it is the same),
-        and these in the new one, now; and who received the last in the new one since before the
-        move. To whom they are new, nothing is said of where they were; and of those that are out of
-        sight `since` (as in `hidden`), only what became of them."""
+        to whom the second were new; who can read those in the old channel, and could then (None: it
+        is the same), and these in the new one, now; and who received the last in the new one since
+        before the move. To whom they are new, nothing is said of where they were; and of those that
+        are out of sight `since` (as in `hidden`), only what became of them: by the entries that did
+        it, if one `is_told_later` of what happens in the new channel, or else here."""
         ids = self.change.message_ids
         places_before = None if before is None else places(ids, before)
-        key = (lost, new, places_before, places(ids, after), places(ids, received), since)
+        told = is_told_later or before is None
+        key = (lost, new, places_before, places(ids, after), places(ids, received), since, told)
         found = self._parts.get(key)
         if found is None:
             gone = ids_of(lost, self.ids)
@@ -162,7 +166,10 @@ class _Move:
                 # What was new to no such reader they could read in the old channel then.
                 known = known | ids_at(ids, self.ids, key[4])
                 shown = (shown & known) - ids_of(new, self.ids)
-            shown = shown - self.hidden(since)
+            hidden = self.hidden(since)
+            if not told:
+                gone = gone | (shown & hidden)
+            shown = shown - hidden
             found = self._parts[key] = ranges_of(gone, self.ids), ranges_of(shown, self.ids)
         return found
 
@@ -212,7 +219,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         received: Spans = ()
         if change.changes_channel:
             source = state.channels[change.channel_id]
-            before = permissions.readable_spans(state, user, source)
+            before = read_then(context, user, source)
             received = _received_since_before(context, change, user)
         after = permissions.readable_spans(state, user, channel)
         since = moved.since(state, user)
@@ -224,7 +231,13 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         if self._concerns(state, change, user.id):
             new = moved.new_of.get(user.id, ())
             lost, shown = moved.parts(
-                moved.lost_of.get(user.id, ()), new, before, after, received, since
+                moved.lost_of.get(user.id, ()),
+                new,
+                before,
+                after,
+                received,
+                since,
+                is_told_later=user.id in state.subscriptions.of_channel[change.new_channel_id],
             )
         if not lost and not shown and news is None:
             return None

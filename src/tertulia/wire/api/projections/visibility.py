@@ -5,6 +5,7 @@ from msgspec import Struct
 from tertulia.domain import permissions
 from tertulia.model.changes import ProfileChanged, StatusChanged
 from tertulia.model.channels import Channel
+from tertulia.model.ranges import Spans
 from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.wire.api.events import Event
@@ -45,6 +46,21 @@ def sees(context: ProjectionContext, user: User, channel: Channel) -> bool:
         and subscription.is_active
         and subscription.began <= context.entry.seq
     )
+
+
+def read_then(context: ProjectionContext, user: User, channel: Channel) -> Spans:
+    """Which of the channel's messages the user may read, and could when the entry was written: one
+    who reads them as a subscriber alone, and became that later, could not."""
+    state = context.state
+    subscription = state.subscription(user.id, channel.id)
+    came_later = (
+        subscription is not None
+        and subscription.is_active
+        and subscription.began > context.entry.seq
+    )
+    if came_later and not permissions.reads_unsubscribed(state, user, channel):
+        return ()
+    return permissions.readable_spans(state, user, channel)
 
 
 def sees_user(context: ProjectionContext, user: User, other: User) -> bool:

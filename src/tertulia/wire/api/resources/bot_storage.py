@@ -1,13 +1,14 @@
 """What bots keep with the server between two runs."""
 
+from functools import partial
 from typing import Annotated, Final
 
 from msgspec import Meta
 
 from tertulia.model.errors import NotPermitted, Refused
-from tertulia.state.moment import Decision, Moment
 from tertulia.store import bot_storage
 from tertulia.store.bot_storage import StorageChanged
+from tertulia.store.database import Connection
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Params
 from tertulia.wire.http.routing import Answer
@@ -57,17 +58,10 @@ async def update_storage(call: Call, params: UpdateStorage) -> Answer:
     new = params.storage
     if any("\0" in text for pair in new.items() for text in pair):
         raise Refused("What is kept cannot contain null bytes.")
-    read = call.node.store.read
-    size, count = await read(bot_storage.sizes, call.user.id, list(new))
-    size += sum(len(name) + len(value) for name, value in new.items())
-    if size > MOST_CHARACTERS:
-        raise Refused(
-            f"This would be {size - MOST_CHARACTERS:,} characters more than the"
-            f" {MOST_CHARACTERS:,} that a bot can keep."
-        )
-    if count + len(new) > MOST_TEXTS:
-        raise Refused(f"A bot can keep {MOST_TEXTS:,} texts.")
-    await _change(call, StorageChanged(call.user.id, new))
+    change = StorageChanged(call.user.id, new)
+    await call.node.store.read(_require_room, change)
+    # Looked at again with each part that is written: others may come at the same moment.
+    await _change(call, change)
     return Answer()
 
 
@@ -98,9 +92,25 @@ def _require_all(names: list[str] | None, found: dict[str, str]) -> None:
             raise Refused(f"Nothing is kept under '{name[:100]}'.")
 
 
+def _require_room(connection: Connection, change: StorageChanged) -> None:
+    new = change.values
+    size, count = bot_storage.sizes(connection, change.user_id, list(new))
+    size += sum(len(name) + len(value) for name, value in new.items())
+    if size > MOST_CHARACTERS:
+        raise Refused(
+            f"This would be {size - MOST_CHARACTERS:,} characters more than the"
+            f" {MOST_CHARACTERS:,} that a bot can keep."
+        )
+    if count + len(new) > MOST_TEXTS:
+        raise Refused(f"A bot can keep {MOST_TEXTS:,} texts.")
+
+
 async def _change(call: Call, change: StorageChanged) -> None:
-    await call.node.log.submit(call.user.id, _nothing, notes=(change,))
+    for part in bot_storage.parts(change):
+        await call.node.store.write(partial(_write, part))
 
 
-def _nothing(_: Moment) -> Decision[None]:
-    return Decision(None)
+def _write(part: StorageChanged, connection: Connection) -> None:
+    if part.values:
+        _require_room(connection, part)
+    bot_storage.write(connection, part)
