@@ -12,7 +12,7 @@ WORKERS ?= auto
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help serve client test lint format fuzz lexers histories bench soak chaos release lock clean
+.PHONY: help serve client test lint format fuzz lexers histories bench soak chaos docs release lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,10 +78,20 @@ chaos: MINUTES := $(if $(filter file,$(origin MINUTES)),5,$(MINUTES))
 chaos: $(VENV)/.dev ## nodes and PostgreSQL fail for MINUTES=5, and whether all holds; SEED=1 for the same faults
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
+DOCS := build/docs
+
+docs: $(DOCS)/.installed ## the documentation as a site, which the server then has at /help; every link is checked
+	$(DOCS)/bin/python docs/site/build.py
+
+$(DOCS)/.installed: requirements-docs.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-docs.txt
+	@touch $@
+
 RELEASE := build/release
 
-release: $(RELEASE)/.installed ## packages, checksums, bills of materials and notes into dist/; DRAFT=1 to try it
-	$(RELEASE)/bin/python packaging/release.py $(if $(DRAFT),--draft)
+release: docs $(RELEASE)/.installed ## packages, checksums, bills of materials and notes into dist/; DRAFT=1 to try it, REPOSITORY=https://… to link it
+	RELEASE_REPOSITORY="$(REPOSITORY)" $(RELEASE)/bin/python packaging/release.py $(if $(DRAFT),--draft)
 
 $(RELEASE)/.installed: requirements-release.txt
 	$(PYTHON) -m venv $(RELEASE)
@@ -92,9 +102,10 @@ lock: ## choose the newest dependencies again (needs uv)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group build -o requirements.txt
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -o requirements-dev.txt
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group pyproject.toml:release -o requirements-release.txt
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group pyproject.toml:docs -o requirements-docs.txt
 
 clean: ## remove the environment and the demonstration
-	rm -rf $(VENV) $(DATA) build dist web/node_modules src/tertulia/web .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DATA) build dist web/node_modules src/tertulia/web src/tertulia/manual .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Tertulia needs Python 3.11 or newer; none was found. Name one: make PYTHON=/path/to/python3.11"; exit 1; }

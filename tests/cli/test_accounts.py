@@ -1,13 +1,16 @@
 """`init`, `create-user` and `create-bot`."""
 
 import asyncio
+import re
+import shlex
 import stat
 from pathlib import Path
 
 import pytest
 
+from tertulia.cli.next_steps import next_steps
 from tertulia.service.config import Config
-from tests.cli.support import PASSWORD, Place
+from tests.cli.support import PASSWORD, Place, run
 from tests.support import reopened
 
 NEW = ("--email", "ben@example.com", "--full-name", "Ben", "--password", PASSWORD)
@@ -45,6 +48,30 @@ def test_a_second_init_is_refused_and_changes_nothing(place: Place) -> None:
     assert "already: 'Example'" in result.stderr
     assert place.run("create-user", *NEW).exit_code == 0
     assert owner["user_id"] + 1 == place.add("cleo")["user_id"] - 1
+
+
+def test_init_leads_on(tmp_path: Path) -> None:
+    place = Place(tmp_path / "the data")
+    arguments = ("--org", "Example", "--email", "ann@example.com", "--full-name", "Ann")
+    result = place.run("init", *arguments, "--password", PASSWORD)
+    assert "api_key" in result.stdout
+    assert "tertulia" not in result.stdout  # What programs read is the account.
+    for word in ("external_url", "smtp_host", "backup_to", "invite", "channels"):
+        assert word in result.stderr
+    commands = re.findall(r"`tertulia ([^`]+)`", result.stderr)
+    assert len(commands) == 5
+    for command in commands:
+        words = shlex.split(command)
+        assert words[words.index("--data-dir") + 1] == str(tmp_path / "the data")
+        shown = run(*words[: words.index("--data-dir")], "--help").stdout
+        assert all(word in shown for word in words if word.startswith("--")), command
+
+
+def test_what_is_set_is_no_next_step() -> None:
+    done = Config(external_url="https://x.example", smtp_host="mail", backup_to="/backups")
+    lines = "\n".join(next_steps(done, "ann@example.com"))
+    assert not re.search("external_url|smtp_host|backup|--data-dir", lines)
+    assert "--test ann@example.com" in lines
 
 
 def test_the_secret_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:

@@ -199,6 +199,9 @@ def test_the_demonstration_prints_how_to_sign_in(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     with place.serving("--demo") as (process, address):
         assert address.startswith("http://127.0.0.1:")
+        # What drew its pictures is gone, and was never loaded where it would stay.
+        if (loaded := Path(f"/proc/{process.pid}/maps")).exists():
+            assert "_imaging" not in loaded.read_text()
         process.terminate()
         assert process.stdout is not None
         printed = process.stdout.read()

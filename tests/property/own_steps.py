@@ -9,11 +9,13 @@ from urllib.parse import quote
 from tertulia.domain.accounts import agents, sessions
 from tertulia.model.sessions import LIFETIME
 from tertulia.service.vault import digest
+from tests.push_service import Browser
 
 if TYPE_CHECKING:
     from tests.property.histories import History
 
 WORDS = ("hello", "@**Ben** look", "@**all** everybody", "@**topic** you", "*later*")
+KEYS = Browser().keys
 FRAGMENTS = ("inbox", "narrow/is/starred", "narrow/channel/1", "narrow/dm/7")
 
 
@@ -129,6 +131,7 @@ async def use_device(history: History) -> None:
     token = rng.choice(["one", "two"])
     method = rng.choice(["POST", "DELETE"])
     history.accepted(await person.request(method, "/users/me/android_gcm_reg_id", token=token))
+    await be_pushed_to(history)
 
 
 async def use_browser(history: History) -> None:
@@ -172,6 +175,28 @@ async def use_agent(history: History) -> None:
             await org.node.log.submit(None, agents.use, rng.choice(own).id)
         case "end" if own:
             history.accepted(await person.delete(f"/agents/{rng.choice(own).id}"))
+        case _:
+            pass
+
+
+async def be_pushed_to(history: History) -> None:
+    """Somebody has a device that is pushed to, at an address that is not asked; leaves it in peace,
+    or removes it."""
+    rng = history.rng
+    person = history.org[history.who()]
+    own = history.state.push_subscriptions.of_user[person.user_id]
+    match rng.choice(["add", "pause", "remove"]):
+        case "add":
+            # Sometimes it is another account's already.
+            endpoint = f"https://127.0.0.1:9/{rng.randrange(8)}"
+            history.accepted(await person.post("/push_subscriptions", endpoint=endpoint, **KEYS))
+        case "pause" if own:
+            until = int(history.clock()) + rng.randrange(1000)
+            path = f"/push_subscriptions/{rng.choice(own).id}"
+            history.accepted(await person.patch(path, paused_until=until))
+        case "remove" if own:
+            path = f"/push_subscriptions/{rng.choice(own).id}"
+            history.accepted(await person.delete(path))
         case _:
             pass
 

@@ -9,6 +9,7 @@ from hypothesis import given
 
 from tertulia.app import composition
 from tertulia.domain import permissions
+from tertulia.domain.notices.rules import Way
 from tertulia.domain.notices.telling import HERE_LONGEST, HERE_SECONDS, LOOK_AGAIN_SECONDS
 from tertulia.domain.organization.realms import WELCOME_BOT
 from tertulia.log.log import Log
@@ -19,8 +20,10 @@ from tertulia.model.user_topics import Visibility
 from tertulia.service.config import Config
 from tertulia.service.notices.following import Notices
 from tertulia.service.notices.mail import MESSAGES, ByMail
+from tertulia.service.notices.means import Means
+from tertulia.service.notices.push import ByPush
 from tertulia.state.organization import State
-from tertulia.store import log_entries, outbox, queries
+from tertulia.store import log_entries, outbox, pushes, queries
 from tertulia.store.database import Connection
 from tests.property.histories import (
     STEPS,
@@ -33,8 +36,10 @@ from tests.property.histories import (
     send_to_channel,
     set_topic,
 )
+from tests.property.own_steps import use_device
 from tests.property.test_state import both, counts, examples, new_database, seeds
 from tests.property.web_steps import WEB_STEPS
+from tests.push_service import Browser
 from tests.support import reopened
 
 WILDCARDS = Flag.CHANNEL_WILDCARD_MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
@@ -43,9 +48,14 @@ CHOICES = (
     "enable_followed_topic_email_notifications",
     "enable_followed_topic_wildcard_mentions_notify",
     "enable_stream_email_notifications",
+    "enable_offline_push_notifications",
+    "enable_followed_topic_push_notifications",
+    "enable_stream_push_notifications",
+    "enable_online_push_notifications",
     "wildcard_mentions_notify",
 )
 PERIODS = (30, 120, 600)
+KEYS = Browser().keys
 
 
 @both
@@ -62,28 +72,31 @@ def test_told_are_those_whom_a_plain_rule_names(
 
 async def check_told(history: History, config: Config) -> None:
     history.clock.stopped_at = history.clock()
-    rule = Rule()
+    rules = [Rule(Way.MAIL), Rule(Way.PUSH)]
     for _ in range(8):
         await change_choices(history)
+        await get_a_phone(history)
     async with reopened(config, clock=history.clock) as other:
         for _ in range(5):
-            await watched(history, rule, 75, other.node.log)
-            if rule.told:  # In some histories nobody wants to be for a long time.
+            await watched(history, rules, 75, other.node.log)
+            # In some histories nobody wants to be for a long time.
+            if all(rule.told for rule in rules):
                 break
-    assert rule.told, "nobody was told"
+    assert any(rule.told for rule in rules), "nobody was told"
     async with reopened(config, clock=history.clock) as later:
         again = History(later, history.rng, history.sent, history.done, history.clock)
-        await watched(again, rule, 30, history.org.node.log)
+        await watched(again, rules, 30, history.org.node.log)
 
 
-async def watched(history: History, rule: "Rule", steps: int, other: Log) -> None:
+async def watched(history: History, rules: "list[Rule]", steps: int, other: Log) -> None:
     """Things happen at one node, and after each the notices are looked after by it or another."""
     rng, log = history.rng, history.org.node.log
     logs = (log, other)
 
     def node(number: int) -> Notices:
-        means = ByMail(logs[number], "http://chat.test", lambda: None)
-        return Notices(logs[number], history.org.node.delivery.presence, [means])
+        by_mail = ByMail(logs[number], "http://chat.test", lambda: None)
+        means: list[Means] = [by_mail, ByPush(logs[number], lambda: None)]
+        return Notices(logs[number], history.org.node.delivery.presence, means)
 
     nodes = [node(0), node(1)]
     for _ in range(steps):
@@ -104,13 +117,16 @@ async def watched(history: History, rule: "Rule", steps: int, other: Log) -> Non
             seen, _ = await log.store.read(cursor)
         await nodes[chosen].once()
         if nodes[chosen].holds:
-            if holder != nodes[chosen]._name:
-                # Where the one before has found nothing, it is looked once more.
-                rule.seen = min(rule.seen, seen)
-            await rule.look(history)
-            await rule.tell(history)
-        assert Counter(await told_by(history)) == Counter(rule.now), history.done
-        rule.now.clear()
+            for rule in rules:
+                if holder != nodes[chosen]._name:
+                    # Where the one before has found nothing, it is looked once more.
+                    rule.seen = min(rule.seen, seen)
+                await rule.look(history)
+                await rule.tell(history)
+        for rule in rules:
+            told = await (told_by_mail if rule.way is Way.MAIL else told_by_push)(history)
+            assert Counter(told) == Counter(rule.now), (rule.way, history.done)
+            rule.now.clear()
     # Whoever comes next need not wait.
     for left in nodes:
         await left.close()
@@ -150,7 +166,7 @@ def cursor(connection: Connection) -> tuple[int, str]:
     return seq, holder
 
 
-async def told_by(history: History) -> list[tuple[int, tuple[int, ...]]]:
+async def told_by_mail(history: History) -> list[tuple[int, tuple[int, ...]]]:
     """Who is to get a mail about which messages, as the outbox has it; it is empty afterwards."""
 
     def take(connection: Connection) -> list[outbox.Waiting]:
@@ -165,6 +181,19 @@ async def told_by(history: History) -> list[tuple[int, tuple[int, ...]]]:
     ]
 
 
+async def told_by_push(history: History) -> list[tuple[int, tuple[int, ...]]]:
+    """The same, as it waits to be pushed to people's phones."""
+
+    def take(connection: Connection) -> list[pushes.Push]:
+        ids = pushes.subscription_ids(connection)
+        found = [push for one in ids for push in pushes.of_subscription(connection, one)]
+        pushes.forget(connection, ids)
+        return found
+
+    found = await history.org.node.store.write(take)
+    return [(one.user_id, one.message_ids) for one in found]
+
+
 # What happens
 
 
@@ -177,12 +206,19 @@ async def change_choices(history: History) -> None:
     channel = history.channel()
     if channel is None:
         return
-    names = ["email_notifications", "wildcard_mentions_notify", "is_muted"]
+    names = ["email_notifications", "push_notifications", "wildcard_mentions_notify", "is_muted"]
     changed = {"property": rng.choice(names), "value": rng.random() < 0.5}
     reply = await history.org[history.who()].post(
         "/users/me/subscriptions/properties",
         subscription_data=[{"stream_id": channel.id, **changed}],
     )
+    history.accepted(reply)
+
+
+async def get_a_phone(history: History) -> None:
+    person = history.org[history.who()]
+    endpoint = f"https://push.example/{person.user_id}"
+    reply = await person.post("/push_subscriptions", endpoint=endpoint, **KEYS)
     history.accepted(reply)
 
 
@@ -196,9 +232,10 @@ async def time_goes_by(history: History) -> None:
 
 
 MADE: dict[Step, int] = {
-    # Files are removed by a job, and these nodes have none.
-    **{step: n for step, n in STEPS.items() if step not in {*WEB_STEPS, delete_file}},
+    # Files are removed by a job, and these nodes have none. Each has one phone, which never rests.
+    **{s: n for s, n in STEPS.items() if s not in {*WEB_STEPS, delete_file, use_device}},
     change_choices: 25,
+    get_a_phone: 10,
     come: 15,
     time_goes_by: 60,
 }
@@ -212,7 +249,8 @@ for often in (send_to_channel, send_directly, edit_message, set_topic):
 class Rule:
     """Who is to be told of what, message by message and person by person."""
 
-    def __init__(self) -> None:
+    def __init__(self, way: Way) -> None:
+        self.way = way
         self.seen = 0
         self.waiting: dict[tuple[int, str], set[tuple[int, float, float]]] = defaultdict(set)
         """By person and conversation: messages, when they are due, and when it is given up."""
@@ -225,14 +263,16 @@ class Rule:
         for entry in entries:
             self.seen = entry.seq
             for user in history.state.users:
-                if newly_wants(history.state, user.id, entry):
+                if self.reaches(history.state, user.id) and self.newly_wants(
+                    history.state, user.id, entry
+                ):
                     self.note(history, user.id, entry)
 
     def note(self, history: History, user_id: int, entry: Entry) -> None:
         assert isinstance(entry.change, MessageSent | MessageEdited)
         message = entry.change.message
         period = history.state.settings[user_id].email_notifications_batching_period_seconds
-        due = entry.at + period
+        due = entry.at + (period if self.way is Way.MAIL else 0)
         where = f"{message.direct_id}/{message.channel_id}/{topic_key(message.topic)}"
         self.waiting[user_id, where].add((message.id, due, due + HERE_LONGEST))
 
@@ -243,7 +283,9 @@ class Rule:
             if not due:
                 continue
             latest = history.org.node.delivery.presence.of(user_id)
-            if latest is not None and now - latest.active_at < HERE_SECONDS:
+            settings = history.state.settings[user_id]
+            waits = self.way is Way.MAIL or not settings.enable_online_push_notifications
+            if waits and latest is not None and now - latest.active_at < HERE_SECONDS:
                 waiting -= due
                 later = now + LOOK_AGAIN_SECONDS
                 waiting |= {(one, later, end) for one, _, end in due if now < end}
@@ -254,7 +296,8 @@ class Rule:
                 message = await self.to_be_told(history, user_id, message_id)
                 if message is not None:
                     by_conversation[message.conversation].append(message_id)
-            self.now += [(user_id, tuple(ids)) for ids in by_conversation.values()]
+            if self.reaches(history.state, user_id):
+                self.now += [(user_id, tuple(ids)) for ids in by_conversation.values()]
         self.told += self.now
 
     async def to_be_told(self, history: History, user_id: int, mid: int) -> Message | None:
@@ -267,56 +310,67 @@ class Rule:
                 and permissions.reads_message(state, state.users[user_id], message)
                 and not relation.read
                 and counts(state, user_id, message, relation)
-                and wants(state, user_id, message, relation.flags)
+                and self.wants(state, user_id, message, relation.flags)
             ):
                 return message
         return None
 
+    def newly_wants(self, state: State, user_id: int, entry: Entry) -> bool:
+        change = entry.change
+        if isinstance(change, MessageSent) and not change.gone:
+            flags = change.flags.get(user_id, Flag(0))
+            return user_id not in change.readers and self.wants(
+                state, user_id, change.message, flags
+            )
+        if isinstance(change, MessageEdited) and not change.gone and not change.rendering_only:
+            flags = change.flags.get(user_id, Flag(0))
+            before = flags & ~change.mentioned.get(user_id, Flag(0))
+            return (
+                flags != before
+                and user_id not in change.read_by
+                and self.wants(state, user_id, change.message, flags)
+                and not self.wants(state, user_id, change.message, before)
+            )
+        return False
 
-def newly_wants(state: State, user_id: int, entry: Entry) -> bool:
-    change = entry.change
-    if isinstance(change, MessageSent) and not change.gone:
-        flags = change.flags.get(user_id, Flag(0))
-        return user_id not in change.readers and wants(state, user_id, change.message, flags)
-    if isinstance(change, MessageEdited) and not change.gone and not change.rendering_only:
-        flags = change.flags.get(user_id, Flag(0))
-        before = flags & ~change.mentioned.get(user_id, Flag(0))
-        return (
-            flags != before
-            and user_id not in change.read_by
-            and wants(state, user_id, change.message, flags)
-            and not wants(state, user_id, change.message, before)
+    def wants(self, state: State, user_id: int, message: Message, flags: Flag) -> bool:
+        """Whether somebody wants to be told of a message in this way."""
+        user, choices = state.users[user_id], state.settings.get(user_id)
+        if user.is_bot or user_id == message.sender_id or choices is None:
+            return False
+        if message.sender_id == WELCOME_BOT or (user_id, message.sender_id) in state.muted_users:
+            return False
+        addressed = self.chosen(choices, "enable_offline_email_notifications")
+        if message.direct_id is not None:
+            return addressed and user_id in state.directs[message.direct_id].members
+        if addressed and flags & Flag.MENTIONED:
+            return True
+        own = state.subscription(user_id, message.channel_id or 0)
+        if own is None or not own.is_active or not user.is_active:
+            return False
+        policy = state.visibility(user_id, own.channel_id, topic_key(message.topic))
+        follows = policy is Visibility.FOLLOWED
+        muted = policy is Visibility.MUTED or (own.is_muted and policy is Visibility.INHERIT)
+        if addressed and (flags & WILDCARDS or message.mentions_all):
+            if follows and choices.enable_followed_topic_wildcard_mentions_notify:
+                return True
+            counted = own.wildcard_mentions_notify
+            counted = choices.wildcard_mentions_notify if counted is None else counted
+            if counted and not muted:
+                return True
+        if follows and self.chosen(choices, "enable_followed_topic_email_notifications"):
+            return True
+        listens = self.chosen(own, "email_notifications")
+        listens = (
+            self.chosen(choices, "enable_channel_email_notifications")
+            if listens is None
+            else listens
         )
-    return False
+        return listens and not muted
 
+    def reaches(self, state: State, user_id: int) -> bool:
+        return self.way is Way.MAIL or state.push_subscriptions.of_user.count(user_id) > 0
 
-def wants(state: State, user_id: int, message: Message, flags: Flag) -> bool:
-    """Whether somebody wants to be told of a message by mail."""
-    user, choices = state.users[user_id], state.settings.get(user_id)
-    if user.is_bot or user_id == message.sender_id or choices is None:
-        return False
-    if message.sender_id == WELCOME_BOT or (user_id, message.sender_id) in state.muted_users:
-        return False
-    addressed = choices.enable_offline_email_notifications
-    if message.direct_id is not None:
-        return addressed and user_id in state.directs[message.direct_id].members
-    if addressed and flags & Flag.MENTIONED:
-        return True
-    own = state.subscription(user_id, message.channel_id or 0)
-    if own is None or not own.is_active or not user.is_active:
-        return False
-    policy = state.visibility(user_id, own.channel_id, topic_key(message.topic))
-    follows = policy is Visibility.FOLLOWED
-    muted = policy is Visibility.MUTED or (own.is_muted and policy is Visibility.INHERIT)
-    if addressed and (flags & WILDCARDS or message.mentions_all):
-        if follows and choices.enable_followed_topic_wildcard_mentions_notify:
-            return True
-        counted = own.wildcard_mentions_notify
-        counted = choices.wildcard_mentions_notify if counted is None else counted
-        if counted and not muted:
-            return True
-    if follows and choices.enable_followed_topic_email_notifications:
-        return True
-    listens = own.email_notifications
-    listens = choices.enable_channel_email_notifications if listens is None else listens
-    return listens and not muted
+    def chosen(self, choices: Any, name: str) -> Any:
+        """What somebody has chosen for this way, by the name of the choice for mails."""
+        return getattr(choices, name if self.way is Way.MAIL else name.replace("email", "push"))

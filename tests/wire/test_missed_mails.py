@@ -51,6 +51,8 @@ class Away:
 
 @pytest.fixture
 async def away(config: Config) -> AsyncIterator[Away]:
+    # (Otherwise the node itself holds the cursor.)
+    config = msgspec.structs.replace(config, web_push=False)
     clock = TestClock()
     clock.stopped_at = clock()
     async with founded(config, clock=clock, others=OTHERS) as org:

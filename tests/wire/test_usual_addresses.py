@@ -1,12 +1,15 @@
 """Addresses that people, programs and browsers try."""
 
 import io
+from pathlib import Path
 
 import httpx
 import pytest
 from PIL import Image
 
 from tertulia.markup.emoji import extra_address
+from tertulia.wire.pages import manual
+from tertulia.wire.pages.built_files import BuiltFiles
 from tests.support import Organization
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -41,6 +44,13 @@ async def test_what_is_usual_elsewhere_leads_to_what_is_here(
     assert there.status_code in {200, 302, 303, 403}, there.text  # 403: one has to be invited.
 
 
+@pytest.fixture
+def no_manual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a clone, where it may have been built or not."""
+    monkeypatch.setattr(manual, "_MANUAL", BuiltFiles("nowhere"))
+
+
+@pytest.mark.usefixtures("no_manual")
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -65,6 +75,57 @@ async def test_help_is_there_by_any_name(shared: Organization, name: str, said: 
     assert response.headers["content-type"].startswith("text/html")
     assert said in response.text.replace("&#39;", "'")
     assert 'href="/help/writing"' in response.text or "**bold**" in response.text
+
+
+async def test_a_package_with_the_manual_shows_it(
+    shared: Organization, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    contents = {
+        "index.html": "<h1>Manual</h1>",
+        "operating.html": "<h1>Operating</h1>" + "long " * 1000,
+        "_static/site.css": "body {}",
+        "_downloads/1/Caddyfile": "chat.example.com {}",
+    }
+    for name, content in contents.items():
+        file = tmp_path / "manual" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    (tmp_path / "secret").write_text("nobody's business")
+    monkeypatch.setattr(manual, "_MANUAL", BuiltFiles("manual"))
+    monkeypatch.setattr("importlib.resources.files", lambda package: tmp_path)
+
+    first = await shared.http.get("/help")
+    assert (first.status_code, first.headers["location"]) == (302, "/help/")
+    for name, (address, media_type) in zip(
+        contents,
+        [
+            ("", "text/html; charset=utf-8"),
+            ("operating.html", "text/html; charset=utf-8"),
+            ("_static/site.css", "text/css; charset=utf-8"),
+            ("_downloads/1/Caddyfile", "text/plain; charset=utf-8"),
+        ],
+        strict=True,
+    ):
+        response = await shared.http.get(f"/help/{address}")
+        assert (response.status_code, response.text) == (200, contents[name])
+        assert response.headers["content-type"] == media_type
+        policy = response.headers["content-security-policy"]
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        known = {"If-None-Match": response.headers["etag"]}
+        again = await shared.http.get(f"/help/{address}", headers=known)
+        assert (again.status_code, again.content) == (304, b"")
+    plain = await shared.http.get("/help/operating.html", headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert plain.text == contents["operating.html"]
+    led = await shared.http.get("/help/operating")
+    assert led.headers["location"] == "/help/operating.html"
+    # What clients link stays what it was, and leads on.
+    short = await shared.http.get("/help/message-formatting")
+    assert "**bold**" in short.text
+    assert 'href="/help/"' in short.text
+    for name in ("../secret", "%2e%2e/secret", "_static"):
+        assert "nobody" not in (await shared.http.get(f"/help/{name}")).text
 
 
 async def test_pictures_that_are_looked_for_are_bitmaps(shared: Organization) -> None:

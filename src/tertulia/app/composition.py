@@ -15,11 +15,13 @@ from tertulia.jobs.supervisor import Supervisor
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.outbound.http_client import Web
+from tertulia.outbound.web_push import PushKey
 from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.service.membership import Membership
 from tertulia.service.messages.previews import external_media
 from tertulia.service.messages.sending import SENDING
+from tertulia.service.notices.push_services import push_services_web
 from tertulia.service.vault import Vault
 from tertulia.service.webhooks.web import services_web
 from tertulia.store.store import database_at
@@ -76,10 +78,12 @@ async def opened_node(
     elapsed: Callable[[], float] = time.monotonic,
     web: Web | None = None,
     services: Web | None = None,
+    push_web: Web | None = None,
 ) -> AsyncIterator[HttpNode]:
     """A node, ready to answer, for the time of the context. `residents` are the addresses of a
     demonstration's accounts; `web` is how it fetches what is elsewhere, and `services`
-    how it calls bots' services, which it closes at its end."""
+    how it calls bots' services, and `push_web` how it asks push services, which it closes at
+    its end."""
     membership = Membership(config, clock=clock)
     deliveries: list[Delivery] = []
     """Empty until the log is open."""
@@ -98,15 +102,7 @@ async def opened_node(
     )
     async with opened as (log, vault):
         log.allow_elsewhere(SENDING)
-        transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
-        encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
-        longest = config.event_queue_longpoll_timeout_seconds
-        delivery = Delivery(
-            log,
-            encoder,
-            poll_seconds=(longest * 0.5, longest * 0.6),
-            queues_per_user=config.queues_per_user,
-        )
+        delivery = delivery_of(config, log)
         deliveries.append(delivery)
         await delivery.open()
         links = Links(vault)
@@ -123,6 +119,8 @@ async def opened_node(
             disk=disk,
             web=web or Web(config.external_url),
             services=services or services_web(config),
+            push_web=push_web or push_services_web(config),
+            push_key=PushKey(vault.push_seed),
             clock=log.clock,
             started=log.clock(),
             limits=Limits(config, log, delivery.announcements, vault),
@@ -138,6 +136,19 @@ async def opened_node(
         finally:
             await delivery.close()
             await node.close()
+
+
+def delivery_of(config: Config, log: Log) -> Delivery:
+    """The delivery of the log's entries, which is not open yet."""
+    transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
+    encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
+    longest = config.event_queue_longpoll_timeout_seconds
+    return Delivery(
+        log,
+        encoder,
+        poll_seconds=(longest * 0.5, longest * 0.6),
+        queues_per_user=config.queues_per_user,
+    )
 
 
 def asgi(node: HttpNode) -> ASGIApp:

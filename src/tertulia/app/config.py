@@ -60,6 +60,7 @@ def load(
         outgoing_webhook_networks=_networks(
             found, "outgoing_webhook_networks", config.outgoing_webhook_networks
         ),
+        web_push_networks=_networks(found, "web_push_networks", config.web_push_networks),
         metrics_allowed=_networks(found, "metrics_allowed", config.metrics_allowed),
     )
     if config.smtp_host and not config.external_url:

@@ -10,6 +10,7 @@ from tertulia.app.config import load
 from tertulia.app.opening import opened_log, opened_vault
 from tertulia.cli import accounts
 from tertulia.cli.accounts import Account
+from tertulia.cli.next_steps import next_steps
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Password
 from tertulia.cli.password_input import password_from
 from tertulia.domain import names
@@ -33,8 +34,8 @@ def init(
 ) -> None:
     """Create the organization and its owner, and a first channel for everybody.
 
-    Prints the owner's user ID, e-mail address and API key. The secret that seals API keys is made
-    in the directory: keep it with your backups.
+    Prints the owner's user ID, e-mail address and API key, and what to do next. The secret that
+    seals API keys is made in the directory: keep it with your backups.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     founder = founding.Founder(
@@ -43,7 +44,11 @@ def init(
         full_name=names.full_name(full_name),
         password=password_from(password, settings, email, full_name, org),
     )
-    accounts.show(asyncio.run(_init(settings, founder)), as_json=as_json)
+    owner = asyncio.run(_init(settings, founder))
+    accounts.show(owner, as_json=as_json)
+    if not as_json:
+        for line in next_steps(settings, owner.email):
+            typer.echo(line, err=True)  # What a program reads is the account.
 
 
 async def _init(settings: Config, founder: founding.Founder) -> Account:

@@ -139,14 +139,16 @@ def serve(
     with (
         contextlib.closing(opened(settings, os.environ)) as listener,
         removed_at_the_end(listener, settings) as path,
-        database_at(settings.data_path, settings.database_url).served() as lock,
     ):
-        # The host of links in mails, which come from no request.
-        settings = msgspec.structs.replace(settings, port=with_port_of(listener, settings))
-        processes = usable_cores() if settings.workers == AUTO else int(settings.workers)
-        if processes > 1:
-            _supervise(settings, processes, listener, path, lock, demo=demo)
-        run(_serve(settings, listener, _limits(settings), demo=demo))
+        if demo:
+            _make_demonstration(settings)
+        with database_at(settings.data_path, settings.database_url).served() as lock:
+            # The host of links in mails, which come from no request.
+            settings = msgspec.structs.replace(settings, port=with_port_of(listener, settings))
+            processes = usable_cores() if settings.workers == AUTO else int(settings.workers)
+            if processes > 1:
+                _supervise(settings, processes, listener, path, lock, demo=demo)
+            run(_serve(settings, listener, _limits(settings), demo=demo))
 
 
 def _certificates(settings: Config) -> Certificates | None:
@@ -165,7 +167,7 @@ def _supervise(
 ) -> None:
     """Become the supervisor of so many workers. Does not return."""
     if demo:
-        run(_prepare(settings))  # Two workers would create it twice.
+        run(_prepare(settings))  # Two workers would finish it twice, where that is left to do.
     become_supervisor(
         Plan(
             workers=workers,
@@ -330,6 +332,12 @@ def _files_allowed() -> int:
         hard = MANY_FILES
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
+
+
+def _make_demonstration(settings: Config) -> None:
+    from tertulia.demo import make_apart
+
+    make_apart(settings)
 
 
 async def _residents(settings: Config) -> "Sequence[Resident]":

@@ -6,8 +6,11 @@ the accounts, `channels` the channels and groups, the files in `talk` the messag
 all of that into commands, which `builder` submits.
 """
 
+import asyncio
 import contextlib
-import ctypes
+import os
+import signal
+import threading
 import time
 from typing import Final
 
@@ -63,6 +66,41 @@ async def prepared(config: Config) -> list[Resident]:
             vault.close()
 
 
+def make_apart(config: Config) -> None:
+    """Create the demonstration in a process of its own: what is loaded and drawn for that would
+    otherwise stay with the server as long as it runs. To be called before there are threads and
+    an event loop, and before the caller serves the database itself. NotADemo where there is
+    another organization.
+
+    What fails there is not said: `prepared` finds it unfinished, goes on, and says it.
+    """
+    if _require_demo(config) == _DONE:
+        return
+    ours, theirs = os.pipe()
+    if child := os.fork():
+        os.close(ours)
+        try:
+            os.waitpid(child, 0)
+        finally:
+            os.close(theirs)
+        return
+    code = 1
+    try:
+        os.close(theirs)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        threading.Thread(target=_end_with_parent, args=(ours,), daemon=True).start()
+        with database_at(config.data_path, config.database_url).served():
+            asyncio.run(_make(config))
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _end_with_parent(pipe: int) -> None:
+    os.read(pipe, 1)  # Returns when nobody can write to it any more.
+    os._exit(1)
+
+
 def _require_demo(config: Config) -> str | None:
     """The demonstration's mark in the database; None without an organization. Changes nothing."""
     database = database_at(config.data_path, config.database_url)
@@ -84,7 +122,6 @@ async def _make(config: Config) -> None:
     from tertulia.demo.script import Calendar
     from tertulia.demo.steps import BEGINNING, make
 
-    _keep_little_memory()
     clock = Clock(time.time())
     async with opened_log(config, lambda _: None, clock=clock) as log:
         begun = await log.store.read(installation.value, _MARK)
@@ -111,16 +148,6 @@ async def _make(config: Config) -> None:
             await log.store.write(lambda c: installation.put(c, _MARK, _DONE))
         finally:
             vault.close()
-
-
-def _keep_little_memory() -> None:
-    """Have large allocations returned to the system when they are freed. Otherwise the C library
-    would keep the memory of the drawings, some 40 MB, while the server runs."""
-    with contextlib.suppress(OSError, AttributeError):  # Other C libraries than GNU's.
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 128 * 1024)
-
-
-_MMAP_THRESHOLD: Final = -3
 
 
 async def _end(log: Log) -> float:

@@ -1,5 +1,6 @@
 """Telling people of what concerns them while they are away."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -10,25 +11,27 @@ from tertulia.service.notices.digests import ask_for_digests
 from tertulia.service.notices.following import Notices
 from tertulia.service.notices.mail import ByMail
 from tertulia.service.notices.means import Means
+from tertulia.service.notices.push import ByPush
 
-PATIENCE_SECONDS: Final = 1.0
-"""Between two looks: what was written meanwhile is looked at together, and written down in one
-transaction, since no mail is due at once."""
 DIGEST_PERIOD_SECONDS: Final = 900.0
 """Between two looks whether it is the day."""
 
 
-def notices(node: Node, mails_wanted: Callable[[], None]) -> Job:
-    """Finding out who is to be told of what was written, and telling them when it is time.
-    `mails_wanted` is called when there are mails to be sent."""
-    means: list[Means] = [ByMail(node.log, node.config.mail_site, mails_wanted)]
+def notices(node: Node, mails_wanted: Callable[[], None], pushes_wanted: Callable[[], None]) -> Job:
+    """Finding out who is to be told of what was written, and telling them when it is time, by the
+    means that there are. The others are called when there is something for them to send."""
+    means: list[Means] = []
+    if node.config.tells_by_mail:
+        means.append(ByMail(node.log, node.config.mail_site, mails_wanted))
+    if node.config.web_push:
+        means.append(ByPush(node.log, pushes_wanted))
     following = Notices(node.log, node.delivery.presence, means)
     elapsed = node.log.elapsed
-    looked_at = elapsed() - PATIENCE_SECONDS
+    looked_at = -math.inf
 
     async def once() -> float:
         nonlocal looked_at
-        wait = looked_at + PATIENCE_SECONDS - elapsed()
+        wait = looked_at + min(one.patience for one in means) - elapsed()
         if wait > 0:
             return wait
         looked_at = elapsed()

@@ -1,6 +1,6 @@
 """The jobs of a node."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from tertulia.domain.accounts import full_members, signing_out
@@ -14,6 +14,7 @@ from tertulia.jobs.notices import digests, notices
 from tertulia.jobs.pictures import PictureCleanup
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.pruning import erasures, log_pruning
+from tertulia.jobs.pushes import pushes
 from tertulia.jobs.queues import event_ids, heartbeats, idle_queues
 from tertulia.jobs.retention import retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
@@ -34,11 +35,7 @@ def jobs_of(node: Node, encode_call: Encoder) -> Sequence[Job]:
         event_ids(node.delivery),
         idle_queues(node.delivery),
         sending,
-        *(
-            (notices(node, sending.want), digests(node, sending.want))
-            if config.tells_by_mail
-            else ()
-        ),
+        *_telling(node, sending),
         Previewer(node).job(),
         FileCleanup(log, node.uploads, node.partials).job(),
         PictureCleanup(node).job(),
@@ -51,6 +48,17 @@ def jobs_of(node: Node, encode_call: Encoder) -> Sequence[Job]:
         service_calls(node, encode_call),
         *((backups(node),) if config.backup_to else ()),
     )
+
+
+def _telling(node: Node, sending: Job) -> Iterator[Job]:
+    """What tells people of what they miss, by the means that there are."""
+    config, pushing = node.config, pushes(node)
+    if config.tells_by_mail or config.web_push:
+        yield notices(node, sending.want, pushing.want)
+    if config.tells_by_mail:
+        yield digests(node, sending.want)
+    if config.web_push:
+        yield pushing
 
 
 def due_jobs(node: Node) -> Sequence[Job]:

@@ -1,6 +1,7 @@
-"""Programs on phones and computers, and the addresses at which phones are woken."""
+"""Programs on phones and computers, and the addresses at which they are woken."""
 
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -30,3 +31,28 @@ class PushToken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which app it is, on Apple's phones."""
     registered_at: int
     """UNIX seconds."""
+
+
+class PushSubscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a browser, or another program, of one account gets pushes (RFC 8030)."""
+
+    id: int
+    user_id: int
+    endpoint: str
+    """The address at the push service. Whoever knows it may try to push."""
+    p256dh: str
+    """The program's public key, and..."""
+    auth: str
+    """... the secret that it shares with this server, for RFC 8291: both in base64url."""
+    name: str
+    made_at: int
+    """UNIX seconds."""
+    session_id: int | None = None
+    """The browser's session, with which this ends; None for what was made with an API key."""
+    paused_until: int = 0
+    """Nothing is pushed before, in UNIX seconds."""
+
+    @property
+    def service(self) -> str:
+        """The push service's host."""
+        return urlsplit(self.endpoint).hostname or ""

@@ -12,7 +12,7 @@ from tertulia.model.agents import AgentKey
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
-from tertulia.model.devices import Device, PushToken
+from tertulia.model.devices import Device, PushSubscription, PushToken
 from tertulia.model.drafts import SavedDraft, Snippet
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
@@ -96,4 +96,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("sessions", Session, ("id",), removable=True),
     Noun("pending_previews", PendingPreview, ("message_id",)),
     Noun("agent_keys", AgentKey, ("id",), removable=True),
+    Noun("push_subscriptions", PushSubscription, ("id",), removable=True),
 )

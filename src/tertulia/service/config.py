@@ -454,6 +454,21 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " in although they are not on the internet: 127.0.0.1, 10.1.0.0/16."
         ),
     ] = ""
+    web_push: Annotated[
+        bool,
+        Meta(
+            description="Whether people are told by push on phones and in browsers that are closed:"
+            " Web Push, by the services of the browsers' makers or of people's own choice."
+        ),
+    ] = True
+    web_push_networks: Annotated[
+        str,
+        Meta(
+            description="Addresses and networks, separated by commas, that push services may be in"
+            " although they are not on the internet; without TLS too where an address of theirs"
+            " names a machine by its number."
+        ),
+    ] = ""
     metrics_allowed: Annotated[
         str,
         Meta(

@@ -1,6 +1,7 @@
 """A node: the organization, and everything by which it is read and changed."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from tertulia.markup.render import Renderer
 from tertulia.model.messages import Rendered
 from tertulia.model.previews import LinkPreview
 from tertulia.outbound.http_client import Web
+from tertulia.outbound.web_push import PushKey
 from tertulia.service.config import Config
 from tertulia.service.lifecycle import Lifecycle
 from tertulia.service.links import Links
@@ -59,6 +61,9 @@ class Node:
     web: Web
     services: Web
     """By which bots' services are called."""
+    push_web: Web
+    """By which push services are asked."""
+    push_key: PushKey
     clock: Callable[[], float]
     """UNIX seconds as of now: the log's."""
     thumbnails: SingleFlight = field(
@@ -77,6 +82,8 @@ class Node:
     """Its place in the list of nodes."""
     failing_jobs: Callable[[], Mapping[str, str]] = dict
     """The jobs that are in trouble, each with what is wrong."""
+    pushed: Counter[str] = field(default_factory=Counter)
+    """How often a push came to which end: see `service/notices/pushing.py`."""
     jobs: Callable[[], Sequence[JobFigures]] = tuple
     """How all of them do."""
     residents: tuple[str, ...] = ()
@@ -119,6 +126,7 @@ class Node:
         """Let go of connections to other servers."""
         await self.web.close()
         await self.services.close()
+        await self.push_web.close()
         await self.files.close()
 
     async def rendered(

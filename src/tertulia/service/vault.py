@@ -97,6 +97,8 @@ class Vault:
         self._seal = Fernet(base64.urlsafe_b64encode(key))
         self._tickets = hashlib.sha256(b"tertulia tickets\0" + secret.encode()).digest()
         self._marks = hashlib.sha256(b"tertulia marks\0" + secret.encode()).digest()
+        self.push_seed = hashlib.sha256(b"tertulia pushes\0" + secret.encode()).digest()
+        """What the key for push services is made of (`outbound/web_push.py`)."""
         self._hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="argon2")
         self._decoy: str | None = None

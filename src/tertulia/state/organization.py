@@ -49,6 +49,7 @@ from tertulia.state.personal import (
     MutedUsers,
     PersonalTable,
     ProfileValues,
+    PushSubscriptions,
     Reminders,
     ScheduledMessages,
     UserTopics,
@@ -72,6 +73,7 @@ _TABLES: Final[Mapping[str, type[Table[Any]]]] = {
     "navigation_views": PersonalTable,
     "onboarding_steps": PersonalTable,
     "profile_values": ProfileValues,
+    "push_subscriptions": PushSubscriptions,
     "push_tokens": PersonalTable,
     "reminders": Reminders,
     "scheduled_messages": ScheduledMessages,
@@ -137,6 +139,7 @@ class State:
         self.navigation_views: PersonalTable[NavigationView] = self.tables["navigation_views"]
         self.devices: PersonalTable[Device] = self.tables["devices"]
         self.push_tokens: PersonalTable[PushToken] = self.tables["push_tokens"]
+        self.push_subscriptions: PushSubscriptions = self.tables["push_subscriptions"]
         self.domains: Table[Domain] = self.tables["domains"]
         self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
         self.playgrounds: Table[Playground] = self.tables["playgrounds"]

@@ -5,12 +5,13 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from tertulia.model.devices import PushSubscription
 from tertulia.model.nouns import Noun
 from tertulia.model.personal import MutedUser
 from tertulia.model.profiles import ProfileValue
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic
-from tertulia.state.indexes import Grouped, Ordered
+from tertulia.state.indexes import Grouped, Ordered, Unique
 from tertulia.state.tables import Table
 
 R = TypeVar("R", bound=Struct)
@@ -64,3 +65,12 @@ class Reminders(PersonalTable[Reminder]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_time = Ordered(self, lambda reminder: reminder.deliver_at)
+
+
+class PushSubscriptions(PersonalTable[PushSubscription]):
+    """Where people's programs are pushed to."""
+
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.by_endpoint = Unique(self, lambda one: one.endpoint)
+        self.of_session = Grouped[PushSubscription](self, lambda one: one.session_id)

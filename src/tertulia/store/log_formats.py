@@ -28,6 +28,9 @@ SINCE: Mapping[str, int] = {
     "AgentKeyUsed": 101,
     "AgentKeysEnded": 101,
     "Reach": 101,
+    "PushSubscribed": 101,
+    "PushSubscription": 101,
+    "PushUnsubscribed": 101,
 }
 """What came later, each with the format since which it may be written: a kind of change by its
 name (`MessagePinned`), or of a struct or an enumeration that is stored a field or a value

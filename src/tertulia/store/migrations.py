@@ -310,6 +310,22 @@ def _mails_in_ranks(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _pushes(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("push_subscriptions", "id BIGINT"),
+        # What one program is told, by conversation: see `pushes`.
+        "CREATE TABLE pushes (subscription_id BIGINT NOT NULL, conversation TEXT NOT NULL,"
+        " user_id BIGINT NOT NULL, wanted TEXT NOT NULL, version TEXT NOT NULL,"
+        f" asked_at {dialect.real} NOT NULL, message_ids TEXT NOT NULL,"
+        " PRIMARY KEY (subscription_id, conversation))",
+        "CREATE INDEX pushes_by_user ON pushes (user_id)",
+        f"CREATE TABLE push_lanes (subscription_id BIGINT PRIMARY KEY, due_at {dialect.real},"
+        f" failures BIGINT NOT NULL, lease TEXT NOT NULL, pushed_at {dialect.real} NOT NULL,"
+        " trouble TEXT NOT NULL)",
+        "CREATE INDEX push_lanes_by_time ON push_lanes (due_at)",
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -336,6 +352,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_agent_keys),
     Expand(_mails_in_ranks),
     Expand(_webhooks),
+    Expand(_pushes),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

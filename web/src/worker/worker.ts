@@ -2,10 +2,14 @@
  * The service worker: it keeps the client's own files, so that the client opens at once, and opens
  * without the server too, to say so. It keeps nothing of what people wrote.
  *
+ * It shows notes of messages too (`pushes.ts`).
+ *
  * The page itself is asked for at the server first: a new one names new files, and whoever is not
  * signed in is sent to the door. What is kept answers only when the server does not.
  */
 /// <reference lib="webworker" />
+
+import { takePushes } from "./pushes";
 
 declare const self: ServiceWorkerGlobalScope;
 /** Put in when the client is built: its files, and a mark that changes when any of them does. */
@@ -73,5 +77,4 @@ async function asset(request: Request): Promise<Response> {
   return answer;
 }
 
-// Its names are its own.
-export {};
+takePushes();

@@ -1,9 +1,9 @@
-"""How sessions and the keys of agents end, for the verbs that end them and those that do so in
-passing."""
+"""How sessions, the keys of agents and pushes end, for the verbs that end them and those that do so
+in passing."""
 
 from collections.abc import Iterable
 
-from tertulia.model.changes import AgentKeysEnded, SessionsEnded
+from tertulia.model.changes import AgentKeysEnded, PushUnsubscribed, SessionsEnded
 from tertulia.model.errors import NoSuchItem
 from tertulia.model.sessions import Session
 from tertulia.state.moment import Decision, Moment
@@ -33,6 +33,14 @@ def agents_ended(state: State, user_id: int) -> list[AgentKeysEnded]:
     none."""
     ids = tuple(sorted(key.id for key in state.agent_keys.of_user[user_id]))
     return [AgentKeysEnded(user_id=user_id, key_ids=ids)] if ids else []
+
+
+def pushes_ended(state: State, user_id: int) -> list[PushUnsubscribed]:
+    """The change that ends the pushes to programs that have the account's API key; none where there
+    are none. Those to browsers end with their sessions."""
+    own = state.push_subscriptions.of_user[user_id]
+    ids = tuple(sorted(one.id for one in own if one.session_id is None))
+    return [PushUnsubscribed(user_id=user_id, subscription_ids=ids)] if ids else []
 
 
 def end(moment: Moment, session_id: int) -> Decision[None]:

@@ -346,6 +346,7 @@ def deactivate(
             *(_deactivated(moment, user) for user in [target, *state.users.bots_of(target.id)]),
             *signing_out.all_ended(state, target.id),
             *signing_out.agents_ended(state, target.id),
+            *signing_out.pushes_ended(state, target.id),
             *invitation_rules.withdrawn(state, target),
         ],
         mails,
@@ -456,10 +457,12 @@ def key_replaced(
     state: State, user_id: int, key: NewKey, password_hash: str | UnsetType = UNSET
 ) -> list[AnyChange]:
     """The changes that give an account another API key, and a new password where there is one.
-    Push tokens that were registered with the old key are removed, and the keys of agents end."""
+    Push tokens that were registered with the old key are removed, and pushes to programs that have
+    it and the keys of agents end."""
     credential = with_key(state.credentials[user_id], key)
     if password_hash is not UNSET:
         credential = msgspec.structs.replace(credential, password_hash=password_hash)
     void = devices.all_tokens_removed(state, user_id)
     agents = signing_out.agents_ended(state, user_id)
-    return [CredentialChanged(credential=credential), *void, *agents]
+    pushes = signing_out.pushes_ended(state, user_id)
+    return [CredentialChanged(credential=credential), *void, *agents, *pushes]

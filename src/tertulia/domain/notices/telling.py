@@ -49,7 +49,7 @@ def concerning(state: State, change: AnyChange, way: Way) -> Concerning | None:
 def by_delay(state: State, people: BitMap, way: Way) -> Mapping[int, BitMap]:
     """The people by how many seconds after a message they want to be told of it."""
     if way is not Way.MAIL:
-        return {0: people}
+        return {0: people} if people else {}
     found: dict[int, BitMap] = {}
     usual = people
     for period, own in state.personal_choices.periods.items():

@@ -20,8 +20,10 @@ from tertulia.model.changes.channels import (
 from tertulia.model.changes.devices import (
     DeviceAdded,
     DeviceRemoved,
+    PushSubscribed,
     PushTokenAdded,
     PushTokensRemoved,
+    PushUnsubscribed,
 )
 from tertulia.model.changes.drafts import (
     DraftChanged,
@@ -194,8 +196,10 @@ __all__ = [
     "ProfileFieldCreated",
     "ProfileFieldDeleted",
     "ProfileFieldsOrdered",
+    "PushSubscribed",
     "PushTokenAdded",
     "PushTokensRemoved",
+    "PushUnsubscribed",
     "ReactionAdded",
     "ReactionRemoved",
     "RealmChanged",
@@ -327,6 +331,8 @@ AnyChange = (
     | AgentKeyMade
     | AgentKeyUsed
     | AgentKeysEnded
+    | PushSubscribed
+    | PushUnsubscribed
     | SettingsChanged
     | EventIdsUsedUp
 )

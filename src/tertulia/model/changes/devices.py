@@ -1,7 +1,7 @@
-"""Devices, and tokens for push notifications."""
+"""Devices, and where they are pushed to."""
 
 from tertulia.model.changes.base import Change
-from tertulia.model.devices import Device, PushToken
+from tertulia.model.devices import Device, PushSubscription, PushToken
 
 
 class DeviceAdded(Change, frozen=True, tag="device_added"):
@@ -30,3 +30,17 @@ class PushTokensRemoved(Change, frozen=True, tag="push_tokens_removed"):
 
     user_id: int
     token_ids: tuple[int, ...]
+
+
+class PushSubscribed(Change, frozen=True, tag="push_subscribed"):
+    """A program of somebody's is pushed to from now on, or in another way than before."""
+
+    user_id: int
+    subscription: PushSubscription
+
+
+class PushUnsubscribed(Change, frozen=True, tag="push_unsubscribed"):
+    """Programs of somebody's are pushed to no more."""
+
+    user_id: int
+    subscription_ids: tuple[int, ...]

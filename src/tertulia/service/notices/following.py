@@ -208,7 +208,8 @@ class Notices:
             if concerning is None:
                 continue
             message = concerning.message
-            for delay, people in telling.by_delay(state, concerning.people, way).items():
+            reached = means.reached(concerning.people)
+            for delay, people in telling.by_delay(state, reached, way).items():
                 found.append(
                     Notice(
                         message_id=message.id,
@@ -308,7 +309,8 @@ class Notices:
         if not ids:
             return []
         found = await self._log.store.read(_found, ids, away)
-        told: dict[tuple[int, object], list[int]] = defaultdict(list)
+        told: dict[tuple[int, tuple[int | None, str, int | None]], list[int]] = defaultdict(list)
+        names = {one.conversation: conversation_name(one) for one in found.messages}
         looked_at = 0
         for message in found.messages:
             state = self._log.state
@@ -327,8 +329,8 @@ class Notices:
                 if looked_at % PAIRS_AT_ONCE == 0:
                     await asyncio.sleep(0)
         return [
-            Told(user_id=user_id, message_ids=tuple(message_ids))
-            for (user_id, _), message_ids in told.items()
+            Told(user_id=user_id, conversation=names[key], message_ids=tuple(message_ids))
+            for (user_id, key), message_ids in told.items()
         ]
 
 

@@ -4,11 +4,13 @@ sent."""
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from pyroaring import BitMap
+
 from tertulia.domain.accounts import account_mails
 from tertulia.domain.notices.rules import Way
 from tertulia.log.log import Log
 from tertulia.model.mail import MailKind
-from tertulia.service.notices.means import Told
+from tertulia.service.notices.means import IDLE_PATIENCE, Told
 from tertulia.store import outbox
 from tertulia.store.database import Connection
 
@@ -21,11 +23,16 @@ class ByMail:
     some to be sent."""
 
     way = Way.MAIL
+    patience = IDLE_PATIENCE
 
     def __init__(self, log: Log, site: str, wanted: Callable[[], None]) -> None:
         self._log = log
         self._site = site
         self.written = wanted
+
+    def reached(self, people: BitMap) -> BitMap:
+        """All: everybody has an address."""
+        return people
 
     def records(self, told: Sequence[Told], now: float) -> Callable[[Connection], None]:
         users = self._log.state.users

@@ -1,12 +1,16 @@
 """How people are told: the side of notices that knows nothing of who is told, and why."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.domain.notices.rules import Way
 from tertulia.store.database import Connection
+
+IDLE_PATIENCE: Final = 1.0
+"""The patience of means by which nobody is told at once."""
 
 
 class Told(Struct, frozen=True, kw_only=True):
@@ -14,6 +18,8 @@ class Told(Struct, frozen=True, kw_only=True):
     may read."""
 
     user_id: int
+    conversation: str
+    """What the messages have in common (`conversation_name`)."""
     message_ids: tuple[int, ...]
     """Ascending."""
 
@@ -23,6 +29,14 @@ class Means(Protocol):
 
     @property
     def way(self) -> Way: ...
+
+    @property
+    def patience(self) -> float:
+        """Seconds between two looks at what was written: what came meanwhile is looked at
+        together, and written down in one transaction."""
+
+    def reached(self, people: BitMap) -> BitMap:
+        """Those of the people who can be told so at all."""
 
     def records(self, told: Sequence[Told], now: float) -> Callable[[Connection], None]:
         """What will tell them, to be written down inside the transaction that takes the notices

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tertulia.domain.notices import rules, telling
+from tertulia.domain.notices import telling
 from tertulia.domain.notices.rules import Reason, Way
 from tertulia.model.mail import Mail, Unsubscribing
 from tertulia.model.messages import Message
@@ -17,9 +17,9 @@ from tertulia.outbound.conversation_mails import (
     rendered,
 )
 from tertulia.outbound.mail_templates import RenderedMail
-from tertulia.service.messages.flags import is_read
 from tertulia.service.node import Node
 from tertulia.service.notices.conversation_texts import Reader
+from tertulia.service.notices.last_look import reason_now
 from tertulia.service.notices.mail import MESSAGES
 from tertulia.store import queries
 from tertulia.store.database import Connection
@@ -76,7 +76,7 @@ async def missed_messages(
     missed: list[Message] = []
     reasons: set[Reason] = set()
     for message in known.messages:
-        reason = _reason(node, user, message, known.relations[message.id])
+        reason = reason_now(node.state, user, message, known.relations[message.id], Way.MAIL)
         if reason is not None:
             missed.append(message)
             reasons.add(reason)
@@ -86,17 +86,6 @@ async def missed_messages(
     opening = _opening(node, reader, missed[0], next(one for one in Reason if one in reasons))
     parts = await _parts(node, reader, mail, missed, known.before, opening, reply_address)
     return rendered(parts, node.config.address_host)
-
-
-def _reason(node: Node, user: User, message: Message, relation: queries.Relation) -> Reason | None:
-    """Why the user is told of the message; None where they are not, as of now."""
-    state = node.state
-    if not telling.may_be_told(state, user.id, message) or is_read(
-        state, user.id, message, relation
-    ):
-        return None
-    found = rules.concerned(state, message, {user.id: relation.flags}, Way.MAIL)
-    return next((reason for reason, people in found.items() if user.id in people), None)
 
 
 async def _parts(

@@ -1,4 +1,4 @@
-"""Folds of devices and push tokens."""
+"""Folds of devices, push tokens and subscriptions to pushes."""
 
 from tertulia.model import changes
 from tertulia.state.folds.registry import Folds
@@ -26,3 +26,14 @@ def _(state: State, change: changes.PushTokenAdded) -> None:
 def _(state: State, change: changes.PushTokensRemoved) -> None:
     for token_id in change.token_ids:
         state.push_tokens.remove(token_id)
+
+
+@FOLDS.of(changes.PushSubscribed)
+def _(state: State, change: changes.PushSubscribed) -> None:
+    state.push_subscriptions.put(change.subscription)
+
+
+@FOLDS.of(changes.PushUnsubscribed)
+def _(state: State, change: changes.PushUnsubscribed) -> None:
+    for subscription_id in change.subscription_ids:
+        state.push_subscriptions.remove(subscription_id)

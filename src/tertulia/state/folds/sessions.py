@@ -27,4 +27,7 @@ def _(state: State, change: changes.SessionConfirmed) -> None:
 @FOLDS.of(changes.SessionsEnded)
 def _(state: State, change: changes.SessionsEnded) -> None:
     for session_id in change.session_ids:
+        # Whoever has signed out of a browser is not called there any more.
+        for one in state.push_subscriptions.of_session[session_id]:
+            state.push_subscriptions.remove(one.id)
         state.sessions.remove(session_id)

@@ -31,6 +31,7 @@ from tertulia.wire.api.resources import (
     personal,
     presence,
     profile_fields,
+    pushes,
     reactions,
     realm_pictures,
     receipts,
@@ -315,4 +316,9 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/remove_client_device", devices.remove_device),
     Route("POST", "/mobile_push/register", devices.register_push),
     Route("POST", "/mobile_push/e2ee/test_notification", devices.test_encrypted_notification),
+    Route("GET", "/push_subscriptions", pushes.get_push_subscriptions),
+    Route("POST", "/push_subscriptions", pushes.add_push_subscription),
+    Route("PATCH", "/push_subscriptions/{subscription_id:int}", pushes.revise_push_subscription),
+    Route("DELETE", "/push_subscriptions/{subscription_id:int}", pushes.remove_push_subscription),
+    Route("POST", "/push_subscriptions/{subscription_id:int}/test", pushes.test_push_subscription),
 )

@@ -66,6 +66,12 @@ def _all(node: HttpNode) -> Iterator[Family]:
     yield from _of_delivery(node)
     yield from _of_requests(node)
     yield from _of_jobs(node)
+    yield Family(
+        "tertulia_pushes",
+        "counter",
+        "Pushes, by what came of them: pushed, failed (and tried again), refused, gone.",
+        [Sample({"outcome": one}, count) for one, count in sorted(node.pushed.items())],
+    )
     yield from _of_the_process()
 
 
@@ -231,12 +237,16 @@ _WAITING: Final = {
         "tertulia_notices_waiting",
         "Messages of which people are to be told, if they do not read them before.",
     ),
+    "pushes WHERE wanted <> 'shown'": (
+        "tertulia_pushes_waiting",
+        "Conversations of which a program of somebody's is still to be told by push.",
+    ),
     "webhook_deliveries": (
         "tertulia_service_calls_waiting",
         "Messages of which bots' services are still to be told.",
     ),
 }
-"""What waits in the database, by its table."""
+"""What waits in the database, by where it is."""
 
 
 async def _of_what_waits(node: HttpNode) -> list[Family]:

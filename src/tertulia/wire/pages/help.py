@@ -1,4 +1,5 @@
-"""Help: short pages of our own, also where clients link those of elsewhere."""
+"""Help: the manual where the package has it, and short pages of our own where clients link those of
+elsewhere."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,9 +10,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.pages import manual
 from tertulia.wire.pages.form_flow import Link, note_page
-
-HELP: Final = "/help"
+from tertulia.wire.pages.manual import HELP
 
 
 class Topic(Struct, frozen=True):
@@ -192,8 +193,13 @@ def help_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The pages of a node."""
 
     async def page(request: Request) -> Response:
-        topic = topic_for(str(request.path_params.get("name", "")).strip("/").lower())
+        name = str(request.path_params.get("name", "")).rstrip("/")
+        if (found := manual.manual_answer(request, name)) is not None:
+            return found
+        topic = topic_for(name.strip("/").lower())
         others = {one.title: f"{HELP}/{name}" for name, one in _PAGES.items() if one is not topic}
+        if manual.is_built():
+            others = {"The whole manual": f"{HELP}/", **others}
         return note_page(
             node,
             topic.title,

@@ -1,7 +1,5 @@
 """The web client: its page, and the files that belong to it, as `web/build.py` made them."""
 
-import gzip
-import mimetypes
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -13,6 +11,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.service.config import Config
+from tertulia.wire.pages.built_files import BuiltFiles
 from tertulia.wire.pages.public import packaged, static
 
 CLIENT_PATH: Final = "/app/"
@@ -29,7 +28,7 @@ _HEADERS: Final = {
     "Vary": "Cookie",
 }
 _YEAR: Final = "public, max-age=31536000, immutable"
-_WORTH_PACKING: Final = 1024
+_ASSETS: Final = BuiltFiles("web/assets")
 
 
 def client_page(config: Config) -> Response:
@@ -54,15 +53,12 @@ def client_files() -> tuple[BaseRoute, ...]:
     """Where the client's files are. Their names tell versions apart, so they may be kept."""
 
     async def asset(request: Request) -> Response:
-        name = request.path_params["name"]
-        plain, packed = _asset(name)
-        if plain is None:
+        found = _ASSETS.file(request.path_params["name"])
+        if found is None:
             raise HTTPException(404)
-        headers = {"Cache-Control": _YEAR, "Vary": "Accept-Encoding"}
-        if packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
-            plain = packed
-            headers["Content-Encoding"] = "gzip"
-        return Response(plain, media_type=_media_type(name), headers=headers)
+        content, headers = found.encoded(request)
+        headers["Cache-Control"] = _YEAR
+        return Response(content, media_type=found.media_type, headers=headers)
 
     return (
         Route(CLIENT_PATH + "assets/{name}", asset),
@@ -72,30 +68,6 @@ def client_files() -> tuple[BaseRoute, ...]:
 
 def _built() -> Traversable:
     return resources.files("tertulia").joinpath("web")
-
-
-@cache
-def _names() -> frozenset[str]:
-    assets = _built().joinpath("assets")
-    return frozenset(file.name for file in assets.iterdir()) if assets.is_dir() else frozenset()
-
-
-def _asset(name: str) -> tuple[bytes | None, bytes | None]:
-    return _read(name) if name in _names() else (None, None)
-
-
-@cache
-def _read(name: str) -> tuple[bytes, bytes | None]:
-    """A file as it is, and packed where that is worth it."""
-    content = _built().joinpath("assets", name).read_bytes()
-    packable = not name.endswith((".woff2", ".png", ".webp")) and len(content) > _WORTH_PACKING
-    return content, gzip.compress(content, 9, mtime=0) if packable else None
-
-
-def _media_type(name: str) -> str:
-    if name.endswith(".js"):
-        return "text/javascript"
-    return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
 _NOT_BUILT: Final = (

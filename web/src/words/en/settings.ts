@@ -113,7 +113,22 @@ export const settings = {
     followed: "Followed topics",
     channels: "All messages in channels",
   },
-  noPush: "This server does not send notifications to phones yet. Your choices are kept.",
+  noPush: "This server sends no notifications to phones. Your choices are kept.",
+  pushes: "Told while this is closed",
+  pushesNote:
+    "Phones and browsers on which you are told of what the column “Phone” says, also when no window is open.",
+  turnOnPush: "Tell me on this device",
+  tryPush: "Try it",
+  pausePush: "Pause until morning",
+  goOnPushing: "Go on",
+  removePush: "Remove",
+  pausedUntil: (when: string) => `Paused, goes on ${when}`,
+  lastPushed: (when: string) => `Last told ${when}`,
+  neverPushed: "Not told of anything yet",
+  cannotPush:
+    "This browser cannot be told here. On an iPhone or iPad, add the page to the home screen first and open it from there.",
+  otherApps:
+    "Zulip’s own mobile apps ring only through their vendor’s service, which this server does not use.",
   thisBrowserTells: "This browser",
   notSupported: "This browser cannot show notifications.",
   allowed: "This browser may show notifications while Tertulia is open.",

@@ -3,6 +3,8 @@ export const shell = {
   passwordAgain: "Your password again",
   passwordAgainText: "You signed in a while ago, and somebody else may sit here now.",
   confirmPassword: "Continue",
+  offerPushes: "Somebody wrote to you. Shall this device tell you when Tertulia is closed?",
+  takePushes: "Tell me",
   newVersion: "A new version of Tertulia is there.",
   load: "Load it",
   away: "The server cannot be reached",

@@ -134,7 +134,22 @@ export const settings: Words["settings"] = {
     followed: "Temas seguidos",
     channels: "Todos los mensajes de los canales",
   },
-  noPush: "Este servidor aún no envía notificaciones a teléfonos. Tus preferencias se conservan.",
+  noPush: "Este servidor no envía notificaciones a teléfonos. Tus preferencias se conservan.",
+  pushes: "Avisos con esto cerrado",
+  pushesNote:
+    "Teléfonos y navegadores en los que se te avisa de lo que dice la columna «Teléfono», también sin ninguna ventana abierta.",
+  turnOnPush: "Avísame en este dispositivo",
+  tryPush: "Probar",
+  pausePush: "Pausar hasta la mañana",
+  goOnPushing: "Continuar",
+  removePush: "Quitar",
+  pausedUntil: (when: string) => `En pausa, continúa ${when}`,
+  lastPushed: (when: string) => `Último aviso ${when}`,
+  neverPushed: "Aún sin avisos",
+  cannotPush:
+    "Este navegador no puede avisarte aquí. En un iPhone o iPad, añade antes la página a la pantalla de inicio y ábrela desde allí.",
+  otherApps:
+    "Las aplicaciones móviles de Zulip solo suenan a través del servicio de su fabricante, que este servidor no usa.",
   thisBrowserTells: "Este navegador",
   notSupported: "Este navegador no puede mostrar notificaciones.",
   allowed: "Este navegador puede mostrar notificaciones mientras Tertulia está abierta.",

@@ -4,6 +4,8 @@ export const shell: Words["shell"] = {
   passwordAgain: "Tu contraseña otra vez",
   passwordAgainText: "Hace un rato que iniciaste sesión, y ahora podría haber otra persona aquí.",
   confirmPassword: "Continuar",
+  offerPushes: "Alguien te ha escrito. ¿Debe avisarte este dispositivo con Tertulia cerrado?",
+  takePushes: "Avísame",
   newVersion: "Hay una versión nueva de Tertulia.",
   load: "Cargarla",
   away: "No se puede conectar con el servidor",

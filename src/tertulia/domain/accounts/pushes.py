@@ -1,0 +1,179 @@
+"""Where people's browsers and other programs are pushed to (RFC 8030)."""
+
+import base64
+import re
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain.accounts.users import require_person
+from tertulia.model.changes import AnyChange, PushSubscribed, PushUnsubscribed
+from tertulia.model.devices import PushSubscription
+from tertulia.model.errors import NoSuchItem, Refused
+from tertulia.state.moment import Decision, Moment
+
+MAX_SUBSCRIPTIONS: Final = 30
+"""Of one account. One more takes the place of the one that was made first."""
+MAX_ENDPOINT: Final = 1000
+MAX_NAME: Final = 60
+LONGEST_PAUSE: Final = 366 * 86400
+"""Seconds."""
+_KEY_BYTES: Final = 65
+"""A point of P-256, not compressed."""
+_SECRET_BYTES: Final = 16
+_PRINTABLE: Final = re.compile(r"[!-~]+")
+
+
+class NewSubscription(Struct, frozen=True, kw_only=True):
+    """A program that wants to be pushed to, as `PushSubscription`."""
+
+    endpoint: str
+    p256dh: str
+    auth: str
+    name: str
+    session_id: int | None
+
+
+def subscribe(
+    moment: Moment, new: NewSubscription, may_be_plain: Callable[[str], bool]
+) -> Decision[PushSubscription]:
+    """Push to a program of the actor's. Saying the same again changes nothing but what is new, and
+    who signs in to a browser that was another account's takes it over. `may_be_plain` tells of
+    which hosts the address need not be https.
+
+    NotPermitted for bots; Refused for an address or keys that cannot be.
+    """
+    state, actor = moment.state, moment.actor
+    require_person(actor)
+    _require_endpoint(new.endpoint, may_be_plain)
+    if not is_point(new.p256dh):
+        raise Refused("p256dh is not a public key of P-256 in base64url.")
+    if len(decoded(new.auth)) != _SECRET_BYTES:
+        raise Refused(f"auth is not a secret of {_SECRET_BYTES} bytes in base64url.")
+    known = state.push_subscriptions.get(state.push_subscriptions.by_endpoint.get(new.endpoint))
+    changes: list[AnyChange] = []
+    if known is not None and known.user_id == actor.id:
+        one = msgspec.structs.replace(
+            known, p256dh=new.p256dh, auth=new.auth, session_id=new.session_id
+        )
+        changes += [PushSubscribed(user_id=actor.id, subscription=one)] if one != known else []
+        return Decision(one, changes)
+    if known is not None:
+        changes.append(PushUnsubscribed(user_id=known.user_id, subscription_ids=(known.id,)))
+    own = sorted(one.id for one in state.push_subscriptions.of_user[actor.id])
+    if excess := tuple(own[: max(0, len(own) + 1 - MAX_SUBSCRIPTIONS)]):
+        changes.append(PushUnsubscribed(user_id=actor.id, subscription_ids=excess))
+    one = PushSubscription(
+        id=state.push_subscriptions.next_id(),
+        user_id=actor.id,
+        name=_name(new.name) or "Push",
+        made_at=int(moment.now),
+        endpoint=new.endpoint,
+        p256dh=new.p256dh,
+        auth=new.auth,
+        session_id=new.session_id,
+    )
+    return Decision(one, [*changes, PushSubscribed(user_id=actor.id, subscription=one)])
+
+
+def revise(
+    moment: Moment,
+    subscription_id: int,
+    name: str | UnsetType = UNSET,
+    paused_until: int | UnsetType = UNSET,
+) -> Decision[PushSubscription]:
+    """Give one of the actor's another name, or leave it in peace until that UNIX time (0 to go on).
+
+    NoSuchItem for others; Refused for an empty name, and for a pause of more than a year.
+    """
+    before = own(moment, subscription_id)
+    after = before
+    if name is not UNSET:
+        if not _name(name):
+            raise Refused("A device needs a name.")
+        after = msgspec.structs.replace(after, name=_name(name))
+    if paused_until is not UNSET:
+        if not 0 <= paused_until <= moment.now + LONGEST_PAUSE:
+            raise Refused("A pause lasts a year at most.")
+        after = msgspec.structs.replace(after, paused_until=paused_until)
+    if after == before:
+        return Decision(before)
+    return Decision(after, (PushSubscribed(user_id=moment.actor.id, subscription=after),))
+
+
+def unsubscribe(moment: Moment, subscription_id: int) -> Decision[None]:
+    """Push no more to one of the actor's. NoSuchItem for others."""
+    one = own(moment, subscription_id)
+    return Decision(None, (PushUnsubscribed(user_id=one.user_id, subscription_ids=(one.id,)),))
+
+
+def forget_gone(moment: Moment, subscription_id: int, endpoint: str) -> Decision[None]:
+    """The push service says that there is nobody at that address any more. Nothing happens where it
+    is another one by now."""
+    one = moment.state.push_subscriptions.get(subscription_id)
+    if one is None or one.endpoint != endpoint:
+        return Decision(None)
+    return Decision(None, (PushUnsubscribed(user_id=one.user_id, subscription_ids=(one.id,)),))
+
+
+def own(moment: Moment, subscription_id: int) -> PushSubscription:
+    """The actor's of that ID. NoSuchItem for others."""
+    one = moment.state.push_subscriptions.get(subscription_id)
+    if one is None or one.user_id != moment.actor.id:
+        raise NoSuchItem("push subscription")
+    return one
+
+
+def found(moment: Moment, subscription_id: int) -> Decision[PushSubscription]:
+    """The same, for asking only."""
+    return Decision(own(moment, subscription_id))
+
+
+def listed(moment: Moment) -> Decision[list[PushSubscription]]:
+    """The actor's, the newest first."""
+    found = moment.state.push_subscriptions.of_user[moment.actor.id]
+    return Decision(sorted(found, key=lambda one: -one.id))
+
+
+def decoded(text: str) -> bytes:
+    """The bytes that a text in base64url stands for, with or without padding; none where it is no
+    such text."""
+    try:
+        return base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), b"-_", True)
+    except ValueError:
+        return b""
+
+
+def is_point(key: str) -> bool:
+    """Whether it is a point on P-256 in base64url."""
+    found = decoded(key)
+    if len(found) != _KEY_BYTES or found[0] != 4:
+        return False
+    x, y = int.from_bytes(found[1:33], "big"), int.from_bytes(found[33:], "big")
+    # The curve of RFC 8291: y² = x³ - 3x + b.
+    return max(x, y) < _PRIME and (y * y - (x * x * x - 3 * x + _B)) % _PRIME == 0
+
+
+_PRIME: Final = 2**256 - 2**224 + 2**192 + 2**96 - 1
+_B: Final = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
+
+
+def _name(name: str) -> str:
+    return "".join(filter(str.isprintable, name)).strip()[:MAX_NAME].strip()
+
+
+def _require_endpoint(endpoint: str, may_be_plain: Callable[[str], bool]) -> None:
+    if len(endpoint) > MAX_ENDPOINT or not _PRINTABLE.fullmatch(endpoint):
+        raise Refused(f"An endpoint is an address of 1 to {MAX_ENDPOINT} characters.")
+    try:
+        parts = urlsplit(endpoint)
+        host, is_port = parts.hostname or "", parts.port != 0
+    except ValueError:
+        raise Refused("The endpoint is no address.") from None
+    if parts.username is not None or parts.fragment or not host or not is_port:
+        raise Refused("The endpoint is no address.")
+    if parts.scheme != "https" and not (parts.scheme == "http" and may_be_plain(host)):
+        raise Refused("The endpoint must begin with https.")

@@ -1,0 +1,94 @@
+"""What goes to push services: encrypted for one program (RFC 8291), and signed so that the service
+knows which server pushes (RFC 8292)."""
+
+import base64
+import hashlib
+import os
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
+
+MAX_PAYLOAD: Final = 3900
+"""Bytes: encrypted it is less than the 4096 that every push service takes."""
+TOKEN_SECONDS: Final = 12 * 3600
+"""How long a signature is good. Services take no more than a day."""
+RENEWED_SECONDS: Final = TOKEN_SECONDS // 2
+_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+"""Of P-256."""
+_RECORD: Final = 4096
+_ORIGINS: Final = 1000
+"""Push services whose signatures are remembered."""
+_PADDED_TO: Final = 256
+"""Lengths are rounded up, so that a push service cannot guess by them what was written."""
+
+
+def encrypted(payload: bytes, p256dh: bytes, auth: bytes) -> bytes:
+    """The payload for the program with that public key and secret, as the body of a request with
+    `Content-Encoding: aes128gcm`. ValueError where the key is none, or the payload too long."""
+    if len(payload) > MAX_PAYLOAD:
+        raise ValueError("the payload is too long")
+    theirs = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), p256dh)
+    once = ec.generate_private_key(ec.SECP256R1())
+    own = _point(once.public_key())
+    shared = once.exchange(ec.ECDH(), theirs)
+    material = HKDF(
+        algorithm=hashes.SHA256(),
+        length=32,
+        salt=auth,
+        info=b"WebPush: info\0" + p256dh + own,
+    ).derive(shared)
+    salt = os.urandom(16)
+    pseudo = HKDF.extract(hashes.SHA256(), salt, material)
+    key = HKDFExpand(hashes.SHA256(), 16, b"Content-Encoding: aes128gcm\0").derive(pseudo)
+    nonce = HKDFExpand(hashes.SHA256(), 12, b"Content-Encoding: nonce\0").derive(pseudo)
+    blank = min(-(len(payload) + 1) % _PADDED_TO, MAX_PAYLOAD - len(payload))
+    sealed = AESGCM(key).encrypt(nonce, payload + b"\x02" + bytes(blank), None)
+    return salt + _RECORD.to_bytes(4, "big") + bytes([len(own)]) + own + sealed
+
+
+class PushKey:
+    """The installation's key for push services. Programs subscribe with its public half, and a
+    service takes their pushes from nobody else."""
+
+    def __init__(self, seed: bytes) -> None:
+        number = int.from_bytes(hashlib.sha512(seed).digest(), "big") % (_ORDER - 1) + 1
+        self._key = ec.derive_private_key(number, ec.SECP256R1())
+        self.public = _text(_point(self._key.public_key()))
+        """In base64url."""
+        self._known: dict[str, tuple[float, str]] = {}
+
+    def authorization(self, endpoint: str, contact: str, now: float) -> str:
+        """The `Authorization` header of a request to that address. `contact` is whom the service's
+        operators may ask: a `mailto:` or `https:` address. `now` is in UNIX seconds."""
+        parts = urlsplit(endpoint)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        until, header = self._known.get(origin, (0.0, ""))
+        if until <= now:
+            header = f"vapid t={self._token(origin, contact, now)}, k={self.public}"
+            if len(self._known) >= _ORIGINS:
+                self._known.clear()
+            self._known[origin] = now + RENEWED_SECONDS, header
+        return header
+
+    def _token(self, origin: str, contact: str, now: float) -> str:
+        head = {"typ": "JWT", "alg": "ES256"}
+        claims = {"aud": origin, "exp": int(now) + TOKEN_SECONDS, "sub": contact}
+        said = ".".join(_text(msgspec.json.encode(part)) for part in (head, claims))
+        r, s = decode_dss_signature(self._key.sign(said.encode(), ec.ECDSA(hashes.SHA256())))
+        return f"{said}.{_text(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+
+
+def _point(key: ec.EllipticCurvePublicKey) -> bytes:
+    return key.public_bytes(
+        serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
+    )
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

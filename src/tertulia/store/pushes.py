@@ -1,0 +1,285 @@
+"""Pushes that wait, and what programs show of them: one row for each program and conversation.
+
+Each program has a lane: where its push service is slow or refuses, only it waits. Whoever pushes
+takes a lane on a lease, as it is with calls of bots' services (`service_calls`).
+
+A row stays when its push has left, for the program shows it then: when the messages are read
+elsewhere, it is taken back.
+"""
+
+import secrets
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.store.database import Connection, Row
+
+MAX_CONVERSATIONS: Final = 50
+"""That one program is told of at a time. Beyond, the oldest are forgotten."""
+MAX_MESSAGES: Final = 20
+"""Of one conversation: the newest."""
+_COLUMNS: Final = "conversation, user_id, wanted, version, asked_at, message_ids"
+
+
+class Wanted(StrEnum):
+    """What is to be done about a conversation."""
+
+    SHOW = "show"
+    SHOWN = "shown"
+    """Nothing: it was pushed."""
+    TAKE_BACK = "take back"
+    SHOW_AGAIN = "show again"
+    """As `SHOW`, in place of what is shown of it already."""
+
+
+class Push(Struct, frozen=True, kw_only=True):
+    """What one program is told of one conversation."""
+
+    subscription_id: int
+    conversation: str
+    user_id: int
+    wanted: Wanted
+    version: str
+    """Another one whenever it is asked for anew."""
+    asked_at: float
+    """UNIX seconds."""
+    message_ids: tuple[int, ...]
+    """Ascending."""
+
+
+class Lane(Struct, frozen=True, kw_only=True):
+    """One program, to be pushed to now."""
+
+    subscription_id: int
+    failures: int
+    """How often its push service failed in a row."""
+    lease: str
+    pushes: tuple[Push, ...]
+    """All of the program, those that it shows among them."""
+
+
+def ask(
+    connection: Connection,
+    subscription_id: int,
+    user_id: int,
+    conversation: str,
+    wanted: Wanted,
+    message_ids: Iterable[int],
+    at: float,
+) -> None:
+    """Have something pushed, inside the transaction that is open. What is still to be shown of the
+    conversation is told together."""
+    key = (subscription_id, conversation)
+    rows = connection.query(
+        "SELECT wanted, message_ids FROM pushes WHERE subscription_id = ? AND conversation = ?", key
+    )
+    if wanted is Wanted.SHOW and any(before != Wanted.SHOW for before, _ in rows):
+        wanted = Wanted.SHOW_AGAIN
+    ids = {*message_ids, *(one for before, told in rows for one in _ids(told))}
+    connection.run(
+        f"INSERT INTO pushes (subscription_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (subscription_id, conversation) DO UPDATE SET user_id = excluded.user_id,"
+        " wanted = excluded.wanted, version = excluded.version, asked_at = excluded.asked_at,"
+        " message_ids = excluded.message_ids",
+        (
+            *key,
+            user_id,
+            wanted.value,
+            secrets.token_hex(8),
+            at,
+            " ".join(map(str, sorted(ids)[-MAX_MESSAGES:])),
+        ),
+    )
+    _drop_excess(connection, subscription_id)
+    connection.run(
+        "INSERT INTO push_lanes (subscription_id, due_at, failures, lease, pushed_at, trouble)"
+        " VALUES (?, ?, 0, '', 0, '') ON CONFLICT (subscription_id) DO UPDATE SET"
+        # One that waits because it failed, or is under way, waits on.
+        " due_at = COALESCE(push_lanes.due_at, excluded.due_at)",
+        (subscription_id, at),
+    )
+
+
+def _drop_excess(connection: Connection, subscription_id: int) -> None:
+    rows = connection.query(
+        "SELECT conversation FROM pushes WHERE subscription_id = ?"
+        f" ORDER BY asked_at DESC, conversation LIMIT 1000 OFFSET {MAX_CONVERSATIONS}",
+        (subscription_id,),
+    )
+    connection.run_many(
+        "DELETE FROM pushes WHERE subscription_id = ? AND conversation = ?",
+        [(subscription_id, str(conversation)) for (conversation,) in rows],
+    )
+
+
+def take(connection: Connection, now: float, lease_seconds: float, limit: int) -> list[Lane]:
+    """The lanes that are due, at most so many. They are the caller's for the lease."""
+    rows = connection.query(
+        "SELECT subscription_id, failures FROM push_lanes WHERE due_at <= ?"
+        " ORDER BY due_at, subscription_id LIMIT ?",
+        (now, limit),
+    )
+    lanes = [
+        Lane(
+            subscription_id=int(subscription_id),
+            failures=int(failures),
+            lease=secrets.token_hex(8),
+            pushes=tuple(of_subscription(connection, int(subscription_id))),
+        )
+        for subscription_id, failures in rows
+    ]
+    connection.run_many(
+        "UPDATE push_lanes SET due_at = ?, lease = ? WHERE subscription_id = ?",
+        [(now + lease_seconds, lane.lease, lane.subscription_id) for lane in lanes],
+    )
+    return lanes
+
+
+def finish(
+    connection: Connection,
+    lane: Lane,
+    shown: Sequence[Push],
+    over: Sequence[Push],
+    now: float,
+    until: float | None,
+    trouble: str,
+) -> None:
+    """These are shown now, and those are over. `until` is when to try the rest again, where the
+    push service failed; None where it did not. What was asked for anew meanwhile stays, and nothing
+    happens where the lease has passed to another."""
+    if not connection.query(
+        "SELECT 1 FROM push_lanes WHERE subscription_id = ? AND lease = ?",
+        (lane.subscription_id, lane.lease),
+    ):
+        return
+    connection.run_many(
+        "UPDATE pushes SET wanted = ?"
+        " WHERE subscription_id = ? AND conversation = ? AND version = ?",
+        [(Wanted.SHOWN.value, one.subscription_id, one.conversation, one.version) for one in shown],
+    )
+    connection.run_many(
+        "DELETE FROM pushes WHERE subscription_id = ? AND conversation = ? AND version = ?",
+        [(one.subscription_id, one.conversation, one.version) for one in over],
+    )
+    left = connection.query(
+        "SELECT 1 FROM pushes WHERE subscription_id = ? AND wanted <> ? LIMIT 1",
+        (lane.subscription_id, Wanted.SHOWN.value),
+    )
+    due = until if until is not None else (now if left else None)
+    connection.run(
+        "UPDATE push_lanes SET due_at = ?, failures = ?, lease = '', trouble = ?,"
+        " pushed_at = CASE WHEN ? THEN ? ELSE pushed_at END"
+        " WHERE subscription_id = ?",
+        (
+            due if left else None,
+            0 if until is None else lane.failures + 1,
+            trouble[:300],
+            bool(shown),
+            now,
+            lane.subscription_id,
+        ),
+    )
+
+
+def forget(connection: Connection, subscription_ids: Iterable[int]) -> None:
+    """These programs are pushed to no more, inside the transaction that is open."""
+    for one in subscription_ids:
+        connection.run("DELETE FROM pushes WHERE subscription_id = ?", (one,))
+        connection.run("DELETE FROM push_lanes WHERE subscription_id = ?", (one,))
+
+
+def subscription_ids(connection: Connection) -> list[int]:
+    """The programs of which something is known here."""
+    return [int(one) for (one,) in connection.query("SELECT subscription_id FROM push_lanes")]
+
+
+def next_due(connection: Connection) -> float | None:
+    """When the next lane is due; None where nothing waits."""
+    ((due,),) = connection.query("SELECT MIN(due_at) FROM push_lanes")
+    return None if due is None else float(due)
+
+
+def of_subscription(connection: Connection, subscription_id: int) -> list[Push]:
+    """What one program is told, the oldest first."""
+    rows = connection.query(
+        f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE subscription_id = ?"
+        " ORDER BY asked_at, conversation",
+        (subscription_id,),
+    )
+    return [_push(row) for row in rows]
+
+
+def shown_to(connection: Connection, user_ids: Iterable[int]) -> list[Push]:
+    """What the programs of these people show."""
+    found: list[Push] = []
+    for user_id in sorted(user_ids):
+        rows = connection.query(
+            f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE user_id = ? AND wanted = ?",
+            (user_id, Wanted.SHOWN.value),
+        )
+        found += [_push(row) for row in rows]
+    return found
+
+
+def all_shown(connection: Connection) -> list[Push]:
+    """What the programs of all people show."""
+    rows = connection.query(
+        f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE wanted = ?", (Wanted.SHOWN.value,)
+    )
+    return [_push(row) for row in rows]
+
+
+def how_they_do(
+    connection: Connection, subscription_ids: Iterable[int]
+) -> dict[int, tuple[float, str]]:
+    """When each was last pushed to (UNIX seconds; 0 for never), and why the last push failed (empty
+    where it did not)."""
+    found: dict[int, tuple[float, str]] = {}
+    for one in subscription_ids:
+        for pushed_at, trouble in connection.query(
+            "SELECT pushed_at, trouble FROM push_lanes WHERE subscription_id = ?", (one,)
+        ):
+            found[one] = float(pushed_at), str(trouble)
+    return found
+
+
+def take_back(connection: Connection, shown: Iterable[Push], at: float) -> int:
+    """Have these taken back, where they are still shown. Returns how many are."""
+    count = 0
+    for one in shown:
+        key = (one.subscription_id, one.conversation, one.version)
+        if connection.query(
+            "SELECT 1 FROM pushes WHERE subscription_id = ? AND conversation = ? AND version = ?"
+            " AND wanted = ?",
+            (*key, Wanted.SHOWN.value),
+        ):
+            ask(
+                connection,
+                one.subscription_id,
+                one.user_id,
+                one.conversation,
+                Wanted.TAKE_BACK,
+                one.message_ids,
+                at,
+            )
+            count += 1
+    return count
+
+
+def _ids(text: object) -> tuple[int, ...]:
+    return tuple(map(int, str(text).split()))
+
+
+def _push(row: Row) -> Push:
+    subscription_id, conversation, user_id, wanted, version, asked_at, message_ids = row
+    return Push(
+        subscription_id=int(subscription_id),
+        conversation=str(conversation),
+        user_id=int(user_id),
+        wanted=Wanted(str(wanted)),
+        version=str(version),
+        asked_at=float(asked_at),
+        message_ids=_ids(message_ids),
+    )

@@ -1,0 +1,152 @@
+"""The client's worker with a delivered push: what is shown, answered, marked as read, and taken
+back. (What a browser's push service does is the browser's; the rest is ours.)"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import CDPSession, Worker, expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import Window
+from tests.e2e.conftest import Town
+from tests.e2e.people import client_of, ok
+from tests.push_service import Browser
+
+NOTES = """async () => (await self.registration.getNotifications()).map(
+    ({title, body, tag, actions}) => ({title, body, tag, actions: actions.map((a) => a.action)}))"""
+# Nobody can click in a browser without windows: the event is made, and its end waited for.
+CLICK = """async ([action, reply]) => {
+    const [notification] = await self.registration.getNotifications();
+    let done;
+    ExtendableEvent.prototype.waitUntil = (promise) => (done = promise);
+    self.dispatchEvent(new NotificationEvent("notificationclick", {notification, action, reply}));
+    await done;
+}"""
+
+
+class Phone:
+    """A browser in which nobody looks at the client, and its worker."""
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self.devtools: CDPSession = window.context.new_cdp_session(window.page)
+        found: list[dict[str, Any]] = []
+        self.devtools.on(
+            "ServiceWorker.workerRegistrationUpdated",
+            lambda event: found.extend(event["registrations"]),
+        )
+        self.devtools.send("ServiceWorker.enable")
+        window.page.wait_for_function("navigator.serviceWorker.controller !== null")
+        self.registration = found[-1]["registrationId"]
+        self.worker: Worker = window.context.service_workers[0]
+        window.page.goto("about:blank")
+
+    def deliver(self, told: dict[str, Any]) -> None:
+        """A push comes in."""
+        self.devtools.send(
+            "ServiceWorker.deliverPushMessage",
+            {
+                "origin": self.window.site,
+                "registrationId": self.registration,
+                "data": json.dumps(told),
+            },
+        )
+
+    def notes(self, until: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+        """What is shown, as soon as it is so."""
+        for _ in range(300):
+            shown: list[dict[str, Any]] = self.worker.evaluate(NOTES)
+            if until(shown):
+                break
+            self.window.page.wait_for_timeout(50)
+        return shown
+
+
+@pytest.fixture
+def phone(sqlite_town: Town, opened: Open) -> Phone:
+    ann = opened(
+        sqlite_town.server,
+        sqlite_town.ann,
+        service_workers="allow",
+        permissions=["notifications"],
+    )
+    ann.go("inbox")
+    ann.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    return Phone(ann)
+
+
+def told(tag: str, to: dict[str, Any], message_ids: list[int], **more: Any) -> dict[str, Any]:
+    words = {"reply": "Reply", "read": "Read", "placeholder": "…", "failed": "Not sent: "}
+    return {
+        "type": "message",
+        "tag": tag,
+        "title": "Ben",
+        "body": "Are you there?",
+        "organization": "Example",
+        "url": "/#inbox",
+        "sent_at": 1_700_000_000,
+        "message_ids": message_ids,
+        "to": to,
+        "words": words,
+        "badge": 1,
+        "open": [tag],
+        **more,
+    }
+
+
+def test_a_push_is_shown_answered_and_taken_back(sqlite_town: Town, phone: Phone) -> None:
+    ann, ben, server = sqlite_town.ann, sqlite_town.ben, sqlite_town.server
+    with client_of(ben, server) as client:
+        message = {"type": "direct", "to": [ann.user_id], "content": "Are you there?"}
+        sent = ok(client.send_message(message))["id"]
+    tag, to = f"d{ben.user_id}", {"user_ids": [ben.user_id]}
+
+    phone.deliver(told(tag, to, [sent]))
+    (note,) = phone.notes(lambda shown: bool(shown))
+    assert note == {
+        "title": "Ben",
+        "body": "Are you there?",
+        "tag": tag,
+        "actions": ["reply", "read"],
+    }
+    # Of one conversation there is one note; what is not unread any more goes.
+    phone.deliver(told(tag, to, [sent], body="Hello?"))
+    (note,) = phone.notes(lambda shown: shown[0]["body"] == "Hello?")
+    phone.deliver(told("c1/x", {"channel_id": 1, "topic": "x"}, [], open=["c1/x", tag]))
+    assert len(phone.notes(lambda shown: len(shown) == 2)) == 2
+    phone.deliver({"type": "read", "tag": "c1/x", "badge": 1, "open": [tag]})
+    (note,) = phone.notes(lambda shown: len(shown) == 1)
+
+    phone.worker.evaluate(CLICK, ["reply", "Here I am"])
+    assert phone.notes(lambda shown: not shown) == []
+    with client_of(ann, server) as client:
+        narrow = [{"operator": "dm", "operand": [ben.user_id]}]
+        asked = {"anchor": "newest", "num_before": 2, "num_after": 0, "narrow": narrow}
+        found = ok(client.get_messages({**asked, "apply_markdown": False}))["messages"]
+    assert [one["content"] for one in found] == ["Are you there?", "Here I am"]
+    assert all("read" in one["flags"] for one in found)
+
+    # An answer that is refused is not lost.
+    phone.deliver(told(tag, {"user_ids": [987654]}, [sent]))
+    phone.notes(lambda shown: bool(shown))
+    phone.worker.evaluate(CLICK, ["reply", "To nobody"])
+    (note,) = phone.notes(lambda shown: bool(shown))
+    assert note["body"] == "Not sent: To nobody"
+
+
+def test_devices_are_listed_with_what_can_be_done_there(sqlite_town: Town, opened: Open) -> None:
+    ann = sqlite_town.ann
+    with client_of(ann, sqlite_town.server) as client:
+        endpoint = "https://push.example.com/1"
+        keys = {**Browser().keys, "name": "My phone"}
+        ok(client.call_endpoint("push_subscriptions", "POST", {"endpoint": endpoint, **keys}))
+    window = opened(sqlite_town.server, ann)
+    window.go("settings/notifications")
+    row = window.page.get_by_role("listitem").filter(has_text="My phone")
+    expect(row).to_contain_text("Not told of anything yet")
+    row.get_by_role("button", name="Pause until morning").click()
+    expect(row).to_contain_text("Paused")
+    row.get_by_role("button", name="Remove").click()
+    expect(row).to_have_count(0)

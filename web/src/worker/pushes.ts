@@ -1,0 +1,194 @@
+/**
+ * Notes about messages while nobody looks: shown by conversation, answered and marked as read from
+ * where they are, and taken back when the messages are read elsewhere.
+ * (`service/notices/push_payloads.py` says what is pushed.)
+ */
+/// <reference lib="webworker" />
+
+declare const self: ServiceWorkerGlobalScope;
+
+interface Around {
+  /** How many messages one was told of and has not read. */
+  badge: number;
+  /** The tags of what is still unread: notes about other conversations can go. */
+  open: string[];
+}
+
+export interface Told extends Around {
+  type: "message";
+  tag: string;
+  title: string;
+  body: string;
+  organization: string;
+  url: string;
+  sent_at: number;
+  message_ids: number[];
+  to: { user_ids: number[] } | { channel_id: number; topic: string };
+  words: { reply: string; read: string; placeholder: string; failed: string };
+}
+
+interface Read extends Around {
+  type: "read";
+  tag: string;
+}
+
+interface Tried {
+  type: "test";
+  tag: string;
+  title: string;
+  body: string;
+  url: string;
+}
+
+/** As browsers have it that know actions; the standard library's types do not. */
+interface WithActions extends NotificationOptions {
+  actions?: { action: string; title: string; type?: "button" | "text"; placeholder?: string }[];
+  renotify?: boolean;
+  timestamp?: number;
+}
+
+interface WithReply extends NotificationEvent {
+  reply?: string | null;
+}
+
+interface Cookies {
+  get(name: string): Promise<{ value: string } | null>;
+}
+
+const ICON = "/static/icon-192.png";
+const REPLY = "reply";
+const READ = "read";
+
+/** Take pushes from now on. */
+export function takePushes(): void {
+  self.addEventListener("push", (event) => {
+    const told = parsed(event.data);
+    event.waitUntil(told ? take(told) : show("", { body: "" }));
+  });
+  self.addEventListener("notificationclick", (event: WithReply) => {
+    event.notification.close();
+    event.waitUntil(clicked(event.notification, event.action, event.reply ?? ""));
+  });
+}
+
+function parsed(data: PushMessageData | null): Told | Read | Tried | null {
+  try {
+    return data?.json() as Told | Read | Tried;
+  } catch {
+    return null;
+  }
+}
+
+async function take(told: Told | Read | Tried): Promise<void> {
+  if (told.type === "test") {
+    await show(told.title, { body: told.body, tag: told.tag, data: told });
+    return;
+  }
+  const open = new Set(told.open);
+  const shown = await self.registration.getNotifications();
+  for (const note of shown) {
+    const isOver = note.tag !== "test" && note.tag !== "" && !open.has(note.tag);
+    // Of more than so many the list does not tell.
+    if (isOver && (open.size < 20 || note.tag === told.tag)) note.close();
+  }
+  await setBadge(told.badge);
+  if (told.type === "read" || (await isLookedAt())) return;
+  const { words } = told;
+  await show(told.title, {
+    body: told.body,
+    tag: told.tag,
+    renotify: true,
+    timestamp: told.sent_at * 1000,
+    data: told,
+    actions: [
+      { action: REPLY, type: "text", title: words.reply, placeholder: words.placeholder },
+      { action: READ, title: words.read },
+    ],
+  });
+}
+
+function show(title: string, how: WithActions): Promise<void> {
+  const { registration } = self;
+  return registration.showNotification(title || registration.scope, { icon: ICON, ...how });
+}
+
+/** Whether one is in the client just now, which tells of messages itself. Where a browser takes away
+ * the permission for that, something is shown all the same. */
+async function isLookedAt(): Promise<boolean> {
+  const { userAgent } = self.navigator;
+  if (/AppleWebKit/.test(userAgent) && !/Chrom/.test(userAgent)) return false;
+  const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+  return windows.some((one) => one.focused);
+}
+
+async function setBadge(count: number): Promise<void> {
+  try {
+    await (count ? self.navigator.setAppBadge(count) : self.navigator.clearAppBadge());
+  } catch {
+    // Not every browser has one.
+  }
+}
+
+async function clicked(note: Notification, action: string, reply: string): Promise<void> {
+  const told = note.data as Told | Tried | null;
+  if (told?.type !== "message") {
+    await open(told?.url ?? "/");
+  } else if (action === READ) {
+    if (!(await asked("/messages/flags", flagged(told)))) await open(told.url);
+  } else if (action === REPLY && reply.trim()) {
+    if (await asked("/messages", answer(told, reply))) {
+      await asked("/messages/flags", flagged(told));
+    } else {
+      // What was written is not lost: it is there to be copied.
+      await show(told.title, { body: told.words.failed + reply, tag: told.tag, data: told });
+    }
+  } else {
+    await open(told.url);
+  }
+}
+
+function flagged(told: Told): Record<string, string> {
+  return { messages: JSON.stringify(told.message_ids), op: "add", flag: "read" };
+}
+
+function answer({ to }: Told, content: string): Record<string, string> {
+  return "user_ids" in to
+    ? { type: "direct", to: JSON.stringify(to.user_ids), content }
+    : { type: "stream", to: String(to.channel_id), topic: to.topic, content };
+}
+
+/** Ask the server as the pages do: the session's cookie says who, and its other one that it is us. */
+async function asked(path: string, parameters: Record<string, string>): Promise<boolean> {
+  try {
+    const answered = await fetch(`/api/v1${path}`, {
+      method: "POST",
+      credentials: "same-origin",
+      headers: { "X-CSRF-Token": await csrfToken() },
+      body: new URLSearchParams(parameters),
+    });
+    return answered.ok;
+  } catch {
+    return false;
+  }
+}
+
+async function csrfToken(): Promise<string> {
+  const { cookieStore } = self as unknown as { cookieStore?: Cookies };
+  for (const name of ["__Host-tertulia_csrf", "tertulia_csrf"]) {
+    const found = await cookieStore?.get(name);
+    if (found) return decodeURIComponent(found.value);
+  }
+  return "";
+}
+
+/** Go there: in a window that there is, or in a new one. */
+async function open(url: string): Promise<void> {
+  const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+  const own = windows.find((one) => new URL(one.url).pathname === "/");
+  if (!own) {
+    await self.clients.openWindow(url);
+    return;
+  }
+  own.postMessage({ type: "go", url });
+  await own.focus().catch(() => undefined);
+}
