@@ -1,10 +1,11 @@
-"""Which tests run on PostgreSQL, and in which order all of them run.
+"""Which tests run on a day, and in which order.
 
 A test that takes the fixture `database_url` (or `org`, or `kept`) runs on SQLite and on PostgreSQL.
 `make test` runs on PostgreSQL all that differs there, and of the rest an eighth, another one each
-day: in eight days everything. Tests that name PostgreSQL themselves always run. Endpoints with many
-parameters are sent the same part of their made-up requests (`tests/fuzz`), and a made-up history is
-one of SQLite on one day and one of PostgreSQL on the next (`tests/property`).
+day: in eight days everything. Tests that name PostgreSQL themselves always run.
+
+What is tested in the same way again and again has its turn one day in four (`BY_TURNS`). So has a
+made-up history (`tests/property`), on SQLite, and two days later on PostgreSQL.
 """
 
 import datetime
@@ -13,8 +14,11 @@ import zlib
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import PurePosixPath
+from typing import TypeVar
 
 import pytest
+
+Request = TypeVar("Request")
 
 DIFFERENT_ON_POSTGRESQL = (
     # Whole histories, programs and faults.
@@ -67,6 +71,12 @@ unless what it tests is done otherwise there: its own SQL, locks, transactions, 
 PARTS = 8
 """The tests that are not always run on PostgreSQL come in so many parts, one for each day."""
 
+BY_TURNS = ("tests/browser/test_accessibility.py", "tests/fuzz/test_fuzz.py")
+"""Modules whose tests do the same to each endpoint, or to each page in each look."""
+
+ROUND = 4
+"""Days in which each of them, and each made-up history, has its turn once: twice in `PARTS`."""
+
 EVERYTHING = "all"
 """In place of a day: all parts."""
 
@@ -93,31 +103,45 @@ def part_of(day: str) -> int | None:
 
 
 def described(day: str) -> str:
-    """What runs on PostgreSQL that day, and how to run it again; nothing for `EVERYTHING`."""
+    """What runs that day, and how to run it again; nothing for `EVERYTHING`."""
     part = part_of(day)
     if part is None:
         return ""
     return (
         f"PostgreSQL: what differs there, and part {part + 1} of {PARTS} of the rest;"
+        f" made-up requests and histories, accessibility: turn {part % ROUND + 1} of {ROUND};"
         f" again: make test DAY={day}, or pytest --postgres={day}"
     )
 
 
-def is_chosen(name: str, day: str) -> bool:
-    """Whether the test with that ID, on PostgreSQL, runs that day."""
-    part = part_of(day)
-    if part is None or _place(name, DIFFERENT_ON_POSTGRESQL) is not None:
-        return True
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % PARTS == part
-
-
-def is_chosen_history(seed: int, kind: str, day: str) -> bool:
-    """Whether the history that is made up from the seed runs that day on that kind of database:
-    on one kind today, and on the other one tomorrow."""
+def is_chosen(name: str, day: str, *, on_postgresql: bool = True) -> bool:
+    """Whether the test with that ID runs that day."""
     part = part_of(day)
     if part is None:
         return True
-    return (zlib.crc32(b"%d" % seed) + part) % 2 == (kind == "postgresql")
+    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4])
+    if _place(name, BY_TURNS) is not None:
+        return number % ROUND == part % ROUND
+    if not on_postgresql or _place(name, DIFFERENT_ON_POSTGRESQL) is not None:
+        return True
+    return number % PARTS == part
+
+
+def is_chosen_history(seed: int, kind: str, day: str) -> bool:
+    """Whether the history that is made up from the seed runs that day on that kind of database: on
+    each one day in four, two days apart."""
+    part = part_of(day)
+    if part is None:
+        return True
+    turn = 0 if kind == "sqlite" else ROUND // 2
+    return (zlib.crc32(b"%d" % seed) + part) % ROUND == turn
+
+
+def chosen_requests(requests: Sequence[Request], day: str) -> Sequence[Request]:
+    """Which of an endpoint's many requests are sent on a day when it has its turn: one half, and
+    the other half four days later."""
+    part = part_of(day)
+    return requests if part is None else requests[part // ROUND :: PARTS // ROUND]
 
 
 def divided(items: Iterable[pytest.Item], day: str) -> tuple[list[pytest.Item], list[pytest.Item]]:
@@ -125,7 +149,7 @@ def divided(items: Iterable[pytest.Item], day: str) -> tuple[list[pytest.Item], 
     chosen: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
-        runs = not _is_on_postgresql(item) or is_chosen(item.nodeid, day)
+        runs = is_chosen(item.nodeid, day, on_postgresql=_is_on_postgresql(item))
         (chosen if runs else left).append(item)
     return chosen, left
 

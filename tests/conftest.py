@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=choice.EVERYTHING,
         metavar="DAY",
         help="on PostgreSQL run what differs there, and of the rest the part of that day (UTC),"
-        " YYYY-MM-DD or 'today'; all of it unless this is given",
+        " YYYY-MM-DD or 'today', and what has its turn then; all of it unless this is given",
     )
 
 

@@ -1,7 +1,6 @@
-"""Which tests run on PostgreSQL, and when."""
+"""Which tests run, on which database, and when."""
 
 import datetime
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,26 @@ def test_each_test_runs_once_in_so_many_days() -> None:
         assert [choice.is_chosen(name, day) for day in DAYS].count(True) == 1
 
 
-def test_each_history_is_on_both_databases_in_two_days() -> None:
+def test_each_history_is_on_both_databases_in_four_days() -> None:
     for seed in range(100):
-        for first, second in itertools.pairwise(DAYS):
-            for kind in ("sqlite", "postgresql"):
-                chosen = [choice.is_chosen_history(seed, kind, day) for day in (first, second)]
-                assert chosen.count(True) == 1
-            assert choice.is_chosen_history(seed, "sqlite", first) != choice.is_chosen_history(
-                seed, "postgresql", first
-            )
-    halves = [choice.is_chosen_history(seed, "sqlite", DAYS[0]) for seed in range(100)]
-    assert 25 < halves.count(True) < 75
+        days = {
+            kind: [n for n, day in enumerate(DAYS) if choice.is_chosen_history(seed, kind, day)]
+            for kind in ("sqlite", "postgresql")
+        }
+        assert len(days["sqlite"]) == 2
+        assert {n % 4 for n in days["postgresql"]} == {(days["sqlite"][0] + 2) % 4}
+    chosen = [choice.is_chosen_history(seed, "sqlite", DAYS[0]) for seed in range(100)]
+    assert 12 < chosen.count(True) < 40
+
+
+@pytest.mark.parametrize("module", choice.BY_TURNS)
+def test_what_has_its_turn_has_it_every_four_days(module: str) -> None:
+    requests = list(range(35))
+    for name in (f"{module}::test_it[{number}]" for number in range(100)):
+        days = [n for n, day in enumerate(DAYS) if choice.is_chosen(name, day, on_postgresql=False)]
+        assert days == [days[0], days[0] + 4]
+        sent = [one for n in days for one in choice.chosen_requests(requests, DAYS[n])]
+        assert sorted(sent) == requests
 
 
 def test_the_parts_are_about_as_large() -> None:
@@ -58,9 +66,12 @@ def test_what_differs_runs_each_day(name: str) -> None:
 
 def test_everything_is_everything() -> None:
     assert all(choice.is_chosen(name, choice.EVERYTHING) for name in NAMES)
+    turns = (f"{module}::test_it" for module in choice.BY_TURNS)
+    assert all(choice.is_chosen(name, choice.EVERYTHING, on_postgresql=False) for name in turns)
+    assert choice.chosen_requests([1, 2, 3], choice.EVERYTHING) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("path", [*choice.DIFFERENT_ON_POSTGRESQL, *choice.LONG])
+@pytest.mark.parametrize("path", [*choice.DIFFERENT_ON_POSTGRESQL, *choice.BY_TURNS, *choice.LONG])
 def test_what_is_listed_is_there(path: str) -> None:
     assert (ROOT / path).exists()
 
@@ -103,5 +114,6 @@ def test_a_day_that_is_none_is_refused(day: str) -> None:
 def test_what_is_said_names_the_day() -> None:
     said = choice.described("2026-11-22")
     assert "part 7 of 8" in said
+    assert "turn 3 of 4" in said
     assert "--postgres=2026-11-22" in said
     assert choice.described(choice.EVERYTHING) == ""
