@@ -46,7 +46,7 @@ PEAK: Final = 2_000
 """Messages in a second."""
 AUDIENCES: Final = (10, 50, 200)
 """How many of those who are online get a message, on average."""
-GROWING: Final = (2, 4, 8, 16)
+GROWING: Final = (4, 8, 16, 32)
 MACHINES: Final = (2, 4, 8)
 """Cores of one machine."""
 WORKERS: Final = (1, 2, 4, 8)

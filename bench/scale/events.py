@@ -102,9 +102,9 @@ class Process:
         # As processes do. If each step took the same, nodes that wait for each other would go on in
         # step for ever.
         seconds *= self._random.expovariate(1.0)
-        self.busy += seconds
 
         def done() -> None:
+            self.busy += seconds
             then()
             self._next()
 

@@ -15,6 +15,8 @@ GROUP: Final = 256
 HELD, DATABASE_BEGINS, DATABASE_HELD = 0.6, 0.25, 0.5
 """The parts of what a group costs: a node while the log is held, the database before it is, and of
 the rest while it is. Chosen by hand, such that one node and several come out together."""
+TURN: Final = 0.01
+"""Seconds for which a node answers those who wait, before other work has its turn."""
 MANY: Final = 7
 MANY_SECONDS: Final = 1.0
 """From how many on, and for how long, a node commits its messages itself, as in
@@ -148,7 +150,8 @@ class _Node:
         world = self._world
         gathered = world.setup.gathered
         if self in world.asked or world.setup.audience or not gathered:
-            self.loop.work(count * world.costs.foreign + world.delivering(count), then)
+            self.loop.work(count * world.costs.foreign, then)
+            self._deliver(world.delivering(count))
             return
         if not self._unread:
             world.clock.after(gathered, self._read)
@@ -230,7 +233,13 @@ class _Node:
             self._begin()
         self.loop.work(self._world.costs.group * (1 - HELD), lambda: None)
         self.answer(mine)
-        self.loop.work(self._world.delivering(count), lambda: None)
+        self._deliver(self._world.delivering(count))
+
+    def _deliver(self, seconds: float) -> None:
+        """Answer those who wait, for some time; then other work has its turn."""
+        if seconds > 0:
+            part = min(seconds, TURN)
+            self.loop.work(part, lambda: self._deliver(seconds - part))
 
     def answer(self, messages: list[_Message]) -> None:
         """Answer those that were asked of this node."""

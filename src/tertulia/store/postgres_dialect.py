@@ -45,8 +45,8 @@ class PostgresDialect(Dialect):
     def among(self, column: str) -> str:
         return f"{column} = ANY(?)"
 
-    def array(self, values: Iterable[int] | Iterable[str]) -> str | list[str]:
-        found = list(values)
+    def array(self, values: Iterable[int] | Iterable[str]) -> Any:
+        found: list[Any] = list(values)
         # The driver takes a microsecond for each element of a list.
         return found if found and isinstance(found[0], str) else f"{{{str(found)[1:-1]}}}"
 
