@@ -236,7 +236,7 @@ def _extrapolated(costs: Costs) -> Iterator[str]:
     yield "|---:|---:|---:|---:|---:|---:|---:|---:|"
     for audience in AUDIENCES:
         for nodes in GROWING:
-            setup = Setup(nodes=nodes, audience=audience, seconds=1.0)
+            setup = Setup(nodes=nodes, audience=audience, seconds=0.8)
             most = at_most(apart, setup, PATIENCE)
             peak = simulated(apart, replace(setup, rate=PEAK))
             within = f"{peak.p99 * 1000:,.0f} ms" if most >= PEAK else "not done"

@@ -183,12 +183,14 @@ async def test_whoever_says_nothing_finds_what_the_node_was_told(
     here, there = (node.node.log for node in three.nodes[:2])
     listening = there.store._hearing
     assert listening is not None
+    descriptor = listening._descriptor
+    assert descriptor is not None
 
     def is_told() -> bool:
         if there.durable == here.durable:
             return True
         is_paused = listening._again is not None  # Until it is, it reads by itself.
-        return is_paused and bool(select.select([listening._descriptor], [], [], 0)[0])
+        return is_paused and bool(select.select([descriptor], [], [], 0)[0])
 
     try:
         for mark in ("told once", "told twice", "told thrice"):
