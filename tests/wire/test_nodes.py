@@ -1,19 +1,27 @@
 """The list of nodes: what each says of itself, what it hears, and who may see it."""
 
 import asyncio
+import dataclasses
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
+from starlette.requests import Request
 
 from tertulia.service import membership
 from tertulia.service.config import Config
 from tertulia.service.membership import Membership
-from tertulia.store import nodes
+from tertulia.store import kept_backups, nodes
 from tertulia.store.database import Connection, DatabaseUnavailable
+from tertulia.wire.api.resources.nodes import get_nodes
+from tertulia.wire.api.resources.server import NoParams
+from tertulia.wire.http.call import Call
 from tests.support import Organization, reopened
 from tests.unit.test_log import until
+
+NOW = 1_795_000_000.0
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +67,27 @@ async def test_owners_see_which_nodes_serve(org: Organization) -> None:
     for name in ("ben", "gus", "robo"):
         (await org[name].get("/nodes")).refused("UNAUTHORIZED_PRINCIPAL", 400)
     (await org.nobody.get("/nodes")).refused("UNAUTHORIZED", 401)
+
+
+@pytest.mark.parametrize(
+    ("hours", "expected"),
+    [
+        (None, {"last_at": None, "is_old": True}),
+        (49, {"last_at": int(NOW - 49 * 3600), "is_old": False}),
+        (51, {"last_at": int(NOW - 51 * 3600), "is_old": True}),
+    ],
+)
+async def test_owners_see_when_the_last_backup_was_made(
+    org: Organization, hours: int | None, expected: dict[str, Any]
+) -> None:
+    assert (await org["ann"].get("/nodes")).ok["backups"] is None
+    at = None if hours is None else NOW - hours * 3600
+    await org.node.store.write(lambda c: kept_backups.note(c, at))
+    backing_up = msgspec.structs.replace(org.node.config, backup_to="/backups")
+    node = dataclasses.replace(org.node, config=backing_up, clock=lambda: NOW)
+    call = Call(node=node, user_id=org["ann"].user_id, client="", request=Request({"type": "http"}))
+    found = (await get_nodes(call, NoParams())).backups
+    assert msgspec.to_builtins(found) == expected
 
 
 async def test_a_node_that_is_asked_to_leaves(org: Organization) -> None:

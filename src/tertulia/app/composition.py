@@ -98,15 +98,7 @@ async def opened_node(
     )
     async with opened as (log, vault):
         log.allow_elsewhere(SENDING)
-        transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
-        encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
-        longest = config.event_queue_longpoll_timeout_seconds
-        delivery = Delivery(
-            log,
-            encoder,
-            poll_seconds=(longest * 0.5, longest * 0.6),
-            queues_per_user=config.queues_per_user,
-        )
+        delivery = delivery_of(config, log)
         deliveries.append(delivery)
         await delivery.open()
         links = Links(vault)
@@ -138,6 +130,19 @@ async def opened_node(
         finally:
             await delivery.close()
             await node.close()
+
+
+def delivery_of(config: Config, log: Log) -> Delivery:
+    """The delivery of the log's entries, which is not open yet."""
+    transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
+    encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
+    longest = config.event_queue_longpoll_timeout_seconds
+    return Delivery(
+        log,
+        encoder,
+        poll_seconds=(longest * 0.5, longest * 0.6),
+        queues_per_user=config.queues_per_user,
+    )
 
 
 def asgi(node: HttpNode) -> ASGIApp:

@@ -6,15 +6,20 @@ import typer
 
 from tertulia import __version__
 from tertulia.cli import (
+    agents,
     backup,
     backups,
+    bots,
+    channels,
     check,
     config,
     create_bot,
     create_user,
     end_queues,
     init,
+    invitations,
     invite,
+    keys,
     mail,
     move_files,
     nodes,
@@ -22,8 +27,12 @@ from tertulia.cli import (
     reactivate,
     restore,
     serve,
+    sessions,
+    settings,
     sign_out,
+    top,
     usage,
+    users,
 )
 from tertulia.cli.errors import Commands
 
@@ -63,12 +72,15 @@ app.command("password", epilog=password.EXAMPLE)(password.password)
 app.command("sign-out", epilog=sign_out.EXAMPLE)(sign_out.sign_out)
 app.command("reactivate", epilog=reactivate.EXAMPLE)(reactivate.reactivate)
 app.command("invite", epilog=invite.EXAMPLE)(invite.invite)
+for group in (users, bots, keys, sessions, agents, channels, invitations, settings):
+    app.add_typer(group.app)
 app.command("mail", epilog=mail.EXAMPLE)(mail.mail)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
 app.add_typer(backups.app, name="backups", epilog=backups.EXAMPLE)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
 app.command("move-files", epilog=move_files.EXAMPLE)(move_files.move_files)
 app.command("check", epilog=check.EXAMPLE)(check.check)
+app.command("top", epilog=top.EXAMPLE)(top.top)
 app.add_typer(nodes.app, name="nodes", epilog=nodes.EXAMPLE)
 app.command("end-queues", epilog=end_queues.EXAMPLE)(end_queues.end_queues)
 app.command("usage", epilog=usage.EXAMPLE)(usage.usage)

@@ -1,13 +1,25 @@
-"""Printing accounts."""
+"""Accounts: finding those that a command names, and printing them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import msgspec
 import typer
 from msgspec import Struct
 
+from tertulia.cli.options import ROLES, RoleName
 from tertulia.model.errors import Refused
-from tertulia.model.users import User
+from tertulia.model.users import Role, User
 from tertulia.service.vault import Vault
 from tertulia.state.organization import State
+
+Who = Annotated[
+    str, typer.Argument(metavar="WHO", help="The account: its e-mail address, or its user ID.")
+]
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[WORD]…", help="Only those with all of these in name or address."),
+]
 
 
 class Account(Struct, frozen=True, kw_only=True):
@@ -35,6 +47,66 @@ def person_with(state: State, address: str) -> User:
     if user is None:
         raise Refused(f"No account has the address '{address}'.")
     return user
+
+
+def account_of_person(state: State, who: str) -> User:
+    """The person's account with that address or ID. Refused where there is none, and for bots."""
+    found = account_called(state, who)
+    if found.is_bot:
+        raise Refused(f"'{who}' is a bot: see `tertulia bots`.")
+    return found
+
+
+def account_of_bot(state: State, who: str) -> User:
+    """The same for a bot."""
+    found = account_called(state, who)
+    if not found.is_bot:
+        raise Refused(f"'{who}' is a person: see `tertulia users`.")
+    return found
+
+
+def account_called(state: State, who: str) -> User:
+    """The account with that address or user ID. Refused where there is none."""
+    if not who.isdecimal():
+        return person_with(state, who)
+    user = state.users.get(int(who))
+    if user is None:
+        raise Refused(f"No account has the ID {who}.")
+    return user
+
+
+def having(users: Iterable[User], words: Sequence[str] | None) -> list[User]:
+    """Those whose name or address has all of the words, by ID; without the server's own bots."""
+    wanted = [word.casefold() for word in words or ()]
+    return sorted(
+        (
+            one
+            for one in users
+            if not one.is_system_bot
+            and all(word in f"{one.full_name}\n{one.address}".casefold() for word in wanted)
+        ),
+        key=lambda one: one.id,
+    )
+
+
+_ROLE_NAMES = {role: name.value for name, role in ROLES.items()}
+
+
+def role_name(role: Role) -> str:
+    """What the role is called here."""
+    return _ROLE_NAMES[role]
+
+
+def role_called(name: RoleName | None) -> Role | None:
+    """The role of that name; None for none."""
+    return None if name is None else ROLES[name]
+
+
+def status_of(account: User) -> str:
+    """`active`, `deactivated` or `erased`."""
+    if account.is_deleted:
+        return "erased"
+    return "active" if account.is_active else "deactivated"
 
 
 def show(account: Account, *, as_json: bool) -> None:

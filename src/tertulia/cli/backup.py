@@ -1,7 +1,6 @@
 """`tertulia backup`: everything in one file."""
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +9,9 @@ import typer
 from tertulia.app.backups import back_up
 from tertulia.app.config import load
 from tertulia.cli import progress
+from tertulia.cli.commands import Printed, show
 from tertulia.cli.errors import UsageError
-from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.model.counts import counted
 
 EXAMPLE = (
@@ -40,6 +40,7 @@ def backup(
             " they are (a bucket with its own versions, say): nothing else has them.",
         ),
     ] = True,
+    as_json: AsJson = False,
 ) -> None:
     """Write the organization to a file, as it is at one moment; the server may go on.
 
@@ -57,11 +58,16 @@ def backup(
     with progress.shown() as report:
         manifest = back_up(settings, target, report, with_files=with_files)
     rows = sum(table.rows for table in manifest.tables)
-    say = partial(typer.echo, err=target is not file)
-    say(
+    lines = [
         f"Wrote {file}: {counted(rows, 'row')} of {counted(len(manifest.tables), 'table')},"
-        f" {counted(manifest.files, 'file')}, and"
-        " the secret."
-    )
+        f" {counted(manifest.files, 'file')}, and the secret."
+    ]
     if manifest.files_left_at:
-        say(f"The files are not in it: {manifest.files_left_at} has them.")
+        lines.append(f"The files are not in it: {manifest.files_left_at} has them.")
+    written = {
+        "file": str(file),
+        "rows": rows,
+        "files": manifest.files,
+        "files_left_at": manifest.files_left_at,
+    }
+    show(Printed(written, lines), as_json=as_json, err=target is not file)

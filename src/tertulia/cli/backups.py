@@ -41,8 +41,18 @@ def backups(
 
     Each could be restored when it was made. `tertulia restore` takes such a file.
     """
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        list_backups(data_dir, database_url, config, as_json)
+
+
+@app.command("list", epilog=EXAMPLE)
+def list_backups(
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the backups at the place that the setting backup_to names, the oldest first."""
     settings = _settings(load({"data_dir": data_dir, "database_url": database_url}, file=config))
     found = asyncio.run(_found(settings))
     if as_json:

@@ -38,8 +38,6 @@ LAG_SECONDS = 5.0
 """A node that is behind for longer is a finding."""
 CLOCK_SECONDS = 10.0
 """By so much a node's clock may differ from the database's."""
-BACKUP_HOURS = 50
-"""A last backup that is older is a finding: one was missed, and not only late."""
 NEIGHBOURS = 2
 """Versions that serve side by side."""
 EXAMPLE = "Example: `tertulia check --data-dir data`"
@@ -118,8 +116,9 @@ def _backups(settings: Config) -> Finding:
     if not found:
         return Finding(check="backups", ok=False, detail=f"there is none in {settings.backup_to}")
     hours = (time.time() - found[-1].at) / 3600
-    detail = f"{counted(len(found), 'backup')}, the last is {hours:.0f} hours old"
-    return Finding(check="backups", ok=hours <= BACKUP_HOURS, detail=detail)
+    detail = f"{counted(len(found), 'backup')}, the last is {counted(round(hours), 'hour')} old"
+    ok = not kept_backups.is_old(found[-1].at, time.time())
+    return Finding(check="backups", ok=ok, detail=detail)
 
 
 async def _kept(settings: Config) -> list[KeptBackup]:
@@ -163,8 +162,9 @@ def _log(connection: Connection) -> tuple[bool, str]:
     extent = consistency.extent(connection)
     if extent.is_contiguous:
         return True, f"entries {extent.pruned + 1} to {extent.head} without a gap"
+    there = counted(extent.entries, "entry", "entries")
     return False, (
-        f"should go from {extent.pruned + 1} to {extent.head} and has {extent.entries} entries"
+        f"should go from {extent.pruned + 1} to {extent.head} and has {there}"
         f" from {extent.first} to {extent.last}"
     )
 
@@ -211,7 +211,7 @@ def _files(connection: Connection, settings: Config) -> Finding:
     if not lost:
         where = "" if files is disk else f" in {files.description}"
         return Finding(
-            check="files", ok=True, detail=f"all {count} uploaded files are there{where}"
+            check="files", ok=True, detail=f"all {counted(count, 'uploaded file')} are there{where}"
         )
     named = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
     detail = f"{len(lost)} of {count} uploaded files are missing or not whole: {named}"
@@ -268,7 +268,8 @@ def _troubles_of_nodes(found: Sequence[ListedNode]) -> Iterator[str]:
             yield f"{node.name} cannot see whether it is up to date, and answers nothing"
         elif figures.lag_seconds > LAG_SECONDS:
             yield (
-                f"{node.name} is {figures.lag_entries} entries behind for {figures.lag_seconds:g} s"
+                f"{node.name} is {counted(figures.lag_entries, 'entry', 'entries')} behind"
+                f" for {figures.lag_seconds:g} s"
             )
         if abs(figures.clock_ahead) > CLOCK_SECONDS:
             way = "ahead of" if figures.clock_ahead > 0 else "behind"

@@ -5,10 +5,12 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from tertulia.app.config import PREFIX, load
-from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.cli.commands import Printed
+from tertulia.cli.commands import show as print_
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import MASK, SECRETS, Config, without_password
 
 EXAMPLE = (
@@ -25,6 +27,7 @@ def config(
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """List every setting of the server: type, default, environment variable, meaning.
 
@@ -35,30 +38,67 @@ def config(
     TERTULIA_…_FILE names a file in which a setting is (a secret, say), and so does a credential of
     systemd with the name tertulia.SETTING.
     """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    if show:
+        values = msgspec.structs.asdict(_masked(settings))
+        lines = [f"{name} = {_toml(value)}" for name, value in values.items()]
+        print_(Printed({"settings": values}, lines), as_json=as_json)
+    elif as_json:
+        print_(Printed({"settings": _every()}, []), as_json=True)
+    else:
+        _list()
+
+
+class Described(Struct, frozen=True, kw_only=True):
+    """A setting."""
+
+    name: str
+    type: str
+    limits: str
+    """What it must be like; empty for anything of its type."""
+    default: Any
+    variable: str
+    """By which the environment gives it."""
+    about: str
+
+
+def _every() -> list[Described]:
+    hints = typing.get_type_hints(Config, include_extras=True)
+    found = []
+    for field in msgspec.structs.fields(Config):
+        kind, meta = typing.get_args(hints[field.name])
+        found.append(
+            Described(
+                name=field.name,
+                type=kind.__name__,
+                limits=_limits(meta),
+                default=field.default,
+                variable=f"{PREFIX}{field.name.upper()}",
+                about=meta.description or "",
+            )
+        )
+    return found
+
+
+def _list() -> None:
     from rich.console import Console  # Only for this command: a server prints no colours.
     from rich.markup import escape
 
-    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
-    if show:
-        for name, value in msgspec.structs.asdict(_masked(settings)).items():
-            typer.echo(f"{name} = {_toml(value)}")
-        return
     console = Console(soft_wrap=True, highlight=False)
-    hints = typing.get_type_hints(Config, include_extras=True)
-    for field in msgspec.structs.fields(Config):
-        kind, meta = typing.get_args(hints[field.name])
+    for one in _every():
+        limits = f" {one.limits}" if one.limits else ""
         console.print(
-            f"[bold]{field.name}[/bold]  {kind.__name__}{escape(_limits(meta))},"
-            f" default {escape(_toml(field.default))}, {PREFIX}{field.name.upper()}"
+            f"[bold]{one.name}[/bold]  {one.type}{escape(limits)},"
+            f" default {escape(_toml(one.default))}, {one.variable}"
         )
-        console.print(f"  {escape(meta.description or '')}\n")
+        console.print(f"  {escape(one.about)}\n")
 
 
 def _limits(meta: Meta) -> str:
     if meta.pattern is not None:
-        return " " + meta.pattern.strip("^$")
+        return meta.pattern.strip("^$")
     if meta.ge is not None:
-        return f" {meta.ge} to {meta.le}"
+        return f"{meta.ge} to {meta.le}"
     return ""
 
 

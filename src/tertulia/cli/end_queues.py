@@ -6,7 +6,8 @@ import typer
 
 from tertulia.app.config import load
 from tertulia.app.founding import NoOrganization, is_founded
-from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.cli.commands import done, show
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.model.counts import counted
 from tertulia.store import history
 from tertulia.store.migrations import migrate
@@ -16,7 +17,10 @@ EXAMPLE = "Example: `tertulia end-queues --data-dir data`"
 
 
 def end_queues(
-    data_dir: DataDir = None, database_url: DatabaseUrl = None, config: ConfigFile = None
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """End all event queues: after the database was put back as it was earlier.
 
@@ -35,4 +39,5 @@ def end_queues(
         ((count,),) = connection.query("SELECT COUNT(*) FROM queues")
         history.renew(connection)
         connection.commit()
-    typer.echo(f"Ended {counted(count, 'event queue')}. The log has a new identity.")
+    sentence = f"Ended {counted(count, 'event queue')}. The log has a new identity."
+    show(done(sentence), as_json=as_json)

@@ -6,16 +6,14 @@ from typing import Annotated
 import msgspec
 import typer
 
+from tertulia.app.acting import first_owner
 from tertulia.app.composition import opened_organization
 from tertulia.app.config import load
-from tertulia.cli.errors import Failed
 from tertulia.cli.options import ROLES, AsJson, ConfigFile, DatabaseUrl, DataDir, RoleName
 from tertulia.domain.accounts import invitations
 from tertulia.domain.accounts.invitations import MAX_MINUTES, Terms
-from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.service.links import Links
-from tertulia.state.organization import State
 
 EXAMPLE = (
     "Example: `tertulia invite --data-dir data` for a link that many can use, or"
@@ -63,17 +61,9 @@ async def _invite(settings: Config, terms: Terms, email: str | None) -> str:
         log,
         vault,
     ):
-        inviter_id, nonce = _inviter(log.state), vault.nonce()
+        inviter_id, nonce = first_owner(log.state), vault.nonce()
         if email is None:
             made = await log.submit(inviter_id, invitations.server_link, terms, nonce)
         else:
             made = await log.submit(inviter_id, invitations.personal_link, email, terms, nonce)
         return Links(vault).invitation(settings.mail_site, made)
-
-
-def _inviter(state: State) -> int:
-    """The first owner who is a person."""
-    owners = [i for i in state.users.active_by_role.keys(Role.OWNER) if not state.users[i].is_bot]
-    if not owners:
-        raise Failed("There is no active owner in whose name to invite.")
-    return int(min(owners))

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tertulia.app.composition import opened_organization
 from tertulia.app.config import load
+from tertulia.cli.commands import done, show
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.domain import names
@@ -55,7 +56,7 @@ def mail(
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     if test is not None:
-        asyncio.run(_test(settings, names.address(test)))
+        show(done(asyncio.run(_test(settings, names.address(test)))), as_json=as_json)
         return
     found = asyncio.run(_waiting(settings))
     if as_json:
@@ -87,7 +88,8 @@ def _shown(waiting: Waiting) -> WaitingMail:
     )
 
 
-async def _test(settings: Config, address: str) -> None:
+async def _test(settings: Config, address: str) -> str:
+    """Send a mail. A sentence about where it went."""
     async with opened_organization(settings, _report) as (log, vault):
         letter = trial(log.state, address, settings.mail_site)
         try:
@@ -95,7 +97,7 @@ async def _test(settings: Config, address: str) -> None:
         except (Delayed, Undeliverable) as error:
             raise Failed(f"The mail could not be sent. {error}") from None
     where = settings.smtp_host or f"the directory {settings.data_path / FOLDER}"
-    typer.echo(f"A mail to {address} was handed to {where}.")
+    return f"A mail to {address} was handed to {where}."
 
 
 def _report(line: str) -> None:

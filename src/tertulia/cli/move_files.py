@@ -8,8 +8,9 @@ import typer
 from tertulia.app.config import load
 from tertulia.app.founding import founded_database
 from tertulia.cli import progress
+from tertulia.cli.commands import Printed, show
 from tertulia.cli.errors import Failed, UsageError
-from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.model.counts import counted
 from tertulia.store.file_moving import Moved, NotTheSame
 from tertulia.store.file_moving import move as move_all
@@ -34,6 +35,7 @@ def move_files(
             help="Delete at the old place what is at the new one.",
         ),
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Move uploaded files and pictures from files_also_at to files_url; the server may go on.
 
@@ -57,13 +59,14 @@ def move_files(
         except NotTheSame as error:
             raise Failed(str(error)) from None
     megabytes = moved.size / 1_000_000
-    typer.echo(
+    lines = [
         f"Copied {counted(moved.files, 'file')} ({megabytes:.1f} MB) from"
         f" {files.others.description} to {files.files.description}; {moved.present} were there"
         " already."
-    )
+    ]
     if delete:
-        typer.echo(f"Deleted {counted(moved.deleted, 'file')} from {files.others.description}.")
+        lines.append(f"Deleted {counted(moved.deleted, 'file')} from {files.others.description}.")
+    show(Printed(moved, lines), as_json=as_json)
 
 
 async def _moved(old: Files, new: Files, delete: bool, report: Progress) -> Moved:

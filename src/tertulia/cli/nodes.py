@@ -12,8 +12,10 @@ from msgspec import Struct
 
 from tertulia.app.config import load
 from tertulia.app.founding import founded_database
+from tertulia.cli.commands import done, show
 from tertulia.cli.errors import Failed, UsageError
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
+from tertulia.cli.tables import table
 from tertulia.service.membership import WORKER
 from tertulia.store import history, installation, nodes
 from tertulia.store.database import Connection
@@ -83,7 +85,7 @@ def shown(node: ListedNode) -> NodeShown:
 
 
 @app.callback()
-def list_nodes(
+def nodes_(
     context: typer.Context,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
@@ -95,10 +97,19 @@ def list_nodes(
     Each says every few seconds how it is. One that ended without a word is shown as gone, for a
     day. Without a command, this lists; nothing is changed.
     """
-    if context.invoked_subcommand is not None:
-        if as_json or any((data_dir, database_url, config)):
-            raise UsageError(f"Options come after `{context.invoked_subcommand}`.")
-        return
+    if context.invoked_subcommand is None:
+        list_nodes(data_dir, database_url, config, as_json)
+    elif as_json or any((data_dir, database_url, config)):
+        raise UsageError(f"Options come after `{context.invoked_subcommand}`.")
+
+
+def list_nodes(
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the nodes that serve: version, state, lag behind the log's head."""
     with _opened(data_dir, database_url, config) as connection:
         found = nodes.listed(connection)
         head = history.head(connection)
@@ -116,10 +127,8 @@ def list_nodes(
     if not found:
         typer.echo("No node serves.")
         return
-    rows = [_HEADINGS, *(_row(node) for node in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    for row in rows:
-        typer.echo("  ".join(map(str.ljust, row, widths)).rstrip())
+    for line in table(_HEADINGS, map(_row, found)):
+        typer.echo(line)
 
 
 def drain(
@@ -133,6 +142,7 @@ def drain(
             metavar="SECONDS", min=0, help="Wait so long until it is gone; 0 to ask and return."
         ),
     ] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Ask a node to leave: it says at /ready that it does, so that it is sent nothing any more.
 
@@ -145,7 +155,8 @@ def drain(
             raise Failed(f"No node '{name}' serves: `tertulia nodes` lists them.")
         for one in asked:
             nodes.ask(connection, one, nodes.DRAIN)
-        typer.echo(f"Asked to leave: {', '.join(asked)}")
+        if not as_json or not wait:
+            show(done(f"Asked to leave: {', '.join(asked)}"), as_json=as_json)
         if not wait:
             return
         until = time.monotonic() + wait
@@ -156,7 +167,7 @@ def drain(
             left = [one for one in asked if one in living]
         if left:
             raise Failed(f"Still there after {wait:g} s: {', '.join(left)}")
-        typer.echo("Gone.")
+        show(done("Gone."), as_json=as_json)
 
 
 def forget(
@@ -164,14 +175,16 @@ def forget(
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Take a node that is gone off the list; after a day that happens by itself."""
     with _opened(data_dir, database_url, config, readonly=False) as connection:
         if not nodes.forget(connection, name):
             raise Failed(f"No node '{name}' is gone: `tertulia nodes` lists them.")
-    typer.echo(f"Forgot {name}.")
+    show(done(f"Forgot {name}."), as_json=as_json)
 
 
+app.command("list", epilog=EXAMPLE)(list_nodes)
 app.command("drain", epilog=EXAMPLE_DRAIN)(drain)
 app.command("forget", epilog=EXAMPLE_FORGET)(forget)
 

@@ -8,7 +8,8 @@ import typer
 from tertulia.app.composition import opened_organization
 from tertulia.app.config import load
 from tertulia.cli.accounts import person_with
-from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir, Password
+from tertulia.cli.commands import done, show
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Password
 from tertulia.cli.password_input import password_from
 from tertulia.domain.accounts import sessions
 from tertulia.service.config import Config
@@ -22,6 +23,7 @@ def password(
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Give a person's account another password.
 
@@ -30,9 +32,8 @@ def password(
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     asyncio.run(_replace(settings, email, password_from(password, settings, email)))
-    typer.echo(
-        f"{email} has another password. Every browser and every program has to sign in anew."
-    )
+    sentence = f"{email} has another password. Every browser and every program has to sign in anew."
+    show(done(sentence), as_json=as_json)
 
 
 async def _replace(settings: Config, email: str, password: str) -> None:

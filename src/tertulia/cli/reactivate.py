@@ -6,7 +6,8 @@ import typer
 
 from tertulia.app.composition import opened_organization
 from tertulia.app.config import load
-from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.cli.commands import done, show
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.domain.organization import realms
 from tertulia.service.config import Config
 
@@ -14,7 +15,10 @@ EXAMPLE = "Example: `tertulia reactivate --data-dir data`"
 
 
 def reactivate(
-    data_dir: DataDir = None, database_url: DatabaseUrl = None, config: ConfigFile = None
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Reactivate the organization, after an owner deactivated it.
 
@@ -22,7 +26,7 @@ def reactivate(
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     name = asyncio.run(_reactivate(settings))
-    typer.echo(f"'{name}' is open again.")
+    show(done(f"'{name}' is open again."), as_json=as_json)
 
 
 async def _reactivate(settings: Config) -> str:

@@ -9,7 +9,8 @@ import typer
 
 from tertulia.app.config import load
 from tertulia.cli import progress
-from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.cli.commands import Printed, show
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import Config
 from tertulia.service.vault import SECRET_FILE, VaultError, load_secret, save_secret
 from tertulia.store import file_modes, transfer
@@ -27,6 +28,7 @@ def restore(
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Fill an empty database and data directory from a backup, of either kind of database.
 
@@ -52,12 +54,20 @@ def restore(
                 placed.unlink()
             raise
     written = datetime.fromtimestamp(backup.manifest.created_at, UTC).strftime("%Y-%m-%d %H:%M")
+    lines = []
     if left_at := backup.manifest.files_left_at:
-        typer.echo(
+        lines.append(
             f"No files were in it: they were in {left_at}, and are looked for where the"
             " settings say."
         )
-    typer.echo(f"Restored {file}, written {written} UTC. `tertulia check` looks it over.")
+    lines.append(f"Restored {file}, written {written} UTC. `tertulia check` looks it over.")
+    restored = {
+        "file": str(file),
+        "created_at": backup.manifest.created_at,
+        "files": backup.manifest.files,
+        "files_left_at": left_at,
+    }
+    show(Printed(restored, lines), as_json=as_json)
 
 
 def _place_secret(settings: Config, secret: str) -> Path | None:

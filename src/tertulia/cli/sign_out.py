@@ -8,8 +8,10 @@ import typer
 from tertulia.app.composition import opened_organization
 from tertulia.app.config import load
 from tertulia.cli.accounts import person_with
-from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.cli.commands import done, show
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.domain.accounts import sessions
+from tertulia.model.counts import counted
 from tertulia.service.config import Config
 
 EXAMPLE = "Example: `tertulia sign-out --data-dir data --email ben@example.com`"
@@ -20,6 +22,7 @@ def sign_out(
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Sign a person out everywhere: of browsers, and of programs, whose API key is replaced.
 
@@ -27,8 +30,8 @@ def sign_out(
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     count = asyncio.run(_sign_out(settings, email))
-    browsers = "1 browser" if count == 1 else f"{count} browsers"
-    typer.echo(f"{email} is signed out of {browsers} and of all programs.")
+    sentence = f"{email} is signed out of {counted(count, 'browser')} and of all programs."
+    show(done(sentence), as_json=as_json)
 
 
 async def _sign_out(settings: Config, email: str) -> int:

@@ -39,20 +39,29 @@ def backups(node: Node) -> Job:
     """A backup a day, verified and put to its place."""
     config, log = node.config, node.log
 
-    async def once() -> float:
-        now = log.clock()
-        due = kept_backups.last_due(now, config.backup_hour)
+    async def look() -> float | None:
+        """When the last one was made, which is written down for those who ask."""
         place = config.opened_backups()
         try:
             found = await kept_backups.found(place)
         finally:
             await place.close()
-        if found and found[-1].at >= due:
+        last = found[-1].at if found else None
+        if last != await log.store.read(kept_backups.noted):
+            await log.store.write(lambda c: kept_backups.note(c, last))
+        return last
+
+    async def once() -> float:
+        now = log.clock()
+        due = kept_backups.last_due(now, config.backup_hour)
+        last = await look()
+        if last is not None and last >= due:
             return due + _DAY - now
         if not await log.store.write(lambda c: _claimed(c, now)):
             return _OTHERS_SECONDS
         try:
             await _make(config)
+            await look()
         finally:
             await log.store.write(lambda c: installation.forget(c, _CLAIM))
         return max(due + _DAY - log.clock(), 0.0)

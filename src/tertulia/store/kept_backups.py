@@ -7,8 +7,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from tertulia.store import installation
+from tertulia.store.database import Connection
 from tertulia.store.files import Files
 
+OLD_SECONDS: Final = 50 * 3600.0
+"""A last backup that is older is trouble: one was missed, and not only late."""
+_LAST: Final = "backups.last"
+"""The key of when the last was made, among the facts about the installation."""
 _NAME: Final = re.compile(r"tertulia-(\d{8}T\d{6}Z)\.zip")
 _TIME: Final = "%Y%m%dT%H%M%SZ"
 
@@ -36,6 +42,25 @@ async def found(place: Files) -> list[KeptBackup]:
             at = datetime.strptime(match[1], _TIME).replace(tzinfo=UTC).timestamp()
             backups.append(KeptBackup(name=one.path, at=at, size=one.size))
     return sorted(backups, key=lambda one: one.at)
+
+
+def noted(connection: Connection) -> float | None:
+    """When the last one at the place was made, as was last seen; None for none."""
+    at = installation.value(connection, _LAST)
+    return None if at is None else float(at)
+
+
+def note(connection: Connection, at: float | None) -> None:
+    """Write that down, inside the transaction that is open."""
+    if at is None:
+        installation.forget(connection, _LAST)
+    else:
+        installation.put(connection, _LAST, repr(at))
+
+
+def is_old(at: float | None, now: float) -> bool:
+    """Whether the last one, made then (UNIX seconds), is too old; or missing."""
+    return at is None or now - at > OLD_SECONDS
 
 
 def superseded(backups: Iterable[KeptBackup], days: int, weeks: int) -> list[KeptBackup]:

@@ -13,6 +13,7 @@ from tertulia.domain.accounts import avatars, users
 from tertulia.domain.messages import notices
 from tertulia.domain.messages.notices import Notice, Render
 from tertulia.domain.messages.sending import ToPeople
+from tertulia.model.counts import counted
 from tertulia.model.errors import Refused
 from tertulia.model.users import Bot, BotKind, Credential, NewKey, Role, User
 from tertulia.model.webhooks import IncomingOptions, OutgoingService, ServiceFormat
@@ -241,7 +242,8 @@ def tell_of_failures(
         return Decision(None)
     text = (
         f"The service of your bot @_**{bot.full_name}|{bot.id}** has failed several times: {reason}"
-        f" {waiting} messages wait for it, and it is tried again for a day after each was sent."
+        f" {counted(waiting, 'message waits', 'messages wait')} for it, and it is tried again for a"
+        " day after each was sent."
     )
     notice = Notice(ToPeople(frozenset({owner.id})), text)
     return Decision(None, notices.sent(moment, [notice], render))

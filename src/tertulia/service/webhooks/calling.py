@@ -16,6 +16,7 @@ from tertulia.domain import names
 from tertulia.domain.accounts import bots
 from tertulia.domain.messages.sending import ToChannel, ToPeople
 from tertulia.integrations.prose import short
+from tertulia.model.counts import counted
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Message
 from tertulia.model.users import User
@@ -132,7 +133,8 @@ class ServiceCaller:
     async def _lane(self, lane: Lane) -> None:
         node = self._node
         if lane.dropped:
-            reason = f"{lane.dropped} messages were too many to wait for the service."
+            dropped = counted(lane.dropped, "message was", "messages were")
+            reason = f"{dropped} too many to wait for the service."
             self._note(lane.bot_id, None, "given up", reason)
         results = await asyncio.gather(*(self._one(call) for call in lane.calls))
         failures = [one for one in results if one is not None]

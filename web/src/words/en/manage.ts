@@ -244,6 +244,10 @@ export const manage = {
     behind: (changes: number, seconds: number) =>
       `${changes === 1 ? "1 change" : `${changes} changes`} behind for ${seconds} s`,
     refresh: "Look again",
+    noBackups: "The server makes no backups by itself.",
+    backupMissing: "There is no backup yet.",
+    backedUp: (ago: string) => `The last good backup was made ${ago}.`,
+    backupsHelp: "Whoever runs the server sees with “tertulia check” what is wrong.",
   },
   pictures: "Pictures",
   icon: "Icon",

@@ -239,6 +239,10 @@ export const manage: Words["manage"] = {
     behind: (changes, seconds) =>
       `${changes === 1 ? "1 cambio" : `${changes} cambios`} por detrás desde hace ${seconds} s`,
     refresh: "Volver a mirar",
+    noBackups: "El servidor no hace copias de seguridad por sí mismo.",
+    backupMissing: "Todavía no hay ninguna copia de seguridad.",
+    backedUp: (ago: string) => `La última copia de seguridad buena se hizo ${ago}.`,
+    backupsHelp: "Quien lleva el servidor ve con «tertulia check» qué falla.",
   },
   pictures: "Imágenes",
   icon: "Icono",

@@ -14,6 +14,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.groups import GroupSetting
 from tertulia.model.users import User
 from tertulia.service import bulk_subscriptions
+from tertulia.service.caller import Caller
 from tertulia.wire.api.objects.channels import ChannelObject, channel_object
 from tertulia.wire.api.objects.groups import GivenChange, GivenSetting, given_change, given_setting
 from tertulia.wire.http.call import Call
@@ -226,7 +227,7 @@ class NewChannelOptions(Params, kw_only=True, frozen=True):
 
 
 def new_channel(
-    call: Call, name: str, description: str | None, options: NewChannelOptions
+    call: Caller, name: str, description: str | None, options: NewChannelOptions
 ) -> NewChannel:
     """The channel that a client asks to create."""
     given: dict[str, Any] = {setting: getattr(options, setting) for setting in CHANNEL_SETTINGS}
@@ -263,7 +264,7 @@ class CreatedChannel(Answer, kw_only=True):
     new_subscription_messages_sent: bool | UnsetType = UNSET
 
 
-async def create_channel(call: Call, params: CreateChannel) -> CreatedChannel:
+async def create_channel(call: Caller, params: CreateChannel) -> CreatedChannel:
     """Create a channel with its first subscribers."""
     wanted = subscriptions.SubscribeRequest(
         channels=(new_channel(call, params.name, params.description, params),),
@@ -312,7 +313,7 @@ class UpdateChannel(Params, kw_only=True, frozen=True):
     can_subscribe_group: GivenChange | UnsetType = UNSET
 
 
-async def update_stream(call: Call, params: UpdateChannel) -> Answer:
+async def update_stream(call: Caller, params: UpdateChannel) -> Answer:
     """Change a channel."""
     if params.is_archived is True:
         raise Refused("Archive a channel with DELETE /streams/{stream_id}.")

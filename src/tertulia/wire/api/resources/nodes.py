@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from tertulia.domain import permissions
-from tertulia.store import nodes
+from tertulia.store import kept_backups, nodes
 from tertulia.wire.api.resources.server import NoParams
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.routing import Answer
@@ -35,10 +35,23 @@ class NodeObject(Struct, kw_only=True):
     asked_to_leave: bool
 
 
+class BackupsObject(Struct, kw_only=True):
+    """The backups that the server makes by itself each day."""
+
+    last_at: Annotated[
+        int | None,
+        Meta(description="When the last was made that could be restored, in UNIX seconds."),
+    ]
+    is_old: Annotated[bool, Meta(description="Whether one was missed, or there is none.")]
+
+
 class Nodes(Answer, kw_only=True):
     """The nodes, by name; those that are gone for a day."""
 
     nodes: list[NodeObject]
+    backups: Annotated[
+        BackupsObject | None, Meta(description="null where the server makes none by itself.")
+    ]
 
 
 async def get_nodes(call: Call, params: NoParams) -> Nodes:
@@ -46,6 +59,7 @@ async def get_nodes(call: Call, params: NoParams) -> Nodes:
     permissions.require_owner(call.state, call.user)
     found = await call.node.store.read(nodes.listed)
     return Nodes(
+        backups=await _backups(call),
         nodes=[
             NodeObject(
                 name=node.name,
@@ -60,5 +74,14 @@ async def get_nodes(call: Call, params: NoParams) -> Nodes:
                 asked_to_leave=node.wanted == nodes.DRAIN,
             )
             for node in found
-        ]
+        ],
+    )
+
+
+async def _backups(call: Call) -> BackupsObject | None:
+    if not call.node.config.backup_to:
+        return None
+    last = await call.node.store.read(kept_backups.noted)
+    return BackupsObject(
+        last_at=None if last is None else int(last), is_old=kept_backups.is_old(last, call.now)
     )

@@ -20,6 +20,7 @@ from tertulia.model.realm import (
     TopicsPolicyOfRealm,
     Weekday,
 )
+from tertulia.service.caller import Caller
 from tertulia.service.video_calls import is_offered
 from tertulia.wire.api.objects.groups import GivenChange, given_change
 from tertulia.wire.api.objects.realm import authentication_methods, shown_fields, wire_name
@@ -173,7 +174,7 @@ _READ_ONLY: Final = frozenset({"uuid", "created_at", "presence_disabled"})
 """Fields of the organization that clients are told and cannot set."""
 
 
-async def update_realm(call: Call, params: UpdateRealm) -> Answer:
+async def update_realm(call: Caller, params: UpdateRealm) -> Answer:
     """Change the organization's settings, for administrators; all that is sent, or nothing."""
     permissions.require_administrator(call.state, call.user)
     if params.string_id is not UNSET:
@@ -208,7 +209,7 @@ def _placed(field: str, value: Any) -> Any:
     return value
 
 
-def _password_sign_in(call: Call, methods: dict[str, bool]) -> bool:
+def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
     """Whether people shall sign in by password. Refused for methods that there are not, and where
     none would be left; signing in without a password is the server's own decision."""
     realm = call.state.realm

@@ -5,14 +5,12 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import erasing, users
+from tertulia.domain.accounts import users
 from tertulia.domain.messages.deleting import Places
-from tertulia.model.errors import NotPermitted, Refused
+from tertulia.model.errors import NotPermitted
 from tertulia.model.users import Role, User
-from tertulia.service.files.avatars import delete
-from tertulia.service.messages import deleting
+from tertulia.service.leaving import leave
 from tertulia.service.passwords import good_password
-from tertulia.store.bot_storage import StorageChanged
 from tertulia.wire.api.objects import people
 from tertulia.wire.api.objects.profiles import ProfileValueObject, profile_data
 from tertulia.wire.api.objects.users import UserObject, api_email, avatar_address, date_joined
@@ -301,37 +299,15 @@ async def deactivate_user(call: Call, params: DeactivateUser) -> Deactivated:
     if params.user_id not in call.state.users.bots:
         sign_in.require_confirmed(call)
     wanted, comment = params.actions, params.deactivation_notification_comment
-    if wanted.delete_profile and comment is not None:
-        raise Refused("Who is deleted with their address cannot get a mail any more.")
     places = Places(
         open=wanted.delete_public_channel_messages,
         closed=wanted.delete_private_channel_messages,
         direct=wanted.delete_direct_messages,
     )
-    site = call.node.config.mail_site
-    if not places:
-        if wanted.delete_profile:
-            await _erase(call, params.user_id)
-        else:
-            await call.submit(users.deactivate, params.user_id, comment, site)
-        return Deactivated()
-    permissions.require_administrator(call.state, call.user)
-    call.consider(users.check_managed, params.user_id)
-    if call.state.users[params.user_id].is_active:
-        await call.submit(users.deactivate, params.user_id, comment, site)
-    every = (call.state.users[user_id] for user_id in call.state.users.bots)
-    bots = [bot.id for bot in every if bot.bot and bot.bot.owner_id == params.user_id]
-    complete = await deleting.delete_written(call, [*bots, params.user_id], places)
-    if wanted.delete_profile and complete and not call.state.users[params.user_id].is_deleted:
-        await _erase(call, params.user_id)
-    return Deactivated(complete=complete)
-
-
-async def _erase(call: Call, user_id: int) -> None:
-    host = call.node.config.address_host
-    kept = StorageChanged(user_id, gone=None)
-    picture = await call.node.log.submit(call.user.id, erasing.delete, user_id, host, notes=(kept,))
-    await delete(call.node.files, picture)
+    complete = await leave(
+        call, params.user_id, places, erased=wanted.delete_profile, comment=comment
+    )
+    return Deactivated(complete=complete if places else UNSET)
 
 
 async def deactivate_own_user(call: Call, params: NoParams) -> Answer:

@@ -1,0 +1,58 @@
+"""The organization as its operator changes it from the command line: in an owner's name, by the
+verbs that the interface uses."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from tertulia.app.composition import delivery_of, opened_organization
+from tertulia.markup.render import Renderer
+from tertulia.model.errors import Refused
+from tertulia.model.users import Role
+from tertulia.outbound.http_client import Web
+from tertulia.service.caller import Caller
+from tertulia.service.config import Config
+from tertulia.service.links import Links
+from tertulia.service.membership import Membership
+from tertulia.service.messages.previews import external_media
+from tertulia.service.node import Node
+from tertulia.service.webhooks.web import services_web
+from tertulia.state.organization import State
+
+
+@asynccontextmanager
+async def opened_caller(config: Config, report: Callable[[str], None]) -> AsyncIterator[Caller]:
+    """The organization in the name of its first owner, for the time of the context. Servers may be
+    running: this one serves nobody, does no jobs, and is in no list.
+
+    Raises as `opened_organization`; Refused where there is no owner.
+    """
+    async with opened_organization(config, report) as (log, vault):
+        links = Links(vault)
+        files, disk = config.opened_files()
+        node = Node(
+            config=config,
+            log=log,
+            delivery=delivery_of(config, log),
+            vault=vault,
+            links=links,
+            renderer=Renderer(config.external_url, external_media(config, links)),
+            files=files,
+            disk=disk,
+            web=Web(config.external_url),
+            services=services_web(config),
+            clock=log.clock,
+            started=log.clock(),
+            membership=Membership(config),
+        )
+        try:
+            yield Caller(node=node, user_id=first_owner(log.state))
+        finally:
+            await node.close()
+
+
+def first_owner(state: State) -> int:
+    """The active owner, a person, whose account is the oldest. Refused where there is none."""
+    owners = [i for i in state.users.active_by_role.keys(Role.OWNER) if not state.users[i].is_bot]
+    if not owners:
+        raise Refused("There is no active owner in whose name to do it.")
+    return int(min(owners))

@@ -1,0 +1,345 @@
+"""`tertulia top`: what the nodes are doing, from `/metrics`, for those without a Prometheus."""
+
+import math
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from tertulia.app.config import load
+from tertulia.cli.errors import Failed, UsageError
+from tertulia.cli.options import AsJson, ConfigFile, DataDir
+from tertulia.cli.tables import table
+from tertulia.model.counts import counted
+from tertulia.service.config import Config
+
+EXAMPLE = "Example: `tertulia top --data-dir data`, or `tertulia top --url http://10.0.0.7:9991`"
+ANSWER_SECONDS: Final = 5.0
+"""How long a server has to tell its numbers."""
+_MOST_BYTES: Final = 16 * 1024 * 1024
+_SHARE: Final = 0.95
+"""So much of what took time took at most what is shown."""
+_SECONDS: Final = 10_000.0
+"""Milliseconds that are shown as seconds."""
+_CLEAR: Final = "\x1b[H\x1b[J"
+_ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104 (asked, not bound)
+
+
+class NodeFigures(Struct, frozen=True, kw_only=True):
+    """A node, and what it did since it was asked before. A rate is None where it has begun since;
+    times in milliseconds are what 95 % took at most, and None where there was nothing."""
+
+    node: str
+    state: str
+    """serving, draining or stale."""
+    requests_per_second: float | None
+    request_ms: float | None
+    refused_per_second: float | None
+    entries_per_second: float | None
+    """What it committed to the log."""
+    commit_ms: float | None
+    loop_lag_ms: float | None
+    """How late its event loop was."""
+    inbox: int
+    """Requests that wait for the log's writer."""
+    lag_entries: int
+    lag_seconds: float
+    waiting_polls: int
+    queues: int
+    connections: int
+    cpu: float | None
+    """Of one core: 1.0 is all of it."""
+    memory_mib: float | None
+
+
+class Figures(Struct, frozen=True, kw_only=True):
+    """All that was told. What waits is in the database, and the same for all nodes; None where
+    it did not say in time."""
+
+    at: float
+    """UNIX seconds."""
+    nodes: list[NodeFigures]
+    mails: int | None
+    notices: int | None
+    service_calls: int | None
+    jobs_in_trouble: list[str]
+    unreachable: list[str]
+    """Sentences about servers that did not answer."""
+
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class Scrape(Struct, frozen=True, kw_only=True):
+    """What servers said at a moment: by node, then by the sample's name, then by its labels."""
+
+    at: float
+    """Seconds of a clock that only goes on."""
+    samples: Mapping[str, Mapping[str, Mapping[Labels, float]]]
+    unreachable: Sequence[str]
+
+
+def top(
+    url: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="A server's address; can be repeated. Without it, where the settings say that the"
+            " one on this machine listens.",
+        ),
+    ] = None,
+    interval: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.2, max=3600, help="Between two looks.")
+    ] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Look twice, print, and end.")] = False,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the nodes are doing: rates, lag, queues, waiting polls, how late the event loop is.
+
+    It reads /metrics, which this machine may; elsewhere the setting metrics_allowed says who may.
+    All processes of one server answer together; servers on other machines are named by --url.
+    Ctrl-C ends it. With --json, each look is an object on a line of its own.
+    """
+    places = url or [_own_address(load({"data_dir": data_dir}, file=config))]
+    before = _scraped(places)
+    if not before.samples:
+        raise Failed(" ".join(before.unreachable) or "The server tells no numbers.")
+    try:
+        while True:
+            time.sleep(interval)
+            after = _scraped(places)
+            _show(figures(before, after), as_json=as_json, clear=not once and sys.stdout.isatty())
+            if once:
+                return
+            before = after
+    except KeyboardInterrupt:
+        return
+
+
+def _own_address(settings: Config) -> str:
+    """Where the server of these settings listens."""
+    if settings.unix_socket:
+        return f"unix:{settings.unix_socket}"
+    if not settings.port:
+        raise UsageError("The setting port is 0, so the server picks one: say --url.")
+    scheme = "https" if settings.tls_cert else "http"
+    host = _ANY_HOST.get(settings.host, settings.host)
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
+
+
+def _scraped(places: Sequence[str]) -> Scrape:
+    samples: dict[str, dict[str, dict[Labels, float]]] = {}
+    unreachable = []
+    at = time.monotonic()
+    for place in places:
+        try:
+            text = _fetched(place)
+        except Failed as error:
+            unreachable.append(str(error))
+        else:
+            samples |= parsed(text)
+    return Scrape(at=at, samples=samples, unreachable=unreachable)
+
+
+def _fetched(place: str) -> str:
+    """What the server says at /metrics. Failed where it does not."""
+    import httpx  # Only this command asks servers.
+
+    path = place.removeprefix("unix:")
+    is_path = path != place
+    site = "http://localhost" if is_path else place.rstrip("/")
+    if not is_path and urlsplit(site).scheme not in {"http", "https"}:
+        raise UsageError(f"'{place}' is no address: http://… or https://….")
+    # Without a look at the certificate: it has another name than this machine's own address, and
+    # nothing is sent that somebody could want.
+    transport = httpx.HTTPTransport(uds=path if is_path else None, verify=False)
+    try:
+        with httpx.Client(transport=transport, timeout=ANSWER_SECONDS, trust_env=False) as client:
+            response = client.get(f"{site}/metrics")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise Failed(f"No server answers at {place}: {error}") from None
+    if response.status_code == httpx.codes.FORBIDDEN:
+        raise Failed(f"The server at {place} does not list this machine in metrics_allowed.")
+    if response.status_code != httpx.codes.OK or len(response.content) > _MOST_BYTES:
+        raise Failed(f"What is at {place} tells no numbers (status {response.status_code}).")
+    return response.text
+
+
+def parsed(text: str) -> dict[str, dict[str, dict[Labels, float]]]:
+    """The samples of a text, by node, name and labels. Failed for what is no such text."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    found: dict[str, dict[str, dict[Labels, float]]] = defaultdict(lambda: defaultdict(dict))
+    try:
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                labels = dict(sample.labels)
+                node = labels.pop("node", None)
+                if node is not None:
+                    found[node][sample.name][tuple(sorted(labels.items()))] = sample.value
+    except (ValueError, KeyError):
+        raise Failed("What the server says at /metrics cannot be understood.") from None
+    return {node: dict(samples) for node, samples in found.items()}
+
+
+def figures(before: Scrape, after: Scrape) -> Figures:
+    """What happened between two looks, and how it is at the second."""
+    nodes = [
+        _of_node(name, _Between(before.samples.get(name, {}), samples, after.at - before.at))
+        for name, samples in sorted(after.samples.items())
+    ]
+    every = list(after.samples.values())
+    return Figures(
+        at=round(time.time(), 3),
+        nodes=nodes,
+        mails=_waiting(every, "tertulia_mails_waiting"),
+        notices=_waiting(every, "tertulia_notices_waiting"),
+        service_calls=_waiting(every, "tertulia_service_calls_waiting"),
+        jobs_in_trouble=sorted(
+            {
+                dict(labels).get("job", "")
+                for samples in every
+                for labels, value in samples.get("tertulia_job_in_trouble", {}).items()
+                if value
+            }
+        ),
+        unreachable=list(after.unreachable),
+    )
+
+
+def _waiting(every: Iterable[Mapping[str, Mapping[Labels, float]]], name: str) -> int | None:
+    numbers = [int(value) for samples in every for value in samples.get(name, {}).values()]
+    return max(numbers, default=None)
+
+
+class _Between:
+    """One node's samples of two looks."""
+
+    def __init__(
+        self,
+        before: Mapping[str, Mapping[Labels, float]],
+        after: Mapping[str, Mapping[Labels, float]],
+        seconds: float,
+    ) -> None:
+        self._before, self._after, self._seconds = before, after, seconds
+        self._looks = (after, before)
+        start = "tertulia_start_time_seconds"
+        self._is_the_same = bool(before) and before.get(start) == after.get(start)
+
+    def now(self, name: str) -> float | None:
+        """The sum of a gauge's samples; None where there is none."""
+        found = self._after.get(name)
+        return None if found is None else sum(found.values())
+
+    def count(self, name: str) -> int:
+        return int(self.now(name) or 0)
+
+    def rate(self, name: str) -> float | None:
+        """By how much a counter grew in a second; None for a node that has begun since."""
+        if not self._is_the_same or name not in self._after:
+            return None
+        grown = sum(self._after[name].values()) - sum(self._before.get(name, {}).values())
+        return round(grown / self._seconds, 3)
+
+    def most_ms(self, name: str) -> float | None:
+        """What nearly all of what was observed in between took at most; None where there was
+        nothing."""
+        if not self._is_the_same:
+            return None
+        buckets: dict[float, float] = defaultdict(float)
+        for looked, sign in ((self._after, 1), (self._before, -1)):
+            for labels, value in looked.get(f"{name}_bucket", {}).items():
+                buckets[float(dict(labels)["le"])] += sign * value
+        total = buckets.get(math.inf, 0)
+        if total <= 0:
+            return None
+        bound = min(le for le, count in buckets.items() if count >= _SHARE * total)
+        if math.isinf(bound):  # None took longer than all of them together.
+            sums = (sum(looked.get(f"{name}_sum", {}).values()) for looked in self._looks)
+            bound = next(sums) - next(sums)
+        return round(bound * 1000, 3)
+
+
+def _of_node(name: str, between: _Between) -> NodeFigures:
+    state = "draining" if between.now("tertulia_node_draining") else "serving"
+    memory = between.now("process_resident_memory_bytes")
+    return NodeFigures(
+        node=name,
+        state="stale" if between.now("tertulia_node_stale") else state,
+        requests_per_second=between.rate("tertulia_http_requests_total"),
+        request_ms=between.most_ms("tertulia_http_request_seconds"),
+        refused_per_second=between.rate("tertulia_http_requests_refused_total"),
+        entries_per_second=between.rate("tertulia_log_entries_total"),
+        commit_ms=between.most_ms("tertulia_commit_seconds"),
+        loop_lag_ms=between.most_ms("tertulia_event_loop_lag_seconds"),
+        inbox=between.count("tertulia_inbox_requests"),
+        lag_entries=between.count("tertulia_log_lag_entries"),
+        lag_seconds=between.now("tertulia_log_lag_seconds") or 0.0,
+        waiting_polls=between.count("tertulia_waiting_polls"),
+        queues=between.count("tertulia_event_queues"),
+        connections=between.count("tertulia_http_connections"),
+        cpu=between.rate("process_cpu_seconds_total"),
+        memory_mib=None if memory is None else round(memory / 2**20, 1),
+    )
+
+
+# Showing
+
+_HEADINGS: Final = (
+    *("NODE", "STATE", "REQ/S", "95 %", "REFUSED/S", "ENTRIES/S", "COMMIT", "INBOX", "LAG"),
+    *("LOOP", "POLLS", "QUEUES", "CONNECTIONS", "CPU", "MEMORY"),
+)
+
+
+def _show(found: Figures, *, as_json: bool, clear: bool) -> None:
+    if as_json:
+        typer.echo(msgspec.json.encode(found).decode())
+        return
+    typer.echo((_CLEAR if clear else "") + "\n".join(shown(found)))
+
+
+def shown(found: Figures) -> list[str]:
+    """The figures as lines."""
+    lines = table(_HEADINGS, map(_row, found.nodes))
+    waiting = [
+        counted(number, one, several)
+        for number, one, several in (
+            (found.mails, "mail", "mails"),
+            (found.notices, "notice", "notices"),
+            (found.service_calls, "call of a service", "calls of services"),
+        )
+        if number is not None
+    ]
+    lines.append(f"Waiting: {', '.join(waiting) or 'not known: the database does not say'}.")
+    if found.jobs_in_trouble:
+        lines.append(f"In trouble (see the log): {', '.join(found.jobs_in_trouble)}.")
+    return [*lines, *found.unreachable]
+
+
+def _row(one: NodeFigures) -> tuple[str, ...]:
+    lag = f"{one.lag_entries} ({one.lag_seconds:g} s)" if one.lag_seconds else "0"
+    return (
+        *(one.node, one.state, _rate(one.requests_per_second), _ms(one.request_ms)),
+        *(_rate(one.refused_per_second), _rate(one.entries_per_second), _ms(one.commit_ms)),
+        *(str(one.inbox), lag, _ms(one.loop_lag_ms), str(one.waiting_polls), str(one.queues)),
+        *(str(one.connections), "-" if one.cpu is None else f"{one.cpu:.0%}"),
+        "-" if one.memory_mib is None else f"{one.memory_mib:.0f} MiB",
+    )
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _ms(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value / 1000:.0f} s" if value >= _SECONDS else f"{value:g} ms"

@@ -1,0 +1,48 @@
+"""Accounts that end: deactivated, or erased, with what they wrote or without it."""
+
+from tertulia.domain import permissions
+from tertulia.domain.accounts import erasing, users
+from tertulia.domain.messages.deleting import Places
+from tertulia.model.errors import Refused
+from tertulia.service.caller import Caller
+from tertulia.service.files.avatars import delete
+from tertulia.service.messages import deleting
+from tertulia.store.bot_storage import StorageChanged
+
+
+async def leave(
+    caller: Caller, user_id: int, places: Places, *, erased: bool, comment: str | None
+) -> bool:
+    """Deactivate an account and the bots it owns, delete what they wrote in the places, and, with
+    `erased`, take its person out of it. With a `comment` its person gets a mail.
+
+    Whether nothing that is to be deleted is left. Otherwise the same is to be asked for again, and
+    the account is not erased until then. Raises as the verbs that it uses.
+    """
+    if erased and comment is not None:
+        raise Refused("Who is deleted with their address cannot get a mail any more.")
+    site = caller.node.config.mail_site
+    if not places:
+        if erased:
+            await _erase(caller, user_id)
+        else:
+            await caller.submit(users.deactivate, user_id, comment, site)
+        return True
+    permissions.require_administrator(caller.state, caller.user)
+    caller.consider(users.check_managed, user_id)
+    if caller.state.users[user_id].is_active:
+        await caller.submit(users.deactivate, user_id, comment, site)
+    every = (caller.state.users[one] for one in caller.state.users.bots)
+    bots = [bot.id for bot in every if bot.bot and bot.bot.owner_id == user_id]
+    complete = await deleting.delete_written(caller, [*bots, user_id], places)
+    if erased and complete and not caller.state.users[user_id].is_deleted:
+        await _erase(caller, user_id)
+    return complete
+
+
+async def _erase(caller: Caller, user_id: int) -> None:
+    host = caller.node.config.address_host
+    kept = StorageChanged(user_id, gone=None)
+    log = caller.node.log
+    picture = await log.submit(caller.user.id, erasing.delete, user_id, host, notes=(kept,))
+    await delete(caller.node.files, picture)

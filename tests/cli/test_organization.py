@@ -1,0 +1,340 @@
+"""What an operator does from the command line with what is in the organization."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tertulia.cli import app
+from tertulia.cli.settings import _names
+from tertulia.service.config import Config
+from tests.cli.support import PASSWORD, Place, run
+from tests.support import reopened
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
+
+
+class Lines(Place):
+    """A place where commands are typed as one would."""
+
+    def typed(self, line: str, *more: str) -> Any:
+        """Its answer in JSON."""
+        group, command, *rest = line.split()
+        result = run(group, command, *rest, *more, *self.flags, "--json")
+        assert result.exit_code == 0, (line, result.output)
+        return json.loads(result.stdout)
+
+    def refused(self, line: str, *more: str) -> tuple[int, str]:
+        """The exit code and the sentence."""
+        group, command, *rest = line.split()
+        result = run(group, command, *rest, *more, *self.flags)
+        assert "Traceback" not in result.output
+        return result.exit_code, result.stderr.strip()
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Lines:
+    place = Lines(tmp_path / "data")
+    place.found()
+    return place
+
+
+async def test_people_are_found_changed_deactivated_and_erased(
+    database_url: str, tmp_path: Path
+) -> None:
+    lines = Lines(tmp_path / "data", database_url)
+
+    def commands() -> None:
+        lines.found()
+        lines.add("ben")
+        lines.add("cleo", "guest")
+        (ben,) = lines.typed("users list BEN")["users"]
+        assert ben == {
+            "user_id": ben["user_id"],
+            "email": "ben@example.com",
+            "full_name": "Ben",
+            "role": "member",
+            "status": "active",
+            "joined_at": ben["joined_at"],
+            "last_active_at": None,
+        }
+        assert [u["email"] for u in lines.typed("users list --role guest")["users"]] == [
+            "cleo@example.com"
+        ]
+        assert lines.typed("users show ben@example.com")["channels"] == ["general"]
+        line = "users change ben@example.com --role admin --email benny@example.com"
+        changed = lines.typed(line, "--full-name", "Benny Boo")
+        assert (changed["role"], changed["email"], changed["full_name"]) == (
+            *("admin", "benny@example.com"),
+            "Benny Boo",
+        )
+        lines.typed("users deactivate benny@example.com --comment Farewell")
+        assert [u["status"] for u in lines.typed("users list boo --status all")["users"]] == [
+            "deactivated"
+        ]
+        assert lines.typed("users list boo") == {"users": []}
+        lines.typed("users reactivate benny@example.com")
+        lines.typed(f"users erase {ben['user_id']} --yes --messages public")
+        assert lines.typed(f"users show {ben['user_id']}")["full_name"].startswith("Deleted user")
+
+    await asyncio.to_thread(commands)
+    config = Config(data_dir=str(lines.data_dir), database_url=lines.database_url)
+    async with reopened(config) as org:
+        cleo = await org["cleo"].get("/users")
+        names = {one["full_name"] for one in cleo.ok["members"]}
+        assert not names & {"Ben", "Benny Boo"}
+
+
+async def test_nobody_who_cannot_sign_in_locks_the_organization(tmp_path: Path) -> None:
+    """The only owner has left, with the password and the only mailbox."""
+
+    lines = Lines(tmp_path / "data")
+
+    def rescue() -> dict[str, Any]:
+        lines.found()
+        lines.add("ben")
+        assert "only organization owner" in lines.refused("users deactivate ann@example.com")[1]
+        lines.typed("users change ben@example.com --role owner")
+        run(
+            "password", "--email", "ben@example.com", "--password", "other good words", *lines.flags
+        )
+        lines.typed("users deactivate ann@example.com")
+        found: dict[str, Any] = lines.typed("users list --role owner")
+        return found
+
+    owners = await asyncio.to_thread(rescue)
+    assert [one["email"] for one in owners["users"]] == ["ben@example.com"]
+    async with reopened(Config(data_dir=str(lines.data_dir))) as org:
+        for name, password, status in (
+            ("ann", PASSWORD, 401),
+            ("ben", PASSWORD, 401),
+            ("ben", "other good words", 200),
+        ):
+            sent = {"username": f"{name}@example.com", "password": password}
+            assert (await org.nobody.post("/fetch_api_key", **sent)).status == status
+        assert (await org["ben"].patch("/realm", invite_required=False)).ok
+
+
+def test_bots_keys_and_what_people_are_signed_in_with(lines: Lines) -> None:
+    lines.add("ben")
+    bot = lines.typed("bots create --owner ben@example.com --short-name w --full-name Weather")
+    (shown,) = lines.typed("bots list weath --owner ben@example.com")["bots"]
+    assert (shown["kind"], shown["owner"], shown["status"]) == (
+        *("generic", "ben@example.com"),
+        "active",
+    )
+    who = bot["email"]
+    assert lines.typed(f"keys show {who}") == bot
+    replaced = lines.typed(f"keys replace {who}")
+    assert replaced["api_key"] != bot["api_key"]
+    assert lines.typed(f"bots change {who} --owner ann@example.com --full-name Sky")["full_name"]
+    lines.typed(f"bots deactivate {who}")
+    lines.typed(f"bots reactivate {who}")
+    assert lines.typed(f"keys show {who}")["api_key"] != replaced["api_key"]
+    assert lines.typed("bots list --owner ann@example.com")["bots"][0]["full_name"] == "Sky"
+    assert lines.typed("sessions list") == {"sessions": []}
+    assert lines.typed("agents list ben@example.com") == {"agents": []}
+
+
+async def test_sessions_and_agents_are_ended(tmp_path: Path) -> None:
+    lines = Lines(tmp_path / "data")
+    await asyncio.to_thread(lines.found)
+    config = Config(data_dir=str(lines.data_dir))
+    async with reopened(config) as org:
+        made = await org["ann"].post("/agents", name="Helper", can_write=True)
+        browser = await org.nobody.post("/sessions", username="ann@example.com", password=PASSWORD)
+        assert made.ok
+        assert browser.ok
+    (agent,) = (await asyncio.to_thread(lines.typed, "agents list"))["agents"]
+    assert (agent["name"], agent["channels"], agent["can_write"]) == ("Helper", None, True)
+    (session,) = (await asyncio.to_thread(lines.typed, "sessions list ann@example.com"))["sessions"]
+    await asyncio.to_thread(lines.typed, f"agents end {agent['id']}")
+    await asyncio.to_thread(lines.typed, f"sessions end {session['id']}")
+    async with reopened(config) as org:
+        assert not len(org.node.state.sessions)
+        assert not len(org.node.state.agent_keys)
+
+
+def test_channels_are_made_changed_archived_and_filled(lines: Lines) -> None:
+    ben = lines.add("ben")["user_id"]
+    made = lines.typed("channels create weather --private --subscriber ben@example.com")
+    assert (made["kind"], made["subscribers"]) == ("private", 1)
+    assert lines.typed("channels create lobby --default")["subscribers"] == 0
+    assert [c["name"] for c in lines.typed("channels list o b")["channels"]] == ["lobby"]
+    assert lines.typed(f"channels subscribe lobby {ben} ann@example.com --tell") == {"changed": 2}
+    assert lines.typed("channels unsubscribe #lobby ann@example.com") == {"changed": 1}
+    (left,) = lines.typed("channels subscribers lobby")["subscribers"]
+    assert left["email"] == "ben@example.com"
+    settings = lines.typed("channels show lobby")["settings"]
+    del settings["name"]
+    kept = [f"{name}={text(value)}" for name, value in settings.items()]
+    assert lines.typed("channels change lobby", *kept)["settings"].items() >= settings.items()
+    line = "channels change weather name=sky can_send_message_group=moderators retention_days=30"
+    changed = lines.typed(line, "description=Over *us*")
+    assert changed["name"] == "sky"
+    assert (
+        changed["settings"].items()
+        >= {
+            "can_send_message_group": "moderators",
+            "retention_days": 30,
+            "description": "Over *us*",
+        }.items()
+    )
+    lines.typed("channels archive sky")
+    assert [c["name"] for c in lines.typed("channels list --archived")["channels"]] == ["sky"]
+    lines.typed("channels change sky", "description=\x1b[2Jgone")
+    assert "\\x1b[2Jgone" in run("channels", "show", "sky", *lines.flags).stdout
+    lines.typed("channels unarchive sky")
+    assert lines.typed("channels show sky")["is_archived"] is False
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def test_every_setting_can_be_set_as_it_is_shown(lines: Lines) -> None:
+    before = lines.typed("settings list")["settings"]
+    assert before.keys() == _names().keys()
+    same = [f"{name}={text(value)}" for name, value in before.items()]
+    assert lines.typed("settings set", *same)["settings"] == before
+    new = {
+        "name": "Café",
+        "invite_required": False,
+        "can_invite_users_group": "moderators",
+        "create_multiuse_invite_group": {"direct_members": [4], "direct_subgroups": []},
+        "message_content_edit_limit_seconds": "unlimited",
+        "new_channel_announcements_channel_id": "general",
+        "media_preview_size": 150,
+    }
+    lines.typed("settings set", *(f"{name}={text(value)}" for name, value in new.items()))
+    assert lines.typed("settings list")["settings"] == {**before, **new}
+    shown = lines.typed("settings show message_retention_days")
+    assert (shown["value"], shown["takes"], shown["for_owners"]) == (
+        *("unlimited", "a number or unlimited"),
+        True,
+    )
+
+
+def test_invitations_are_listed_and_revoked(lines: Lines) -> None:
+    link = lines.typed("invitations create --role guest --days 0")["invite_link"]
+    lines.typed("invitations create --email cleo@example.com")
+    first, second = lines.typed("invitations list")["invitations"]
+    assert (first["invite_link"], first["email"], first["role"]) == (link, None, "guest")
+    assert (first["expires_at"], second["email"]) == (None, "cleo@example.com")
+    for one in (first, second):
+        lines.typed(f"invitations revoke {one['id']}")
+    assert lines.typed("invitations list") == {"invitations": []}
+
+
+def test_a_server_that_runs_shows_what_was_done_beside_it(lines: Lines) -> None:
+    with lines.serving() as (_, address):
+        lines.typed("settings set name=Elsewhere")
+        for _ in range(100):
+            settings = httpx.get(f"{address}/api/v1/server_settings").json()
+            if settings["realm_name"] == "Elsewhere":
+                return
+            time.sleep(0.1)  # It looks every two seconds.
+        pytest.fail("the server does not notice")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "sentence"),
+    [
+        ("users show nobody@example.com", 1, "No account has the address"),
+        ("users show 999", 1, "No account has the ID 999."),
+        ("users show 1", 1, "is a bot: see `tertulia bots`"),
+        ("bots deactivate ann@example.com", 1, "is a person: see `tertulia users`"),
+        ("bots deactivate 1", 1, "No such bot"),
+        ("keys replace 1", 1, "are used by no program"),
+        ("users change 4", 2, "Nothing to change"),
+        ("users change 4 --role king", 2, "king"),
+        ("users change 4 --role member", 1, "The only organization owner"),
+        ("users change 4 --email x", 1, "'x' is not an e-mail address."),
+        ("users erase 4", 2, "say --yes"),
+        ("users erase 4 --yes --messages some", 2, "'some' is not public"),
+        ("users erase 4 --yes", 1, "The only organization owner"),
+        ("channels show nowhere", 1, "There is no channel 'nowhere'."),
+        ("channels create general", 1, "general"),
+        ("channels change general name", 2, "is not like NAME=VALUE"),
+        ("channels change general color=red", 2, "There is no setting 'color'"),
+        ("channels change general is_private=perhaps", 2, "it is true or false"),
+        ("channels change general folder=x", 2, "There is no folder 'x'"),
+        ("channels change general can_send_message_group=x", 2, "Besides your own, there are"),
+        ("settings show invite_requird", 2, "Do you mean invite_required"),
+        ("settings set invite_required=no", 2, "it is true or false"),
+        ("settings set name=A name=B", 2, "'name' is given twice"),
+        ("settings set media_preview_size=7", 2, "it is 100 or 150 or 200"),
+        ("settings set message_retention_days=-1", 2, "it is a number or unlimited"),
+        ("settings set signup_announcements_channel_id=x", 2, "There is no channel 'x'"),
+        ("settings set password_sign_in=false", 1, "At least one way to sign in"),
+        ("settings set enable_spectator_access=true name=", 1, "name"),
+        ("sessions end 1", 1, "There is no such session."),
+        ("agents end 1", 1, "There is no such agent."),
+        ("invitations revoke 1", 1, "There is no such invitation."),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_sentence(
+    shared_lines: Lines, line: str, code: int, sentence: str
+) -> None:
+    found = shared_lines.refused(line)
+    assert found[0] == code
+    assert sentence in found[1]
+
+
+@pytest.fixture(scope="module")
+def shared_lines(tmp_path_factory: pytest.TempPathFactory) -> Lines:
+    place = Lines(tmp_path_factory.mktemp("shared") / "data")
+    place.found()
+    return place
+
+
+def leaves(command: Any, *names: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The commands, and what they are called."""
+    inner = getattr(command, "commands", None)
+    if inner is None or (names and command.invoke_without_command):
+        yield names, command
+    for name, one in (inner or {}).items():
+        yield from leaves(one, *names, name)
+
+
+COMMANDS = dict(leaves(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("names", COMMANDS, ids=" ".join)
+def test_a_command_is_documented_and_answers_in_json(names: tuple[str, ...]) -> None:
+    command = COMMANDS[names]
+    document = DOCUMENT.read_text()
+    assert f"`tertulia {' '.join(names)}" in document or f"(`{' '.join(names)}`)" in document
+    assert command.epilog.startswith("Example: ")
+    flags = {flag for one in command.params for flag in one.opts}
+    assert "--json" in flags or names == ("serve",)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("us", {"users", "usage"}),
+        ("users de", {"deactivate"}),
+        ("settings set invite_r", {"invite_required"}),
+        ("users list --role mod", {"moderator"}),
+    ],
+)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_names(shell: str, typed: str, offered: set[str]) -> None:
+    words = f"tertulia {typed}"
+    environment = {
+        "bash": {"COMP_WORDS": words, "COMP_CWORD": str(len(typed.split()))},
+        "zsh": {"_TYPER_COMPLETE_ARGS": words},
+        "fish": {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+    }
+    variables = {"_TERTULIA_COMPLETE": f"complete_{shell}", **environment[shell]}
+    result = CliRunner().invoke(app, [], prog_name="tertulia", env=variables)
+    assert {name for name in offered if name not in result.stdout} == set()
+    assert "deactivate" in offered or "deactivate" not in result.stdout

@@ -1,0 +1,15 @@
+import { expect, test } from "vitest";
+import { en } from "../words/en";
+import { aboutBackups } from "./serving";
+
+const say = en.manage.nodes;
+const YESTERDAY = Date.now() / 1000 - 100_000;
+
+test.each([
+  [null, say.noBackups],
+  [undefined, ""],
+  [{ last_at: null, is_old: true }, say.backupMissing],
+  [{ last_at: YESTERDAY, is_old: false }, "The last good backup was made yesterday."],
+])("backups are told of: %o", (backups, sentence) => {
+  expect(aboutBackups(backups, say)).toBe(sentence);
+});
