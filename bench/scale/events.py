@@ -4,6 +4,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable
 from itertools import count
+from random import Random
 from typing import Final
 
 Then = Callable[[], None]
@@ -74,14 +75,21 @@ class Machine:
 class Process:
     """A process that does one thing after the other: an event loop."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, wake: float = 0.0) -> None:
+        """`wake` is what it takes besides to begin after it had nothing to do."""
         self._machine = machine
+        self._wake = wake
+        self._random = Random(1)
+        self.wakes = 0
         self._tasks: deque[tuple[float, Then]] = deque()
         self._is_busy = False
         self.busy = 0.0
 
     def work(self, seconds: float, then: Then) -> None:
         """Do it when what came before is done."""
+        if not self._is_busy:
+            self.wakes += 1
+            seconds += self._wake
         self._tasks.append((seconds, then))
         if not self._is_busy:
             self._next()
@@ -91,9 +99,12 @@ class Process:
         if not self._is_busy:
             return
         seconds, then = self._tasks.popleft()
-        self.busy += seconds
+        # As processes do. If each step took the same, nodes that wait for each other would go on in
+        # step for ever.
+        seconds *= self._random.expovariate(1.0)
 
         def done() -> None:
+            self.busy += seconds
             then()
             self._next()
 

@@ -94,7 +94,12 @@ async def contents(two: Cluster) -> list[str]:
     return [one["content"] for one in reply.ok["messages"] if one["subject"] == "t"]
 
 
-async def test_who_wrote_last_writes_for_the_others(two: Cluster) -> None:
+@pytest.mark.parametrize("brings_entries", [True, False])
+async def test_who_wrote_last_writes_for_the_others(
+    two: Cluster, brings_entries: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not brings_entries:
+        monkeypatch.setattr(forwarding, "MOST_TOLD", -1)
     writer, other = logs(two)
     reply = await sent(two)
     assert done(two) == (1, 1)
@@ -104,6 +109,19 @@ async def test_who_wrote_last_writes_for_the_others(two: Cluster) -> None:
     assert await contents(two) == ["hello"]
     await asyncio.gather(*(sent(two, f"{number}") for number in range(8)))
     assert sorted(await contents(two)) == [*"01234567", "hello"]
+
+
+async def test_the_answer_brings_the_entries(two: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So nobody waits until the database tells them."""
+    writer, other = logs(two)
+    monkeypatch.setattr(forwarding, "TOLD_SECONDS", 1000.0)
+    client = await told_who_writes(two)
+    hearing = other.store._hearing
+    assert hearing is not None
+    hearing.detach()  # It hears nothing from the database.
+    assert (await said(client)).ok["id"] == other.state.last_message_id
+    assert done(two) == (1, 1)
+    assert other.position == writer.position
 
 
 async def test_what_is_refused_there_is_refused_with_the_reason(two: Cluster) -> None:

@@ -45,13 +45,19 @@ async def test_where_nobody_waits_it_is_read_together(
         else:
             await turns()
             assert heard == [b"a"]
-            one.now()
+            one.gathered()
             assert heard == [b"a", b"bc"]
+            one.now()
+            assert heard == [b"a", b"bc", b""]
             theirs.send(b"d")
             await turns()
-            assert len(heard) == 2
+            assert len(heard) == 3
             one.listen()
-            await until(lambda: heard[2:] == [b"d"])
+            await until(lambda: heard[3:] == [b"d"])
+            # Not once more what is read anyway.
+            one.listen()
+            one.gathered()
+            assert heard[3:] == [b"d"]
             # By itself, after a while.
             monkeypatch.setattr(hearing, "GATHERED_SECONDS", 0.0)
             one.listen()

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from tertulia.log import catching_up
 from tertulia.service.config import Config
+from tertulia.store import hearing
 from tertulia.store.database import DatabaseUnavailable
 from tertulia.store.telling import Told
 from tertulia.wire.http.cookie_names import POSITION_COOKIE
@@ -81,8 +83,12 @@ def ids_of(reply: Reply, key: str) -> set[int]:
 
 async def topic(client: Client, here: int, there: int, mark: str) -> bool:
     await client.at(here).send("lounge", mark, "hello")
+    return await shows(client, there, mark)
+
+
+async def shows(client: Client, there: int, topic: str) -> bool:
     reply = await client.at(there).get("/users/me/1/topics")
-    return mark in {one["name"] for one in reply.ok["topics"]}
+    return topic in {one["name"] for one in reply.ok["topics"]}
 
 
 async def draft(client: Client, here: int, there: int, mark: str) -> bool:
@@ -166,6 +172,35 @@ async def test_programs_send_the_header_back(deaf: Cluster) -> None:
     reply = await ben.at(1).raw("GET", "/users/me/1/topics", headers=headers)
     assert "said once" in {one["name"] for one in reply.ok["topics"]}
     assert reply.headers[POSITION] == shown.headers[POSITION]
+
+
+async def test_whoever_says_nothing_finds_what_the_node_was_told(
+    three: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although nobody waits there, so that it does not read that by itself."""
+    monkeypatch.setattr(hearing, "GATHERED_SECONDS", 1000.0)
+    ben = three.client(keeps_cookies=False)
+    here, there = (node.node.log for node in three.nodes[:2])
+    listening = there.store._hearing
+    assert listening is not None
+    descriptor = listening._descriptor
+    assert descriptor is not None
+
+    def is_told() -> bool:
+        if there.durable == here.durable:
+            return True
+        is_paused = listening._again is not None  # Until it is, it reads by itself.
+        return is_paused and bool(select.select([descriptor], [], [], 0)[0])
+
+    try:
+        for mark in ("told once", "told twice", "told thrice"):
+            await ben.at(0).send("lounge", mark, "hello")
+            await until(is_told)
+            assert await shows(ben, 1, mark)
+    finally:
+        monkeypatch.undo()
+        for node in three.nodes:
+            node.node.log.listen()
 
 
 async def test_whoever_signs_in_at_one_node_is_signed_in_at_another(deaf: Cluster) -> None:

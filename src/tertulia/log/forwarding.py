@@ -26,6 +26,7 @@ from tertulia.log.replica import Replica
 from tertulia.log.requests import Command
 from tertulia.model.errors import OutcomeUnknown, Refused, Unavailable
 from tertulia.state.moment import Verb
+from tertulia.store import telling
 from tertulia.store.neighbours import LARGEST, Neighbours
 from tertulia.store.store import Store
 
@@ -42,6 +43,8 @@ MANY_SECONDS: Final = 1.0
 """For so long it is taken to have as many again."""
 SHUNNED_SECONDS: Final = 5.0
 """How long a node that cannot be reached, or did not answer, is left alone."""
+MOST_TOLD: Final = LARGEST // 4
+"""Characters of what is told that an answer brings with it."""
 TOLD_SECONDS: Final = 0.05
 """How long entries of which an answer speaks may take to be told; then the log is read."""
 
@@ -91,6 +94,9 @@ class _Done(Struct, frozen=True, array_like=True, tag="done"):
     results: list[tuple[int, bytes | None]]
     """By number; None for one that was not done, and that its sender should decide by itself."""
     is_leaving: bool
+    told: Sequence[str] = ()
+    """What all are told of the entries of its last commit (`store/telling.py`): so its sender need
+    not wait until it hears that. Empty where it is too much."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -113,6 +119,8 @@ class Forwarding:
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
         self._writing, self._wrote_at = "", 0.0
         """Who wrote last, and when that was heard."""
+        self._told: tuple[int, Sequence[str]] = 0, ()
+        """The last entry that this node has written, and what it told the others then."""
         self._many_until = 0.0
         """Until when this node has many commands of its own."""
         self._shunned: dict[str, float] = {}
@@ -168,6 +176,7 @@ class Forwarding:
     def wrote_here(self) -> None:
         """This node has written."""
         self._writing = ""
+        self._told = self._replica.position.seq, self._store.told
 
     def _writer(self) -> str:
         """The node that is to write for this one; empty where it had better write itself."""
@@ -274,7 +283,11 @@ class Forwarding:
     def _on_done(self, done: _Done) -> None:
         if done.is_leaving:
             self._shun(done.sender)
-        self._store.hear()
+        elif done.told:
+            self.wrote(done.sender)
+        if not self._adopt(done.told):
+            self._store.hear()
+            self._adopt(done.told)
         if done.seq <= self._replica.position.seq:
             self._report(done)
             return
@@ -282,6 +295,18 @@ class Forwarding:
             asyncio.get_running_loop().call_later(TOLD_SECONDS, self._look)
         self._early.append(done)
         self._store.listen()
+
+    def _adopt(self, texts: Sequence[str]) -> bool:
+        """Have what another node told folded, as far as nothing between is missing. Whether that
+        is all that there is."""
+        for text in texts:
+            told = telling.read(text, self._replica.position.seq)
+            if isinstance(told, int) or not told.follows(self._replica.position):
+                return False
+            if not self._replica.hear(told):
+                self._inbox.add_growth()
+                return False
+        return bool(texts)
 
     def _look(self) -> None:
         """Have the log read, where what was to be told was not."""
@@ -365,6 +390,9 @@ class Forwarding:
         if self._neighbours is None:
             return
         name, seq = self._store.name, self._replica.position.seq
+        last, texts = self._told
+        told = texts if last == seq and sum(map(len, texts)) <= MOST_TOLD else ()
         for sender, results in unanswered.items():
+            done = _Done(name, seq, results, self._leaving, told)
             # Where it gets lost, the other one decides by itself.
-            self._neighbours.send(sender, _encoder.encode(_Done(name, seq, results, self._leaving)))
+            self._neighbours.send(sender, _encoder.encode(done))

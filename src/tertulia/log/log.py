@@ -217,12 +217,16 @@ class Log:
 
     def attend(self, is_awaited: Callable[[], bool]) -> None:
         """Ask this whether somebody waits for entries; where nobody does, those of other nodes may
-        come some milliseconds later. Who begins to wait must `listen`."""
+        come a tenth of a second later. Who begins to wait must `listen`; who looks, `hear`."""
         self._waits.append(is_awaited)
 
     def listen(self) -> None:
         """Somebody begins to wait for entries."""
         self.store.listen()
+
+    def hear(self) -> None:
+        """Fold what other nodes have told by now, before somebody looks at the state."""
+        self.store.hear_gathered()
 
     def _is_awaited(self) -> bool:
         if self._catching_up.is_awaited or self._forwarding.is_awaited:

@@ -1,14 +1,14 @@
 """When what other nodes tell is heard: at once where somebody waits for it, else a little later.
 
-Waking up costs a node more than what it reads then. So where nobody waits, what comes within some
-milliseconds is read together.
+Waking up costs a node more than what it reads then. So where nobody waits, what comes within a
+tenth of a second is read together, or before a request is answered.
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import Final
 
-GATHERED_SECONDS: Final = 0.02
+GATHERED_SECONDS: Final = 0.1
 """How long what comes may lie unread where nobody waits for it."""
 
 
@@ -44,6 +44,11 @@ class Hearing:
         if self._again is not None and self._descriptor is not None:
             self._listen_later(None)
             self.loop.add_reader(self._descriptor, self._readable)
+
+    def gathered(self) -> None:
+        """Read what has come while nobody waited."""
+        if self._again is not None:
+            self.now()
 
     def now(self) -> None:
         """Read what has come at once."""

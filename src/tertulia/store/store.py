@@ -97,6 +97,9 @@ class Store:
         self._log_reader = Readers(database, 1, "log-reader")
         self._write_connection: Connection | None = None
         self._hearing: Hearing | None = None
+        self.told: Sequence[str] = ()
+        """What the others were told of the entries that were committed last, as far as there were
+        others to tell."""
 
     @property
     def is_shared(self) -> bool:
@@ -282,6 +285,7 @@ class Store:
             told = [str(batch.entries[-1].seq)]
             if before is not None:
                 told = telling.texts(self.name, batch.entries, batch.id, before)
+            self.told = told
             connection.run_many(connection.dialect.tell_growth, [(text,) for text in told])
 
     async def was_committed(self, batch: Batch, before: Head) -> bool | None:
@@ -363,7 +367,7 @@ class Store:
     ) -> Callable[[], None]:
         """See `Database.watch`; the callbacks come on the event loop that this is called on. What
         this store told is not among it. Where nobody waits for it (`is_awaited`), what others tell
-        comes a few milliseconds later (`listen`, `hear`)."""
+        comes a tenth of a second later at most (`listen`, `hear`)."""
         loop = asyncio.get_running_loop()
 
         def on_loop(function: Callable[..., None]) -> Callable[..., None]:
@@ -394,6 +398,11 @@ class Store:
         """Call back with what others have told by now, at once."""
         if self._hearing is not None:
             self._hearing.now()
+
+    def hear_gathered(self) -> None:
+        """The same where what they tell is not read at present, since nobody waits for it."""
+        if self._hearing is not None:
+            self._hearing.gathered()
 
     async def announce(self, messages: Sequence[str]) -> None:
         """See `Database.announce`. Nothing that is written or read waits for it."""

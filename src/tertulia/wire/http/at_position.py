@@ -40,6 +40,7 @@ class AtPosition:
             await self._app(scope, receive, send)
             return
         positions, log = self._positions, self._log
+        log.hear()  # For clients that do not say what they have seen.
         awaited = positions.awaited(scope["headers"])
         if awaited is not None:
             try:
