@@ -9,12 +9,14 @@ from tertulia.markup.render import Renderer
 from tertulia.model.errors import Refused
 from tertulia.model.users import Role
 from tertulia.outbound.http_client import Web
+from tertulia.outbound.web_push import PushKey
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.service.membership import Membership
 from tertulia.service.messages.previews import external_media
 from tertulia.service.node import Node
+from tertulia.service.notices.push_services import push_services_web
 from tertulia.service.webhooks.web import services_web
 from tertulia.state.organization import State
 
@@ -40,6 +42,8 @@ async def opened_caller(config: Config, report: Callable[[str], None]) -> AsyncI
             disk=disk,
             web=Web(config.external_url),
             services=services_web(config),
+            push_web=push_services_web(config),
+            push_key=PushKey(vault.push_seed),
             clock=log.clock,
             started=log.clock(),
             membership=Membership(config),

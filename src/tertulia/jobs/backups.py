@@ -43,7 +43,7 @@ def backups(node: Node) -> Job:
         """When the last one was made, which is written down for those who ask."""
         place = config.opened_backups()
         try:
-            found = kept_backups.made(await kept_backups.found(place), now)
+            found = kept_backups.made(await kept_backups.found(place), log.clock())
         finally:
             await place.close()
         last = found[-1].at if found else None

@@ -249,6 +249,10 @@ export const manage = {
     behind: (changes: number, seconds: number) =>
       `${changes === 1 ? "1 Änderung" : `${changes} Änderungen`} zurück seit ${seconds} s`,
     refresh: "Noch einmal nachsehen",
+    noBackups: "Der Server macht von selbst keine Backups.",
+    backupMissing: "Es gibt noch kein Backup.",
+    backedUp: (ago: string) => `Das letzte gute Backup wurde gemacht: ${ago}.`,
+    backupsHelp: "Wer den Server betreibt, sieht mit „tertulia check“, was los ist.",
   },
   pictures: "Bilder",
   icon: "Symbol",

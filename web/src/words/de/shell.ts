@@ -4,6 +4,9 @@ export const shell = {
   passwordAgainText:
     "Du hast dich vor einer Weile angemeldet, und inzwischen könnte jemand anderes hier sitzen.",
   confirmPassword: "Weiter",
+  offerPushes:
+    "Jemand hat dir geschrieben. Soll dieses Gerät es dir mitteilen, wenn Tertulia zu ist?",
+  takePushes: "Mitteilen",
   newVersion: "Es gibt eine neue Version von Tertulia.",
   load: "Laden",
   away: "Der Server ist nicht erreichbar",
