@@ -15,7 +15,6 @@ from tertulia.integrations.catalog import INTEGRATIONS
 from tertulia.integrations.incoming import EventFilter, Handshake, Post, Request, Unsupported
 from tertulia.integrations.payload import Malformed, Part
 from tertulia.integrations.prose import address, code, fenced, link
-from tertulia.integrations.services import slack
 
 PLACE = Path(__file__).parents[1] / "integrations"
 CASES: dict[str, list[dict[str, Any]]] = {
@@ -205,8 +204,14 @@ def test_texts_of_others_do_no_harm() -> None:
     assert part.line("a") == "@\u200b**all** @\u200b_*staff* team@\u200b"
     assert part.line("b") == "me@x.org, @ann"
     for text in ("<@U1|**all**>", "<!**all**>", "<!x^**all**>", "&#64;**all**", "&commat;**all**"):
-        assert "@**" not in slack.markdown(text)
-    assert slack.markdown("<!here> a &amp;lt; b &lt;") == "@**all** a &lt; b <"
+        post = INTEGRATIONS["slack_incoming"].translate(Request(Part({"text": text}), {}))
+        assert isinstance(post, Post)
+        assert "@**" not in post.content
+    post = INTEGRATIONS["slack_incoming"].translate(
+        Request(Part({"text": "<!here> a &amp;lt; b &lt;"}), {})
+    )
+    assert isinstance(post, Post)
+    assert post.content == "@**all** a &lt; b <"
     assert address("https://e.test/a b)(x") == "https://e.test/a%20b%29%28x"
     assert link("a [b] c", "https://e.test") == "[a [b] c](https://e.test)"
     assert link("a] c", "https://e.test") == "[a) c](https://e.test)"

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -24,6 +24,7 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.store import installation, log_entries, outbox, queries
 from tertulia.store.database import CommitUnknown, Connection, DatabaseUnavailable
 from tertulia.store.log_entries import Growth
+from tertulia.store.pipeline import Encoded, Pipeline
 from tertulia.store.store import Store
 from tertulia.store.writing import Batch, FactNoted
 from tests.support import Organization
@@ -608,6 +609,28 @@ async def test_what_is_in_memory_is_answered_without_the_database(
     assert (await org.nobody.get("/server_settings")).ok["realm_name"] == "Example"
     assert (await org["ann"].get("/users/me")).status in (200, 404)
     assert (counting.reads, counting.begins, counting.commits) == (0, 0, 0)
+
+
+async def test_what_was_committed_when_the_database_was_shut_down_is_done(
+    org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right behind the commit, before the server has said that all is done."""
+    if not config.database_url:
+        return
+    exchange = Pipeline.exchange
+
+    async def shut_down(self: Pipeline, statements: Sequence[Encoded], patience: float) -> Any:
+        answers = await exchange(self, statements, patience)
+        if statements[-1].sql == "COMMIT":
+            monkeypatch.undo()
+            raise psycopg.errors.AdminShutdown
+        return answers
+
+    monkeypatch.setattr(Pipeline, "exchange", shut_down)
+    log = org.node.log
+    await log.submit(None, create, "late")
+    await log.catch_up()
+    assert "late" in {channel.name for channel in log.state.channels}
 
 
 async def test_what_is_said_of_a_change_is_true_while_connections_are_ended(

@@ -211,9 +211,8 @@ def _files(connection: Connection, settings: Config) -> Finding:
         return Finding(check="files", ok=False, detail=f"cannot be reached: {error}")
     if not lost:
         where = "" if files is disk else f" in {files.description}"
-        return Finding(
-            check="files", ok=True, detail=f"all {counted(count, 'uploaded file')} are there{where}"
-        )
+        present = counted(count, "uploaded file is there", "uploaded files are there")
+        return Finding(check="files", ok=True, detail=present + where)
     named = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
     detail = f"{len(lost)} of {count} uploaded files are missing or not whole: {named}"
     return Finding(check="files", ok=False, detail=detail)

@@ -4,7 +4,7 @@ import re
 from typing import Final
 from urllib.parse import quote as percent
 
-_MENTION: Final = re.compile(r"@(?!_?[^\W_])")
+_MENTION: Final = re.compile(r"@(?!\u200b|_?[^\W_])")
 """Also where what makes a mention of it would only come behind it: from another text."""
 _INVISIBLE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _FENCE: Final = re.compile(r"^\s*(~{3,}|`{3,})", re.MULTILINE)

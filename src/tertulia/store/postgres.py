@@ -461,7 +461,8 @@ class PostgresConnection:
         try:
             answers = await self._exchanged([*script, *encoded([Statement("COMMIT")])])
         except psycopg.Error as error:
-            is_at_end = self._pipeline.carried_out == len(script)
+            # It may have been shut down while it committed, or right after.
+            is_at_end = self._pipeline.carried_out >= len(script)
             if error.sqlstate is None or (is_at_end and isinstance(error, _SHUT_DOWN)):
                 self.close()
                 raise CommitUnknown(f"PostgreSQL: {str(error).strip()}") from error

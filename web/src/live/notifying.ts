@@ -8,7 +8,6 @@ import { narrowOf } from "../data/narrow";
 import { noticeOf, plainText } from "../data/notices";
 import { words } from "../words/index.svelte";
 import { desktop, desktopNote } from "./desktop";
-import { devices, mayOffer, noteOffered, renew, turnOn } from "./pushing";
 
 /** Begin; the answer ends it. */
 export function startNotifying(app: App): () => void {
@@ -17,7 +16,7 @@ export function startNotifying(app: App): () => void {
     if (event.type !== "message") return;
     const message = store.data.messages.get((event["message"] as { id: number }).id);
     if (!message) return;
-    if (isForMe(store.me, message)) offerPushes(app);
+    if (isForMe(store.me, message)) void import("./pushOffers").then((all) => all.offerPushes(app));
     if (isLookedAt()) return;
     const notice = noticeOf(store.data, message);
     if (notice.heard) void sound();
@@ -29,36 +28,6 @@ export function startNotifying(app: App): () => void {
 function isForMe(me: number, message: Message): boolean {
   const isTo = message.type === "private" || message.flags.includes("mentioned");
   return isTo && message.sender_id !== me;
-}
-
-/** Asked once, when it first matters: when somebody has written to one. */
-function offerPushes({ store, toasts }: App): void {
-  if (desktop() || !mayOffer(store.me)) return;
-  noteOffered(store.me);
-  void devices()
-    .then(({ enabled }) => {
-      if (!enabled) return;
-      toasts.offer(words.shell.offerPushes, {
-        label: words.shell.takePushes,
-        run: () => void toasts.attempt(turnOn(store.me)),
-      });
-    })
-    // Without the server it is asked another time, in the settings.
-    .catch(() => undefined);
-}
-
-/** What this browser is told while the client is closed, and where its notes lead. */
-export function startPushing({ store, router }: App): () => void {
-  const container = navigator.serviceWorker as ServiceWorkerContainer | undefined;
-  const go = ({ data }: MessageEvent) => {
-    const told = data as { type?: string; url?: string } | null;
-    const [, fragment] = told?.type === "go" ? (told.url ?? "").split("#") : [];
-    if (fragment) router.go(fragment);
-  };
-  container?.addEventListener("message", go);
-  // The settings say so where it does not work.
-  void renew(store.me).catch(() => undefined);
-  return () => container?.removeEventListener("message", go);
 }
 
 function isLookedAt(): boolean {

@@ -60,7 +60,7 @@ def _reference(found: re.Match[str]) -> str:
     target, _, label = found[1].partition("|")
     kind, rest = target[:1], target[1:]
     if kind == "@":
-        return harmless(f"@{label or rest}")
+        return f"@{label or rest}"
     if kind == "#":
         return f"#{label or rest}"
     if kind == "!":
@@ -168,7 +168,7 @@ def _rich_piece(piece: Part) -> str:
         case "emoji":
             return f":{piece.line('name', '')}:"
         case "user":
-            return harmless(f"@{piece.line('user_id', '')}")
+            return f"@{piece.line('user_id', '')}"
         case "channel":
             return f"#{piece.line('channel_id', '')}"
         case "broadcast":

@@ -78,8 +78,9 @@ _NOTICES: Final = Topic(
     (
         "Which messages you are told of is in your settings, in general and for each channel:"
         " direct messages, mentions, followed topics, words that you name.",
-        "Push notifications to phones are not offered by this server. On a phone, open it in the"
-        " browser and add it to the home screen.",
+        "On a phone, open this site in the browser and add it to the home screen; there, and in"
+        " any browser, “Tell me on this device” in the settings tells you while it is closed. Apps"
+        " that wait for their own vendor's push service stay silent.",
     ),
 )
 _SELF: Final = Topic(
