@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import { desktopNote, obey, systemInput, type Asked, type Bridge } from "./desktop";
+import { desktopNote, systemInput, type Bridge } from "./desktop";
+import { obey, type Asked } from "./desktopRequests";
 
 type Hear = (...told: unknown[]) => void;
 

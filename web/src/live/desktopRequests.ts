@@ -1,0 +1,66 @@
+/** What the desktop application asks for: loaded where the client runs in it. */
+
+import type { App } from "../app";
+import { conversationOf } from "../data/conversations";
+import { narrowOf } from "../data/narrow";
+import { told } from "../wire/http";
+import { desktop } from "./desktop";
+
+/** What the application's menu and notes ask for. */
+export interface Asked {
+  signOut(): void;
+  showKeys(): void;
+  showNoticeSettings(): void;
+  answer(messageId: number, text: string): Promise<void>;
+}
+
+/** Listen to the application; the answer ends it. (What was begun there cannot be: it falls silent.) */
+export function obey(asked: Asked, bridge = desktop()): () => void {
+  if (!bridge) return () => undefined;
+  let isOver = false;
+  const on = (name: string, listener: (...told: never[]) => void) =>
+    bridge.on_event(name, (...rest: never[]) => isOver || listener(...rest));
+  on("logout", () => asked.signOut());
+  on("show-keyboard-shortcuts", () => asked.showKeys());
+  on("show-notification-settings", () => asked.showNoticeSettings());
+  on("send_notification_reply_message", (messageId: unknown, text: unknown) => {
+    const id = Number(messageId);
+    void asked.answer(id, String(text)).catch((error: unknown) => {
+      bridge.send_event("send_notification_reply_message_failed", {
+        message_id: id,
+        error: told(error),
+      });
+    });
+  });
+  bridge.set_send_notification_reply_message_supported?.(true);
+  return () => (isOver = true);
+}
+
+/** Send an answer to where a message is, and go there. */
+export async function answerTo(
+  { store, router }: App,
+  messageId: number,
+  text: string,
+  send: (body: Record<string, unknown>) => Promise<unknown>,
+): Promise<void> {
+  const message = store.data.messages.get(messageId);
+  if (!message) throw new Error("There is no such message here.");
+  const conversation = conversationOf(message.key, store.data.topicNames);
+  await send(
+    conversation.kind === "topic"
+      ? {
+          type: "stream",
+          to: conversation.channelId,
+          topic: conversation.topic,
+          content: text,
+          read_by_sender: true,
+        }
+      : {
+          type: "direct",
+          to: conversation.people.length ? conversation.people : [store.me],
+          content: text,
+          read_by_sender: true,
+        },
+  );
+  router.toNarrow(narrowOf(conversation), messageId);
+}
