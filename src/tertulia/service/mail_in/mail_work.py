@@ -9,6 +9,7 @@ from email.policy import default
 from pathlib import Path
 from typing import Final, cast
 
+from tertulia.outbound.html_markdown import soup_of, whole_markdown
 from tertulia.service.mail_in.mails import MailFile, ReceivedMail
 
 MAX_TEXT: Final = 200_000
@@ -17,7 +18,6 @@ MAX_HEADER: Final = 1000
 MAX_PARTS: Final = 200
 MAX_DEPTH: Final = 12
 _LANGUAGES: Final = ["en", "de", "es", "fr", "it", "nl", "pl", "pt", "sv", "ja"]
-_WITHOUT_TEXT: Final = ["script", "style", "head", "title", "meta", "link", "object", "svg"]
 _QUOTING_CLASSES: Final = re.compile(
     r"gmail_quote|gmail_extra|yahoo_quoted|moz-cite-prefix|protonmail_quote|zmail_extra"
 )
@@ -33,9 +33,9 @@ _RULE: Final = re.compile(r"(?:\n\s*-{3,})+\s*$")
 
 def load(*_: object) -> None:
     """Load what the others need."""
-    import bs4  # noqa: F401 (its time does not count)
-    import mailparser_reply  # type: ignore[import-untyped]  # noqa: F401 (neither)
-    import markdownify  # noqa: F401 (nor)
+    import mailparser_reply  # type: ignore[import-untyped]  # noqa: F401 (its time does not count)
+
+    whole_markdown(soup_of("<p>x</p>"))
 
 
 def read(place: str, quotes: bool, footers: bool, prefer_html: bool) -> ReceivedMail:
@@ -199,12 +199,7 @@ def _before_signature(lines: Sequence[str]) -> list[str]:
 
 
 def _of_html(html: str, quotes: bool, footers: bool) -> str:
-    from bs4 import BeautifulSoup
-    from markdownify import MarkdownConverter
-
-    soup = BeautifulSoup(html, "lxml")
-    for element in soup.find_all(_WITHOUT_TEXT):
-        element.decompose()
+    soup = soup_of(html)
     if not quotes:
         for element in soup.find_all(class_=_QUOTING_CLASSES):
             element.decompose()
@@ -220,13 +215,4 @@ def _of_html(html: str, quotes: bool, footers: bool) -> str:
             element.decompose()
         for element in soup.find_all(id=_SIGNATURE_IDS):
             element.decompose()
-    converter = MarkdownConverter(
-        heading_style="ATX",
-        bullets="*",
-        strip=["img"],
-        escape_underscores=False,
-        escape_misc=False,
-        escape_asterisks=False,
-    )
-    text = str(converter.convert_soup(soup))
-    return _RULE.sub("", "\n".join(line.rstrip() for line in text.split("\n")))
+    return _RULE.sub("", whole_markdown(soup))
