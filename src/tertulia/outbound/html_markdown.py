@@ -56,8 +56,11 @@ def markdown(html: str, limit: int) -> str:
 
 
 def whole_markdown(soup: "BeautifulSoup") -> str:
-    """All of the document as Markdown."""
-    found = str(_converter().convert_soup(soup))
+    """All of the document as Markdown; its words alone where it is nested very deeply."""
+    try:
+        found = str(_converter().convert_soup(soup))
+    except RecursionError:
+        found = soup.get_text("\n")
     return "\n".join(line.rstrip() for line in found.split("\n")).strip()
 
 
@@ -76,7 +79,7 @@ def _whole(blocks: list[str]) -> Iterator[str]:
 def _converter() -> "MarkdownConverter":
     from markdownify import MarkdownConverter
 
-    class Converter(MarkdownConverter):  # type: ignore[misc]  # it says of nothing what it is
+    class Converter(MarkdownConverter):
         """What our Markdown knows: links to the web, and no pictures from elsewhere."""
 
         def convert_a(self, element: Any, text: str, parent_tags: Any) -> str:
@@ -92,7 +95,8 @@ def _converter() -> "MarkdownConverter":
 
         def convert_pre(self, element: Any, text: str, parent_tags: Any) -> str:
             code = element.get_text().strip("\n").expandtabs(4).rstrip()
-            return f"\n\n~~~\n{_FENCED.sub('', code)}\n~~~\n\n" if code.strip() else ""
+            code = _FENCED.sub("", code).rstrip()
+            return f"\n\n~~~\n{code}\n~~~\n\n" if code.strip() else ""
 
     return Converter(
         bullets="*", escape_underscores=False, escape_misc=False, escape_asterisks=False
