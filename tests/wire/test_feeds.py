@@ -341,7 +341,7 @@ def entry(document: bytes) -> FeedEntry:
         ("<a href='javascript:x'>t</a><img src=/i.png alt=P>", "t[P](i.png)"),
         ("x" * 2000, "x" * 999 + "…"),
         ("<p>a</p><p>" + "x" * 1000, "a\n\n…"),
-        ("<b>" * 2000 + "too deep", ""),
+        ("<b>" * 2000 + "too deep", "too deep"),
     ],
 )
 def test_what_an_entry_says_is_markdown(html: str, text: str) -> None:
