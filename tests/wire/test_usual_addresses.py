@@ -60,7 +60,7 @@ def no_manual(monkeypatch: pytest.MonkeyPatch) -> None:
         ("/message-formatting", "**bold**"),
         ("/keyboard-shortcuts", "Ctrl K"),
         ("/search-for-messages", "has:link"),
-        ("/mobile-notifications", "Push notifications"),
+        ("/mobile-notifications", "Tell me on this device"),
         ("/roles-and-permissions", "Guests see"),
         ("/status-and-availability", "A status"),
         ("/add-a-bot-or-integration", "/api"),
