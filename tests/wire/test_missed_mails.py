@@ -21,9 +21,11 @@ from tertulia.service.notices.digests import ask_for_digests
 from tertulia.service.notices.following import HELD_SECONDS, Notices
 from tertulia.service.notices.mail import MESSAGES, ByMail
 from tests.conftest import OTHERS
-from tests.mails import Hand
+from tests.mails import Hand, no_postman
 from tests.pictures import picture
 from tests.support import Organization, TestClock, founded
+
+pytestmark = pytest.mark.usefixtures(no_postman.__name__)
 
 
 class Away:
