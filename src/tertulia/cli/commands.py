@@ -84,6 +84,7 @@ def _runnable(act: Act) -> Callable[..., None]:
 
     parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in (*own, *common.values())]
     run.__name__, run.__doc__ = act.__name__, act.__doc__
+    # By which Typer knows the options; functions do not say that they may have one.
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {}
     return run

@@ -114,7 +114,7 @@ def top(
         raise Failed(" ".join(before.unreachable) or "The server tells no numbers.")
     try:
         while True:
-            time.sleep(interval)
+            time.sleep(interval)  # Rates are of what happens meanwhile; Ctrl-C ends it.
             after = _scraped(places)
             _show(figures(before, after), as_json=as_json, clear=not once and sys.stdout.isatty())
             if once:

@@ -88,6 +88,7 @@ def _converter() -> "MarkdownConverter":
         def convert_img(self, element: Any, text: str, parent_tags: Any) -> str:
             return _link(element.get("alt") or "", element.get("src") or "")
 
+        # The library looks for it by this name.
         def convert_hN(self, n: int, element: Any, text: str, parent_tags: Any) -> str:  # noqa: N802
             """A heading is bold, for it is within a message."""
             words = " ".join(text.split())

@@ -14,7 +14,7 @@ import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -170,7 +170,8 @@ def _factory(node: Node, *, is_lmtp: bool, limit: int) -> Any:
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             if len(connections) >= MAX_CONNECTIONS:
-                transport.write(b"421 4.3.2 Too many connections\r\n")  # type: ignore[attr-defined]
+                answer = cast(asyncio.WriteTransport, transport)
+                answer.write(b"421 4.3.2 Too many connections\r\n")
                 transport.close()
                 return
             connections.add(transport)
