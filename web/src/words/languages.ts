@@ -1,0 +1,17 @@
+/** The languages that there are. */
+
+import { first, later, type Language } from "./en";
+
+/** Each by its tag. English is there from the start. */
+export const LANGUAGES: Record<string, () => Promise<Language>> = {
+  de: () => import("./de"),
+  en: () => Promise.resolve({ first, later }),
+  es: () => import("./es"),
+};
+
+/** What they call themselves. */
+export const LANGUAGE_NAMES: Record<string, string> = {
+  de: "Deutsch",
+  en: "English",
+  es: "Español",
+};
