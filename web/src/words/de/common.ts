@@ -1,5 +1,6 @@
-/** What several parts say. */
-export const common = {
+import type { Words } from "../en";
+
+export const common: Words["common"] = {
   close: "Schließen",
   cancel: "Abbrechen",
   save: "Speichern",

@@ -1,7 +1,7 @@
+import type { AllWords } from "../en";
 import { common } from "./common";
 
-/** One's own settings, and what all pages of settings say. */
-export const settings = {
+export const settings: AllWords["settings"] = {
   pages: {
     profile: "Profil",
     account: "Konto",
