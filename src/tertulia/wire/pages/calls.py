@@ -14,6 +14,7 @@ from tertulia.wire.http.authentication import authenticated
 from tertulia.wire.http.errors import TooOften
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages.form_flow import LOGIN, Link, note_page
+from tertulia.wire.pages.speaking import ENGLISH
 
 logger = logging.getLogger("tertulia.calls")
 
@@ -50,4 +51,6 @@ def call_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
 
 def _note(node: HttpNode, said: str, status: int) -> Response:
-    return note_page(node, "Video call", said, status=status, back=Link(path="/", words="Back"))
+    return note_page(
+        node, ENGLISH, "Video call", said, status=status, back=Link(path="/", words="Back")
+    )

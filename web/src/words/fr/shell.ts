@@ -17,6 +17,7 @@ export const shell: Words["shell"] = {
   navigation: "Vues et canaux",
   bar: "Vues principales",
   inbox: "Boîte de réception",
+  inboxShort: "Réception",
   recent: "Conversations récentes",
   recentShort: "Récentes",
   feed: "Tous les messages",

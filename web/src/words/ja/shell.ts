@@ -14,6 +14,7 @@ export const shell: Words["shell"] = {
   navigation: "ビューとチャンネル",
   bar: "主なビュー",
   inbox: "受信トレイ",
+  inboxShort: "受信トレイ",
   recent: "最近の会話",
   recentShort: "最近",
   feed: "すべてのメッセージ",

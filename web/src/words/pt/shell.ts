@@ -16,6 +16,7 @@ export const shell: Words["shell"] = {
   navigation: "Visões e canais",
   bar: "Visões principais",
   inbox: "Caixa de entrada",
+  inboxShort: "Entrada",
   recent: "Conversas recentes",
   recentShort: "Recentes",
   feed: "Todas as mensagens",
