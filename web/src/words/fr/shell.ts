@@ -44,7 +44,7 @@ export const shell: Words["shell"] = {
   trying: "Essai en cours…",
   tryNow: "Essayer maintenant",
   failed: "Tertulia n’a pas pu démarrer",
-  signedOut: "Vous êtes hors session.",
+  signedOut: "Vous êtes déconnecté.",
   menu: "Menu",
   account: "Votre compte",
   settings: "Paramètres",
@@ -147,7 +147,7 @@ export const shell: Words["shell"] = {
     person: "Message direct",
     view: "Vue",
     recent: "Récemment",
-    command: "Faire",
+    command: "Action",
     messages: "Rechercher dans les messages",
     nothing: "Rien ne porte ce nom.",
     reasons: {

@@ -146,7 +146,7 @@ export const shell: Words["shell"] = {
     person: "Mensagem direta",
     view: "Visão",
     recent: "Recentemente",
-    command: "Fazer",
+    command: "Ação",
     messages: "Pesquisar mensagens",
     nothing: "Nada tem esse nome.",
     reasons: {
