@@ -79,11 +79,11 @@ export const shell: Words["shell"] = {
   markRead: "Marquer comme lu",
   markAllRead: "Tout marquer comme lu",
   markedRead: (count) =>
-    count < 2 ? "1 message marqué comme lu." : `${count} messages marqués comme lus.`,
+    count < 2 ? `${count} message marqué comme lu.` : `${count} messages marqués comme lus.`,
   feedOf: "Tous ses messages",
   topicList: "Liste des sujets",
   muteChannel: "Mettre le canal en sourdine",
-  unmuteChannel: "Réactiver le canal",
+  unmuteChannel: "Désactiver la sourdine du canal",
   pin: "Épingler en haut",
   unpin: "Désépingler",
   copyLink: "Copier le lien",
@@ -102,7 +102,7 @@ export const shell: Words["shell"] = {
   policy: {
     muted: "Mettre le sujet en sourdine",
     inherit: "Comme le canal",
-    unmuted: "Réactiver le sujet",
+    unmuted: "Désactiver la sourdine du sujet",
     followed: "Suivre le sujet",
   },
   noUnreadTopic: "Il ne reste aucun sujet non lu.",

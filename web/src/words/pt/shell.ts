@@ -82,7 +82,7 @@ export const shell: Words["shell"] = {
   feedOf: "Todas as mensagens dele",
   topicList: "Lista de tópicos",
   muteChannel: "Silenciar canal",
-  unmuteChannel: "Reativar canal",
+  unmuteChannel: "Deixar de silenciar canal",
   pin: "Fixar no topo",
   unpin: "Desafixar",
   copyLink: "Copiar link",
@@ -101,7 +101,7 @@ export const shell: Words["shell"] = {
   policy: {
     muted: "Silenciar tópico",
     inherit: "Como o canal",
-    unmuted: "Reativar tópico",
+    unmuted: "Deixar de silenciar tópico",
     followed: "Seguir tópico",
   },
   noUnreadTopic: "Não há mais tópicos não lidos.",
