@@ -264,14 +264,9 @@ class Dialect(ABC):
         """A query for the number of messages that the search does not know."""
 
     @abstractmethod
-    def search_hits(self, comparison: str, order: str, limit: int) -> str:
-        """A query for the IDs of so many messages that the search names, beyond one and in that
-        order. Two parameters: `search_query(…)`, and that one's ID."""
-
-    @abstractmethod
-    def named_messages(self) -> str:
-        """`messages`, of which those are looked up first whose IDs are in one parameter:
-        `array(…)`."""
+    def search_hits(self, comparison: str) -> str:
+        """A query for the messages that the search names, beyond one: their IDs, as `id`. Two
+        parameters: `search_query(…)`, and that one's ID."""
 
     @abstractmethod
     def search_match(self) -> str:

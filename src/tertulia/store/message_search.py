@@ -54,9 +54,9 @@ class Seen(Struct, frozen=True):
     which it is estimated how common its phrases are."""
 
     passed: int
-    """How many that its other conditions held for."""
+    """How many."""
     gained: int
-    """How many of them matched."""
+    """How many of them matched, and its other conditions held for."""
     span: int
     """The range of IDs that they come from."""
     newest: int
@@ -190,12 +190,11 @@ class _Walk:
         """The first so many."""
         return self._find_text(limit) if self._texts else self._next(limit, self._where)
 
-    def _next(self, limit: int, *where: Clause, among: str = "messages") -> list[Message]:
-        """The next so many of those that the conditions hold for. The parameters of `among` come
-        first."""
-        sql = " AND ".join(condition for condition, _ in where if condition)
+    def _next(self, limit: int, *where: Clause) -> list[Message]:
+        """The next so many of those that the conditions hold for."""
+        sql = " AND ".join(condition for condition, _ in where)
         rows = self._connection.query(
-            f"SELECT {MESSAGE_COLUMNS} FROM {among} WHERE {sql}"
+            f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {sql}"
             f" AND messages.id {self._comparison} ?"
             f" ORDER BY messages.id {self._order} LIMIT {int(limit)}",
             [*(value for _, values in where for value in values), self._last_id],
@@ -274,19 +273,34 @@ class _Walk:
                 for phrases, _ in self._texts
             ]
             return 0, self._next(need, self._where, *nots), True
-        rows = self._connection.query(
-            dialect.search_hits(self._comparison, self._order, size),
-            (dialect.search_query(self._queried), self._last_id),
-        )
-        ids = [mid for (mid,) in rows]
         is_all = self._queried == self._phrases and not any(negated for _, negated in self._texts)
-        enough = need if is_all else size
-        named: Clause = ("", [dialect.array(ids)])
-        some = self._next(enough, named, self._where, among=dialect.named_messages())
-        passed = ids.index(some[-1].id) + 1 if len(some) == enough else len(ids)
-        if ids:
-            self._last_id = ids[passed - 1]
-        return passed, some, len(ids) < size and passed == len(ids)
+        return self._named(size, need if is_all else size)
+
+    def _named(self, size: int, enough: int) -> tuple[int, list[Message], bool]:
+        """The first so many of the next `size` messages that the search index names: how many were
+        passed, those, and whether there are no more. One query for all, for each is a way to the
+        database."""
+        dialect = self._connection.dialect
+        where, values = self._where
+        named = dialect.search_hits(self._comparison)
+        nothing = ", NULL" * MESSAGE_COLUMNS.count(",")
+        summary, *rows = self._connection.query(
+            "WITH named AS MATERIALIZED ("
+            f"SELECT id, ROW_NUMBER() OVER (ORDER BY id {self._order}) AS place"
+            f" FROM ({named} ORDER BY id {self._order} LIMIT ?) AS found)"
+            # Before all others is how many there are, and the last of them.
+            f" SELECT (SELECT id FROM named ORDER BY place DESC LIMIT 1){nothing},"
+            " -(SELECT COUNT(*) FROM named) AS place"
+            f" UNION ALL SELECT {MESSAGE_COLUMNS}, place FROM named CROSS JOIN messages"
+            f" WHERE messages.id = named.id AND {where} ORDER BY place LIMIT ?",
+            (dialect.search_query(self._queried), self._last_id, size, *values, enough + 1),
+        )
+        last, *_, count = summary
+        count = -count
+        passed = rows[-1][-1] if len(rows) == enough else count
+        if count:
+            self._last_id = last if passed == count else rows[-1][0]
+        return passed, [message_of(row) for row in rows], count < size and passed == count
 
 
 def matching(connection: Connection, search: Search, ids: list[int]) -> list[Message]:

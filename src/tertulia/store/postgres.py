@@ -18,6 +18,7 @@ from psycopg import errors
 from psycopg import sql as pgsql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
+from psycopg.pq.abc import PGconn
 from psycopg.waiting import Ready, Wait
 
 from tertulia.store import installation, newest_entries, telling
@@ -158,6 +159,17 @@ def _name_of_server() -> str:
     return f"tertulia, {this_process()}".encode()[:63].decode(errors="ignore")
 
 
+def _ended(connection: PGconn) -> Generator[Wait, Ready, None]:
+    """The driver's steps until what was sent is over, whatever came of it."""
+    connection.flush()
+    while True:
+        connection.consume_input()
+        while not connection.is_busy():
+            if connection.get_result() is None:
+                return
+        yield Wait.R
+
+
 class PostgresConnection:
     """One connection; used by one thread at a time."""
 
@@ -165,6 +177,10 @@ class PostgresConnection:
         self.dialect = DIALECT
         self._limits = limits
         self._transaction_ends = float("inf")
+        self._beginning: Sequence[str] = ()
+        """What is still to be sent to begin a transaction for reading: with its first statement."""
+        self._is_ending = False
+        """Whether the end of one was sent, and not heard yet."""
         self._script: list[Statement] | None = None
         """Where what is run is written down instead."""
         self._answers: list[tuple[Question, list[Row]]] = []
@@ -205,6 +221,13 @@ class PostgresConnection:
         now = time.monotonic()
         ends = self._transaction_ends if self._is_reading() else now + self._limits.statement
         self._connection.ends = ends + _GRACE_SECONDS
+        if self._is_ending:
+            self._is_ending = False
+            try:
+                self._connection.wait(_ended(self._connection.pgconn))
+            except (psycopg.Error, _TooLate) as error:
+                self._raise_ours(error)
+                raise
 
     def _is_reading(self) -> bool:
         return self._transaction_ends != float("inf")
@@ -230,7 +253,7 @@ class PostgresConnection:
             return self._answered(Question(sql, parameters))
         self._allow()
         try:
-            return self._connection.execute(_translated(sql), parameters).fetchall()
+            return self._executed(sql, parameters).fetchall()
         except (psycopg.Error, _TooLate) as error:
             self._raise_ours(error)
             raise
@@ -241,12 +264,23 @@ class PostgresConnection:
             return
         self._allow()
         try:
-            self._connection.execute(_translated(sql), parameters)
+            self._executed(sql, parameters)
         except (psycopg.Error, _TooLate) as error:
             self._raise_ours(error)
             raise
 
+    def _executed(self, sql: str, parameters: Sequence[Any]) -> psycopg.Cursor[Row]:
+        beginning, self._beginning = self._beginning, ()
+        if not beginning:
+            return self._connection.execute(_translated(sql), parameters)
+        with self._connection.pipeline():
+            for statement in beginning:
+                self._connection.execute(statement.encode())
+            return self._connection.execute(_translated(sql), parameters)
+
     def scan(self, sql: str) -> Iterator[Row]:
+        if self._beginning:
+            self.run("SELECT 1")  # A cursor is by itself.
         self._allow()
         try:
             with self._connection.cursor(name="stream") as cursor:
@@ -271,19 +305,24 @@ class PostgresConnection:
 
     def begin_read(self, seconds: float) -> None:
         self._transaction_ends = time.monotonic() + seconds
-        begin = self.dialect.begin_read
+        self._beginning = (self.dialect.begin_read,)
         if not 0.9 <= seconds / self._limits.statement <= 1:
-            # In one, for each is a way to the server and back.
-            begin += f"; SET LOCAL statement_timeout = {_milliseconds(seconds)}"
-        self.run(begin)
+            self._beginning += (f"SET LOCAL statement_timeout = {_milliseconds(seconds)}",)
 
     def require_time(self) -> None:
         if time.monotonic() > self._transaction_ends:
             raise TimeLimitReached("The database took too long to answer.")
 
     def commit(self) -> None:
+        is_reading = self._is_reading()
         self._transaction_ends = float("inf")
+        if self._beginning:
+            self._beginning = ()  # Nothing was read.
+            return
         self._require_transaction()
+        if is_reading:
+            self._end_reading()
+            return
         self._allow()
         try:
             done = self._connection.execute("COMMIT").statusmessage
@@ -300,6 +339,16 @@ class PostgresConnection:
         if done != "COMMIT":
             self.close()
             raise ConnectionLost("PostgreSQL: the transaction was rolled back")
+
+    def _end_reading(self) -> None:
+        """Have the transaction end. Nothing waits for it: what was read is true in any case."""
+        try:
+            self._connection.pgconn.send_query(b"COMMIT")
+            self._connection.pgconn.flush()
+        except psycopg.Error as error:
+            self._raise_ours(error)
+            raise
+        self._is_ending = True
 
     def begin_at_once(self) -> bool:
         return False  # The network is between.
