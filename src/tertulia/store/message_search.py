@@ -283,24 +283,24 @@ class _Walk:
         dialect = self._connection.dialect
         where, values = self._where
         named = dialect.search_hits(self._comparison)
-        nothing = ", NULL" * MESSAGE_COLUMNS.count(",")
-        summary, *rows = self._connection.query(
-            "WITH named AS MATERIALIZED ("
-            f"SELECT id, ROW_NUMBER() OVER (ORDER BY id {self._order}) AS place"
-            f" FROM ({named} ORDER BY id {self._order} LIMIT ?) AS found)"
-            # Before all others is how many there are, and the last of them.
-            f" SELECT (SELECT id FROM named ORDER BY place DESC LIMIT 1){nothing},"
-            " -(SELECT COUNT(*) FROM named) AS place"
-            f" UNION ALL SELECT {MESSAGE_COLUMNS}, place FROM named CROSS JOIN messages"
-            f" WHERE messages.id = named.id AND {where} ORDER BY place LIMIT ?",
+        last_of = "MIN" if self._order == "DESC" else "MAX"
+        nothing = "NULL, " * MESSAGE_COLUMNS.count(",")
+        (last, *_, count), *rows = self._connection.query(
+            f"WITH named AS MATERIALIZED ({named} ORDER BY id {self._order} LIMIT ?)"
+            # Before all others is the last one that is named, and how many are.
+            f" SELECT {last_of}(id) AS id, {nothing} -COUNT(*) AS place FROM named"
+            f" UNION ALL SELECT {MESSAGE_COLUMNS}, 1 FROM named CROSS JOIN messages"
+            f" WHERE messages.id = named.id AND {where}"
+            f" ORDER BY place, id {self._order} LIMIT ?",
             (dialect.search_query(self._queried), self._last_id, size, *values, enough + 1),
         )
-        last, *_, count = summary
-        count = -count
-        passed = rows[-1][-1] if len(rows) == enough else count
-        if count:
-            self._last_id = last if passed == count else rows[-1][0]
-        return passed, [message_of(row) for row in rows], count < size and passed == count
+        passed = -count
+        is_all = len(rows) < enough
+        if not is_all:
+            passed, last = len(rows), rows[-1][0]
+        if passed:
+            self._last_id = last
+        return passed, [message_of(row) for row in rows], is_all and passed < size
 
 
 def matching(connection: Connection, search: Search, ids: list[int]) -> list[Message]:

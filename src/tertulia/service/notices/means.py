@@ -35,6 +35,11 @@ class Means(Protocol):
         """Seconds between two looks at what was written: what came meanwhile is looked at
         together, and written down in one transaction."""
 
+    @property
+    def reaches_somebody(self) -> bool:
+        """Whether anybody can be told so: where nobody can, nobody looks whom a message concerns.
+        """
+
     def reached(self, people: BitMap) -> BitMap:
         """Those of the people who can be told so at all."""
 
