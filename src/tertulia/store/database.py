@@ -313,7 +313,7 @@ class Database(ABC):
         self,
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
-        on_told: Callable[[str], None] | None = None,
+        on_told: Callable[[Sequence[str]], None] | None = None,
         hearing: Hearing | None = None,
     ) -> Callable[[], None]:
         """Call `on_growth` (from any thread) when another process may have written, with the log's
@@ -321,7 +321,8 @@ class Database(ABC):
         announced. Returns a function that ends this, which blocks for a moment.
 
         Where another process told its entries themselves (`Dialect.tell_growth`), `on_told` is
-        called with each text instead of `on_growth`, if it is given. With a `hearing`, whose loop
+        called with the texts instead of `on_growth`, if it is given, with some at once where
+        several have come. With a `hearing`, whose loop
         must run until the end, that is done on it where no thread is needed for it.
 
         After a failure of the database this is tried again within seconds, without end, and then

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby, islice
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
@@ -70,6 +71,8 @@ _NOTIFY_LIMIT = 7999
 _GRACE_SECONDS = 2
 """The server itself ends what takes longer than its limit. If it does not answer so long after
 that, the connection is given up: the server, or the network, stands still."""
+_TOLD_AT_ONCE = 100
+"""Texts of what other nodes have committed that are handed on together."""
 _HEARTBEAT_SECONDS = 5
 """A connection that listens is tried when it was silent for so long."""
 _BRIEF = Limits(statement=3, lock=3, idle=5)
@@ -356,33 +359,33 @@ class PostgresConnection:
     def listen(
         self,
         channel: str,
-        on_payload: Callable[[str], None],
+        on_payloads: Callable[[Sequence[str]], None],
         stop: socket.socket,
         hearing: Hearing | None,
     ) -> None:
-        """Call `on_payload` with each notification on the channel until there is something to read
-        from `stop`; at first with nothing, for those that came before this connection listened.
-        With a `hearing`, the calls that follow come on its loop: a thread's turn for each costs
-        more than what is done with it."""
+        """Call `on_payloads` with the notifications on the channel, those together that have come
+        together, until there is something to read from `stop`; at first with an empty one, for
+        those that came before this connection listened. With a `hearing`, the calls that follow
+        come on its loop: a thread's turn for each costs more than what is done with it."""
         self.run(f"LISTEN {pgsql.Identifier(channel).as_string()}")
-        on_payload("")
+        on_payloads([""])
 
         def notified(notification: psycopg.Notify) -> None:
             # While this thread asks something.
             if hearing is None:
-                on_payload(notification.payload)
+                on_payloads([notification.payload])
             else:
-                hearing.loop.call_soon_threadsafe(on_payload, notification.payload)
+                hearing.loop.call_soon_threadsafe(on_payloads, [notification.payload])
 
         self._connection.add_notify_handler(notified)
         while not (
-            self._listen(on_payload, stop)
+            self._listen(on_payloads, stop)
             if hearing is None
-            else self._listen_on(hearing, on_payload, stop)
+            else self._listen_on(hearing, on_payloads, stop)
         ):
             self.run("SELECT 1")  # Whether anybody is there.
 
-    def _listen(self, on_payload: Callable[[str], None], stop: socket.socket) -> bool:
+    def _listen(self, on_payloads: Callable[[Sequence[str]], None], stop: socket.socket) -> bool:
         """Until nothing came for `_HEARTBEAT_SECONDS`. Whether it is to end."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._connection, selectors.EVENT_READ)
@@ -390,13 +393,13 @@ class PostgresConnection:
             while ready := selector.select(_HEARTBEAT_SECONDS):
                 if any(key.fileobj is stop for key, _ in ready):
                     return True
-                self._take_notifications(on_payload)
+                self._take_notifications(on_payloads)
         return False
 
     def _listen_on(
         self,
         hearing: Hearing,
-        on_payload: Callable[[str], None],
+        on_payloads: Callable[[Sequence[str]], None],
         stop: socket.socket,
     ) -> bool:
         """The same, on the loop; this thread waits meanwhile."""
@@ -408,7 +411,7 @@ class PostgresConnection:
             nonlocal heard
             heard = time.monotonic()
             try:
-                self._take_notifications(on_payload)
+                self._take_notifications(on_payloads)
             except Exception as error:
                 failures.append(error)
                 end.send(b".")
@@ -431,16 +434,19 @@ class PostgresConnection:
                 _on_loop(hearing.loop, hearing.detach)
         return False
 
-    def _take_notifications(self, on_payload: Callable[[str], None]) -> None:
-        """Call it with those that have come. Does not block."""
+    def _take_notifications(self, on_payloads: Callable[[Sequence[str]], None]) -> None:
+        """Call it with those that have come, if there are any. Does not block."""
         connection = self._connection.pgconn
+        payloads: list[str] = []
         try:
             connection.consume_input()
             while notification := connection.notifies():
-                on_payload(notification.extra.decode())
+                payloads.append(notification.extra.decode())
         except psycopg.Error as error:
             self._raise_ours(error)
             raise
+        if payloads:
+            on_payloads(payloads)
 
     @property
     def process(self) -> int:
@@ -616,7 +622,7 @@ class PostgresDatabase(Database):
         self,
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
-        on_told: Callable[[str], None] | None = None,
+        on_told: Callable[[Sequence[str]], None] | None = None,
         hearing: Hearing | None = None,
     ) -> Callable[[], None]:
         stopping = threading.Event()
@@ -625,15 +631,21 @@ class PostgresDatabase(Database):
         first, longest = _RETRY_SECONDS
         pause = first
 
-        def notified(payload: str) -> None:
+        def notified(payloads: Sequence[str]) -> None:
+            for are_told, some in groupby(payloads, key=lambda one: one.startswith(telling.MARK)):
+                if not are_told:
+                    for payload in some:
+                        heard(payload)
+                elif on_told is None:
+                    on_growth(None)
+                else:
+                    while texts := list(islice(some, _TOLD_AT_ONCE)):
+                        on_told(texts)
+
+        def heard(payload: str) -> None:
             nonlocal is_away, pause
             if payload.isdigit():
                 on_growth(int(payload))
-            elif payload.startswith(telling.MARK):
-                if on_told is None:
-                    on_growth(None)
-                else:
-                    on_told(payload)
             elif payload:
                 on_announcement(payload)
             else:
