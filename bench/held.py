@@ -24,7 +24,6 @@ from tertulia.cli import serve
 from tertulia.jobs.pruning import pruned_once
 from tertulia.jobs.retention import expired_once
 from tertulia.log.log import Log
-from tertulia.store.history import Position
 from tertulia.store.writing import Batch
 
 LONG = 0.01
@@ -156,7 +155,7 @@ def _break(log: Log) -> None:
     """The next commit does not succeed."""
     commit = log.store.commit
 
-    async def failing(*_: Batch | Position | None) -> None:
+    async def failing(_: Batch) -> None:
         log.store.commit = commit  # type: ignore[method-assign]  # as it was
         raise OSError("the bench wanted it so")
 

@@ -102,10 +102,10 @@ class Other:
             self.reads += 1
             return await real_read(*arguments)
 
-        def on_told(text: str) -> None:
-            self.heard.append(text)
+        def on_told(texts: Sequence[str]) -> None:
+            self.heard.extend(texts)
             if not self.is_deaf:
-                real_told(text)
+                real_told(texts)
 
         def on_growth(seq: int | None) -> None:
             if not self.is_deaf:
@@ -233,8 +233,7 @@ async def test_what_comes_late_twice_or_from_another_log_changes_nothing(
     await org["ann"].send("lounge", "t", "one")
     await org["ann"].send("lounge", "t", "two")
     await other.has(org.node.log)
-    for text in [*other.heard, *reversed(other.heard)]:
-        other.log._on_told(text)
+    other.log._on_told([*other.heard, *reversed(other.heard)])
     await assert_same(org, other)
     position = other.log.position
     entry = Entry(position.seq + 1, 5.0, None, RealmChanged(values={"name": "Forged"}))
@@ -243,10 +242,31 @@ async def test_what_comes_late_twice_or_from_another_log_changes_nothing(
         msgspec.structs.replace(position, batch="y" * 16),
     ):
         (text,) = telling.texts("it", [entry], "z" * 16, wrong)
-        other.log._on_told(text)
+        other.log._on_told([text])
         await other.log.catch_up()
         assert other.log.position == position
     await assert_same(org, other)
+
+
+async def test_what_was_told_together_is_followed_in_one_call(
+    org: Organization, other: Other
+) -> None:
+    await org.channel("lounge", "ann")
+    await other.has(org.node.log)
+    other.is_deaf = True
+    other.heard.clear()
+    for number in range(4):
+        await org["ann"].send("lounge", "t", f"m{number}")
+        await until(lambda: len(other.heard) > number)
+    other.is_deaf = False
+    first, second, _, fourth = other.heard
+    calls: list[list[int]] = []
+    other.log.follow(lambda entries: calls.append([entry.seq for entry in entries]))
+    begin = other.log.position.seq
+    other.log._on_told([first, second, fourth])  # The third was lost.
+    assert calls[:1] == [[begin + 1, begin + 2]]
+    await assert_same(org, other)
+    assert sum(calls, []) == list(range(begin + 1, org.node.log.position.seq + 1))
 
 
 async def test_what_cannot_be_folded_has_the_state_loaded_again(
@@ -255,7 +275,7 @@ async def test_what_cannot_be_folded_has_the_state_loaded_again(
     position, generation = other.log.position, other.log.generation
     broken = Entry(position.seq + 1, 5.0, None, RealmChanged(values={"no such": 1}))
     (text,) = telling.texts("it", [broken], "z" * 16, position)
-    other.log._on_told(text)
+    other.log._on_told([text])
     await until(lambda: other.log.generation > generation)
     await other.log.catch_up()
     assert other.log.position == position
@@ -280,7 +300,7 @@ async def test_what_is_told_while_a_group_is_decided_waits(org: Organization, ot
     following = Position(other.log.position.history, seq, other.log.position.batch)
     entry = Entry(seq + 1, 5.0, None, RealmChanged(values={"name": "Too early"}))
     (text,) = telling.texts("it", [entry], "z" * 16, following)
-    other.log._on_told(text)
+    other.log._on_told([text])
     assert other.log.state.realm.name == "Theirs"
     go_on.set()
     await writing
