@@ -3,13 +3,16 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, cast
 
 import msgspec
 import pytest
 
+from tertulia.log.freshness import Freshness
 from tertulia.log.log import Log
+from tertulia.log.replica import Replica
+from tertulia.log.subscribers import Subscribers
 from tertulia.model.changes import Entry, MessageSent, RealmChanged
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
@@ -248,25 +251,23 @@ async def test_what_comes_late_twice_or_from_another_log_changes_nothing(
     await assert_same(org, other)
 
 
-async def test_what_was_told_together_is_followed_in_one_call(
-    org: Organization, other: Other
-) -> None:
-    await org.channel("lounge", "ann")
-    await other.has(org.node.log)
-    other.is_deaf = True
-    other.heard.clear()
-    for number in range(4):
-        await org["ann"].send("lounge", "t", f"m{number}")
-        await until(lambda: len(other.heard) > number)
-    other.is_deaf = False
-    first, second, _, fourth = other.heard
+def test_what_was_told_together_is_followed_in_one_call() -> None:
+    subscribers = Subscribers()
     calls: list[list[int]] = []
-    other.log.follow(lambda entries: calls.append([entry.seq for entry in entries]))
-    begin = other.log.position.seq
-    other.log._on_told([first, second, fourth])  # The third was lost.
-    assert calls[:1] == [[begin + 1, begin + 2]]
-    await assert_same(org, other)
-    assert sum(calls, []) == list(range(begin + 1, org.node.log.position.seq + 1))
+    subscribers.followers.append(lambda entries: calls.append([entry.seq for entry in entries]))
+    replica = Replica(cast(Store, None), Freshness(), subscribers)
+    replica.position = Position("h", 0, "batch 0")
+    change = RealmChanged(values={})
+    told = [
+        telling.Told("h", n, f"batch {n}", f"batch {n + 1}", ((5.0, None, change),))
+        for n in range(5)
+    ]
+    with replica.hearing() as is_all:
+        assert is_all
+        assert replica.hear(told[:2])
+        assert not replica.hear([told[1], told[2], told[4]])  # One was lost.
+    assert calls == [[1, 2], [3]]
+    assert replica.position == Position("h", 3, "batch 3")
 
 
 async def test_what_cannot_be_folded_has_the_state_loaded_again(

@@ -37,7 +37,7 @@ class Means(Protocol):
 
     @property
     def reaches_somebody(self) -> bool:
-        """Whether anybody can be told so: where nobody can, nobody looks whom a message concerns."""
+        """Whether anybody can be told so at all. Else nobody looks whom messages concern."""
 
     def reached(self, people: BitMap) -> BitMap:
         """Those of the people who can be told so at all."""
