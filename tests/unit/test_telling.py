@@ -13,7 +13,7 @@ from tertulia.log.freshness import Freshness
 from tertulia.log.log import Log
 from tertulia.log.replica import Replica
 from tertulia.log.subscribers import Subscribers
-from tertulia.model.changes import Entry, MessageSent, RealmChanged
+from tertulia.model.changes import Entry, EventIdsUsedUp, MessageSent, RealmChanged
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
@@ -257,7 +257,7 @@ def test_what_was_told_together_is_followed_in_one_call() -> None:
     subscribers.followers.append(lambda entries: calls.append([entry.seq for entry in entries]))
     replica = Replica(cast(Store, None), Freshness(), subscribers)
     replica.position = Position("h", 0, "batch 0")
-    change = RealmChanged(values={})
+    change = EventIdsUsedUp()
     told = [
         telling.Told("h", n, f"batch {n}", f"batch {n + 1}", ((5.0, None, change),))
         for n in range(5)

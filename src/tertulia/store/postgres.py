@@ -273,6 +273,7 @@ class PostgresConnection:
             raise
 
     def _executed(self, sql: str, parameters: Sequence[Any]) -> psycopg.Cursor[Row]:
+        """Run it, together with what is still to be sent before it."""
         beginning, self._beginning = self._beginning, ()
         if not beginning:
             return self._connection.execute(_translated(sql), parameters)
@@ -281,9 +282,13 @@ class PostgresConnection:
                 self._connection.execute(statement.encode())
             return self._connection.execute(_translated(sql), parameters)
 
-    def scan(self, sql: str) -> Iterator[Row]:
+    def _begin_alone(self) -> None:
+        """Send the beginning before what cannot go out with it."""
         if self._beginning:
-            self.run("SELECT 1")  # A cursor is by itself.
+            self.run("SELECT 1")
+
+    def scan(self, sql: str) -> Iterator[Row]:
+        self._begin_alone()
         self._allow()
         try:
             with self._connection.cursor(name="stream") as cursor:
@@ -298,6 +303,7 @@ class PostgresConnection:
         if self._script is not None:
             self._script += [Statement(sql, row) for row in rows]
             return
+        self._begin_alone()
         self._allow()
         try:
             with self._connection.cursor() as cursor:
