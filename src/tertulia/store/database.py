@@ -322,8 +322,8 @@ class Database(ABC):
 
         Where another process told its entries themselves (`Dialect.tell_growth`), `on_told` is
         called with the texts instead of `on_growth`, if it is given, with some at once where
-        several have come. With a `hearing`, whose loop
-        must run until the end, that is done on it where no thread is needed for it.
+        several have come. With a `hearing`, whose loop must run until the end, that is done on it
+        where no thread is needed for it.
 
         After a failure of the database this is tried again within seconds, without end, and then
         `on_growth` is called for what may have been missed."""
