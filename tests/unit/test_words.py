@@ -70,6 +70,7 @@ def test_every_text_is_said_somewhere_and_none_is_missing() -> None:
     made |= {f"{kind}_{end}" for kind in NAMES.values() for end in ("off", "turn_off")}
     every = [*english.letters, *english.conversations, *english.pushes, *english.pages]
     silent = [name for name in (*every, *english.refusals) if f'"{name}"' not in written]
+    assert made <= english.pages.keys()
     assert set(silent) <= made
 
 
