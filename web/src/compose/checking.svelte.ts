@@ -3,6 +3,7 @@
 import { untrack } from "svelte";
 import type { Conversation } from "../data/conversations";
 import { stored } from "../data/sending";
+import { callsOf, tellsOf, type Tell } from "../data/tells";
 import { prevents, warningsFor, type Warning } from "../data/warnings";
 import { subscriberBook } from "../live/caches.svelte";
 import type { Store } from "../live/store.svelte";
@@ -12,7 +13,7 @@ export class Checks {
   /** What one was warned of, and wants nevertheless. */
   confirmed = $state(false);
 
-  readonly #called = $derived.by(() => /@\*\*[^*]+\*\*/.test(this.composition.content));
+  readonly #called = $derived.by(() => /@\*\*?[^*]+\*/.test(this.composition.content));
 
   readonly warnings: readonly Warning[] = $derived.by(() => {
     const { store } = this;
@@ -24,6 +25,23 @@ export class Checks {
     const there = isCall ? subscriberBook.of(to.channelId) : undefined;
     const text = isCall ? this.composition.content : "";
     return untrack(() => warningsFor(store.data, to, text, there));
+  });
+
+  /** What calls more than one person: another one only where the calls are others. */
+  readonly #calls = $derived.by(() => callsOf(this.composition.content));
+
+  /** Who will be notified, where no warning says so already. */
+  readonly tells: readonly Tell[] = $derived.by(() => {
+    const { store } = this;
+    const calls = this.#calls;
+    const to = this.to();
+    if (!calls || to?.kind !== "topic") return [];
+    void [store.users, store.channels, store.groups];
+    const there = subscriberBook.of(to.channelId);
+    const isWarned = this.warnings.some((one) => /call/i.test(one.kind));
+    return untrack(() => tellsOf(store.data, to, calls, there)).filter(
+      (one) => !(isWarned && one.kind === "all"),
+    );
   });
 
   readonly isPrevented = $derived.by(() => this.warnings.some(prevents));

@@ -25,6 +25,8 @@ export interface Box {
   /** Put a text on lines of its own at the caret, and go there. */
   quote(markdown: string): void;
   insert(text: string): void;
+  /** Go on with a whole message, beside what is written. */
+  take(content: string): void;
   addFiles(files: Iterable<File>): void;
 }
 
@@ -93,6 +95,19 @@ class Composing {
     }
     if (to.kind === "topic") this.topic(to.channelId, to.topic);
     else this.direct(to.people);
+  }
+
+  /** Write in a conversation, and put a text into its box. */
+  put(to: Conversation, text: string): void {
+    this.in(to);
+    // A box that was opened just now is there after the next drawing.
+    requestAnimationFrame(() => this.box?.insert(text));
+  }
+
+  /** Go on with a message that was written there. */
+  take(to: Conversation, content: string): void {
+    this.in(to);
+    requestAnimationFrame(() => this.box?.take(content));
   }
 
   /** The draft is kept. The focus goes back to where it was, unless one goes elsewhere. */

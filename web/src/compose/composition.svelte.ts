@@ -130,6 +130,17 @@ export class Composition {
     this.apply((writing) => inserted(writing, text));
   }
 
+  /** Go on with a whole message: with its quotations and files, where nothing is written yet. */
+  take(content: string): void {
+    if (this.content) {
+      this.insertBlock(content);
+      return;
+    }
+    this.content = content;
+    this.focusEnd();
+    this.changed();
+  }
+
   insertBlock(text: string): void {
     this.apply((writing) => insertedBlock(writing, text));
   }

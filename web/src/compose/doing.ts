@@ -80,12 +80,13 @@ export function editLast(app: App): boolean {
   return true;
 }
 
-/** Take a message that could not be sent back into the box, to be written anew. */
+/** Take a message that has not gone, or could not be sent, back into the box. */
 export function takeBack(app: App, localId: string): void {
-  const pending = app.outbox.discard(localId);
-  if (!pending) return;
-  composing.in(pending.to);
-  requestAnimationFrame(() => composing.box?.insert(pending.content));
+  const { outbox, toasts } = app;
+  const failed = outbox.pending.find((one) => one.localId === localId)?.state === "failed";
+  const pending = failed ? outbox.discard(localId) : outbox.undo(localId);
+  if (pending) composing.take(pending.to, pending.content);
+  else toasts.note(words.media.tooLate);
 }
 
 /** Quote a message, or what is selected of it, where it was said. */

@@ -11,6 +11,8 @@ export interface Pending {
   content: string;
   /** When it was written, in seconds. */
   at: number;
+  /** It can be taken back until then, in ms: it goes no earlier. */
+  due?: number;
   state: "sending" | "failed";
   /** Why it failed, in the server's words. */
   trouble?: string;

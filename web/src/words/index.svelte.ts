@@ -34,6 +34,9 @@ class Speech {
   get compose() {
     return this.#words.compose;
   }
+  get media() {
+    return this.#words.media;
+  }
   get settings() {
     return this.#words.settings;
   }
