@@ -109,7 +109,7 @@ def test_a_call_and_who_will_be_told_and_a_way_back(
     ann.box.press_sequentially("Who comes, @**topic** and @**all**?")
     told = page.get_by_role("list", name="Who will be notified")
     expect(told).to_contain_text("@all 1 person in #general")
-    expect(told).to_contain_text("@topic 0 people who wrote in this topic")
+    expect(told).to_contain_text("@topic nobody else has written in this topic")
 
     page.get_by_role("button", name="Send later").click()
     page.get_by_role("menuitemradio", name="Undo send for 20 seconds").click()

@@ -1,7 +1,8 @@
 /** A call: its link, made where the organization holds calls. */
 
 import type { App } from "../app";
-import { callName, callProvider, jitsiLink } from "../data/calls";
+import { callName, jitsiLink } from "../data/callLinks";
+import { callProvider } from "../data/calls";
 import type { Conversation } from "../data/conversations";
 import { conversationName } from "../data/names";
 import { get } from "../wire/http";

@@ -3,7 +3,6 @@
 import { untrack } from "svelte";
 import type { Conversation } from "../data/conversations";
 import { stored } from "../data/sending";
-import { callsOf, tellsOf, type Tell } from "../data/tells";
 import { prevents, warningsFor, type Warning } from "../data/warnings";
 import { subscriberBook } from "../live/caches.svelte";
 import type { Store } from "../live/store.svelte";
@@ -25,23 +24,6 @@ export class Checks {
     const there = isCall ? subscriberBook.of(to.channelId) : undefined;
     const text = isCall ? this.composition.content : "";
     return untrack(() => warningsFor(store.data, to, text, there));
-  });
-
-  /** What calls more than one person: another one only where the calls are others. */
-  readonly #calls = $derived.by(() => callsOf(this.composition.content));
-
-  /** Who will be notified, where no warning says so already. */
-  readonly tells: readonly Tell[] = $derived.by(() => {
-    const { store } = this;
-    const calls = this.#calls;
-    const to = this.to();
-    if (!calls || to?.kind !== "topic") return [];
-    void [store.users, store.channels, store.groups];
-    const there = subscriberBook.of(to.channelId);
-    const isWarned = this.warnings.some((one) => /call/i.test(one.kind));
-    return untrack(() => tellsOf(store.data, to, calls, there)).filter(
-      (one) => !(isWarned && one.kind === "all"),
-    );
   });
 
   readonly isPrevented = $derived.by(() => this.warnings.some(prevents));

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { callName, callProvider, jitsiLink } from "./calls";
+import { callName, jitsiLink } from "./callLinks";
+import { callProvider } from "./calls";
 
 const jitsi = { realm_video_chat_provider: 1, server_jitsi_server_url: "https://meet.jit.si" };
 const blue = { big_blue_button: { id: 4, name: "BigBlueButton" } };

@@ -14,6 +14,7 @@ import Text from "@lucide/svelte/icons/file-text";
 import { mount, type Component } from "svelte";
 import { endingOf, kindOf, pathOf, savedAt, sizeText, type FileKind } from "../data/fileKinds";
 import { factsOf, type FileFacts } from "../live/fileFacts";
+import { measured } from "../ui/measured";
 import { words } from "../words/index.svelte";
 
 type Icon = Component<{ size?: number | string; "aria-hidden"?: "true" }>;
@@ -94,19 +95,6 @@ function offer(
 /** "PDF", or that it is a file. */
 function typeText(name: string): string {
   return endingOf(name).toUpperCase() || words.media.file;
-}
-
-/**
- * What browsers record has no length in its head: it is found at the end, before anybody plays it.
- */
-function measured(audio: HTMLAudioElement): void {
-  const look = () => {
-    if (audio.duration !== Infinity) return;
-    audio.addEventListener("timeupdate", () => (audio.currentTime = 0), { once: true });
-    audio.currentTime = Number.MAX_SAFE_INTEGER;
-  };
-  if (audio.readyState >= audio.HAVE_METADATA) look();
-  else audio.addEventListener("loadedmetadata", look, { once: true });
 }
 
 function part(tag: string, className: string): HTMLElement {

@@ -40,9 +40,11 @@ export const media = {
     count === 1 ? `1 Person in #${channel}` : `${count} Personen in #${channel}`,
   wroteHere: (count: number, isAll: boolean) =>
     isAll
-      ? count === 1
-        ? "1 Person, die in diesem Thema geschrieben hat"
-        : `${count} Personen, die in diesem Thema geschrieben haben`
+      ? count === 0
+        ? "sonst hat niemand in diesem Thema geschrieben"
+        : count === 1
+          ? "1 Person, die in diesem Thema geschrieben hat"
+          : `${count} Personen, die in diesem Thema geschrieben haben`
       : count
         ? `alle, die in diesem Thema geschrieben haben, ${count} oder mehr`
         : "alle, die in diesem Thema geschrieben haben",

@@ -40,9 +40,11 @@ export const media = {
     count === 1 ? `1 person in #${channel}` : `${count} people in #${channel}`,
   wroteHere: (count: number, isAll: boolean) =>
     isAll
-      ? count === 1
-        ? "1 person who wrote in this topic"
-        : `${count} people who wrote in this topic`
+      ? count === 0
+        ? "nobody else has written in this topic"
+        : count === 1
+          ? "1 person who wrote in this topic"
+          : `${count} people who wrote in this topic`
       : count
         ? `those who wrote in this topic, ${count} or more`
         : "those who wrote in this topic",

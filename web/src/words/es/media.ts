@@ -40,9 +40,11 @@ export const media = {
     count === 1 ? `1 persona en #${channel}` : `${count} personas en #${channel}`,
   wroteHere: (count: number, isAll: boolean) =>
     isAll
-      ? count === 1
-        ? "1 persona que ha escrito en este tema"
-        : `${count} personas que han escrito en este tema`
+      ? count === 0
+        ? "nadie más ha escrito en este tema"
+        : count === 1
+          ? "1 persona que ha escrito en este tema"
+          : `${count} personas que han escrito en este tema`
       : count
         ? `quienes han escrito en este tema, ${count} o más`
         : "quienes han escrito en este tema",
