@@ -84,6 +84,16 @@ def test_a_voice_note_is_recorded_heard_and_played(
     expect(card).to_contain_text(re.compile(r"(WEBA|M4A|OGG) · \d"))
     assert 0 < card.locator("audio").evaluate(MEASURE) < 60
 
+    # Whoever goes elsewhere finds what was said until then in the draft.
+    page.get_by_role("button", name="Record a voice note").click()
+    expect(note.get_by_role("timer")).to_have_text(re.compile("0:0[1-9]"))
+    ann.go("inbox")
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+    ann.go("narrow/channel/general/topic/voices")
+    files = page.get_by_role("list", name="Files")
+    expect(files.get_by_text("Uploaded")).to_be_visible()
+    expect(files).to_contain_text("Voice note 2")
+
 
 def test_a_call_and_who_will_be_told_and_a_way_back(
     sqlite_town: Town, ann: Window, opened: Open

@@ -22,7 +22,12 @@ export function makeCards(node: HTMLElement): void {
   };
   for (const one of node.querySelectorAll<HTMLElement>(`audio[src], ${LINKS}`)) {
     const address = one.getAttribute("href") ?? one.getAttribute("src") ?? "";
-    if (shown.has(address) || one.closest(ELSEWHERE)) continue;
+    if (one.closest(ELSEWHERE)) continue;
+    if (shown.has(address)) {
+      // The name of a picture, over it.
+      one.classList.toggle("caption", alone(one));
+      continue;
+    }
     shown.add(address);
     const block = blockOf(node, one);
     const card = document.createElement("div");
