@@ -39,6 +39,7 @@ class Composing {
   fresh = $state.raw<Fresh | null>(null);
   /** Boxes that are shown, the one to write in last. */
   #boxes: Box[] = [];
+  #awaited: { key: ConversationKey; call: (box: Box) => void } | null = null;
   #serial = 1;
   #opener: HTMLElement | null = null;
 
@@ -49,6 +50,11 @@ class Composing {
   /** A box is shown. Returns what to call when it is not any more. */
   attach(box: Box): () => void {
     this.#boxes.push(box);
+    const awaited = this.#awaited;
+    if (awaited && awaited.key === box.key) {
+      this.#awaited = null;
+      requestAnimationFrame(() => awaited.call(box));
+    }
     return () => {
       this.#boxes = this.#boxes.filter((other) => other !== box);
     };
@@ -97,22 +103,19 @@ class Composing {
     else this.direct(to.people);
   }
 
-  /** Write in a conversation, and put a text into its box. */
-  put(to: Conversation, text: string): void {
+  /** Write in a conversation, and do something with its box as soon as that is there. */
+  with(to: Conversation, call: (box: Box) => void): void {
+    const key = keyOf(to);
+    const here = this.fresh ? undefined : this.#boxes.find((box) => box.key === key);
     this.in(to);
-    // A box that was opened just now is there after the next drawing.
-    requestAnimationFrame(() => this.box?.insert(text));
-  }
-
-  /** Go on with a message that was written there. */
-  take(to: Conversation, content: string): void {
-    this.in(to);
-    requestAnimationFrame(() => this.box?.take(content));
+    if (here) call(here);
+    else this.#awaited = { key, call };
   }
 
   /** The draft is kept. The focus goes back to where it was, unless one goes elsewhere. */
   close(goesBack = true): void {
     this.fresh = null;
+    this.#awaited = null;
     const opener = this.#opener;
     this.#opener = null;
     if (goesBack && opener?.isConnected)

@@ -85,7 +85,7 @@ export function takeBack(app: App, localId: string): void {
   const { outbox, toasts } = app;
   const failed = outbox.pending.find((one) => one.localId === localId)?.state === "failed";
   const pending = failed ? outbox.discard(localId) : outbox.undo(localId);
-  if (pending) composing.take(pending.to, pending.content);
+  if (pending) composing.with(pending.to, (box) => box.take(pending.content));
   else toasts.note(words.media.tooLate);
 }
 
@@ -93,13 +93,7 @@ export function takeBack(app: App, localId: string): void {
 export async function quote(app: App, message: Message): Promise<void> {
   const text = await quoted(app, message);
   if (text === null) return;
-  const to = conversationFor(app, message);
-  composing.in(to);
-  // A box that was opened just now is there after the next drawing.
-  requestAnimationFrame(() => {
-    const box = composing.box;
-    if (box && box.key === keyOf(to)) box.quote(text);
-  });
+  composing.with(conversationFor(app, message), (box) => box.quote(text));
 }
 
 /** Quote a message somewhere else. */
