@@ -1,19 +1,19 @@
-/** Files, voice notes, calls; who will be told, and taking back what was sent just now. */
-export const media = {
+import type { Words } from "../en";
+
+export const media: Words["media"] = {
   // Files in messages
   file: "Datei",
-  open: (name: string) => `${name} öffnen`,
-  download: (name: string) => `${name} herunterladen`,
+  open: (name) => `${name} öffnen`,
+  download: (name) => `${name} herunterladen`,
 
   // Voice notes
   record: "Sprachnachricht aufnehmen",
   voice: {
     title: "Sprachnachricht",
-    /** The file is called so, with the day and the time. */
     name: "Sprachnachricht",
     asking: "Dein Browser fragt, ob das Mikrofon benutzt werden darf.",
     recording: "Aufnahme läuft",
-    rest: (seconds: number) => (seconds === 1 ? "noch 1 Sekunde" : `noch ${seconds} Sekunden`),
+    rest: (seconds) => (seconds === 1 ? "noch 1 Sekunde" : `noch ${seconds} Sekunden`),
     stop: "Stopp",
     add: "Anhängen",
     discard: "Sprachnachricht verwerfen",
@@ -30,15 +30,14 @@ export const media = {
   call: "Anruf beginnen",
   videoCall: "Videoanruf",
   voiceCall: "Sprachanruf",
-  /** What is put into the message: others read it. */
   joinVideo: "Am Videoanruf teilnehmen",
   joinVoice: "Am Sprachanruf teilnehmen",
 
   // Who will be told
   tells: "Wer benachrichtigt wird",
-  everybody: (count: number, channel: string) =>
+  everybody: (count, channel) =>
     count === 1 ? `1 Person in #${channel}` : `${count} Personen in #${channel}`,
-  wroteHere: (count: number, isAll: boolean) =>
+  wroteHere: (count, isAll) =>
     isAll
       ? count === 0
         ? "sonst hat niemand in diesem Thema geschrieben"
@@ -48,7 +47,7 @@ export const media = {
       : count
         ? `alle, die in diesem Thema geschrieben haben, ${count} oder mehr`
         : "alle, die in diesem Thema geschrieben haben",
-  ofGroup: (count: number, absent: number) =>
+  ofGroup: (count, absent) =>
     absent
       ? `${count} von ${count + absent}; die anderen sind nicht in diesem Kanal`
       : count === 1
@@ -56,9 +55,9 @@ export const media = {
         : `${count} Personen`,
 
   // Undoing
-  undoFor: (seconds: number) =>
+  undoFor: (seconds) =>
     seconds ? `Senden ${seconds} Sekunden lang zurücknehmen` : "Nicht zurücknehmen",
-  goesIn: (seconds: number) => `Geht in ${seconds} s`,
+  goesIn: (seconds) => `Geht in ${seconds} s`,
   undo: "Zurücknehmen",
   tooLate: "Sie ist schon unterwegs.",
   sendNow: "Jetzt senden",

@@ -1,19 +1,19 @@
-/** Files, voice notes, calls; who will be told, and taking back what was sent just now. */
-export const media = {
+import type { Words } from "../en";
+
+export const media: Words["media"] = {
   // Files in messages
   file: "Archivo",
-  open: (name: string) => `Abrir ${name}`,
-  download: (name: string) => `Descargar ${name}`,
+  open: (name) => `Abrir ${name}`,
+  download: (name) => `Descargar ${name}`,
 
   // Voice notes
   record: "Grabar una nota de voz",
   voice: {
     title: "Nota de voz",
-    /** The file is called so, with the day and the time. */
     name: "Nota de voz",
     asking: "Tu navegador pregunta si se puede usar el micrófono.",
     recording: "Grabando",
-    rest: (seconds: number) => (seconds === 1 ? "Queda 1 segundo" : `Quedan ${seconds} segundos`),
+    rest: (seconds) => (seconds === 1 ? "Queda 1 segundo" : `Quedan ${seconds} segundos`),
     stop: "Parar",
     add: "Adjuntar",
     discard: "Descartar la nota de voz",
@@ -30,15 +30,14 @@ export const media = {
   call: "Iniciar una llamada",
   videoCall: "Videollamada",
   voiceCall: "Llamada de voz",
-  /** What is put into the message: others read it. */
   joinVideo: "Unirse a la videollamada",
   joinVoice: "Unirse a la llamada de voz",
 
   // Who will be told
   tells: "A quién se notificará",
-  everybody: (count: number, channel: string) =>
+  everybody: (count, channel) =>
     count === 1 ? `1 persona en #${channel}` : `${count} personas en #${channel}`,
-  wroteHere: (count: number, isAll: boolean) =>
+  wroteHere: (count, isAll) =>
     isAll
       ? count === 0
         ? "nadie más ha escrito en este tema"
@@ -48,7 +47,7 @@ export const media = {
       : count
         ? `quienes han escrito en este tema, ${count} o más`
         : "quienes han escrito en este tema",
-  ofGroup: (count: number, absent: number) =>
+  ofGroup: (count, absent) =>
     absent
       ? `${count} de ${count + absent}; los demás no están en este canal`
       : count === 1
@@ -56,9 +55,9 @@ export const media = {
         : `${count} personas`,
 
   // Undoing
-  undoFor: (seconds: number) =>
+  undoFor: (seconds) =>
     seconds ? `Deshacer el envío durante ${seconds} segundos` : "Sin deshacer",
-  goesIn: (seconds: number) => `Sale en ${seconds} s`,
+  goesIn: (seconds) => `Sale en ${seconds} s`,
   undo: "Deshacer",
   tooLate: "Ya se ha enviado.",
   sendNow: "Enviar ya",
