@@ -53,6 +53,8 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # A microphone that hums: machines for tests have none.
+    "--use-fake-device-for-media-stream",
 ]
 EXPECTED = r"Failed to load resource|blocked by Playwright"
 """What a browser's console may say: refusals are answers like others, but it tells of each."""

@@ -480,6 +480,7 @@ export const manage: AllWords["manage"] = {
       zulip_update_announcements_stream_id: "Nouvelles du serveur",
       moderation_request_channel_id: "Signalements de messages",
       video_chat_provider: "Appels vidéo avec",
+      jitsi_server_url: "Serveur Jitsi",
       message_content_allowed_in_email_notifications:
         "Les e-mails peuvent contenir le texte des messages",
       send_welcome_emails: "Envoyer des e-mails de bienvenue",
@@ -526,6 +527,8 @@ export const manage: AllWords["manage"] = {
         "Les messages plus anciens sont supprimés définitivement, avec leurs fichiers. Cette action est irréversible.",
     },
     hints: {
+      jitsi_server_url:
+        "Son adresse, par exemple https://calls.example.com. Vide : celui que le serveur indique, meet.jit.si.",
       description: "Affichée sur la page de connexion. Markdown fonctionne.",
       message_retention_days:
         "Les messages plus anciens sont supprimés définitivement, avec leurs fichiers.",
