@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from tertulia.model.mail import Mail, MailKind
-from tertulia.service.mail_in import addresses
+from tertulia.service.mail_in import addresses, reading
 from tertulia.service.mail_in.addresses import MailAddresses
 from tertulia.service.mailing import Letters
 from tertulia.service.notices.mail import MESSAGES
@@ -351,11 +351,39 @@ async def test_a_connection_ends_however_much_it_says(
     async with listening(org) as post:
         reader, writer = await asyncio.open_connection("127.0.0.1", post.port)
         async with asyncio.timeout(20):
-            while await reader.readline():
-                with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(ConnectionError):
+                while await reader.readline():
                     writer.write(b"NOOP\r\n")
-                await asyncio.sleep(0.01)
+                    await asyncio.sleep(0.01)
         writer.close()
+
+
+async def test_what_takes_too_long_to_read_counts_as_many(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("kitchen", "ben")
+    monkeypatch.setattr(reading, "MAX_SECONDS", 0.001)
+    monkeypatch.setattr(server, "PER_MINUTE", 2)
+    monkeypatch.setattr(server, "COSTLY", 2)
+    async with listening(org) as post:
+        address, endless = post.of_channel("kitchen", "ben"), a_mail("On " * 13_000)
+        for wanted in (550, 451):
+            assert (await post.bring(address, endless))[address][0] == wanted
+
+
+async def test_files_are_called_by_what_can_be_seen(post: Post) -> None:
+    mail = a_mail("x")
+    mail.add_attachment("a,b", subtype="csv", filename="NAME.csv")
+    address, content = post.of_channel("kitchen", "ben"), mail.as_bytes()
+
+    def talk() -> None:
+        with smtplib.LMTP("127.0.0.1", post.port) as connection:
+            named = content.replace(b"NAME", b"../\x00t\x01\x7f")
+            assert connection.sendmail(UNDER, [address], named) == {}
+
+    await asyncio.to_thread(talk)
+    said = (await newest(post.org, "ann"))[0]["content"]
+    assert re.fullmatch(r"x\n\n\[t\.csv\]\(/user_uploads/[\w/-]+/t\.csv\)", said)
 
 
 async def test_bounds(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:

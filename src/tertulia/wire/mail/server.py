@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.service.mail_in.addresses import MailAddresses, Options, Target, ToChannel
+from tertulia.service.mail_in.reading import TakesTooLong
 from tertulia.service.mail_in.receiving import receive
 from tertulia.wire.http.node import HttpNode
 
@@ -42,6 +43,9 @@ MAX_PIECE: Final = 65_536
 MAX_RECIPIENTS: Final = 20
 PER_MINUTE: Final = 30
 """Mails that one address takes in a minute, and at once."""
+
+COSTLY: Final = 10
+"""As so many counts one that took longer to read than any may."""
 
 TAKEN: Final = "250 2.0.0 Taken"
 UNKNOWN: Final = "550 5.1.1 Nobody takes mails here under this address"
@@ -114,6 +118,9 @@ class Door:
         try:
             await receive(node, target, place)
         except Refused as refusal:
+            if isinstance(refusal, TakesTooLong):
+                for _ in range(COSTLY - 1):
+                    self._limiter.charge(own)
             said = " ".join(str(refusal).encode("ascii", "replace").decode().split())
             logger.info("a mail was refused", extra={"fields": {"reason": said}})
             return f"550 5.7.1 {said or 'It cannot become a message.'}"[:500]
