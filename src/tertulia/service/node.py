@@ -87,6 +87,8 @@ class Node:
     """The jobs that are in trouble, each with what is wrong."""
     pushed: Counter[str] = field(default_factory=Counter)
     """How often a push came to which end: see `service/notices/pushing.py`."""
+    push_tests: set[int] = field(default_factory=set)
+    """People to one of whose programs a test is pushed at the moment."""
     jobs: Callable[[], Sequence[JobFigures]] = tuple
     """How all of them do."""
     residents: tuple[str, ...] = ()

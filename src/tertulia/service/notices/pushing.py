@@ -20,7 +20,7 @@ from tertulia.model.changes import (
     SessionsEnded,
 )
 from tertulia.model.devices import PushSubscription
-from tertulia.model.errors import Refused
+from tertulia.model.errors import Refused, TooOften
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.outbound.http_client import NotFetched, Reply
@@ -372,13 +372,19 @@ async def pushed(
 
 async def push_test(node: Node, user: User, subscription: PushSubscription) -> None:
     """Push a note that shows that pushes arrive. Refused, with what the push service said, where it
-    did not take it; where it says that nobody is there any more, that is forgotten."""
+    did not take it; where it says that nobody is there any more, that is forgotten. TooOften while
+    another one of the person's is under way: what is pushed to others has no room meanwhile."""
+    if user.id in node.push_tests:
+        raise TooOften(CALL_SECONDS, "A test is under way already. Wait until it has ended.")
     payload = push_payloads.of_test(node, user)
     topic = node.vault.mark(f"push {subscription.id} test")
+    node.push_tests.add(user.id)
     try:
         reply = await pushed(node, subscription, payload, 300, topic, "high")
     except NotFetched as error:
         raise Refused(f"The push service does not answer: {error}.") from None
+    finally:
+        node.push_tests.discard(user.id)
     if reply.status in GONE:
         await node.log.submit(
             None, subscriptions.forget_gone, subscription.id, subscription.endpoint
