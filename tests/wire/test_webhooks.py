@@ -5,12 +5,15 @@ import contextlib
 import hashlib
 import hmac
 import json
+import tracemalloc
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from tertulia.integrations.catalog import INTEGRATIONS
+from tertulia.integrations.incoming import Post, Request
+from tertulia.integrations.payload import Part
 from tertulia.model.errors import TooOften
 from tertulia.service.webhooks import template_work
 from tertulia.service.webhooks import templates as templates_module
@@ -272,6 +275,21 @@ def test_each_persons_templates_have_a_share_of_the_time() -> None:
             under_way.enter_context(shares.spent(3))
         with pytest.raises(TooOften):
             take(3, 0.01)
+
+
+def test_no_more_of_a_payload_is_made_than_is_shown() -> None:
+    deep: list[Any] = []
+    for _ in range(400):
+        deep = [deep]
+    tracemalloc.start()
+    try:
+        post = INTEGRATIONS["json"].translate(Request(Part([deep] * 50), {}, b"", ""))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(post, Post)
+    assert len(post.content) > 1000
+    assert most < 2_000_000  # Indented, all of it has 16 million characters.
 
 
 def test_a_template_says_no_more_than_it_may() -> None:
