@@ -1,4 +1,5 @@
 import type { Words } from "../en";
+import { running } from "./running";
 
 export const manage: Words["manage"] = {
   roles: {
@@ -223,6 +224,7 @@ export const manage: Words["manage"] = {
     authentication: "Inicio de sesión",
     servers: "Servidores",
   },
+  running,
   nodes: {
     note: "Los procesos que sirven esta organización, cada uno tal como estaba hace unos segundos.",
     states: {
@@ -430,6 +432,7 @@ export const manage: Words["manage"] = {
       shown: "Lo que se muestra",
       announcements: "Anuncios",
       calls: "Llamadas",
+      files: "Archivos",
       mails: "Correo",
       joining: "Entrada",
       channelRights: "Canales",
@@ -462,6 +465,7 @@ export const manage: Words["manage"] = {
       signup_announcements_stream_id: "Miembros nuevos",
       zulip_update_announcements_stream_id: "Novedades del servidor",
       moderation_request_channel_id: "Denuncias de mensajes",
+      upload_quota_per_user_mib: "Archivos de una persona",
       video_chat_provider: "Videollamadas con",
       message_content_allowed_in_email_notifications:
         "Los correos pueden llevar el texto de los mensajes",
@@ -508,6 +512,8 @@ export const manage: Words["manage"] = {
         "Los mensajes más antiguos se eliminarán para siempre, con sus archivos. Esto no se puede deshacer.",
     },
     hints: {
+      upload_quota_per_user_mib:
+        "En MiB, con los de sus bots. Vacío: sin límite. Lo que ya hay se queda.",
       description: "Se muestra en la página de inicio de sesión. Admite Markdown.",
       message_retention_days:
         "Los mensajes más antiguos se eliminan para siempre, con sus archivos.",

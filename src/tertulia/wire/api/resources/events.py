@@ -41,6 +41,13 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
     empty_topic_name: bool = False
     simplified_presence_events: bool = False
     individual_emoji_changes: bool = False
+    server_extensions: Annotated[
+        bool,
+        Meta(
+            description="Of this server alone: the field and the events `banners`, and settings of"
+            " the organization that the reference's interface does not have."
+        ),
+    ] = False
 
     def model(self) -> Capabilities:
         """The same in the names of the domain. `user_settings_object` has no effect any more."""

@@ -1,0 +1,12 @@
+/** What everybody is told for a time. */
+
+import type { Banner } from "../wire/objects";
+
+/** Those whose time is not over, and that were not closed here. */
+export function shownBanners(
+  banners: readonly Banner[],
+  closed: readonly number[],
+  now: number,
+): readonly Banner[] {
+  return banners.filter((one) => one.ends_at > now && !closed.includes(one.id));
+}
