@@ -115,10 +115,6 @@ export const MESSAGES: readonly FieldGroup[] = [
     ],
   },
   {
-    name: "files",
-    fields: [{ name: "upload_quota_per_user_mib", kind: "size", min: 1, max: 1_000_000_000 }],
-  },
-  {
     name: "calls",
     fields: [{ name: "video_chat_provider", kind: "choice", values: [0, 1, 4] }],
   },

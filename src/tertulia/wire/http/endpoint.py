@@ -42,7 +42,7 @@ class Endpoint:
     def __init__(self, node: HttpNode, routes: Mapping[str, Route]) -> None:
         self._node = node
         self._routes = routes
-        self.path = PREFIX + next(iter(routes.values())).path
+        self.path = PREFIX + next(iter(routes.values())).path.replace(":int}", "}")
         """With names in place of what is different in each request."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

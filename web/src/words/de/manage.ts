@@ -1,5 +1,3 @@
-import { running } from "./running";
-
 /** Running the place: channels, groups, people, the organization. */
 export const manage = {
   roles: {
@@ -234,7 +232,6 @@ export const manage = {
     authentication: "Anmelden",
     servers: "Server",
   },
-  running,
   nodes: {
     note: "Die Prozesse, die diese Organisation bedienen, jeder so, wie er vor ein paar Sekunden war.",
     states: {
@@ -446,7 +443,6 @@ export const manage = {
       shown: "Was gezeigt wird",
       announcements: "Ankündigungen",
       calls: "Anrufe",
-      files: "Dateien",
       mails: "E-Mail",
       joining: "Beitreten",
       channelRights: "Kanäle",
@@ -481,7 +477,6 @@ export const manage = {
       signup_announcements_stream_id: "Neue Mitglieder",
       zulip_update_announcements_stream_id: "Neues vom Server",
       moderation_request_channel_id: "Meldungen von Nachrichten",
-      upload_quota_per_user_mib: "Dateien einer Person",
       video_chat_provider: "Videoanrufe mit",
       message_content_allowed_in_email_notifications:
         "E-Mails dürfen den Text von Nachrichten enthalten",
@@ -528,8 +523,6 @@ export const manage = {
         "Ältere Nachrichten werden endgültig gelöscht, mit ihren Dateien. Das lässt sich nicht rückgängig machen.",
     },
     hints: {
-      upload_quota_per_user_mib:
-        "In MiB, mit denen ihrer Bots. Leer: ohne Grenze. Was schon da ist, bleibt.",
       description: "Steht auf der Seite zum Anmelden. Markdown geht.",
       message_retention_days: "Ältere Nachrichten werden endgültig gelöscht, mit ihren Dateien.",
       waiting_period_threshold: "Volle Mitglieder können Rechte bekommen. 0: vom ersten Tag an.",

@@ -1,6 +1,6 @@
-import type { Words } from "../en";
+import type { RunningWords } from "../running.svelte";
 
-export const running: Words["manage"]["running"] = {
+export const running: RunningWords = {
   pages: { usage: "Nutzung", deliveries: "Zustellung", announcements: "Ankündigungen" },
 
   span: "Tage",
@@ -18,6 +18,15 @@ export const running: Words["manage"]["running"] = {
   count: "Anzahl",
   room: "Platz für Dateien",
   roomNote: (used) => `Alle Dateien zusammen belegen ${used}.`,
+  fields: {
+    groups: {},
+    labels: { upload_quota_per_user_mib: "Dateien einer Person" },
+    hints: {
+      upload_quota_per_user_mib:
+        "In MiB, mit denen ihrer Bots. Leer: ohne Grenze. Was schon da ist, bleibt.",
+    },
+    options: {},
+  },
   byPerson: "Nach Personen",
   byChannel: "Nach Kanälen",
   byChannelNote:
@@ -40,7 +49,7 @@ export const running: Words["manage"]["running"] = {
 
   slow: "Langsame Anfragen",
   slowNote:
-    "Die letzten, die länger dauerten, als der Server es vorsieht, ohne dass sie auf jemanden warteten.",
+    "Die letzten, die länger dauerten, als der Server eingestellt ist. Das Warten auf das Programm der Person zählt nicht.",
   slowTime: (all, database, loop) => `${all}: ${database} für die Datenbank, ${loop} Verspätung`,
   noSlow: "Zuletzt war keine Anfrage langsam.",
   nobody: "ohne Konto",
@@ -59,6 +68,10 @@ export const running: Words["manage"]["running"] = {
   endAnnouncement: (text) => `„${text}“ beenden`,
   endsThen: (ago) => `endet ${ago}`,
 
+  ownRoom: (used: string, limit: string) =>
+    limit
+      ? `Deine Dateien und die deiner Bots belegen ${used} von ${limit}.`
+      : `Deine Dateien und die deiner Bots belegen ${used}.`,
   quota: "Platz für Dateien",
   quotaNote: (used) => `Die Dateien der Person und ihrer Bots belegen ${used}.`,
   asOrganization: "Wie für alle",

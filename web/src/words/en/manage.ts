@@ -1,5 +1,3 @@
-import { running } from "./running";
-
 /** Running the place: channels, groups, people, the organization. */
 export const manage = {
   roles: {
@@ -230,7 +228,6 @@ export const manage = {
     authentication: "Signing in",
     servers: "Servers",
   },
-  running,
   nodes: {
     note: "The processes that serve this organization, each as it was a few seconds ago.",
     states: {
@@ -438,7 +435,6 @@ export const manage = {
       shown: "What is shown",
       announcements: "Announcements",
       calls: "Calls",
-      files: "Files",
       mails: "E-mail",
       joining: "Joining",
       channelRights: "Channels",
@@ -471,7 +467,6 @@ export const manage = {
       signup_announcements_stream_id: "New members",
       zulip_update_announcements_stream_id: "News of the server",
       moderation_request_channel_id: "Reports of messages",
-      upload_quota_per_user_mib: "Files of one person",
       video_chat_provider: "Video calls with",
       message_content_allowed_in_email_notifications: "Mails may hold the text of messages",
       send_welcome_emails: "Send welcome mails",
@@ -517,8 +512,6 @@ export const manage = {
         "Messages that are older are deleted for good, with their files. This cannot be undone.",
     },
     hints: {
-      upload_quota_per_user_mib:
-        "In MiB, with those of their bots. Empty: without a limit. What is there already stays.",
       description: "Shown on the page for signing in. Markdown works.",
       message_retention_days: "Older messages are deleted for good, with their files.",
       waiting_period_threshold: "Permissions can be given to full members. 0: from the first day.",

@@ -18,6 +18,15 @@ export const running = {
   count: "Number",
   room: "Room for files",
   roomNote: (used: string) => `All files together take ${used}.`,
+  fields: {
+    groups: {},
+    labels: { upload_quota_per_user_mib: "Files of one person" },
+    hints: {
+      upload_quota_per_user_mib:
+        "In MiB, with those of their bots. Empty: without a limit. What is there already stays.",
+    },
+    options: {},
+  },
   byPerson: "By person",
   byChannel: "By channel",
   byChannelNote: "Files that messages link. What is linked in several channels counts in each.",
@@ -39,7 +48,8 @@ export const running = {
 
   // Slow requests.
   slow: "Slow requests",
-  slowNote: "The latest that took longer than the server's setting, without waiting for anybody.",
+  slowNote:
+    "The latest that took longer than the server is set to accept. Waiting for the client does not count.",
   slowTime: (all: string, database: string, loop: string) =>
     `${all}: ${database} for the database, ${loop} late`,
   noSlow: "No request was slow lately.",
@@ -62,6 +72,10 @@ export const running = {
   endsThen: (ago: string) => `ends ${ago}`,
 
   // Room for one person's files.
+  ownRoom: (used: string, limit: string) =>
+    limit
+      ? `Your files, and those of your bots, take ${used} of ${limit}.`
+      : `Your files, and those of your bots, take ${used}.`,
   quota: "Room for files",
   quotaNote: (used: string) => `Their files, and those of their bots, take ${used}.`,
   asOrganization: "As for everybody",

@@ -1,5 +1,4 @@
 import type { Words } from "../en";
-import { running } from "./running";
 
 export const manage: Words["manage"] = {
   roles: {
@@ -224,7 +223,6 @@ export const manage: Words["manage"] = {
     authentication: "Inicio de sesión",
     servers: "Servidores",
   },
-  running,
   nodes: {
     note: "Los procesos que sirven esta organización, cada uno tal como estaba hace unos segundos.",
     states: {
@@ -432,7 +430,6 @@ export const manage: Words["manage"] = {
       shown: "Lo que se muestra",
       announcements: "Anuncios",
       calls: "Llamadas",
-      files: "Archivos",
       mails: "Correo",
       joining: "Entrada",
       channelRights: "Canales",
@@ -465,7 +462,6 @@ export const manage: Words["manage"] = {
       signup_announcements_stream_id: "Miembros nuevos",
       zulip_update_announcements_stream_id: "Novedades del servidor",
       moderation_request_channel_id: "Denuncias de mensajes",
-      upload_quota_per_user_mib: "Archivos de una persona",
       video_chat_provider: "Videollamadas con",
       message_content_allowed_in_email_notifications:
         "Los correos pueden llevar el texto de los mensajes",
@@ -512,8 +508,6 @@ export const manage: Words["manage"] = {
         "Los mensajes más antiguos se eliminarán para siempre, con sus archivos. Esto no se puede deshacer.",
     },
     hints: {
-      upload_quota_per_user_mib:
-        "En MiB, con los de sus bots. Vacío: sin límite. Lo que ya hay se queda.",
       description: "Se muestra en la página de inicio de sesión. Admite Markdown.",
       message_retention_days:
         "Los mensajes más antiguos se eliminan para siempre, con sus archivos.",

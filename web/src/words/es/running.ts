@@ -1,6 +1,6 @@
-import type { Words } from "../en";
+import type { RunningWords } from "../running.svelte";
 
-export const running: Words["manage"]["running"] = {
+export const running: RunningWords = {
   pages: { usage: "Uso", deliveries: "Entregas", announcements: "Anuncios" },
 
   span: "Días",
@@ -18,6 +18,15 @@ export const running: Words["manage"]["running"] = {
   count: "Número",
   room: "Espacio para archivos",
   roomNote: (used) => `Todos los archivos juntos ocupan ${used}.`,
+  fields: {
+    groups: {},
+    labels: { upload_quota_per_user_mib: "Archivos de una persona" },
+    hints: {
+      upload_quota_per_user_mib:
+        "En MiB, con los de sus bots. Vacío: sin límite. Lo que ya hay se queda.",
+    },
+    options: {},
+  },
   byPerson: "Por persona",
   byChannel: "Por canal",
   byChannelNote:
@@ -39,7 +48,7 @@ export const running: Words["manage"]["running"] = {
 
   slow: "Peticiones lentas",
   slowNote:
-    "Las últimas que tardaron más de lo que prevé el servidor, sin contar lo que esperaron a alguien.",
+    "Las últimas que tardaron más de lo que el servidor admite. No cuenta lo que se esperó al programa.",
   slowTime: (all, database, loop) => `${all}: ${database} por la base de datos, ${loop} de retraso`,
   noSlow: "Ninguna petición ha sido lenta últimamente.",
   nobody: "sin cuenta",
@@ -58,6 +67,10 @@ export const running: Words["manage"]["running"] = {
   endAnnouncement: (text) => `Acabar «${text}»`,
   endsThen: (ago) => `acaba ${ago}`,
 
+  ownRoom: (used, limit) =>
+    limit
+      ? `Tus archivos y los de tus bots ocupan ${used} de ${limit}.`
+      : `Tus archivos y los de tus bots ocupan ${used}.`,
   quota: "Espacio para archivos",
   quotaNote: (used) => `Sus archivos y los de sus bots ocupan ${used}.`,
   asOrganization: "Como para todos",
