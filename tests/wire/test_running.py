@@ -275,13 +275,14 @@ async def test_everybody_is_told_until_it_ends(org: Organization) -> None:
     board = await org.channel("board", "ann", "ben")
     assert (await ann.patch("/realm", zulip_update_announcements_stream_id=board)).ok
     mine = await ben.register(client_capabilities=EXTENDED)
-    assert mine.data["banners"] == []
-    plain = await ben.register(event_types=["banners", "message"])
-    assert "banners" not in plain.data
+    assert mine.data["realm_banners"] == []
+    plain = await ben.register(event_types=["realm", "message"])
+    assert "realm_banners" not in plain.data
     (await ben.post("/banners", content="I say")).refused("UNAUTHORIZED_PRINCIPAL")
     posted = (await ann.post("/banners", content=" Down tonight. ", seconds=60)).ok["banner_id"]
-    told = [one for one in await mine.events() if one["type"] == "banners"]
-    (banner,) = told[-1]["banners"]
+    told = [one for one in await mine.events() if one["type"] == "realm"]
+    assert (told[-1]["op"], told[-1]["property"]) == ("update", "banners")
+    (banner,) = told[-1]["value"]
     assert (banner["id"], banner["content"], banner["posted_by"]) == (
         posted,
         "Down tonight.",
@@ -292,11 +293,11 @@ async def test_everybody_is_told_until_it_ends(org: Organization) -> None:
     (event,) = await plain.events()
     assert "Down tonight." in event["message"]["content"]
     assert event["message"]["stream_id"] == board
-    assert (await ben.register(client_capabilities=EXTENDED)).data["banners"] == [banner]
+    assert (await ben.register(client_capabilities=EXTENDED)).data["realm_banners"] == [banner]
     assert (await ben.get("/banners")).ok["banners"] == [banner]
     (await ben.delete(f"/banners/{posted}")).refused("UNAUTHORIZED_PRINCIPAL")
     assert (await ann.delete(f"/banners/{posted}")).ok
-    assert (await mine.events())[-1]["banners"] == []
+    assert (await mine.events())[-1]["value"] == []
     (await ann.delete(f"/banners/{posted}")).refused(status=404)
 
 

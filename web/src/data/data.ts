@@ -6,7 +6,6 @@
  */
 
 import type {
-  Banner,
   ChannelFolder,
   Draft as DraftMessage,
   Linkifier,
@@ -106,8 +105,6 @@ export interface Data {
   emoji: ReadonlyMap<string, RealmEmoji>;
   linkifiers: readonly Linkifier[];
   playgrounds: readonly Playground[];
-  /** The oldest first. */
-  banners: readonly Banner[];
   domains: readonly { domain: string; allow_subdomains: boolean }[];
   profileFields: readonly ProfileField[];
   profileFieldTypes: Readonly<Record<string, { id: number; name: string }>>;
@@ -194,7 +191,6 @@ export function dataOf(snapshot: Snapshot): Data {
     emoji: new Map(Object.entries(snapshot.realm_emoji)),
     linkifiers: snapshot.realm_linkifiers,
     playgrounds: snapshot.realm_playgrounds,
-    banners: snapshot.banners ?? [],
     domains: snapshot.realm_domains,
     profileFields: snapshot.custom_profile_fields,
     profileFieldTypes: snapshot.custom_profile_field_types,

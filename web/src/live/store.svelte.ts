@@ -40,7 +40,6 @@ export class Store {
   readonly emoji = $derived(this.#data.emoji);
   readonly linkifiers = $derived(this.#data.linkifiers);
   readonly playgrounds = $derived(this.#data.playgrounds);
-  readonly banners = $derived(this.#data.banners);
   readonly domains = $derived(this.#data.domains);
   readonly profileFields = $derived(this.#data.profileFields);
   readonly profileFieldTypes = $derived(this.#data.profileFieldTypes);

@@ -1,7 +1,6 @@
 /** What POST /register answers, as far as the client reads it. */
 
 import type {
-  Banner,
   ChannelFolder,
   Draft,
   Linkifier,
@@ -83,8 +82,6 @@ export interface Snapshot {
   realm_emoji: Record<string, RealmEmoji>;
   realm_linkifiers: Linkifier[];
   realm_playgrounds: Playground[];
-  /** Older servers have none. */
-  banners?: Banner[];
   realm_domains: { domain: string; allow_subdomains: boolean }[];
   onboarding_steps: { type: string; name: string }[];
 }

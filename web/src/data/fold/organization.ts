@@ -1,4 +1,4 @@
-import type { Banner, Linkifier, Playground, RealmEmoji } from "../../wire/objects";
+import type { Linkifier, Playground, RealmEmoji } from "../../wire/objects";
 import type { Fold } from "../fold";
 
 export const ORGANIZATION_FOLDS: Record<string, Fold> = {
@@ -32,10 +32,6 @@ export const ORGANIZATION_FOLDS: Record<string, Fold> = {
   },
   realm_playgrounds: (draft, event) => {
     draft.put("playgrounds", event["realm_playgrounds"] as Playground[]);
-  },
-
-  banners: (draft, event) => {
-    draft.put("banners", event["banners"] as Banner[]);
   },
 
   "realm_domains/add": putDomain,

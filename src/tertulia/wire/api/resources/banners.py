@@ -23,7 +23,8 @@ class Banners(Answer, kw_only=True):
 
 async def get_banners(call: Call, params: NoParams) -> Banners:
     """What everybody is told. Not of the reference's interface: this server's. Clients that have
-    the capability `server_extensions` are told when they register, and by events."""
+    the capability `server_extensions` are told when they register (`realm_banners`), and by events
+    (`realm`, `update`, with the property `banners`: all of them)."""
     return Banners(banners=banner_objects(call.state))
 
 

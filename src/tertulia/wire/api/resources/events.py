@@ -44,8 +44,9 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
     server_extensions: Annotated[
         bool,
         Meta(
-            description="Of this server alone: the field and the events `banners`, and settings of"
-            " the organization that the reference's interface does not have."
+            description="Of this server alone: what the organization has that the reference's"
+            " interface does not: `realm_banners`, `realm_upload_quota_per_user_mib`, and their"
+            " events (`realm`, `update`)."
         ),
     ] = False
 

@@ -37,7 +37,7 @@ def extensions(context: SnapshotContext) -> dict[str, Any]:
     """What only this server has, for clients that know of it."""
     if not context.registration.capabilities.server_extensions or context.viewer is None:
         return {}
-    return {"banners": banner_objects(context.state), **realm_extensions(context.state.realm)}
+    return {"realm_banners": banner_objects(context.state), **realm_extensions(context.state.realm)}
 
 
 SECTIONS: Final[Sections] = {
