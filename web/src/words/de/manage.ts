@@ -1,5 +1,7 @@
-/** Running the place: channels, groups, people, the organization. */
-export const manage = {
+import type { AllWords } from "../en";
+import { running } from "./running";
+
+export const manage: AllWords["manage"] = {
   roles: {
     100: "Inhaber",
     200: "Administrator",
@@ -232,6 +234,7 @@ export const manage = {
     authentication: "Anmelden",
     servers: "Server",
   },
+  running,
   nodes: {
     note: "Die Prozesse, die diese Organisation bedienen, jeder so, wie er vor ein paar Sekunden war.",
     states: {

@@ -1,6 +1,6 @@
-import type { RunningWords } from "../running.svelte";
+import type { AllWords } from "../en";
 
-export const running: RunningWords = {
+export const running: AllWords["manage"]["running"] = {
   pages: { usage: "Nutzung", deliveries: "Zustellung", announcements: "Ankündigungen" },
 
   span: "Tage",
@@ -68,10 +68,6 @@ export const running: RunningWords = {
   endAnnouncement: (text) => `„${text}“ beenden`,
   endsThen: (ago) => `endet ${ago}`,
 
-  ownRoom: (used: string, limit: string) =>
-    limit
-      ? `Deine Dateien und die deiner Bots belegen ${used} von ${limit}.`
-      : `Deine Dateien und die deiner Bots belegen ${used}.`,
   quota: "Platz für Dateien",
   quotaNote: (used) => `Die Dateien der Person und ihrer Bots belegen ${used}.`,
   asOrganization: "Wie für alle",

@@ -72,10 +72,6 @@ export const running = {
   endsThen: (ago: string) => `ends ${ago}`,
 
   // Room for one person's files.
-  ownRoom: (used: string, limit: string) =>
-    limit
-      ? `Your files, and those of your bots, take ${used} of ${limit}.`
-      : `Your files, and those of your bots, take ${used}.`,
   quota: "Room for files",
   quotaNote: (used: string) => `Their files, and those of their bots, take ${used}.`,
   asOrganization: "As for everybody",

@@ -1,6 +1,7 @@
-import type { Words } from "../en";
+import type { AllWords } from "../en";
+import { running } from "./running";
 
-export const manage: Words["manage"] = {
+export const manage: AllWords["manage"] = {
   roles: {
     100: "Propietario",
     200: "Administrador",
@@ -223,6 +224,7 @@ export const manage: Words["manage"] = {
     authentication: "Inicio de sesión",
     servers: "Servidores",
   },
+  running,
   nodes: {
     note: "Los procesos que sirven esta organización, cada uno tal como estaba hace unos segundos.",
     states: {

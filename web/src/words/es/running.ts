@@ -1,6 +1,6 @@
-import type { RunningWords } from "../running.svelte";
+import type { AllWords } from "../en";
 
-export const running: RunningWords = {
+export const running: AllWords["manage"]["running"] = {
   pages: { usage: "Uso", deliveries: "Entregas", announcements: "Anuncios" },
 
   span: "Días",
@@ -67,10 +67,6 @@ export const running: RunningWords = {
   endAnnouncement: (text) => `Acabar «${text}»`,
   endsThen: (ago) => `acaba ${ago}`,
 
-  ownRoom: (used, limit) =>
-    limit
-      ? `Tus archivos y los de tus bots ocupan ${used} de ${limit}.`
-      : `Tus archivos y los de tus bots ocupan ${used}.`,
   quota: "Espacio para archivos",
   quotaNote: (used) => `Sus archivos y los de sus bots ocupan ${used}.`,
   asOrganization: "Como para todos",
