@@ -9,8 +9,11 @@ import msgspec
 import pytest
 
 from tertulia.domain.organization import banners
+from tertulia.jobs import registry
+from tertulia.jobs.supervisor import Job
 from tertulia.jobs.usage import usage_counts
 from tertulia.model.mail import Mail, MailKind
+from tertulia.model.webhooks import ServiceCall
 from tertulia.service import usage as counting
 from tertulia.service.config import Config
 from tertulia.service.usage import CountedElsewhere
@@ -25,6 +28,17 @@ from tests.wire.test_tus import ask, begun, piece
 MIB = 2**20
 DAY = 86400
 EXTENDED = {"server_extensions": True}
+
+
+@pytest.fixture(autouse=True)
+def uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node counts nothing by itself: tests say when it does."""
+
+    async def rest() -> float:
+        return DAY
+
+    monkeypatch.setattr(registry, "usage_counts", lambda _: Job("usage", rest))
+
 
 # Room for files
 
@@ -228,7 +242,7 @@ async def test_administrators_see_what_fails_and_whose_it_is(org: Organization) 
         for one in outbox.take(connection, 200.0, 60.0, 1):
             outbox.postpone(connection, one, 900.0, "Connection refused")
         call = msgspec.convert(
-            {"bot_id": bot_id, "message_id": 1, "trigger": "mention"}, service_calls.ServiceCall
+            {"bot_id": bot_id, "message_id": 1, "trigger": "mention"}, ServiceCall
         )
         service_calls.put(connection, call, 300.0, "c")
         for now in (400.0, 500.0):

@@ -188,8 +188,8 @@ export const settings: AllWords["settings"] = {
       : `Les fichiers de l’organisation occupent ${used}.`,
   ownRoom: (used, limit) =>
     limit
-      ? `Tes fichiers et ceux de tes bots occupent ${used} sur ${limit}.`
-      : `Tes fichiers et ceux de tes bots occupent ${used}.`,
+      ? `Vos fichiers et ceux de vos bots occupent ${used} sur ${limit}.`
+      : `Vos fichiers et ceux de vos bots occupent ${used}.`,
   searchFiles: "Rechercher des fichiers",
   newestFirst: "Les plus récents d’abord",
   largestFirst: "Les plus volumineux d’abord",
