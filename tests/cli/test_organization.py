@@ -288,6 +288,36 @@ def test_what_cannot_be_is_refused_in_one_sentence(
     assert sentence in found[1]
 
 
+def test_a_person_gets_another_limit_and_everybody_is_told_something(lines: Lines) -> None:
+    lines.add("ben")
+    assert lines.typed("settings set upload_quota_per_user_mib=5")["settings"] == {
+        "upload_quota_per_user_mib": 5
+    }
+    room = {"email": "ben@example.com", "used": 0, "limit": 5 * 2**20}
+    assert lines.typed("users quota ben@example.com") == {
+        **room,
+        "upload_quota_mib": "realm_default",
+    }
+    assert lines.typed("users quota ben@example.com 7")["limit"] == 7 * 2**20
+    assert lines.typed("users quota ben@example.com unlimited")["limit"] is None
+    code, sentence = lines.refused("users quota ben@example.com much")
+    assert code == 2
+    assert "MIB cannot be 'much'" in sentence
+    assert lines.typed("settings set upload_quota_per_user_mib=unlimited")["settings"] == {
+        "upload_quota_per_user_mib": "unlimited"
+    }
+
+    assert lines.typed("announce list")["announcements"] == []
+    assert (
+        "Everybody is told" in lines.typed("announce post", "Down at nine.", "--hours", "2")["done"]
+    )
+    (told,) = lines.typed("announce list")["announcements"]
+    assert (told["content"], told["ends_at"] - told["posted_at"]) == ("Down at nine.", 7200)
+    assert lines.typed(f"announce end {told['id']}")
+    assert lines.typed("announce list")["announcements"] == []
+    assert "no such announcement" in lines.refused("announce end 9")[1]
+
+
 @pytest.fixture(scope="module")
 def shared_lines(tmp_path_factory: pytest.TempPathFactory) -> Lines:
     place = Lines(tmp_path_factory.mktemp("shared") / "data")

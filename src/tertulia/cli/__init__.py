@@ -7,6 +7,7 @@ import typer
 from tertulia import __version__
 from tertulia.cli import (
     agents,
+    announce,
     backup,
     backups,
     bots,
@@ -72,7 +73,7 @@ app.command("password", epilog=password.EXAMPLE)(password.password)
 app.command("sign-out", epilog=sign_out.EXAMPLE)(sign_out.sign_out)
 app.command("reactivate", epilog=reactivate.EXAMPLE)(reactivate.reactivate)
 app.command("invite", epilog=invite.EXAMPLE)(invite.invite)
-for group in (users, bots, keys, sessions, agents, channels, invitations, settings):
+for group in (users, bots, keys, sessions, agents, channels, invitations, settings, announce):
     app.add_typer(group.app)
 app.command("mail", epilog=mail.EXAMPLE)(mail.mail)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)

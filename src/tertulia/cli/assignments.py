@@ -53,7 +53,8 @@ def read(params: type[P], sent: Mapping[str, str], names: Mapping[str, str]) -> 
     """The parameters as the interface reads them. `names` are what they are called here. UsageError
     for what they cannot be."""
     try:
-        found, _ = decode(params, sent, {"stream_id": sent.get("stream_id", "0")})
+        places = {one.name: sent.get(one.name, "0") for one in declared(params) if one.in_path}
+        found, _ = decode(params, sent, places)
     except BadParameter as error:
         name = names.get(error.name, error.name)
         taken = kind_of(parameter(params, error.name))

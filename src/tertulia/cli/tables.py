@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Final
+
+_MIB: Final = 2**20
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -33,6 +36,11 @@ def day(at: float | None) -> str:
 def moment(at: float | None) -> str:
     """The same with the time."""
     return "-" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%MZ")
+
+
+def mib(size: int) -> str:
+    """A number of bytes in MiB."""
+    return f"{size / _MIB:.1f} MiB"
 
 
 def yes(value: bool) -> str:

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Final
 
 import msgspec
@@ -16,16 +16,23 @@ from tertulia.app.config import load
 from tertulia.app.founding import founded_database
 from tertulia.cli.commands import Printed, show
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
-from tertulia.cli.tables import day, table
+from tertulia.cli.progress import shown
+from tertulia.cli.tables import day, mib, table
+from tertulia.service import usage as counting
+from tertulia.service.caller import Caller
 from tertulia.service.config import Config
+from tertulia.service.usage import CountedElsewhere
 from tertulia.state.organization import State
 from tertulia.store import queries
 from tertulia.store import usage as counts
-from tertulia.store.database import Connection
 from tertulia.store.migrations import require_usable
+from tertulia.store.usage import Files, Period
 
 EXAMPLE = "Example: `tertulia usage --data-dir data`, or `tertulia usage --by channel --days 365`"
-_MIB: Final = 2**20
+_LONGEST_SECONDS: Final = 6 * 3600.0
+"""An organization that was never counted takes its time; what was counted is kept."""
+_REST_SECONDS: Final = 0.5
+"""Between two looks at whether a server that counts just now has done so."""
 
 
 class By(StrEnum):
@@ -43,16 +50,6 @@ class Usage(Struct, frozen=True, kw_only=True):
     today: int
     days_7: int
     days_30: int
-
-
-class Period(Struct, frozen=True, kw_only=True):
-    """A day or a week, of UTC."""
-
-    begins_at: int
-    """UNIX seconds."""
-    people: int
-    """Those who gave input to a client."""
-    messages: int
 
 
 class Periods(Struct, frozen=True, kw_only=True):
@@ -114,7 +111,9 @@ def usage(
     """Count the people who use it: by whether they typed or clicked in a client, day by day.
 
     With --by, messages and files as well, to see who or what needs the room. Days are of UTC.
-    Messages that were deleted do not count.
+    Messages count on the day on which they were sent, also when they were deleted since. What was
+    counted is kept, so it takes time only once; a server counts as it goes on, and shows the same
+    in the browser.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     if by is not None:
@@ -137,41 +136,44 @@ def usage(
 
 
 async def _detailed(settings: Config, by: By, days: int) -> Printed:
-    first = counts.day_of(time.time()) - days + 1
-    with founded_database(settings) as connection:  # It may take longer than a server's reads.
-        require_usable(connection)
-        if by in {By.DAY, By.WEEK}:
-            return _by_time(connection, first, weekly=by is By.WEEK)
-        of_authors = counts.messages_by_author(connection, first)
-        of_channels = counts.messages_by_channel(connection, first)
-        files = counts.files_by_channel(connection)
     async with opened_caller(settings, lambda line: typer.echo(line, err=True)) as caller:
+        store, now = caller.node.store, caller.now
+        await _count(caller)
+        until = counts.day_of(now) + 1
+        first = until - days
+        if by in {By.DAY, By.WEEK}:
+            step = counts.WEEK_DAYS if by is By.WEEK else 1
+            found = await store.read(counts.periods, first, until, days=step)
+            return _by_time(found[::-1], weekly=by is By.WEEK)
         if by is By.PERSON:
-            return _by_person(caller.state, of_authors)
-        return _by_channel(caller.state, of_channels, files)
+            return _by_person(caller.state, await store.read(counts.messages_by_author, first))
+        messages = await store.read(counts.messages_by_channel, first)
+        return _by_channel(caller.state, messages, await store.read(counts.files_by_channel))
 
 
-def _by_time(connection: Connection, first: int, *, weekly: bool) -> Printed:
-    step = counts.WEEK_DAYS if weekly else 1
-    if weekly:
-        first = counts.monday_of(first)
-        people = counts.people_by_week(connection, first)
-    else:
-        people = counts.people_by_day(connection, first)
-    messages: dict[int, int] = defaultdict(int)
-    for one, number in counts.messages_by_day(connection, first).items():
-        messages[counts.monday_of(one) if weekly else one] += number
-    periods = [
-        Period(
-            begins_at=begin * counts.DAY,
-            people=people.get(begin, 0),
-            messages=messages.get(begin, 0),
-        )
-        for begin in reversed(range(first, counts.day_of(time.time()) + 1, step))
-    ]
+async def _count(caller: Caller) -> None:
+    """Count what was not counted yet, or let the server that does so just now come to its end."""
+    with shown() as report:
+        async with asyncio.timeout(_LONGEST_SECONDS):
+            while True:
+                try:
+                    await counting.count(
+                        caller.node.store,
+                        lambda: caller.state,
+                        caller.now,
+                        partial(report, "messages"),
+                        with_files=True,
+                    )
+                except CountedElsewhere:
+                    await asyncio.sleep(_REST_SECONDS)
+                else:
+                    return
+
+
+def _by_time(periods: Sequence[Period], *, weekly: bool) -> Printed:
     rows = ((day(one.begins_at), str(one.people), str(one.messages)) for one in periods)
     heading = "WEEK OF" if weekly else "DAY"
-    return Printed(Periods(periods=periods), table((heading, "PEOPLE", "MESSAGES"), rows))
+    return Printed(Periods(periods=list(periods)), table((heading, "PEOPLE", "MESSAGES"), rows))
 
 
 def _by_person(state: State, messages: Mapping[int, int]) -> Printed:
@@ -181,23 +183,21 @@ def _by_person(state: State, messages: Mapping[int, int]) -> Printed:
             email=one.address,
             messages=messages.get(one.id, 0),
             files=state.uploads.of_user.count(one.id),
-            file_bytes=sum(file.size for file in state.uploads.of_user[one.id]),
+            file_bytes=state.uploads.space_of(one.id),
         )
         for one in state.users
     ]
     found = [one for one in found if one.messages or one.files]
     found.sort(key=lambda one: (-one.file_bytes, -one.messages, one.user_id))
-    rows = ((one.email, str(one.messages), str(one.files), _mib(one.file_bytes)) for one in found)
+    rows = ((one.email, str(one.messages), str(one.files), mib(one.file_bytes)) for one in found)
     headings = ("EMAIL", "MESSAGES", "FILES", "SIZE")
     return Printed(OfPeople(people=found), table(headings, rows))
 
 
 def _by_channel(
-    state: State, messages: Mapping[int | None, int], files: Mapping[int | None, Set[int]]
+    state: State, messages: Mapping[int | None, int], files: Sequence[Files]
 ) -> Printed:
-    def size(ids: Iterable[int]) -> int:
-        every = (state.attachments.get(one) for one in ids)
-        return sum(one.size for one in every if one is not None)
+    by_id = {one.channel_id: one for one in files}
 
     def name(channel_id: int | None) -> str | None:
         channel = state.channels.get(channel_id)
@@ -208,22 +208,18 @@ def _by_channel(
             channel_id=channel_id,
             name=name(channel_id),
             messages=messages.get(channel_id, 0),
-            files=len(files.get(channel_id, ())),
-            file_bytes=size(files.get(channel_id, ())),
+            files=by_id[channel_id].files if channel_id in by_id else 0,
+            file_bytes=by_id[channel_id].file_bytes if channel_id in by_id else 0,
         )
-        for channel_id in messages.keys() | files.keys()
+        for channel_id in messages.keys() | by_id.keys()
     ]
     found.sort(key=lambda one: (-one.file_bytes, -one.messages, one.channel_id or 0))
     rows = (
         (
             *("direct messages" if one.name is None else f"#{one.name}", str(one.messages)),
-            *(str(one.files), _mib(one.file_bytes)),
+            *(str(one.files), mib(one.file_bytes)),
         )
         for one in found
     )
     headings = ("CHANNEL", "MESSAGES", "FILES", "SIZE")
     return Printed(OfChannels(channels=found), table(headings, rows))
-
-
-def _mib(size: int) -> str:
-    return f"{size / _MIB:.1f} MiB"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
-from tertulia.cli import create_user
+from tertulia.cli import assignments, create_user
 from tertulia.cli.accounts import (
     Who,
     Words,
@@ -20,13 +20,15 @@ from tertulia.cli.accounts import (
 from tertulia.cli.commands import Printed, command, done, group
 from tertulia.cli.errors import Failed, UsageError
 from tertulia.cli.options import RoleName
-from tertulia.cli.tables import day, facts, moment, table
+from tertulia.cli.tables import day, facts, mib, moment, table
 from tertulia.domain.accounts import users
+from tertulia.domain.messages import upload_quotas
 from tertulia.domain.messages.deleting import Places
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
 from tertulia.service.leaving import leave
 from tertulia.store import queries
+from tertulia.wire.api.resources.uploads import SetUploadQuota, set_upload_quota
 
 app = group("users", "People: list, find, create, change, deactivate, reactivate and erase them.")
 app.command("create", epilog=create_user.EXAMPLE)(create_user.create_user)
@@ -71,6 +73,17 @@ class PersonInFull(Person, frozen=True, kw_only=True):
     sessions: int
     """Browsers in which it is signed in."""
     agents: int
+
+
+class RoomForFiles(Struct, frozen=True, kw_only=True):
+    """How much room a person's files take, in bytes, with those of their bots."""
+
+    email: str
+    used: int
+    limit: int | None
+    """None without a limit."""
+    upload_quota_mib: int | str | None
+    """What was set for this person: MiB, `unlimited`, or `realm_default` for what all have."""
 
 
 async def _last_active(caller: Caller) -> dict[int, int]:
@@ -166,6 +179,44 @@ async def change(
     await caller.submit(users.change, found.id, revision)
     person = _person(caller.state.users[found.id], await _last_active(caller))
     return Printed(person, [f"{person.full_name} <{person.email}> is {person.role}."])
+
+
+@command(app, "quota", "users quota ben@example.com 500 --data-dir data")
+async def quota(
+    caller: Caller,
+    who: Who,
+    limit: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MIB]",
+            help="MiB that the person's files may come to; `unlimited`, or `realm_default` for what"
+            " `tertulia settings show upload_quota_per_user_mib` shows.",
+        ),
+    ] = None,
+) -> Printed:
+    """Show how much room a person's uploaded files take, or set how much they may come to.
+
+    The files of their bots count among them. What is there already stays.
+    """
+    found = account_of_person(caller.state, who)
+    if limit is not None:
+        sent = {"user_id": str(found.id), "upload_quota_mib": limit}
+        given = assignments.read(SetUploadQuota, sent, {"upload_quota_mib": "MIB"})
+        await set_upload_quota(caller, given)
+    room = caller.consider(upload_quotas.looked_at, found.id)
+    own = {None: "realm_default", upload_quotas.UNLIMITED: "unlimited"}
+    shown = RoomForFiles(
+        email=found.address,
+        used=room.used,
+        limit=room.limit,
+        upload_quota_mib=own.get(room.own_limit_mib, room.own_limit_mib),
+    )
+    pairs = [
+        ("used", mib(shown.used)),
+        ("limit", "unlimited" if shown.limit is None else mib(shown.limit)),
+        ("upload_quota_mib", str(shown.upload_quota_mib)),
+    ]
+    return Printed(shown, facts(pairs))
 
 
 @command(app, "deactivate", "users deactivate ben@example.com --data-dir data")

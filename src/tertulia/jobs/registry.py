@@ -6,6 +6,7 @@ from functools import partial
 from tertulia.domain.accounts import full_members, signing_out
 from tertulia.domain.channels import activity
 from tertulia.domain.messages import attachments
+from tertulia.domain.organization import banners
 from tertulia.jobs.backups import backups
 from tertulia.jobs.due import due_job
 from tertulia.jobs.feeds import feeds
@@ -21,6 +22,7 @@ from tertulia.jobs.retention import retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.upgrades import upgrades
+from tertulia.jobs.usage import usage_counts
 from tertulia.jobs.webhooks import service_calls, webhook_journal
 from tertulia.service.node import Node
 from tertulia.service.webhooks.calling import Encoder
@@ -45,6 +47,7 @@ def jobs_of(node: Node, encode_call: Encoder) -> Sequence[Job]:
         log_pruning(log, config.log_retention_days),
         erasures(log),
         upgrades(log),
+        usage_counts(log),
         webhook_journal(node),
         service_calls(node, encode_call),
         *((feeds(node),) if config.feed_minutes else ()),
@@ -73,5 +76,6 @@ def due_jobs(node: Node) -> Sequence[Job]:
         messages_to_send(node),
         messages_to_be_reminded_of(node),
         due_job(log, "ended sessions", signing_out.next_expiry, signing_out.expire),
+        due_job(log, "ended announcements", banners.next_end, banners.end_old),
         due_job(log, "unclaimed files", unclaimed, attachments.remove_unclaimed, days),
     )

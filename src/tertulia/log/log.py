@@ -45,6 +45,7 @@ from tertulia.store.neighbours import Neighbours
 from tertulia.store.store import Store
 from tertulia.store.telling import Told
 from tertulia.store.writing import MailAsked, Note
+from tertulia.tracing.waits import OnDatabase
 
 logger = logging.getLogger("tertulia.log")
 
@@ -273,15 +274,19 @@ class Log:
         takes much longer than `ANSWER_SECONDS`.
         """
         self._require_open()
-        if actor_id is not None and not notes and not self.freshness.write_trouble:
-            errand = self._forwarding.errand(verb)
-            if errand is not None:
-                (argument,) = arguments
-                found: T = await self._forwarding.carried_out(
-                    errand, actor_id, argument, lambda last: self._decided(actor_id, verb, (last,))
-                )
-                return found
-        return await self._decided(actor_id, verb, arguments, notes)
+        with OnDatabase():
+            if actor_id is not None and not notes and not self.freshness.write_trouble:
+                errand = self._forwarding.errand(verb)
+                if errand is not None:
+                    (argument,) = arguments
+                    found: T = await self._forwarding.carried_out(
+                        errand,
+                        actor_id,
+                        argument,
+                        lambda last: self._decided(actor_id, verb, (last,)),
+                    )
+                    return found
+            return await self._decided(actor_id, verb, arguments, notes)
 
     async def _decided(
         self,

@@ -126,10 +126,17 @@ class SystemGroupRequired(Refused):
 
 
 class UploadQuotaReached(Refused):
-    """There is no room for the file: all of the organization's may have so many bytes only."""
+    """There is no room for the file: all of the organization's, or of one person's, may have so
+    many bytes only. `left` are those that are not used yet."""
 
-    def __init__(self) -> None:
-        super().__init__("The organization has no room for more uploaded files.")
+    def __init__(self, *, left: int, of_person: bool) -> None:
+        self.of_person = of_person
+        room = f"{max(left, 0) / 2**20:.1f} MiB are left"
+        super().__init__(
+            f"There is no room for this file among yours: {room}. Delete some that you do not need."
+            if of_person
+            else f"The organization has no room for this file: {room} for all of its files."
+        )
 
 
 class MayNotOpen(Refused):

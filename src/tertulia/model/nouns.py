@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tertulia.model.agents import AgentKey
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
+from tertulia.model.banners import Banner
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
 from tertulia.model.devices import Device, PushSubscription, PushToken
@@ -99,4 +100,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("agent_keys", AgentKey, ("id",), removable=True),
     Noun("push_subscriptions", PushSubscription, ("id",), removable=True),
     Noun("feeds", Feed, ("id",), removable=True),
+    Noun("banners", Banner, ("id",), removable=True),
 )

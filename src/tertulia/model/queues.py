@@ -17,6 +17,8 @@ class Capabilities(Struct, frozen=True, kw_only=True, omit_defaults=True):
     empty_topic_name: bool = False
     simplified_presence_events: bool = False
     individual_emoji_changes: bool = False
+    server_extensions: bool = False
+    """Of this server alone: banners, and settings of the organization that the reference lacks."""
 
 
 class Registration(Struct, frozen=True, kw_only=True, omit_defaults=True):

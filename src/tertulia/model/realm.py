@@ -1,6 +1,6 @@
 """The organization and its settings."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
@@ -25,6 +25,8 @@ TopicsPolicyOfRealm = Literal["allow_empty_topic", "disable_empty_topic"]
 OrganizationType = Literal[0, 10, 20, 30, 35, 40, 50, 60, 70, 80, 90, 100, 1000]
 Days = Annotated[int, Meta(ge=0, le=36_500)]
 Seconds = Annotated[int, Meta(ge=1, le=10_000_000_000)]
+MAX_MEBIBYTES: Final = 1_000_000_000
+Mebibytes = Annotated[int, Meta(ge=1, le=MAX_MEBIBYTES)]
 
 
 class Picture(Struct, frozen=True, omit_defaults=True):
@@ -104,6 +106,8 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     want_advertise_in_communities_directory: bool = False
     welcome_message_custom_text: str = ""
     updates_announcements_channel_id: int = -1
+    upload_quota_per_user_mib: Mebibytes | None = None
+    """How much the files of one person, and of their bots, may come to; see `User`."""
     can_access_all_users_group: GroupSetting = _EVERYONE
     can_add_custom_emoji_group: GroupSetting = _MEMBERS
     can_add_subscribers_group: GroupSetting = _MEMBERS

@@ -77,6 +77,9 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     avatar_file: str = ""
     """The name of the uploaded picture."""
     bot: Bot | None = None
+    upload_quota_mib: int | None = None
+    """How much the account's files may come to, in place of the organization's limit; -1 without
+    one. None for the organization's."""
 
     @property
     def is_bot(self) -> bool:

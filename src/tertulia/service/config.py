@@ -29,7 +29,14 @@ OF_ONE_NODE = frozenset(
         # Of `secret`, `tertulia serve` makes sure; digests of others could be guessed.
         *SECRETS,
         "s3_access_key_id",
-        *("log_level", "log_format", "access_log", "longest_wait_ms", "external_content_cache_mib"),
+        *(
+            "log_level",
+            "log_format",
+            "access_log",
+            "slow_request_ms",
+            "longest_wait_ms",
+            "external_content_cache_mib",
+        ),
         *("mail_in_listen", "connections_per_address", "least_bytes_per_second", "proxy_trusted"),
     }
 )
@@ -195,6 +202,15 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " program (User-Agent). Polls, of which there are thousands, have neither."
         ),
     ] = False
+    slow_request_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=600_000,
+            description="A request that takes so many milliseconds, without waiting for its client,"
+            " is a line of the log, and shown to owners; 0 for none.",
+        ),
+    ] = 1000
     max_body_mib: Annotated[
         int, Meta(ge=1, le=1024, description="Largest request body, in MiB, without file uploads.")
     ] = 8

@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache
@@ -21,7 +22,14 @@ from tertulia.service.config import Config
 from tertulia.service.lifecycle import Lifecycle
 from tertulia.store import log_formats, migrations, nodes
 from tertulia.store.database import Connection
-from tertulia.store.nodes import Heard, ListedNode, NodeEntry, NodeFigures
+from tertulia.store.nodes import (
+    SLOW_KEPT,
+    Heard,
+    ListedNode,
+    NodeEntry,
+    NodeFigures,
+    SlowRequest,
+)
 from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.nodes")
@@ -66,6 +74,8 @@ class Membership:
             log_format=log_formats.LOG_FORMAT,
             settings=config.digests_of_shared(),
         )
+        self.slow_requests: deque[SlowRequest] = deque(maxlen=SLOW_KEPT)
+        """Requests of the node that took long."""
         self._clock = clock
         self._clock_ahead = 0.0
         self._log: Log | None = None
@@ -117,6 +127,7 @@ class Membership:
             waiting_polls=0 if delivery is None else delivery.waiting,
             queues=0 if delivery is None else len(delivery.queues),
             clock_ahead=round(self._clock_ahead, 2),
+            slow=tuple(self.slow_requests),
         )
 
     def _state(self, log: Log) -> str:

@@ -6,6 +6,7 @@ from tertulia.model.changes import Entry
 from tertulia.state.folds import (
     agents,
     attachments,
+    banners,
     channels,
     devices,
     drafts,
@@ -40,6 +41,7 @@ FOLDS: Final = Folds(
         **devices.FOLDS,
         **editing.FOLDS,
         **feeds.FOLDS,
+        **banners.FOLDS,
         **folders.FOLDS,
         **groups.FOLDS,
         **invitations.FOLDS,

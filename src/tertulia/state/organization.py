@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
+from tertulia.model.banners import Banner
 from tertulia.model.changes import AnyChange
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.counters import Counter
@@ -146,6 +147,7 @@ class State:
         self.domains: Table[Domain] = self.tables["domains"]
         self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
         self.playgrounds: Table[Playground] = self.tables["playgrounds"]
+        self.banners: Table[Banner] = self.tables["banners"]
         self.default_channel_groups: Table[DefaultChannelGroup] = self.tables[
             "default_channel_groups"
         ]

@@ -30,6 +30,8 @@ class Uploads(Index):
         self._by_path = Unique(attachments, lambda attachment: attachment.path)
         self.space_used = 0
         """Bytes of all files together."""
+        self._space_of: Counter[int] = Counter()
+        """The same of each account."""
         self._unused: set[tuple[int, int]] = set()
         """When each file that nothing links was uploaded, and its ID."""
         self._oldest: list[tuple[int, int]] = []
@@ -44,10 +46,25 @@ class Uploads(Index):
     def _attachment_changed(self, before: Attachment | None, after: Attachment | None) -> None:
         if before is not None:
             self.space_used -= before.size
+            self._add_space(before.user_id, -before.size)
             self._unused.discard((before.created_at, before.id))
         if after is not None:
             self.space_used += after.size
+            self._add_space(after.user_id, after.size)
             self._update_unused(after)
+
+    def _add_space(self, user_id: int, size: int) -> None:
+        self._space_of[user_id] += size
+        if not self._space_of[user_id]:
+            del self._space_of[user_id]
+
+    def space_of(self, user_id: int) -> int:
+        """Bytes of the account's files together."""
+        return self._space_of[user_id]
+
+    def largest(self, limit: int) -> Sequence[tuple[int, int]]:
+        """The accounts whose files come to most bytes, and how many, the largest first."""
+        return heapq.nsmallest(limit, self._space_of.items(), key=lambda one: (-one[1], one[0]))
 
     def _claim_changed(
         self, before: AttachmentMessage | None, after: AttachmentMessage | None

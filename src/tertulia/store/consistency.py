@@ -22,6 +22,7 @@ REFERENCES = (
     Reference("profile_values", "field_id", "profile_fields"),
     Reference("presence", "user_id", "users"),
     Reference("usage_days", "user_id", "users"),
+    Reference("usage_of_people", "user_id", "users"),
     Reference("bot_storage", "user_id", "users"),
     Reference("feed_rounds", "feed_id", "feeds"),
     Reference("subscriptions", "user_id", "users"),

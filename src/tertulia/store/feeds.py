@@ -33,6 +33,8 @@ class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How often it could not be read, or told of, in a row."""
     reason: str = ""
     """Why, the last time: a sentence."""
+    failing_since: float = 0.0
+    """When that began, where there are failures."""
 
 
 class Round(Struct, frozen=True, kw_only=True):

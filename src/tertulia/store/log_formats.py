@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from tertulia.model.changes import AnyChange
+from tertulia.model.changes import AnyChange, RealmChanged, UserChanged
 
 FIRST_FORMAT: Final = 100
 """The format of the first version that others serve beside. (Before that, it was the number of
@@ -36,10 +36,18 @@ SINCE: Mapping[str, int] = {
     "FeedChanged": 101,
     "FeedRead": 101,
     "FeedRemoved": 101,
+    "Banner": 101,
+    "BannerPosted": 101,
+    "BannersEnded": 101,
+    "Realm.upload_quota_per_user_mib": 101,
+    "User.upload_quota_mib": 101,
 }
 """What came later, each with the format since which it may be written: a kind of change by its
 name (`MessagePinned`), or of a struct or an enumeration that is stored a field or a value
 (`Channel.pinned`). What one release adds has one format, a higher one than all before."""
+
+_RECORDS: Final[Mapping[type, str]] = {RealmChanged: "Realm", UserChanged: "User"}
+"""Changes that have a record's new values by the names of its fields."""
 
 LOG_FORMAT = max([FIRST_FORMAT, *SINCE.values()])
 """The newest that the program knows."""
@@ -54,7 +62,7 @@ def needed_format(changes: Sequence[AnyChange], since: Mapping[str, int] | None 
 def _needed(value: Any, since: Mapping[str, int]) -> int:
     match value:
         case Struct():
-            return max(_of_struct(value, since))
+            return max(*_of_struct(value, since), *_of_values(value, since))
         case Enum():
             return since.get(f"{type(value).__name__}.{value.name}", FIRST_FORMAT)
         case Mapping():
@@ -64,6 +72,15 @@ def _needed(value: Any, since: Mapping[str, int]) -> int:
         case _:
             return FIRST_FORMAT
     return max((_needed(part, since) for part in parts), default=FIRST_FORMAT)
+
+
+def _of_values(value: Struct, since: Mapping[str, int]) -> Iterator[int]:
+    """What is needed for the fields to which a change gives values by their names."""
+    whose = _RECORDS.get(type(value))
+    yield FIRST_FORMAT
+    if whose is not None:
+        for name in getattr(value, "values", {}):
+            yield since.get(f"{whose}.{name}", FIRST_FORMAT)
 
 
 def _of_struct(value: Struct, since: Mapping[str, int]) -> Iterator[int]:

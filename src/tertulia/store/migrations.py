@@ -311,6 +311,32 @@ def _feeds(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _usage_counts(dialect: Dialect) -> Sequence[str]:
+    return (
+        "CREATE TABLE usage_periods (days BIGINT NOT NULL, begin_day BIGINT NOT NULL,"
+        " people BIGINT NOT NULL, messages BIGINT NOT NULL, PRIMARY KEY (days, begin_day))",
+        "CREATE TABLE usage_of_people (day BIGINT NOT NULL, user_id BIGINT NOT NULL,"
+        " messages BIGINT NOT NULL, PRIMARY KEY (day, user_id))",
+        "CREATE TABLE usage_of_channels (day BIGINT NOT NULL, channel_id BIGINT NOT NULL,"
+        " messages BIGINT NOT NULL, PRIMARY KEY (day, channel_id))",
+        "CREATE TABLE usage_of_files (channel_id BIGINT PRIMARY KEY, files BIGINT NOT NULL,"
+        " bytes BIGINT NOT NULL)",
+        "CREATE INDEX usage_days_by_day ON usage_days (day, user_id)",
+    )
+
+
+def _banners(dialect: Dialect) -> Sequence[str]:
+    return (records("banners", "id BIGINT"),)
+
+
+def _failing_since(dialect: Dialect) -> Sequence[str]:
+    return (
+        f"ALTER TABLE webhook_lanes ADD COLUMN failing_since {dialect.real} NOT NULL DEFAULT 0",
+        "ALTER TABLE webhook_lanes ADD COLUMN trouble TEXT NOT NULL DEFAULT ''",
+        f"ALTER TABLE push_lanes ADD COLUMN failing_since {dialect.real} NOT NULL DEFAULT 0",
+    )
+
+
 def _mails_in_ranks(dialect: Dialect) -> Sequence[str]:
     return (
         "ALTER TABLE mails ADD COLUMN rank BIGINT NOT NULL DEFAULT 0",
@@ -362,6 +388,9 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_webhooks),
     Expand(_pushes),
     Expand(_feeds),
+    Expand(_usage_counts),
+    Expand(_banners),
+    Expand(_failing_since),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -41,6 +41,30 @@ class NodeEntry(Struct, frozen=True, kw_only=True):
     """Those that must be the same on all nodes, each as a digest."""
 
 
+class SlowRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request that took long: what it was for, and nothing of what it said."""
+
+    at: int
+    """When it was answered, in UNIX seconds of the node's clock."""
+    method: str
+    route: str
+    """The path as the interface names it, `/api/v1/users/{user_id}`; for pages, its beginning."""
+    user_id: int | None = None
+    """Who asked; None for somebody without an account."""
+    status: int = 0
+    """Of HTTP; 0 where no answer was begun."""
+    ms: int
+    """How long it took, without what was waited for the client."""
+    database_ms: int = 0
+    """Of that, how long it waited for the database, at most."""
+    loop_ms: int = 0
+    """How late the event loop was meanwhile."""
+
+
+SLOW_KEPT: Final = 20
+"""Slow requests of a node that are kept: the latest."""
+
+
 class NodeFigures(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a node is, as of its last word."""
 
@@ -57,6 +81,8 @@ class NodeFigures(Struct, frozen=True, kw_only=True, omit_defaults=True):
     queues: int = 0
     clock_ahead: float = 0.0
     """By how many seconds its clock is ahead of the database's."""
+    slow: tuple[SlowRequest, ...] = ()
+    """The latest, oldest first."""
 
 
 class ListedNode(Struct, frozen=True, kw_only=True):

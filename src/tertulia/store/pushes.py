@@ -180,11 +180,13 @@ def finish(
     )
     due = until if until is not None else (now if left else None)
     connection.run(
-        "UPDATE push_lanes SET due_at = ?, failures = ?, lease = '', trouble = ?,"
+        "UPDATE push_lanes SET due_at = ?, failing_since = CASE WHEN failures = 0 THEN ?"
+        " ELSE failing_since END, failures = ?, lease = '', trouble = ?,"
         " pushed_at = CASE WHEN ? THEN ? ELSE pushed_at END"
         " WHERE subscription_id = ?",
         (
             due if left else None,
+            now,
             0 if until is None else lane.failures + 1,
             trouble[:300],
             bool(shown),

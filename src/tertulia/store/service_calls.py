@@ -132,22 +132,28 @@ def _drop_excess(connection: Connection, bot_id: int) -> int:
 
 
 def finish(
-    connection: Connection, lane: Lane, done: Collection[str], now: float, until: float | None
+    connection: Connection,
+    lane: Lane,
+    done: Collection[str],
+    now: float,
+    until: float | None,
+    trouble: str = "",
 ) -> None:
     """These calls were made, or are given up. `until` is when to try the others again, where the
-    service failed; None where it did not. Where the lease has passed to another, the rest of the
-    lane is theirs."""
+    service failed, and `trouble` why it did; None where it did not. Where the lease has passed to
+    another, the rest of the lane is theirs."""
     connection.run_many("DELETE FROM webhook_deliveries WHERE id = ?", [(one,) for one in done])
     mine = (lane.bot_id, lane.lease)
     if until is not None:
         connection.run(
-            "UPDATE webhook_lanes SET due_at = ?, failures = failures + 1, lease = ''"
+            "UPDATE webhook_lanes SET due_at = ?, failures = failures + 1, lease = '', trouble = ?,"
+            " failing_since = CASE WHEN failures = 0 THEN ? ELSE failing_since END"
             " WHERE bot_id = ? AND lease = ?",
-            (until, *mine),
+            (until, trouble[:300], now, *mine),
         )
         return
     connection.run(
-        "UPDATE webhook_lanes SET due_at = ?, failures = 0, lease = ''"
+        "UPDATE webhook_lanes SET due_at = ?, failures = 0, lease = '', trouble = ''"
         " WHERE bot_id = ? AND lease = ?",
         (now, *mine),
     )

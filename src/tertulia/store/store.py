@@ -28,6 +28,7 @@ from tertulia.store.migrations import is_settled, migrate, require_known, settle
 from tertulia.store.readers import Readers
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, questions, size, text, write
+from tertulia.tracing.waits import OnDatabase
 
 logger = logging.getLogger("tertulia.store")
 
@@ -126,7 +127,7 @@ class Store:
     ) -> T:
         """Run the function on a connection that sees one moment of the database throughout. It may
         be run twice."""
-        with tracing.span("read"):
+        with tracing.span("read"), OnDatabase():
             return await self._readers.read(
                 lambda c: function(c, *arguments, **keywords), READ_SECONDS
             )

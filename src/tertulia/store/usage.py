@@ -1,18 +1,48 @@
-"""How much an installation is used: counts of people and messages, by time, author and channel.
+"""How much an installation is used: counts of people, messages and files, by time, author and
+channel.
 
-Each looks at every row of the time asked for: for commands, and not for requests.
+They are counted as time goes on (`service/usage.py`), in steps that each look at some rows, and
+kept: whoever asks reads a row for each day. Messages count on the day on which they were sent,
+whatever becomes of them later.
 """
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+from msgspec import Struct
+
+from tertulia.store import installation
 from tertulia.store.database import Connection
 
 DAY: Final = 86400
 WEEK_DAYS: Final = 7
+DIRECT: Final = 0
+"""Stands for the direct conversations, where channels have their IDs."""
+MESSAGES_AT_ONCE: Final = 2000
+"""That one step counts."""
+DAYS_AT_ONCE: Final = 5 * WEEK_DAYS
+"""Of which one step counts the people."""
+FILES_AT_ONCE: Final = 1000
+"""IDs of files of which one step looks for the channels."""
 _MONDAY: Final = 3
 """The first day of UNIX time was a Thursday: so many days after a Monday."""
+_COUNTED: Final = "usage.counted"
+"""The key of how far it has come, among the facts about the installation."""
+
+
+class Counted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far it has come. Times are in UNIX seconds, days of UNIX time in UTC."""
+
+    at: float = 0.0
+    """When everything was last counted; 0 for never."""
+    message_id: int = 0
+    """The last message that counts."""
+    day: int = 0
+    """The day up to which, and without which, the people of each day are final; 0 for none."""
+    files_at: float = 0.0
+    """When the files of channels were last counted; 0 for never."""
 
 
 def day_of(at: float) -> int:
@@ -25,59 +55,242 @@ def monday_of(day: int) -> int:
     return day - (day + _MONDAY) % WEEK_DAYS
 
 
-def people_by_day(connection: Connection, first: int) -> dict[int, int]:
-    """How many gave input to a client on each day from the first; days without any are missing."""
+def counted(connection: Connection) -> Counted:
+    """How far it has come."""
+    doc = installation.value(connection, _COUNTED)
+    return Counted() if doc is None else msgspec.json.decode(doc, type=Counted)
+
+
+def _come_to(connection: Connection, before: Counted, after: Counted) -> bool:
+    """Write down how far it has come; False where another node was faster."""
+    if counted(connection) != before:
+        return False
+    installation.put(connection, _COUNTED, msgspec.json.encode(after).decode())
+    return True
+
+
+# Messages
+
+
+class NewMessages(Struct, frozen=True, kw_only=True):
+    """Messages that were not counted before. Each count is by the day and then something."""
+
+    last_id: int
+    is_all: bool
+    """Whether there are no more of them."""
+    by_day: Mapping[int, int]
+    by_author: Mapping[tuple[int, int], int]
+    by_channel: Mapping[tuple[int, int], int]
+
+
+def new_messages(connection: Connection, after: int) -> NewMessages:
+    """The next messages after that ID, `MESSAGES_AT_ONCE` at most."""
     rows = connection.query(
-        "SELECT day, COUNT(*) FROM usage_days WHERE day >= ? GROUP BY day", (first,)
+        f"SELECT id, sent_at / {DAY}, sender_id, COALESCE(channel_id, {DIRECT}) FROM messages"
+        " WHERE id > ? ORDER BY id LIMIT ?",
+        (after, MESSAGES_AT_ONCE),
     )
-    return {int(day): int(count) for day, count in rows}
+    return NewMessages(
+        last_id=int(rows[-1][0]) if rows else after,
+        is_all=len(rows) < MESSAGES_AT_ONCE,
+        by_day=Counter(int(day) for _, day, _, _ in rows),
+        by_author=Counter((int(day), int(sender)) for _, day, sender, _ in rows),
+        by_channel=Counter((int(day), int(channel)) for _, day, _, channel in rows),
+    )
 
 
-def people_by_week(connection: Connection, first: int) -> dict[int, int]:
-    """The same by week, each person once; weeks by their Mondays, from the one of the first day."""
-    rows = connection.query(
+def add_messages(connection: Connection, before: Counted, new: NewMessages) -> Counted | None:
+    """Count these messages, inside the transaction that is open. Returns how far it has come; None
+    where another node was faster."""
+    after = msgspec.structs.replace(before, message_id=new.last_id)
+    if not _come_to(connection, before, after):
+        return None
+    of_weeks: Counter[int] = Counter()
+    for day, number in new.by_day.items():
+        of_weeks[monday_of(day)] += number
+    connection.run_many(
+        "INSERT INTO usage_periods (days, begin_day, people, messages) VALUES (?, ?, 0, ?)"
+        " ON CONFLICT (days, begin_day)"
+        " DO UPDATE SET messages = usage_periods.messages + excluded.messages",
+        [
+            *((1, day, number) for day, number in sorted(new.by_day.items())),
+            *((WEEK_DAYS, day, number) for day, number in sorted(of_weeks.items())),
+        ],
+    )
+    for table, column, found in (
+        ("usage_of_people", "user_id", new.by_author),
+        ("usage_of_channels", "channel_id", new.by_channel),
+    ):
+        connection.run_many(
+            f"INSERT INTO {table} (day, {column}, messages) VALUES (?, ?, ?)"
+            f" ON CONFLICT (day, {column})"
+            f" DO UPDATE SET messages = {table}.messages + excluded.messages",
+            [(*key, number) for key, number in sorted(found.items())],
+        )
+    return after
+
+
+# People
+
+
+class ActivePeople(Struct, frozen=True, kw_only=True):
+    """How many gave input to a client, by the day, and by the Monday of the week, each once."""
+
+    until: int
+    """The day after the last that was looked at."""
+    of_days: Mapping[int, int]
+    of_weeks: Mapping[int, int]
+
+
+def first_day(connection: Connection) -> int | None:
+    """The first day on which anybody gave input to a client."""
+    ((day,),) = connection.query("SELECT MIN(day) FROM usage_days")
+    return None if day is None else int(day)
+
+
+def active_people(connection: Connection, first: int, today: int) -> ActivePeople:
+    """Those of the day and the ones after it, `DAYS_AT_ONCE` at most, in whole weeks."""
+    monday = monday_of(first)
+    until = min(monday + DAYS_AT_ONCE, today + 1)
+    of_days = connection.query(
+        "SELECT day, COUNT(*) FROM usage_days WHERE day >= ? AND day < ? GROUP BY day",
+        (first, until),
+    )
+    of_weeks = connection.query(
         f"SELECT (day + {_MONDAY}) / {WEEK_DAYS}, COUNT(DISTINCT user_id) FROM usage_days"
-        f" WHERE day >= ? GROUP BY (day + {_MONDAY}) / {WEEK_DAYS}",
-        (monday_of(first),),
+        f" WHERE day >= ? AND day < ? GROUP BY (day + {_MONDAY}) / {WEEK_DAYS}",
+        (monday, until),
     )
-    return {int(week) * WEEK_DAYS - _MONDAY: int(count) for week, count in rows}
+    return ActivePeople(
+        until=until,
+        of_days={int(day): int(number) for day, number in of_days},
+        of_weeks={int(week) * WEEK_DAYS - _MONDAY: int(number) for week, number in of_weeks},
+    )
 
 
-def messages_by_day(connection: Connection, first: int) -> dict[int, int]:
-    """How many messages were sent on each day from the first and are still there."""
+def put_people(
+    connection: Connection, before: Counted, found: ActivePeople, final: int
+) -> Counted | None:
+    """Keep how many there were, inside the transaction that is open. What is before the day `final`
+    does not change any more. Returns as `add_messages`."""
+    after = msgspec.structs.replace(before, day=max(before.day, min(found.until, final)))
+    if not _come_to(connection, before, after):
+        return None
+    connection.run_many(
+        "INSERT INTO usage_periods (days, begin_day, people, messages) VALUES (?, ?, ?, 0)"
+        " ON CONFLICT (days, begin_day) DO UPDATE SET people = excluded.people",
+        [
+            *((1, day, number) for day, number in sorted(found.of_days.items())),
+            *((WEEK_DAYS, day, number) for day, number in sorted(found.of_weeks.items())),
+        ],
+    )
+    return after
+
+
+# Files
+
+
+def links_of_files(connection: Connection, after: int) -> list[tuple[int, int]]:
+    """The channels (or `DIRECT`) in which files are linked, and these: of the next `FILES_AT_ONCE`
+    IDs after that one."""
     rows = connection.query(
-        f"SELECT sent_at / {DAY}, COUNT(*) FROM messages WHERE sent_at >= ?"
-        f" GROUP BY sent_at / {DAY}",
-        (first * DAY,),
+        f"SELECT DISTINCT COALESCE(messages.channel_id, {DIRECT}), claims.attachment_id"
+        " FROM attachment_messages AS claims JOIN messages ON messages.id = claims.message_id"
+        " WHERE claims.attachment_id > ? AND claims.attachment_id <= ?",
+        (after, after + FILES_AT_ONCE),
     )
-    return {int(day): int(count) for day, count in rows}
+    return [(int(channel), int(attachment)) for channel, attachment in rows]
+
+
+class Files(Struct, frozen=True, kw_only=True):
+    """The files that messages of one channel link."""
+
+    channel_id: int | None
+    """None for direct messages."""
+    files: int
+    file_bytes: int
+
+
+def put_files(
+    connection: Connection, before: Counted, found: Mapping[int, tuple[int, int]], at: float
+) -> Counted | None:
+    """Keep how many files, and bytes, there are in each channel, in place of what was kept before.
+    Returns as `add_messages`."""
+    after = msgspec.structs.replace(before, files_at=at)
+    if not _come_to(connection, before, after):
+        return None
+    connection.run("DELETE FROM usage_of_files")
+    connection.run_many(
+        "INSERT INTO usage_of_files (channel_id, files, bytes) VALUES (?, ?, ?)",
+        [(channel, *numbers) for channel, numbers in sorted(found.items())],
+    )
+    return after
+
+
+def finish(connection: Connection, before: Counted, at: float) -> Counted | None:
+    """Say that all was counted at that UNIX time. Returns as `add_messages`."""
+    after = msgspec.structs.replace(before, at=at)
+    return after if _come_to(connection, before, after) else None
+
+
+# What was counted
+
+
+class Period(Struct, frozen=True, kw_only=True):
+    """A day or a week, of UTC."""
+
+    begins_at: int
+    """UNIX seconds."""
+    people: int
+    """Those who gave input to a client."""
+    messages: int
+
+
+def periods(connection: Connection, first: int, until: int, *, days: int = 1) -> list[Period]:
+    """The days from the first one up to the other, without that, also those on which nothing was;
+    or the weeks, with `WEEK_DAYS`, from that of the first day."""
+    if days == WEEK_DAYS:
+        first = monday_of(first)
+    rows = connection.query(
+        "SELECT begin_day, people, messages FROM usage_periods"
+        " WHERE days = ? AND begin_day >= ? AND begin_day < ?",
+        (days, first, until),
+    )
+    found = {int(day): (int(people), int(messages)) for day, people, messages in rows}
+    return [
+        Period(begins_at=day * DAY, people=people, messages=messages)
+        for day in range(first, until, days)
+        for people, messages in [found.get(day, (0, 0))]
+    ]
 
 
 def messages_by_author(connection: Connection, first: int) -> dict[int, int]:
-    """How many messages each account sent from that day on that are still there."""
+    """How many messages each account sent from that day on."""
     rows = connection.query(
-        "SELECT sender_id, COUNT(*) FROM messages WHERE sent_at >= ? GROUP BY sender_id",
-        (first * DAY,),
+        "SELECT user_id, SUM(messages) FROM usage_of_people WHERE day >= ? GROUP BY user_id",
+        (first,),
     )
-    return {int(sender): int(count) for sender, count in rows}
+    return {int(user_id): int(number) for user_id, number in rows}
 
 
 def messages_by_channel(connection: Connection, first: int) -> dict[int | None, int]:
     """The same by channel; None for direct messages."""
     rows = connection.query(
-        "SELECT channel_id, COUNT(*) FROM messages WHERE sent_at >= ? GROUP BY channel_id",
-        (first * DAY,),
+        "SELECT channel_id, SUM(messages) FROM usage_of_channels WHERE day >= ?"
+        " GROUP BY channel_id",
+        (first,),
     )
-    return {channel_id: int(count) for channel_id, count in rows}
+    return {int(channel_id) or None: int(number) for channel_id, number in rows}
 
 
-def files_by_channel(connection: Connection) -> Mapping[int | None, set[int]]:
-    """The IDs of the files that messages link, by channel; None for direct messages."""
+def files_by_channel(connection: Connection, limit: int | None = None) -> list[Files]:
+    """The files that messages link, by channel, those with most bytes first. (A file that is linked
+    in several counts in each.)"""
     rows = connection.query(
-        "SELECT DISTINCT messages.channel_id, attachment_messages.attachment_id"
-        " FROM attachment_messages JOIN messages ON messages.id = attachment_messages.message_id"
+        "SELECT channel_id, files, bytes FROM usage_of_files ORDER BY bytes DESC, channel_id"
+        + ("" if limit is None else f" LIMIT {limit}")
     )
-    found: dict[int | None, set[int]] = defaultdict(set)
-    for channel_id, attachment_id in rows:
-        found[channel_id].add(int(attachment_id))
-    return found
+    return [
+        Files(channel_id=int(channel_id) or None, files=int(files), file_bytes=int(size))
+        for channel_id, files, size in rows
+    ]

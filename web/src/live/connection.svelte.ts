@@ -17,6 +17,7 @@ const CAPABILITIES = {
   empty_topic_name: true,
   simplified_presence_events: true,
   individual_emoji_changes: true,
+  server_extensions: true,
 };
 
 const LONGEST_PAUSE = 30_000;

@@ -13,6 +13,19 @@ export interface Node {
   waiting_polls: number;
   started_at: number;
   seen_at: number;
+  /** The latest first; older servers do not say. */
+  slow_requests?: SlowRequest[];
+}
+
+export interface SlowRequest {
+  at: number;
+  method: string;
+  route: string;
+  user_id: number | null;
+  status: number;
+  milliseconds: number;
+  database_milliseconds: number;
+  loop_milliseconds: number;
 }
 
 export interface Backups {
@@ -28,6 +41,21 @@ export interface Serving {
 }
 
 export const serving = () => get<Serving>("/nodes");
+
+/** Those of all nodes, the latest first. */
+export function slowRequests(
+  nodes: readonly Node[],
+): (SlowRequest & { node: string; key: string })[] {
+  return nodes
+    .flatMap(({ name, slow_requests: slow = [] }) =>
+      slow.map((one, place) => ({
+        ...one,
+        node: name,
+        key: `${name} ${slow.length - place} ${one.at}`,
+      })),
+    )
+    .sort((one, other) => other.at - one.at);
+}
 
 /** A sentence about the server's own backups. */
 export function aboutBackups(

@@ -287,3 +287,13 @@ export interface ManagedBot {
   default_events_register_stream: string | null;
   default_all_public_streams: boolean;
 }
+
+/** What everybody is told for a time. */
+export interface Banner {
+  id: number;
+  content: string;
+  posted_by: number;
+  posted_at: number;
+  /** Seconds since 1970. */
+  ends_at: number;
+}

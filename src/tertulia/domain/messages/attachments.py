@@ -5,10 +5,10 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from tertulia.domain import permissions
-from tertulia.domain.messages import file_names
+from tertulia.domain.messages import file_names, upload_quotas
 from tertulia.model.attachments import Attachment, Picture, linked_paths
 from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, FilesDeleted
-from tertulia.model.errors import Refused, UploadQuotaReached
+from tertulia.model.errors import Refused
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -37,12 +37,6 @@ def path_of(state: State, new: NewFile) -> str:
     return f"{state.realm.id}/{new.key[:2]}/{new.key}/{name}"
 
 
-def check_quota(state: State, size: int, quota: int | None) -> None:
-    """Refuse (UploadQuotaReached) where so many more bytes are more than `quota` allows in all."""
-    if quota is not None and state.uploads.space_used + size > quota:
-        raise UploadQuotaReached()
-
-
 def add(moment: Moment, new: NewFile, quota: int | None) -> Decision[Attachment]:
     """The file is the actor's from now on. `quota` are the bytes that all files together may have.
     Nothing changes where it is already.
@@ -54,7 +48,7 @@ def add(moment: Moment, new: NewFile, quota: int | None) -> Decision[Attachment]
     known = state.uploads.at_path(path)
     if known is not None:
         return Decision(known)
-    check_quota(state, new.size, quota)
+    upload_quotas.check(state, moment.actor, new.size, quota)
     name = file_names.shown(new.name)
     attachment = Attachment(
         id=state.attachments.next_id(),

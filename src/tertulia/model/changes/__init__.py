@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tertulia.model.changes.agents import AgentKeyMade, AgentKeysEnded, AgentKeyUsed
 from tertulia.model.changes.attachments import AttachmentAdded, AttachmentRemoved, FilesDeleted
+from tertulia.model.changes.banners import BannerPosted, BannersEnded
 from tertulia.model.changes.base import Change
 from tertulia.model.changes.channels import (
     ChannelChanged,
@@ -143,6 +144,8 @@ __all__ = [
     "AnyChange",
     "AttachmentAdded",
     "AttachmentRemoved",
+    "BannerPosted",
+    "BannersEnded",
     "Change",
     "ChannelChanged",
     "ChannelCreated",
@@ -342,6 +345,8 @@ AnyChange = (
     | FeedChanged
     | FeedRead
     | FeedRemoved
+    | BannerPosted
+    | BannersEnded
     | SettingsChanged
     | EventIdsUsedUp
 )

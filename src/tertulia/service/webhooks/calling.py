@@ -172,9 +172,10 @@ class ServiceCaller:
             pause = min(FIRST_PAUSE * 2 ** min(lane.failures, 20), LONGEST_PAUSE)
             pause *= random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
             until = now + max(pause, *(min(one.wait, LONGEST_PAUSE) for one in failures))
-        await node.store.write(lambda c: service_calls.finish(c, lane, done, now, until))
+        trouble = str(failures[0]) if failures else ""
+        await node.store.write(lambda c: service_calls.finish(c, lane, done, now, until, trouble))
         if failures and lane.failures + 1 == TOLD_AFTER:
-            await self._tell_owner(lane.bot_id, str(failures[0]))
+            await self._tell_owner(lane.bot_id, trouble)
 
     async def _one(self, waiting: WaitingCall) -> _Failed | None:
         """One call. Returns why it is to be made again; None where it is over."""

@@ -152,7 +152,10 @@ class FeedReader:
         except Exception as error:
             trouble = _trouble(error)
             failures = before.failures + 1
-            after = msgspec.structs.replace(before, failures=failures, reason=str(trouble)[:500])
+            since = before.failing_since if before.failures else node.clock()
+            after = msgspec.structs.replace(
+                before, failures=failures, reason=str(trouble)[:500], failing_since=since
+            )
             pause = min(interval * 2 ** min(failures - 1, 20), max(LONGEST_PAUSE, interval))
             pause = max(pause, min(trouble.wait, LONGEST_PAUSE))
             if after.reason != before.reason:  # The journal has room for fifty lines.

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.domain.messages import attachments
+from tertulia.domain.messages import upload_quotas
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
@@ -29,7 +29,7 @@ from tertulia.wire.files.tus_headers import (
     number_in,
 )
 from tertulia.wire.http.authentication import authenticate
-from tertulia.wire.http.errors import TusRefused
+from tertulia.wire.http.errors import TusRefused, error_response
 from tertulia.wire.http.file_bodies import Body, drained
 from tertulia.wire.http.forms import MIB
 from tertulia.wire.http.fragments import body_of
@@ -162,9 +162,10 @@ class _Tus:
         said = metadata_in(metadata)
         node = self._node
         try:
-            attachments.check_quota(node.state, length, node.config.upload_quota)
+            upload_quotas.check(node.state, user, length, node.config.upload_quota)
         except UploadQuotaReached as error:
-            raise TusRefused(413, str(error), "REALM_UPLOAD_QUOTA") from None
+            _, body, _ = error_response(error)
+            raise TusRefused(413, str(error), body["code"]) from None
         if await self._partials.unfinished(user.id) >= MAX_UNFINISHED:
             raise Refused("Too many files have been begun and not ended.")
         partial = Partial(

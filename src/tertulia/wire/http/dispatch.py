@@ -19,6 +19,7 @@ from tertulia.wire.http.request_log import RequestLog
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.routing import BROWSER_PREFIX, PREFIX, Route
 from tertulia.wire.http.session_cookies import SessionCookies
+from tertulia.wire.http.slow_requests import SlowRequests
 
 
 def dispatcher(
@@ -67,9 +68,18 @@ def dispatcher(
             await others(scope, receive, send)
             return
         endpoint, scope["path_params"] = found
+        scope["state"]["route"] = endpoint.path
         await endpoint(scope, receive, send)
 
-    return RequestLog(guard(SessionCookies(node, answer)), node.config, node.request_measures)
+    slow = SlowRequests(
+        node.config.slow_request_ms,
+        node.membership.slow_requests,
+        node.loop_lag,
+        node.request_measures,
+        node.clock,
+    )
+    guarded = guard(SessionCookies(node, answer))
+    return RequestLog(guarded, node.config, node.request_measures, slow)
 
 
 def _is_browsing(request: Request) -> bool:

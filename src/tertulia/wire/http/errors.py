@@ -223,8 +223,8 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
                 "CANNOT_DEACTIVATE_GROUP_IN_USE",
                 {"objections": [_objection(use) for use in uses]},
             )
-        case errors.UploadQuotaReached():
-            code = "REALM_UPLOAD_QUOTA"
+        case errors.UploadQuotaReached(of_person=of_person):
+            code = "USER_UPLOAD_QUOTA" if of_person else "REALM_UPLOAD_QUOTA"
         case errors.MayNotOpen():
             status = 403
         case errors.InvitationFailed():

@@ -13,6 +13,7 @@ from tertulia import tracing
 from tertulia.model.errors import Unavailable
 from tertulia.service import links
 from tertulia.service.config import Config
+from tertulia.tracing.waits import Waits, counted_in, counted_no_more
 from tertulia.wire.http.client_address import client_address
 from tertulia.wire.http.rate_limits import rate_headers
 from tertulia.wire.http.request_headers import header
@@ -20,6 +21,7 @@ from tertulia.wire.http.request_measures import RequestMeasures
 from tertulia.wire.http.response_headers import HEADERS_API, HEADERS_PAGES, encoded
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.routing import POLLS
+from tertulia.wire.http.slow_requests import SlowRequests
 
 logger = logging.getLogger("tertulia.http")
 
@@ -32,12 +34,18 @@ class RequestLog:
     """Logs each request, and adds the headers that all responses have."""
 
     def __init__(
-        self, app: ASGIApp, config: Config, measures: RequestMeasures | None = None
+        self,
+        app: ASGIApp,
+        config: Config,
+        measures: RequestMeasures | None = None,
+        slow: SlowRequests | None = None,
     ) -> None:
-        """With `measures`, requests are counted there."""
+        """With `measures`, requests are counted there, and with `slow` those written down that
+        took long."""
         self._app = app
         self._says_origin = config.access_log
         self._measures = RequestMeasures() if measures is None else measures
+        self._slow = slow
         secure = []
         if config.is_https and config.hsts_seconds:
             secure = encoded({"Strict-Transport-Security": f"max-age={config.hsts_seconds}"})
@@ -49,6 +57,8 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         began = time.perf_counter()
+        lag = self._slow.lag if self._slow is not None else 0.0
+        waits = Waits()
         scope.setdefault("state", {})
         status = 0
         extra = self._of_api if scope["path"].startswith("/api/") else self._of_others
@@ -62,12 +72,21 @@ class RequestLog:
                 if not self._names.isdisjoint(own):
                     more = [header for header in extra if header[0] not in own]
                 message["headers"] = [*message["headers"], *more, *rate_headers(scope["state"])]
+            asked = time.perf_counter()
             await send(message)
+            waits.client += time.perf_counter() - asked
+
+        async def receiving() -> Message:
+            asked = time.perf_counter()
+            message = await receive()
+            waits.client += time.perf_counter() - asked
+            return message
 
         group = self._measures.group_of(scope["path"])
+        token = counted_in(waits)
         try:
             with tracing.request_span(scope["method"], group, scope["headers"]) as span:
-                await self._app(scope, receive, sending)
+                await self._app(scope, receiving, sending)
                 if span is not None:
                     span.set_attribute("http.response.status_code", status)
         except ClientDisconnect:
@@ -78,13 +97,18 @@ class RequestLog:
                 raise
             await failure(Unavailable("The server is stopping."))(scope, receive, sending)
         finally:
+            counted_no_more(token)
             path = scope["path"]
+            user, code = scope["state"].get("user"), scope["state"].get("code", "")
+            user_id = user.id if user else None
             if path == POLLS:
                 self._measures.polled(group, status)
             else:
-                self._measures.answered(group, status, time.perf_counter() - began)
-            user, code = scope["state"].get("user"), scope["state"].get("code", "")
-            user_id = user.id if user else None
+                seconds = time.perf_counter() - began
+                self._measures.answered(group, status, seconds)
+                if self._slow is not None:
+                    route = scope["state"].get("route", group)
+                    self._slow.look(scope["method"], route, user_id, status, seconds, waits, lag)
             origin = _origin(scope) if self._says_origin else {}
             log_request(scope["method"], path, user_id, status, began, code, origin)
 

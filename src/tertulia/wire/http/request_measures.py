@@ -19,6 +19,8 @@ class RequestMeasures:
         """By group and status; 0 where the answer was never begun."""
         self.seconds: dict[str, Histogram] = {}
         """How long answers took, by group; without polls, which wait."""
+        self.slow = 0
+        """Those that took longer than they should."""
         self._groups: Set[str] = frozenset()
         """How the paths that there are begin."""
         self._api = "/"

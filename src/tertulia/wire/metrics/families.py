@@ -195,6 +195,11 @@ def _of_requests(node: HttpNode) -> Iterator[Family]:
         "How long answers took, without polls that waited.",
         *(({"group": group}, one) for group, one in sorted(measures.seconds.items())),
     )
+    yield _counter(
+        "tertulia_http_requests_slow",
+        "Requests that took longer than slow_request_ms, without waiting for their clients.",
+        measures.slow,
+    )
     for server in node.gauges:
         yield _gauge("tertulia_http_connections", "Connections that are open.", server.connections)
         yield _gauge(

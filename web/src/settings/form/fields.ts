@@ -15,6 +15,8 @@ export interface FieldOf {
     | "text"
     | "area"
     | "number"
+    /** MiB; empty without a limit. */
+    | "size"
     /** Seconds or days, or without a limit. */
     | "limit"
     /** Who holds a permission. */
@@ -63,7 +65,8 @@ export function changeOf(field: FieldOf, value: unknown, before: unknown): Param
   if (field.kind === "holders") {
     return { [field.name]: { new: value as GroupSetting, old: before as GroupSetting } };
   }
-  if (field.kind === "limit" && value === null) return { [field.name]: "unlimited" };
+  if (["limit", "size"].includes(field.kind) && value === null)
+    return { [field.name]: "unlimited" };
   if (value === "" && field.empty !== undefined) return { [field.name]: field.empty };
   return { [field.name]: value };
 }

@@ -43,6 +43,17 @@ export function size(bytes: number): string {
   }).format(rest);
 }
 
+/** "350 ms", "2.4 s". */
+export function milliseconds(number: number): string {
+  const inSeconds = number >= 1000;
+  return new Intl.NumberFormat(words.language, {
+    style: "unit",
+    unit: inSeconds ? "second" : "millisecond",
+    unitDisplay: "short",
+    maximumFractionDigits: 1,
+  }).format(inSeconds ? number / 1000 : number);
+}
+
 const BROWSERS: readonly [RegExp, string][] = [
   [/Edg\//, "Edge"],
   [/OPR\//, "Opera"],

@@ -1,4 +1,5 @@
 import type { AllWords } from "../en";
+import { running } from "./running";
 
 export const manage: AllWords["manage"] = {
   roles: {
@@ -233,6 +234,7 @@ export const manage: AllWords["manage"] = {
     authentication: "Anmelden",
     servers: "Server",
   },
+  running,
   nodes: {
     note: "Die Prozesse, die diese Organisation bedienen, jeder so, wie er vor ein paar Sekunden war.",
     states: {

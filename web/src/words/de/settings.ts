@@ -186,6 +186,10 @@ export const settings: AllWords["settings"] = {
     quota
       ? `Die Dateien der Organisation belegen ${used} von ${quota}.`
       : `Die Dateien der Organisation belegen ${used}.`,
+  ownRoom: (used: string, limit: string) =>
+    limit
+      ? `Deine Dateien und die deiner Bots belegen ${used} von ${limit}.`
+      : `Deine Dateien und die deiner Bots belegen ${used}.`,
   searchFiles: "Dateien suchen",
   newestFirst: "Neueste zuerst",
   largestFirst: "Größte zuerst",

@@ -1,3 +1,5 @@
+import { running } from "./running";
+
 /** Running the place: channels, groups, people, the organization. */
 export const manage = {
   roles: {
@@ -228,6 +230,7 @@ export const manage = {
     authentication: "Signing in",
     servers: "Servers",
   },
+  running,
   nodes: {
     note: "The processes that serve this organization, each as it was a few seconds ago.",
     states: {

@@ -178,6 +178,10 @@ export const settings = {
     quota
       ? `The organization's files take ${used} of ${quota}.`
       : `The organization's files take ${used}.`,
+  ownRoom: (used: string, limit: string) =>
+    limit
+      ? `Your files, and those of your bots, take ${used} of ${limit}.`
+      : `Your files, and those of your bots, take ${used}.`,
   searchFiles: "Search files",
   newestFirst: "Newest first",
   largestFirst: "Largest first",

@@ -1,4 +1,5 @@
 import type { AllWords } from "../en";
+import { running } from "./running";
 
 export const manage: AllWords["manage"] = {
   roles: {
@@ -223,6 +224,7 @@ export const manage: AllWords["manage"] = {
     authentication: "Inicio de sesión",
     servers: "Servidores",
   },
+  running,
   nodes: {
     note: "Los procesos que sirven esta organización, cada uno tal como estaba hace unos segundos.",
     states: {

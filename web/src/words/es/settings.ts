@@ -197,6 +197,10 @@ export const settings: AllWords["settings"] = {
     quota
       ? `Los archivos de la organización ocupan ${used} de ${quota}.`
       : `Los archivos de la organización ocupan ${used}.`,
+  ownRoom: (used, limit) =>
+    limit
+      ? `Tus archivos y los de tus bots ocupan ${used} de ${limit}.`
+      : `Tus archivos y los de tus bots ocupan ${used}.`,
   searchFiles: "Buscar archivos",
   newestFirst: "Primero los nuevos",
   largestFirst: "Primero los grandes",

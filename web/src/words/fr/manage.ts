@@ -1,4 +1,5 @@
 import type { AllWords } from "../en";
+import { running } from "./running";
 
 export const manage: AllWords["manage"] = {
   roles: {
@@ -232,6 +233,7 @@ export const manage: AllWords["manage"] = {
     authentication: "Connexion",
     servers: "Serveurs",
   },
+  running,
   nodes: {
     note: "Les processus qui servent cette organisation, chacun tel qu’il était il y a quelques secondes.",
     states: {

@@ -186,6 +186,10 @@ export const settings: AllWords["settings"] = {
     quota
       ? `Les fichiers de l’organisation occupent ${used} sur ${quota}.`
       : `Les fichiers de l’organisation occupent ${used}.`,
+  ownRoom: (used, limit) =>
+    limit
+      ? `Vos fichiers et ceux de vos bots occupent ${used} sur ${limit}.`
+      : `Vos fichiers et ceux de vos bots occupent ${used}.`,
   searchFiles: "Rechercher des fichiers",
   newestFirst: "Les plus récents d’abord",
   largestFirst: "Les plus volumineux d’abord",

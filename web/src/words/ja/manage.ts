@@ -1,4 +1,5 @@
 import type { AllWords } from "../en";
+import { running } from "./running";
 
 export const manage: AllWords["manage"] = {
   roles: {
@@ -225,6 +226,7 @@ export const manage: AllWords["manage"] = {
     authentication: "ログイン",
     servers: "サーバー",
   },
+  running,
   nodes: {
     note: "この組織を動かしているプロセスの、数秒前の状態です。",
     states: {

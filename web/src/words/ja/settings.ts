@@ -177,6 +177,10 @@ export const settings: AllWords["settings"] = {
     quota
       ? `組織のファイルは${quota}のうち${used}を使用しています。`
       : `組織のファイルは${used}を使用しています。`,
+  ownRoom: (used, limit) =>
+    limit
+      ? `自分とボットのファイルは${limit}のうち${used}を使用しています。`
+      : `自分とボットのファイルは${used}を使用しています。`,
   searchFiles: "ファイルを検索",
   newestFirst: "新しい順",
   largestFirst: "大きい順",

@@ -1,4 +1,5 @@
 import type { AllWords } from "../en";
+import { running } from "./running";
 
 export const manage: AllWords["manage"] = {
   roles: {
@@ -230,6 +231,7 @@ export const manage: AllWords["manage"] = {
     authentication: "Acesso",
     servers: "Servidores",
   },
+  running,
   nodes: {
     note: "Os processos que servem esta organização, cada um como estava há alguns segundos.",
     states: {

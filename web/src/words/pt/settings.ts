@@ -184,6 +184,10 @@ export const settings: AllWords["settings"] = {
     quota
       ? `Os arquivos da organização ocupam ${used} de ${quota}.`
       : `Os arquivos da organização ocupam ${used}.`,
+  ownRoom: (used, limit) =>
+    limit
+      ? `Seus arquivos e os dos seus bots ocupam ${used} de ${limit}.`
+      : `Seus arquivos e os dos seus bots ocupam ${used}.`,
   searchFiles: "Pesquisar arquivos",
   newestFirst: "Mais recentes primeiro",
   largestFirst: "Maiores primeiro",

@@ -43,6 +43,11 @@ UNSHOWN: Final = frozenset(
 """Fields of the organization that the wire has no name for."""
 
 
+EXTENSIONS: Final = frozenset({"upload_quota_per_user_mib"})
+"""Fields of the organization that only this server has: for clients that say that they know of
+such."""
+
+
 FOLLOWING: Final[Mapping[str, Collection[str]]] = {
     "message_edit_history_visibility_policy": ("allow_edit_history",),
     "topics_policy": ("mandatory_topics",),
@@ -71,6 +76,8 @@ def realm_settings(state: State) -> dict[str, Any]:
     realm = state.realm
     shown: dict[str, Any] = {}
     for field in shown_fields():
+        if field in EXTENSIONS:
+            continue
         value = getattr(realm, field)
         if field in REALM_SETTINGS:
             value = group_setting(state, value)
@@ -78,6 +85,11 @@ def realm_settings(state: State) -> dict[str, Any]:
     for name in PICTURES:
         shown |= {f"realm_{key}": value for key, value in picture_fields(realm, name).items()}
     return {**shown, **computed(realm)}
+
+
+def realm_extensions(realm: Realm) -> dict[str, Any]:
+    """The settings that only this server has, by their wire names."""
+    return {f"realm_{wire_name(field)}": getattr(realm, field) for field in sorted(EXTENSIONS)}
 
 
 _CREATE_POLICY: Final = {

@@ -10,6 +10,7 @@ from tertulia.state.folds.registry import revised
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.groups import group_setting
 from tertulia.wire.api.objects.realm import (
+    EXTENSIONS,
     FOLLOWING,
     PICTURES,
     UNSHOWN,
@@ -72,6 +73,8 @@ class _View(NamedTuple):
 
     lost: tuple[int, ...] = ()
     gained: tuple[tuple[int, AccountView], ...] = ()
+    extended: bool = False
+    """Whether the client knows of settings that only this server has."""
 
 
 class RealmChangedProjection(ForEverybody[changes.RealmChanged]):
@@ -91,19 +94,20 @@ class RealmChangedProjection(ForEverybody[changes.RealmChanged]):
         return _View(
             lost=change.lost.get(viewer_id, ()),
             gained=tuple((user_id, account) for user_id, account in gained if account is not None),
+            extended=viewer.registration.capabilities.server_extensions,
         )
 
     def events(
         self, context: ProjectionContext, change: changes.RealmChanged, view: Any
     ) -> Iterable[Event]:
-        yield from self._settings(context, change)
+        yield from self._settings(context, change, extended=view.extended)
         for user_id in view.lost:
             yield people.removed(user_id)
         for user_id, account in view.gained:
             yield people.added(context, context.state.users[user_id], account)
 
     def _settings(
-        self, context: ProjectionContext, change: changes.RealmChanged
+        self, context: ProjectionContext, change: changes.RealmChanged, *, extended: bool
     ) -> Iterable[Event]:
         realm: Realm = revised(context.state.realm, change.values)
         following = computed(realm)
@@ -118,7 +122,7 @@ class RealmChangedProjection(ForEverybody[changes.RealmChanged]):
                 together[field] = value
             elif field == "password_sign_in":
                 together["authentication_methods"] = authentication_methods(realm, dev=context.dev)
-            elif field not in UNSHOWN:
+            elif field not in UNSHOWN and (extended or field not in EXTENSIONS):
                 yield RealmUpdateEvent(property=wire_name(field), value=value)
             if field == "default_language":
                 yield DefaultSettingEvent(property=field, value=value)

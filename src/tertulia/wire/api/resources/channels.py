@@ -1,6 +1,5 @@
 """Channels: finding, creating, changing and archiving them."""
 
-import re
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
@@ -18,8 +17,9 @@ from tertulia.service.caller import Caller
 from tertulia.service.mail_in.addresses import MailAddresses
 from tertulia.wire.api.objects.channels import ChannelObject, channel_object
 from tertulia.wire.api.objects.groups import GivenChange, GivenSetting, given_change, given_setting
+from tertulia.wire.api.objects.own_limits import own_limit
 from tertulia.wire.http.call import Call
-from tertulia.wire.http.parameters import SAFE_INTEGER, Alias, Int, Params, Path, Reads
+from tertulia.wire.http.parameters import Alias, Int, Params, Path
 from tertulia.wire.http.routing import Answer
 
 # Finding
@@ -187,23 +187,7 @@ async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelAddre
 # Creating
 
 
-def _read_retention(text: str) -> int | None:
-    word = text.strip('"')
-    if word == "realm_default":
-        return None
-    if word == "unlimited":
-        return channels.FOR_EVER
-    if not re.fullmatch("-?[0-9]{1,20}", word):
-        raise ValueError("it is neither a number of days nor realm_default or unlimited")
-    days = int(word)
-    if not 0 < days < SAFE_INTEGER:
-        raise ValueError("it must be a positive number of days")
-    return days
-
-
-RETENTION = Reads(
-    _read_retention, {"oneOf": [{"type": "integer"}, {"enum": ["realm_default", "unlimited"]}]}
-)
+RETENTION = own_limit("days")
 TopicsPolicyName = Literal[
     "inherit", "allow_empty_topic", "disable_empty_topic", "empty_topic_only"
 ]

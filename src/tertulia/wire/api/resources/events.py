@@ -41,6 +41,14 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
     empty_topic_name: bool = False
     simplified_presence_events: bool = False
     individual_emoji_changes: bool = False
+    server_extensions: Annotated[
+        bool,
+        Meta(
+            description="Of this server alone: what the organization has that the reference's"
+            " interface does not: `realm_banners`, `realm_upload_quota_per_user_mib`, and their"
+            " events (`realm`, `update`)."
+        ),
+    ] = False
 
     def model(self) -> Capabilities:
         """The same in the names of the domain. `user_settings_object` has no effect any more."""

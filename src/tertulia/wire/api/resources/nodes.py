@@ -6,9 +6,29 @@ from msgspec import Meta, Struct
 
 from tertulia.domain import permissions
 from tertulia.store import kept_backups, nodes
+from tertulia.store.nodes import SlowRequest
 from tertulia.wire.api.resources.server import NoParams
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.routing import Answer
+
+
+class SlowRequestObject(Struct, kw_only=True):
+    """A request that took long."""
+
+    at: Annotated[int, Meta(description="UNIX seconds of the node's clock.")]
+    method: str
+    route: Annotated[
+        str, Meta(description="The path, with names in place of what is different in each.")
+    ]
+    user_id: Annotated[int | None, Meta(description="null for somebody without an account.")]
+    status: int
+    milliseconds: Annotated[int, Meta(description="Without waiting for the client.")]
+    database_milliseconds: Annotated[
+        int, Meta(description="Of that, how long it waited for the database, at most.")
+    ]
+    loop_milliseconds: Annotated[
+        int, Meta(description="How late the node did what it had to do meanwhile.")
+    ]
 
 
 class NodeObject(Struct, kw_only=True):
@@ -33,6 +53,10 @@ class NodeObject(Struct, kw_only=True):
     started_at: int
     seen_at: int
     asked_to_leave: bool
+    slow_requests: Annotated[
+        list[SlowRequestObject],
+        Meta(description="The latest that took longer than the server's slow_request_ms."),
+    ]
 
 
 class BackupsObject(Struct, kw_only=True):
@@ -72,9 +96,23 @@ async def get_nodes(call: Call, params: NoParams) -> Nodes:
                 started_at=int(node.started_at),
                 seen_at=int(node.seen_at),
                 asked_to_leave=node.wanted == nodes.DRAIN,
+                slow_requests=[_slow(one) for one in reversed(node.figures.slow)],
             )
             for node in found
         ],
+    )
+
+
+def _slow(one: SlowRequest) -> SlowRequestObject:
+    return SlowRequestObject(
+        at=one.at,
+        method=one.method,
+        route=one.route,
+        user_id=one.user_id,
+        status=one.status,
+        milliseconds=one.ms,
+        database_milliseconds=one.database_ms,
+        loop_milliseconds=one.loop_ms,
     )
 
 

@@ -126,6 +126,14 @@ class UpdateRealm(Params, kw_only=True, frozen=True):
         Int | UnsetType, Meta(description="A channel; -1 for none.")
     ] = UNSET
     topics_policy: TopicsPolicyOfRealm | UnsetType = UNSET
+    upload_quota_per_user_mib: Annotated[
+        int | UnsetType,
+        LIMIT,
+        Meta(
+            description="MiB that the files of one person and their bots may come to, or"
+            " `unlimited`. What is there already stays."
+        ),
+    ] = UNSET
     video_chat_provider: Annotated[
         Int | UnsetType, Meta(description="Of realm_available_video_chat_providers.")
     ] = UNSET
@@ -202,7 +210,7 @@ def _placed(field: str, value: Any) -> Any:
     """A value as the organization has it."""
     if field == "message_retention_days":
         return FOR_EVER if value == UNLIMITED else value
-    if field.endswith("_limit_seconds"):
+    if field.endswith("_limit_seconds") or field == "upload_quota_per_user_mib":
         return None if value == UNLIMITED else value
     if field == "jitsi_server_url":
         return None if value == "default" else value

@@ -1,15 +1,17 @@
 """Uploading files, and what has been uploaded."""
 
 import contextlib
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from tertulia.domain.messages import attachments
+from tertulia.domain.messages import attachments, upload_quotas
+from tertulia.domain.messages.upload_quotas import Room
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import FilesUnavailable, MayNotOpen, Refused
 from tertulia.model.users import User
 from tertulia.service import links
+from tertulia.service.caller import Caller
 from tertulia.service.files.access import files_opened, may_open
 from tertulia.service.files.uploads import stored
 from tertulia.wire.api.objects.attachments import (
@@ -18,6 +20,7 @@ from tertulia.wire.api.objects.attachments import (
     attachment_object,
     file_facts,
 )
+from tertulia.wire.api.objects.own_limits import own_limit
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.errors import NotFound
 from tertulia.wire.http.parameters import Int, Params, Path
@@ -69,14 +72,78 @@ class Attachments(Answer, kw_only=True):
 
     attachments: list[AttachmentObject]
     upload_space_used: int
+    own_space_used: Annotated[
+        int, Meta(description="Bytes of the caller's files and those of their bots.")
+    ]
+    own_space_limit: Annotated[
+        int | None, Meta(description="What these may come to; null without a limit.")
+    ]
 
 
 async def get_attachments(call: Call, params: GetAttachments) -> Attachments:
     """The caller's uploaded files, and the messages that link them."""
     state = call.state
+    room = upload_quotas.room_of(state, call.user)
     return Attachments(
         attachments=[attachment_object(state, one) for one in state.uploads.of_user[call.user.id]],
         upload_space_used=state.uploads.space_used,
+        own_space_used=room.used,
+        own_space_limit=room.limit,
+    )
+
+
+class OnePersonsQuota(Params, kw_only=True, frozen=True):
+    """A person's room for files."""
+
+    user_id: Annotated[Int, Path()]
+
+
+class UploadQuota(Answer, kw_only=True):
+    """How much room a person's files take, with those of their bots."""
+
+    used: Annotated[int, Meta(description="Bytes.")]
+    limit: Annotated[int | None, Meta(description="Bytes; null without a limit.")]
+    upload_quota_mib: Annotated[
+        int | Literal["realm_default", "unlimited"],
+        Meta(description="What was set for this person in place of the organization's limit."),
+    ]
+
+
+async def get_upload_quota(call: Call, params: OnePersonsQuota) -> UploadQuota:
+    """How much room there is for a person's files, for themselves and for administrators."""
+    return _quota(call.consider(upload_quotas.looked_at, params.user_id))
+
+
+class SetUploadQuota(Params, kw_only=True, frozen=True):
+    """What a person's files may come to."""
+
+    user_id: Annotated[Int, Path()]
+    upload_quota_mib: Annotated[
+        int | None,
+        own_limit("MiB"),
+        Meta(
+            description="MiB; `unlimited`, or `realm_default` for what the organization has set"
+            " for everybody. What is there already stays."
+        ),
+    ]
+
+
+async def set_upload_quota(call: Caller, params: SetUploadQuota) -> UploadQuota:
+    """Limit what a person's files may come to, or make an exception, for administrators."""
+    await call.submit(upload_quotas.set_limit, params.user_id, params.upload_quota_mib)
+    return _quota(call.consider(upload_quotas.looked_at, params.user_id))
+
+
+def _quota(room: Room) -> UploadQuota:
+    names: dict[int | None, Literal["realm_default", "unlimited"]] = {
+        None: "realm_default",
+        upload_quotas.UNLIMITED: "unlimited",
+    }
+    mib = room.own_limit_mib
+    return UploadQuota(
+        used=room.used,
+        limit=room.limit,
+        upload_quota_mib=names[mib] if mib is None or mib in names else mib,
     )
 
 

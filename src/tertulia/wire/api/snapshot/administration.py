@@ -7,9 +7,11 @@ from tertulia.wire.api.objects.administration import (
     linkifier_objects,
     playground_objects,
 )
+from tertulia.wire.api.objects.banners import banner_objects
 from tertulia.wire.api.objects.integrations import integration_objects
 from tertulia.wire.api.objects.profiles import FIELD_TYPES, profile_fields
 from tertulia.wire.api.objects.reactions import custom_emoji
+from tertulia.wire.api.objects.realm import realm_extensions
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
 
 
@@ -31,6 +33,13 @@ def linkifiers(context: SnapshotContext) -> dict[str, Any]:
     return {"realm_linkifiers": linkifier_objects(context.state) if known else []}
 
 
+def extensions(context: SnapshotContext) -> dict[str, Any]:
+    """What only this server has, for clients that know of it."""
+    if not context.registration.capabilities.server_extensions or context.viewer is None:
+        return {}
+    return {"realm_banners": banner_objects(context.state), **realm_extensions(context.state.realm)}
+
+
 SECTIONS: Final[Sections] = {
     ("custom_profile_fields",): fields,
     ("realm_domains",): lambda context: {"realm_domains": domain_objects(context.state)},
@@ -44,6 +53,7 @@ SECTIONS: Final[Sections] = {
     ("realm_incoming_webhook_bots",): lambda _: {
         "realm_incoming_webhook_bots": integration_objects()
     },
+    ("server_extensions",): extensions,
     ("realm_billing",): lambda _: {"realm_billing": {"has_pending_sponsorship_request": False}},
     ("stop_words",): lambda _: {"stop_words": []},
     ("video_calls",): calls,

@@ -1,0 +1,93 @@
+"""How much room there is for uploaded files: all of them together, and those of one person."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.domain import permissions
+from tertulia.domain.accounts import users
+from tertulia.model.errors import Refused, UploadQuotaReached
+from tertulia.model.realm import MAX_MEBIBYTES
+from tertulia.model.users import User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MIB: Final = 2**20
+UNLIMITED: Final = -1
+"""In place of a number of MiB: this person's files may come to as much as they like."""
+
+
+class Room(Struct, frozen=True, kw_only=True):
+    """How much room a person's files take, with those of their bots. In bytes."""
+
+    used: int
+    limit: int | None
+    """None without a limit."""
+    own_limit_mib: int | None = None
+    """The exception for this person, in MiB, or `UNLIMITED`; None where there is none."""
+
+
+def room_of(state: State, user: User) -> Room:
+    """The room of the person, or of the bot's owner."""
+    person = _person(state, user)
+    mib = person.upload_quota_mib
+    limit = state.realm.upload_quota_per_user_mib if mib is None else mib
+    return Room(
+        used=sum(state.uploads.space_of(one) for one in _accounts(state, person)),
+        limit=None if limit is None or limit == UNLIMITED else limit * MIB,
+        own_limit_mib=mib,
+    )
+
+
+def check(state: State, user: User, size: int, quota: int | None) -> None:
+    """Refuse (UploadQuotaReached) where so many more bytes of the user's are more than their limit
+    allows, or in all more than `quota` does."""
+    room = room_of(state, user)
+    if room.limit is not None and room.used + size > room.limit:
+        raise UploadQuotaReached(left=room.limit - room.used, of_person=True)
+    used = state.uploads.space_used
+    if quota is not None and used + size > quota:
+        raise UploadQuotaReached(left=quota - used, of_person=False)
+
+
+def looked_at(moment: Moment, user_id: int) -> Decision[Room]:
+    """The room of a person, for themselves and for administrators. Refused for others, and for
+    accounts that are no person's."""
+    target = permissions.visible_user(moment.state, moment.actor, user_id)
+    if target.id != moment.actor.id:
+        permissions.require_administrator(moment.state, moment.actor)
+    _require_person(target)
+    return Decision(room_of(moment.state, target))
+
+
+def set_limit(moment: Moment, user_id: int, mib: int | None) -> Decision[None]:
+    """Give a person a limit of their own, in MiB, or `UNLIMITED`; None takes it away. What is there
+    already stays. For administrators.
+
+    Refused for what is no limit, and for accounts that are no person's.
+    """
+    permissions.require_administrator(moment.state, moment.actor)
+    target = users.managed_user(moment, user_id)
+    _require_person(target)
+    if mib is not None and mib != UNLIMITED and not 0 < mib <= MAX_MEBIBYTES:
+        raise Refused(f"A limit is a number of MiB from 1 to {MAX_MEBIBYTES}.")
+    return Decision(None, users.changed(moment, target, {"upload_quota_mib": mib}))
+
+
+def _require_person(user: User) -> None:
+    if user.is_bot:
+        raise Refused("The files of bots count among those of their owners.")
+
+
+def _person(state: State, user: User) -> User:
+    owner_id = None if user.bot is None else user.bot.owner_id
+    return user if owner_id is None else state.users[owner_id]
+
+
+def _accounts(state: State, person: User) -> Iterator[int]:
+    yield person.id
+    for bot_id in state.users.bots:  # Deactivated ones too: their files are still there.
+        bot = state.users[bot_id].bot
+        if bot is not None and bot.owner_id == person.id:
+            yield bot_id

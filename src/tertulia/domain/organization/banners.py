@@ -1,0 +1,72 @@
+"""Banners: what owners and administrators tell everybody, for a time."""
+
+from typing import Final
+
+from tertulia.domain import names, permissions
+from tertulia.domain.messages import notices
+from tertulia.domain.messages.notices import Render
+from tertulia.model.banners import Banner
+from tertulia.model.changes import AnyChange, BannerPosted, BannersEnded
+from tertulia.model.errors import NoSuchItem, Refused
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_CONTENT: Final = 500
+"""Characters."""
+MAX_BANNERS: Final = 5
+"""At the same time: more would leave no room for anything else."""
+MAX_SECONDS: Final = 366 * 86400
+TOPIC: Final = "announcements"
+
+
+def post(
+    moment: Moment, content: str, seconds: int, announce: bool, render: Render
+) -> Decision[Banner]:
+    """Tell everybody something for so many seconds. With `announce`, the notification bot says it
+    in the channel for announcements too, where there is one: not every client has banners.
+
+    For administrators. Refused for a text that is empty or too long, for a time that is, and where
+    there are `MAX_BANNERS` already.
+    """
+    state, actor = moment.state, moment.actor
+    permissions.require_administrator(state, actor)
+    text = content.strip()
+    is_visible = all(line == "" or names.is_printable(line) for line in text.split("\n"))
+    if not 0 < len(text) <= MAX_CONTENT or not is_visible:
+        raise Refused(f"An announcement has 1 to {MAX_CONTENT} visible characters.")
+    if not 0 < seconds <= MAX_SECONDS:
+        raise Refused("An announcement ends after a second at the earliest, and a year at most.")
+    if len(state.banners) >= MAX_BANNERS:
+        raise Refused(f"There are {MAX_BANNERS} announcements at most: end one of them first.")
+    banner = Banner(
+        id=state.banners.next_id(),
+        content=text,
+        posted_by=actor.id,
+        posted_at=int(moment.now),
+        ends_at=int(moment.now) + seconds,
+    )
+    changes: list[AnyChange] = [BannerPosted(banner=banner)]
+    board = state.channels.get(state.realm.updates_announcements_channel_id)
+    if announce and board is not None and not board.is_archived:
+        said = f"{notices.person(actor)} announced:\n{notices.quoted(text)}"
+        changes += notices.sent(moment, [notices.in_channel(state, board, said, TOPIC)], render)
+    return Decision(banner, changes)
+
+
+def end(moment: Moment, banner_id: int) -> Decision[None]:
+    """Show it no more, to anybody. For administrators. NoSuchItem for one that is not there."""
+    permissions.require_administrator(moment.state, moment.actor)
+    if banner_id not in moment.state.banners:
+        raise NoSuchItem("announcement")
+    return Decision(None, (BannersEnded(banner_ids=(banner_id,)),))
+
+
+def next_end(state: State, _now: float) -> float | None:
+    """When the first of them is over, in UNIX seconds."""
+    return min((banner.ends_at for banner in state.banners), default=None)
+
+
+def end_old(moment: Moment) -> Decision[None]:
+    """End those whose time is over."""
+    over = sorted(one.id for one in moment.state.banners if one.ends_at <= moment.now)
+    return Decision(None, (BannersEnded(banner_ids=tuple(over)),) if over else ())

@@ -1,0 +1,16 @@
+"""Banners: what owners and administrators tell everybody, above all that is on the screen."""
+
+from msgspec import Struct
+
+
+class Banner(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that everybody is told until its end, or until they have put it away."""
+
+    id: int
+    content: str
+    """Plain text of one line or several."""
+    posted_by: int
+    posted_at: int
+    """UNIX seconds."""
+    ends_at: int
+    """UNIX seconds."""

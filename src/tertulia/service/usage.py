@@ -1,0 +1,102 @@
+"""Counting how much the organization is used, as time goes on: what was counted is kept
+(`store/usage.py`), and each step looks at some rows that are new.
+
+An old organization is counted from its beginning, by as many steps as it takes. Of several nodes
+each may count; a step of one that was not the first is not kept.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from tertulia.state.organization import State
+from tertulia.store import usage
+from tertulia.store.database import Connection
+from tertulia.store.store import Store
+from tertulia.store.usage import Counted
+
+FILES_SECONDS: Final = 3600.0
+"""Between two times that the files of channels are counted, which is done from the beginning."""
+LATE_SECONDS: Final = 600.0
+"""So long after midnight it may still be written down that somebody was here before."""
+REST_SECONDS: Final = 0.02
+"""Between two steps, so that others can write."""
+
+Report = Callable[[int, int], None]
+"""Is told the last message that was counted, and the last that there is, by their IDs."""
+T = TypeVar("T")
+
+
+class CountedElsewhere(Exception):
+    """Another node counts just now."""
+
+
+async def count(
+    store: Store,
+    state: Callable[[], State],
+    now: float,
+    report: Report = lambda _done, _all: None,
+    *,
+    with_files: bool = False,
+) -> None:
+    """Count what is new; the files of channels, which are counted from the beginning, when that was
+    not done for `FILES_SECONDS`, or `with_files`. CountedElsewhere where another node does the
+    same: what was counted until then is kept."""
+    at = await _messages(store, state, report)
+    at = await _people(store, at, now)
+    if with_files or not 0 <= now - at.files_at < FILES_SECONDS:
+        at = await _files(store, state, at, now)
+    await _kept(store, lambda c: usage.finish(c, at, now))
+
+
+async def _kept(store: Store, step: Callable[[Connection], Counted | None]) -> Counted:
+    after = await store.write(step)
+    if after is None:
+        raise CountedElsewhere
+    await asyncio.sleep(REST_SECONDS)
+    return after
+
+
+async def _messages(store: Store, state: Callable[[], State], report: Report) -> Counted:
+    at = await store.read(usage.counted)
+    while True:
+        new = await store.read(usage.new_messages, at.message_id)
+        if new.last_id != at.message_id:
+            before = at
+            at = await _kept(store, lambda c, b=before, n=new: usage.add_messages(c, b, n))  # type: ignore[misc]
+            report(at.message_id, state().last_message_id)
+        if new.is_all:
+            return at
+
+
+def progress(at: Counted, state: State) -> float:
+    """Which part of the organization's messages has been counted: 0 to 1."""
+    last = state.last_message_id
+    return min(at.message_id / last, 1.0) if last else 1.0
+
+
+async def _people(store: Store, at: Counted, now: float) -> Counted:
+    today, final = usage.day_of(now), usage.day_of(now - LATE_SECONDS)
+    first: int | None = at.day
+    if not first:
+        first = await store.read(usage.first_day)
+    while first is not None and first <= today:
+        found = await store.read(usage.active_people, first, today)
+        before = at
+        at = await _kept(store, lambda c, b=before, f=found: usage.put_people(c, b, f, final))  # type: ignore[misc]
+        first = found.until
+    return at
+
+
+async def _files(store: Store, state: Callable[[], State], at: Counted, now: float) -> Counted:
+    found: dict[int, tuple[int, int]] = {}
+    after = 0
+    while after < state().attachments.highest:
+        for channel, attachment_id in await store.read(usage.links_of_files, after):
+            attachment = state().attachments.get(attachment_id)
+            if attachment is not None:
+                files, size = found.get(channel, (0, 0))
+                found[channel] = files + 1, size + attachment.size
+        after += usage.FILES_AT_ONCE
+        await asyncio.sleep(REST_SECONDS)
+    return await _kept(store, lambda c: usage.put_files(c, at, found, now))

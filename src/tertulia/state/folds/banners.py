@@ -1,0 +1,18 @@
+"""Folds of banners."""
+
+from tertulia.model import changes
+from tertulia.state.folds.registry import Folds
+from tertulia.state.organization import State
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.BannerPosted)
+def _(state: State, change: changes.BannerPosted) -> None:
+    state.banners.put(change.banner)
+
+
+@FOLDS.of(changes.BannersEnded)
+def _(state: State, change: changes.BannersEnded) -> None:
+    for banner_id in change.banner_ids:
+        state.banners.remove(banner_id)

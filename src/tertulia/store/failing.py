@@ -1,0 +1,59 @@
+"""What is to be delivered elsewhere and fails just now: mails, pushes, calls of bots' services."""
+
+from msgspec import Struct
+
+from tertulia.store.database import Connection
+
+
+class Failing(Struct, frozen=True, kw_only=True):
+    """Deliveries of one kind, or to one place, that fail."""
+
+    of: int | None
+    """A bot's ID, or that of a program that is pushed to; None for mails."""
+    waiting: int
+    """How many wait for it."""
+    since: float
+    """UNIX seconds; 0 where it is not known."""
+    reason: str
+    """Why the last attempt failed."""
+
+
+def mails(connection: Connection) -> Failing | None:
+    """The mails that could not be sent so far; None where there are none."""
+    rows = connection.query("SELECT COUNT(*), MIN(asked_at) FROM mails WHERE trouble <> ''")
+    ((number, since),) = rows
+    if not number:
+        return None
+    ((reason,),) = connection.query(
+        "SELECT trouble FROM mails WHERE trouble <> '' ORDER BY due_at DESC, id LIMIT 1"
+    )
+    return Failing(of=None, waiting=int(number), since=float(since), reason=str(reason))
+
+
+def services(connection: Connection, limit: int) -> list[Failing]:
+    """The bots whose services fail, at most so many, those that have done so longest first."""
+    rows = connection.query(
+        "SELECT bot_id, failing_since, trouble, (SELECT COUNT(*) FROM webhook_deliveries"
+        " WHERE webhook_deliveries.bot_id = webhook_lanes.bot_id) FROM webhook_lanes"
+        " WHERE failures > 0 ORDER BY failing_since, bot_id LIMIT ?",
+        (limit,),
+    )
+    return [_failing(row) for row in rows]
+
+
+def pushes(connection: Connection, limit: int) -> list[Failing]:
+    """The same of programs that are pushed to."""
+    rows = connection.query(
+        "SELECT subscription_id, failing_since, trouble, (SELECT COUNT(*) FROM pushes"
+        " WHERE pushes.subscription_id = push_lanes.subscription_id AND wanted <> 'shown')"
+        " FROM push_lanes WHERE failures > 0 ORDER BY failing_since, subscription_id LIMIT ?",
+        (limit,),
+    )
+    return [_failing(row) for row in rows]
+
+
+def _failing(row: tuple[object, ...]) -> Failing:
+    of, since, reason, waiting = row
+    return Failing(
+        of=int(str(of)), waiting=int(str(waiting)), since=float(str(since)), reason=str(reason)
+    )

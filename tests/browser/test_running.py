@@ -1,0 +1,47 @@
+"""Running the place from the browser: announcements, and what is counted."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import LAPTOP, PHONE, settled, sign_in_resident
+from tests.browser.test_accessibility import AXE, faults
+from tests.e2e.server import Server
+
+TEXT = "Down tonight from nine to ten."
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_an_owner_announces_is_seen_until_it_is_closed(
+    cafe: Server, opened: Open, scheme: str
+) -> None:
+    size = LAPTOP if scheme == "light" else PHONE
+    iris = opened(cafe, bypass_csp=True, color_scheme=scheme, viewport=size)
+    sign_in_resident(iris.context, cafe, "iris@cafe.example")
+    june = opened(cafe, viewport=size)
+    sign_in_resident(june.context, cafe, "june@cafe.example")
+    june.go("inbox")
+    settled(june.page)
+    page, seen = iris.page, june.page.get_by_role("status").filter(has_text=TEXT)
+
+    iris.go("organization/announcements")
+    page.get_by_label("Text", exact=True).fill(TEXT)
+    page.get_by_role("button", name="Announce", exact=True).click()
+    expect(seen).to_be_visible()
+    june.page.get_by_role("button", name="Close").click()
+    expect(seen).to_be_hidden()
+    june.page.reload()
+    settled(june.page)
+    expect(june.page.get_by_text(TEXT)).to_be_hidden()
+
+    iris.go("organization/usage")
+    settled(page)
+    page.get_by_text("As a table").last.click()
+    expect(page.get_by_role("columnheader", name="Number")).to_be_visible()
+    page.add_script_tag(path=AXE)
+    assert faults(iris, "usage, with a banner above") == []
+
+    iris.go("organization/announcements")
+    page.get_by_role("button", name="End").click()
+    expect(page.get_by_text("Nothing is announced.")).to_be_visible()
+    expect(page.get_by_text(TEXT)).to_be_hidden()
