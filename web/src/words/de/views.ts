@@ -58,21 +58,4 @@ export const views = {
   unknownText:
     "Der Link ist vielleicht alt oder vertippt, oder er führt an einen Ort, den du nicht sehen kannst.",
   goHome: "Zur Startseite",
-  welcome: {
-    title: (name: string) => `Willkommen bei ${name}`,
-    channels: "Kanäle sind Räume für ein Team oder ein Gebiet. Deine siehst du an der Seite.",
-    topics:
-      "Jede Unterhaltung in einem Kanal hat ein Thema, wie der Betreff eines Briefes: Lies die, die dich angehen.",
-    inbox: "Der Eingang zeigt, was neu ist, Thema für Thema. Dort fängt man gut an.",
-    steps: {
-      title: "Erste Schritte",
-      done: "Erledigt",
-      invite: "Leute einladen",
-      channels: "Einen Kanal anlegen",
-      picture: "Diesem Ort ein Bild geben",
-      profile: "Dein Profil ausfüllen",
-      write: "Die erste Nachricht schreiben",
-    },
-    understood: "Verstanden",
-  },
 };

@@ -58,21 +58,4 @@ export const views = {
   unknown: "There is nothing at this address",
   unknownText: "The link may be old or mistyped, or it leads to a place that you cannot see.",
   goHome: "Go home",
-  welcome: {
-    title: (name: string) => `Welcome to ${name}`,
-    channels: "Channels are rooms for a team or a theme. You see the ones you are in at the side.",
-    topics:
-      "Every conversation in a channel has a topic, like the subject of a letter: read those you care about.",
-    inbox: "The inbox shows what is new, topic by topic. It is a good place to begin.",
-    steps: {
-      title: "First steps",
-      done: "Done",
-      invite: "Invite people",
-      channels: "Make a channel",
-      picture: "Give this place a picture",
-      profile: "Fill in your profile",
-      write: "Write the first message",
-    },
-    understood: "Good to know",
-  },
 };

@@ -60,22 +60,4 @@ export const views: Words["views"] = {
   unknownText:
     "Puede que el enlace sea antiguo o esté mal escrito, o que lleve a un sitio que no puedes ver.",
   goHome: "Ir al inicio",
-  welcome: {
-    title: (name) => `Te damos la bienvenida a ${name}`,
-    channels:
-      "Los canales son salas para un equipo o un asunto. Los tuyos están en la barra lateral.",
-    topics:
-      "Cada conversación de un canal tiene un tema, como el asunto de una carta: lee los que te importan.",
-    inbox: "La bandeja de entrada muestra lo nuevo, tema por tema. Es un buen sitio para empezar.",
-    steps: {
-      title: "Primeros pasos",
-      done: "Hecho",
-      invite: "Invitar a personas",
-      channels: "Crear un canal",
-      picture: "Poner una imagen a este lugar",
-      profile: "Completar tu perfil",
-      write: "Escribir el primer mensaje",
-    },
-    understood: "Entendido",
-  },
 };
