@@ -60,7 +60,7 @@ def test_with_the_keyboard_alone(sqlite_town: Town, opened: Open) -> None:
     expect(ann.message("Nor here")).to_be_visible()
     keys.press("Escape")
     keys.press("t")
-    expect(page.get_by_role("heading", name="Recent")).to_be_visible()
+    expect(page.get_by_role("button", name="Newest first", pressed=True)).to_be_visible()
     keys.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Keyboard shortcuts")
     keys.press("Escape")

@@ -614,7 +614,7 @@ export const manage = {
     },
     tour: {
       title: "Ein kurzer Rundgang",
-      skip: "Rundgang überspringen",
+      skip: "Überspringen",
       next: "Weiter",
       finish: "Verstanden",
       card: (at: number, all: number) => `${at} von ${all}`,

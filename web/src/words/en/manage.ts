@@ -602,7 +602,7 @@ export const manage = {
     },
     tour: {
       title: "A short tour",
-      skip: "Skip the tour",
+      skip: "Skip",
       next: "Next",
       finish: "Got it",
       card: (at: number, all: number) => `${at} of ${all}`,

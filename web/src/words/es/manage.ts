@@ -601,7 +601,7 @@ export const manage: Words["manage"] = {
     },
     tour: {
       title: "Un recorrido breve",
-      skip: "Saltar el recorrido",
+      skip: "Saltar",
       next: "Siguiente",
       finish: "Entendido",
       card: (at, all) => `${at} de ${all}`,
