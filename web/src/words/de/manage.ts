@@ -579,7 +579,7 @@ export const manage = {
     },
   },
   /** Die ersten Minuten: derer, die den Ort betreiben, und derer, die neu sind. */
-  welcome: {
+  beginning: {
     title: (name: string) => `Willkommen bei ${name}`,
     progress: (done: number, all: number) => `${done} von ${all} erledigt`,
     hide: "Ausblenden",

@@ -567,7 +567,7 @@ export const manage = {
     },
   },
   /** The first minutes: of whoever runs the place, and of a newcomer. */
-  welcome: {
+  beginning: {
     title: (name: string) => `Welcome to ${name}`,
     progress: (done: number, all: number) => `${done} of ${all} done`,
     hide: "Hide",

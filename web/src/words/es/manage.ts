@@ -566,7 +566,7 @@ export const manage: Words["manage"] = {
       },
     },
   },
-  welcome: {
+  beginning: {
     title: (name) => `Te damos la bienvenida a ${name}`,
     progress: (done, all) => `${done} de ${all} hechos`,
     hide: "Ocultar",
