@@ -14,7 +14,6 @@ from tertulia.model.groups import Members
 from tertulia.model.users import Credential, User
 from tertulia.state.moment import Decision, Moment
 
-
 _FIRST_CHANNEL: Final = 1
 
 
@@ -30,8 +29,8 @@ class NewOrganization(Struct, frozen=True, kw_only=True):
 
 
 def found(moment: Moment, new: NewOrganization) -> Decision[User]:
-    """Create the organization, its owner, and the channels with the owner in them: the first is told
-    who joins.
+    """Create the organization, its owner, and the channels with the owner in them: the first is
+    told who joins.
 
     Refused where there is one already, and for names and addresses that cannot be one.
     """

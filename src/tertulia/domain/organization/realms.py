@@ -37,8 +37,8 @@ def found(
     *,
     signups_channel_id: int = -1,
 ) -> Decision[User]:
-    """Create the organization and its owner, whose credential is for `FIRST_USER`. A channel that is
-    to be told who joins, if any, is created with it."""
+    """Create the organization and its owner, whose credential is for `FIRST_USER`. The caller
+    creates the channel that is to be told who joins, if any, with it."""
     if not moment.state.is_empty:
         raise Refused("There is an organization here already.")
     realm_name = names.realm_name(name)
