@@ -55,6 +55,8 @@ def welcomed(page: Page) -> None:
     known = page.get_by_role("button", name="Hide", exact=True)
     if known.count():
         known.click()
+        # Nothing is hovered.
+        page.mouse.move(0, 0)
 
 
 PICTURES = [
