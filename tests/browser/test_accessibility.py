@@ -13,6 +13,8 @@ from tests.e2e.server import Server
 
 AXE = Path(__file__).resolve().parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+COLORS = ["color-contrast", "link-in-text-block"]
+"""The rules that say something else in the dark: a page is the same there, in other colours."""
 VIEWS = [
     "inbox",
     "recent",
@@ -48,8 +50,13 @@ def iris(request: pytest.FixtureRequest, cafe: Server, opened: Open) -> Window:
 def faults(window: Window, where: str) -> list[str]:
     """What axe has against the page as it is now."""
     found = window.page.evaluate(
-        "(tags) => axe.run({runOnly: {type: 'tag', values: tags}, resultTypes: ['violations']})",
-        TAGS,
+        """([tags, colors]) => axe.run({
+            runOnly: matchMedia("(prefers-color-scheme: dark)").matches
+                ? {type: "rule", values: colors}
+                : {type: "tag", values: tags},
+            resultTypes: ["violations"],
+        })""",
+        [TAGS, COLORS],
     )
     return [
         f"{where}: {one['id']} ({one['help']}): {json.dumps(node['target'])} {node['html'][:160]}"
