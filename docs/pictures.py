@@ -52,16 +52,17 @@ class Picture:
 
 def welcomed(page: Page) -> None:
     """The welcome has been read."""
-    known = page.get_by_role("button", name="Good to know")
+    known = page.get_by_role("button", name="Hide", exact=True)
     if known.count():
         known.click()
+        # Nothing is hovered.
+        page.mouse.move(0, 0)
 
 
 PICTURES = [
     Picture("inbox", "inbox", prepare=welcomed),
     Picture("topic", "narrow/channel/{workshop}/topic/sales.20by.20hour"),
     Picture("topic-dark", "narrow/channel/{numbers}/topic/November", "dark"),
-    Picture("recent", "recent"),
     Picture("settings", "settings/preferences"),
     Picture("phone", "inbox", size=PHONE, prepare=welcomed),
     Picture("phone-topic", "narrow/channel/{kitchen}/topic/staff.20lunch", size=PHONE),

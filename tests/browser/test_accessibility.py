@@ -110,7 +110,7 @@ def test_settings_can_be_used_by_everyone(iris: Window, part: str) -> None:
     assert visit(iris, places if part in {"settings", "organization"} else places[:4]) == []
 
 
-def test_dialogs_can_be_used_by_everyone(iris: Window) -> None:
+def test_dialogs_can_be_used_by_everyone(iris: Window, cafe: Server) -> None:
     page, found = iris.page, []
     is_phone = page.viewport_size == PHONE
     iris.go("narrow/is/starred")
@@ -158,4 +158,15 @@ def test_dialogs_can_be_used_by_everyone(iris: Window) -> None:
     expect(page.get_by_role("combobox").last).to_be_focused()
     found += faults(iris, "search")
     page.keyboard.press("Escape")
+    iris.go("inbox")
+    page.get_by_role("button", name="Make channels").click()
+    settled(page)
+    found += faults(iris, "suggested channels")
+    # What a newcomer sees instead of an owner's first steps.
+    page.goto("about:blank")
+    sign_in_resident(iris.context, cafe, "theo@cafe.example")
+    iris.go("inbox")
+    expect(page.get_by_role("region", name="A short tour")).to_be_visible()
+    page.add_script_tag(path=AXE)
+    found += faults(iris, "tour")
     assert found == []

@@ -79,11 +79,5 @@ def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, opened: Open) -
     option.filter(has_text="Settings").first.click()
     expect(page).to_have_url(re.compile("#(settings|organization)/"))
 
-    # Whoever runs the place finds its first steps in the inbox, what is done among them.
-    ann.go("inbox")
-    steps = page.get_by_role("list", name="First steps")
-    expect(steps.get_by_role("button", name="Done Invite people")).to_be_visible()
-    steps.get_by_role("button", name="Make a channel").click()
-    expect(page).to_have_url(re.compile("channels/new"))
     page.get_by_role("navigation", name="Views").get_by_role("button", name="Invite people").click()
     expect(page.get_by_role("dialog", name="Invite")).to_be_visible()

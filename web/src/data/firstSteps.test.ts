@@ -1,7 +1,9 @@
 import { expect, it } from "vitest";
-import { firstSteps } from "./firstSteps";
+import { firstSteps, type Facts } from "./firstSteps";
 
 type Known = Parameters<typeof firstSteps>[0];
+
+const NOTHING = { wrote: false, mail: false, backups: undefined };
 
 const known = (more: object = {}) =>
   ({
@@ -12,27 +14,31 @@ const known = (more: object = {}) =>
       [3, { is_bot: false, is_active: false }],
     ]),
     channels: new Map([[1, {}]]),
-    realm: { realm_icon_source: "G" },
-    messages: new Map([[5, { sender_id: 2 }]]),
+    realm: { realm_icon_source: "G", realm_signup_announcements_stream_id: -1 },
     ...more,
   }) as unknown as Known;
 
-const done = (some: Known) => firstSteps(some).flatMap((one) => (one.done ? [one.name] : []));
+const done = (some: Known, facts: Facts) =>
+  firstSteps(some, facts).flatMap((one) => (one.done ? [one.name] : []));
 
-it("tells what of the first steps is done", () => {
-  expect(done(known())).toEqual([]);
+it("tells what of the first steps is done, and leaves out what one may not know", () => {
+  expect(done(known(), NOTHING)).toEqual([]);
+  expect(firstSteps(known(), NOTHING).map((one) => one.name)).not.toContain("backups");
   const users = new Map([
     [1, { is_bot: false, profile_data: { 3: { value: "she" } } }],
     [4, { is_bot: false }],
   ]);
-  const channels = new Map([1, 2, 3].map((id) => [id, {}]));
-  const realm = { realm_icon_source: "U" };
-  const messages = new Map([[5, { sender_id: 1 }]]);
-  expect(done(known({ users, channels, realm, messages }))).toEqual([
+  const channels = new Map([1, 2].map((id) => [id, {}]));
+  const realm = { realm_icon_source: "U", realm_signup_announcements_stream_id: 1 };
+  const all = known({ users, channels, realm });
+  expect(done(all, { wrote: true, mail: true, backups: true })).toEqual([
     "invite",
     "channels",
     "picture",
     "profile",
+    "newcomers",
     "write",
+    "mail",
+    "backups",
   ]);
 });

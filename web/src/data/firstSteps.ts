@@ -2,26 +2,39 @@
 
 import type { Data } from "./data";
 
-export type FirstStep = "invite" | "channels" | "picture" | "profile" | "write";
+export type FirstStep =
+  "invite" | "channels" | "picture" | "profile" | "newcomers" | "write" | "mail" | "backups";
 
-type Known = Pick<Data, "me" | "users" | "channels" | "realm" | "messages">;
+type Known = Pick<Data, "me" | "users" | "channels" | "realm">;
 
-/** The channels that a new organization has by itself, at most. */
-const GIVEN_CHANNELS = 2;
+/** What is not in the client's data. */
+export interface Facts {
+  /** Whether one has written anything. */
+  wrote: boolean;
+  /** Whether the server sends mail, and makes backups; undefined where one may not know. */
+  mail: boolean | undefined;
+  backups: boolean | undefined;
+}
 
-export function firstSteps(slices: Known): { name: FirstStep; done: boolean }[] {
-  const { me, users, channels, realm, messages } = slices;
+/** The channels that a new organization has by itself. */
+const GIVEN_CHANNELS = 1;
+
+export function firstSteps(slices: Known, facts: Facts): { name: FirstStep; done: boolean }[] {
+  const { me, users, channels, realm } = slices;
   let people = 0;
   for (const user of users.values()) {
     if (!user.is_bot && user.is_active !== false) people += 1;
   }
   const told = Object.values(users.get(me)?.profile_data ?? {});
-  const isMine = ({ sender_id }: { sender_id: number }) => sender_id === me;
-  return [
+  const steps: { name: FirstStep; done: boolean | undefined }[] = [
     { name: "invite", done: people > 1 },
     { name: "channels", done: channels.size > GIVEN_CHANNELS },
     { name: "picture", done: realm["realm_icon_source"] === "U" },
     { name: "profile", done: told.some((one) => one?.value) },
-    { name: "write", done: [...messages.values()].some(isMine) },
+    { name: "newcomers", done: Number(realm["realm_signup_announcements_stream_id"]) > 0 },
+    { name: "write", done: facts.wrote },
+    { name: "mail", done: facts.mail },
+    { name: "backups", done: facts.backups },
   ];
+  return steps.flatMap(({ name, done }) => (done === undefined ? [] : [{ name, done }]));
 }

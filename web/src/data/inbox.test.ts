@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { tallies } from "./counts";
-import { inboxOf, nextUnread, type InboxKnown } from "./inbox";
+import {
+  EVERYTHING,
+  inboxRows,
+  inOrder,
+  isWanted,
+  nextUnread,
+  type InboxFilter,
+  type InboxOrder,
+} from "./inbox";
+import type { Latest } from "./recent";
 
 const by = new Map<string, number[]>([
   ["c7/a", [1]],
@@ -31,47 +40,68 @@ const known = {
     ]),
   ),
   folders: new Map([[1, { id: 1, name: "Bar", order: 0, is_archived: false }]]),
-  topicPolicies: new Map(),
+  topicPolicies: new Map([["c7/read", { visibility_policy: 3 }]]),
   topicNames: new Map([["c7/a", "A"]]),
   mutedUsers: new Set(),
-} as unknown as InboxKnown;
+  directs: new Map([
+    ["d3", 6],
+    ["d5", 4],
+  ]),
+} as unknown as Parameters<typeof nextUnread>[0];
 
-const contents = inboxOf(known, () => true);
+const last = (id: number, key: string) =>
+  [key, { last: { id, key }, mine: key === "c7/read" }] as unknown as [string, Latest];
+const latest = new Map([
+  last(5, "c7/b"),
+  last(12, "c7/read"),
+  last(11, "c10/left"),
+  last(10, "c9/quiet"),
+]);
+const rows = inboxRows(known, latest);
+
+const keys = (filter: Partial<InboxFilter>, order: InboxOrder = "newest") =>
+  inOrder(
+    rows.filter((row) => isWanted(row, { ...EVERYTHING, ...filter })),
+    order,
+  ).rows.map((row) => row.key);
 
 describe("the inbox", () => {
   it("counts as all other places do, where all but a mention is muted", () => {
-    const inMuted = contents.sections[1]?.channels[1]?.rows[0];
-    expect([inMuted?.key, inMuted?.unread]).toEqual(["c9/called", 1]);
-    const rows = contents.sections.flatMap((one) => one.channels.flatMap(({ rows }) => rows));
-    const sum = [...rows, ...contents.directs].reduce((all, row) => all + row.unread, 0);
-    expect(tallies(known).all.count).toBe(sum);
+    const inMuted = rows.find((row) => row.key === "c9/called");
+    expect(inMuted).toMatchObject({ unread: 2, calls: 1, mentioned: true });
+    expect(tallies(known).all.count).toBe(rows.reduce((all, row) => all + row.calls, 0));
   });
 
-  it("has direct messages where one is called first, then folders and the rest", () => {
-    expect(contents.directs.map((row) => row.key)).toEqual(["d3", "d4"]);
-    expect(
-      contents.sections.map((one) => [
-        one.name,
-        ...one.channels.flatMap((channel) => channel.rows.map((row) => row.key)),
-      ]),
-    ).toEqual([
-      ["Bar", "c8/x"],
-      ["", "c7/b", "c7/a", "c9/called"],
-    ]);
-  });
-
-  it("names topics as they are written", () => {
-    expect(contents.sections[1]?.channels[0]?.rows[1]?.conversation).toEqual({
-      kind: "topic",
-      channelId: 7,
-      topic: "A",
+  it("names topics as they are written, and knows a last message only where it is the last", () => {
+    expect(rows.find((row) => row.key === "c7/a")).toMatchObject({
+      conversation: { kind: "topic", channelId: 7, topic: "A" },
+      newest: 1,
+      last: null,
     });
+    expect(rows.find((row) => row.key === "c7/b")?.last?.id).toBe(5);
   });
 
-  it("keeps what is wanted", () => {
-    const some = inboxOf(known, (row) => row.mentioned);
-    expect(some.directs).toHaveLength(1);
-    expect(some.sections.flatMap((one) => one.channels)).toHaveLength(1);
+  it.each([
+    [
+      "all that is one's own",
+      {},
+      ["c7/read", "c9/called", "d4", "d3", "c7/b", "d5", "c8/x", "c7/a"],
+    ],
+    ["unread ones", { unread: true }, ["c9/called", "d4", "d3", "c7/b", "c8/x", "c7/a"]],
+    ["where one is called", { called: true }, ["c7/read", "c9/called", "d3"]],
+    ["direct ones", { direct: true }, ["d4", "d3", "d5"]],
+    ["where one wrote", { participated: true }, ["c7/read"]],
+    ["what is muted too", { unread: true, muted: true, called: true }, ["c9/called", "d3"]],
+  ] as const)("shows %s", (_, filter, expected) => {
+    expect(keys(filter)).toEqual(expected);
+  });
+
+  it("has what is unread first, and where the rest begins", () => {
+    const wanted = rows.filter((row) => isWanted(row, { ...EVERYTHING, muted: true }));
+    const { rows: sorted, fresh } = inOrder(wanted, "unread");
+    expect(sorted.map((row) => row.key).slice(fresh)).toEqual(["c7/read", "c9/quiet", "d5"]);
+    expect(sorted[0]?.key).toBe("c9/called");
+    expect(inOrder(wanted, "newest").fresh).toBe(0);
   });
 });
 
@@ -85,11 +115,11 @@ describe("the next unread conversation", () => {
     ["d3", "direct", "d4"],
     ["d4", "direct", "d3"],
   ] as const)("after %s: %s %s", (here, kind, expected) => {
-    expect(nextUnread(contents, here, kind)?.key).toBe(expected);
+    expect(nextUnread(known, here, kind)?.key).toBe(expected);
   });
 
   it("is none where all is read", () => {
-    const empty = { directs: [], sections: [] };
-    expect(nextUnread(empty, null, "topic")).toBeNull();
+    const unread = { ...known.unread, by: new Map() };
+    expect(nextUnread({ ...known, unread }, null, "topic")).toBeNull();
   });
 });

@@ -1,4 +1,4 @@
-/** The inbox: what is unread, by conversation. */
+/** The inbox: all conversations that are known, those with something unread among them. Pure. */
 
 import {
   channelOfKey,
@@ -7,131 +7,140 @@ import {
   type ConversationKey,
 } from "./conversations";
 import { isFollowed, isMuted, isOpen } from "./counts";
-import type { Channel, Data } from "./data";
-import { BY_NAME } from "./people";
+import type { Data } from "./data";
+import type { Latest, Seen } from "./recent";
+import { sections } from "./sidebar";
 
 export interface InboxRow {
   key: ConversationKey;
   conversation: Conversation;
-  /** How much calls: in a muted one the mentions alone, as everywhere else (`tallies`). */
+  /** What is unread, be it muted or not. */
   unread: number;
+  /** How much of that calls: in a muted one the mentions alone, as everywhere else (`tallies`). */
+  calls: number;
   mentioned: boolean;
+  muted: boolean;
   followed: boolean;
+  participated: boolean;
+  /** The newest message that is known of. */
   newest: number;
+  /** That message, where more than its ID is known. */
+  last: Seen | null;
 }
 
-export interface InboxChannel {
-  channel: Channel;
-  rows: readonly InboxRow[];
+/** What is kept of the list; what several of them say must all hold. */
+export interface InboxFilter {
+  unread: boolean;
+  /** One was mentioned, or follows the topic. */
+  called: boolean;
+  direct: boolean;
+  participated: boolean;
+  /** Whether what is muted is there too. */
+  muted: boolean;
 }
 
-export interface InboxSection {
-  id: string;
-  /** A folder's own name. */
-  name: string;
-  channels: readonly InboxChannel[];
-}
+export const EVERYTHING: InboxFilter = {
+  unread: false,
+  called: false,
+  direct: false,
+  participated: false,
+  muted: false,
+};
 
-export interface InboxContents {
-  directs: readonly InboxRow[];
-  sections: readonly InboxSection[];
-}
+/** What is unread before the rest, or all by the time of the last message. */
+export type InboxOrder = "unread" | "newest";
 
 export type InboxKnown = Pick<
   Data,
   | "me"
   | "unread"
   | "channels"
-  | "folders"
   | "topicPolicies"
   | "topicNames"
   | "mutedUsers"
   | "settings"
+  | "directs"
 >;
 
-/** Everything unread that is not muted, or where one was called upon. */
-export function inboxOf(slices: InboxKnown, isWanted: (row: InboxRow) => boolean): InboxContents {
+const NONE: readonly number[] = [];
+
+/** A row for each conversation, in no order. */
+export function inboxRows(
+  slices: InboxKnown,
+  latest: ReadonlyMap<ConversationKey, Latest>,
+): InboxRow[] {
   // Each once: a reactive store is asked thousands of times otherwise.
-  const { me, unread, channels, folders, topicPolicies, topicNames, mutedUsers, settings } = slices;
-  const known = { me, unread, channels, folders, topicPolicies, topicNames, mutedUsers, settings };
-  const directs: InboxRow[] = [];
-  const byChannel = new Map<number, InboxRow[]>();
-  for (const [key, ids] of known.unread.by) {
+  const { me, unread, channels, topicPolicies, topicNames, mutedUsers, directs } = slices;
+  const known = { me, channels, topicPolicies, mutedUsers };
+  const rows: InboxRow[] = [];
+  for (const key of new Set([...unread.by.keys(), ...latest.keys(), ...directs.keys()])) {
     if (!isOpen(known, key)) continue;
-    const called = ids.filter((id) => known.unread.mentions.has(id)).length;
-    const mentioned = called > 0;
+    const ids = unread.by.get(key) ?? NONE;
+    const called = ids.filter((id) => unread.mentions.has(id)).length;
     const muted = isMuted(known, key);
-    if (muted && !mentioned) continue;
-    const row: InboxRow = {
+    const there = latest.get(key);
+    const newest = Math.max(there?.last.id ?? 0, ids.at(-1) ?? 0, directs.get(key) ?? 0);
+    rows.push({
       key,
-      conversation: conversationOf(key, known.topicNames),
-      unread: muted ? called : ids.length,
-      mentioned,
+      conversation: conversationOf(key, topicNames),
+      unread: ids.length,
+      calls: muted ? called : ids.length,
+      mentioned: called > 0,
+      muted,
       followed: isFollowed(known, key),
-      newest: ids.at(-1) ?? 0,
-    };
-    if (!isWanted(row)) continue;
-    const channelId = channelOfKey(key);
-    if (channelId === null) directs.push(row);
-    else {
-      const rows = byChannel.get(channelId);
-      if (rows) rows.push(row);
-      else byChannel.set(channelId, [row]);
-    }
+      participated: there?.mine ?? false,
+      newest,
+      last: there?.last.id === newest ? there.last : null,
+    });
   }
-  directs.sort(byNewest);
-  return { directs, sections: inSections(known, byChannel) };
+  return rows;
 }
 
-function inSections(known: InboxKnown, byChannel: Map<number, InboxRow[]>): InboxSection[] {
-  const foldered = known.settings["web_inbox_show_channel_folders"] !== false;
-  const found = new Map<string, InboxChannel[]>();
-  for (const [channelId, rows] of byChannel) {
-    const channel = known.channels.get(channelId);
-    if (!channel) continue;
-    const folder = channel.folder_id === null ? undefined : known.folders.get(channel.folder_id);
-    const id = channel.subscription?.pin_to_top
-      ? "pinned"
-      : foldered && folder && !folder.is_archived
-        ? `folder-${folder.id}`
-        : "rest";
-    const entry = { channel, rows: rows.sort(byNewest) };
-    const entries = found.get(id);
-    if (entries) entries.push(entry);
-    else found.set(id, [entry]);
-  }
-  const folders = [...known.folders.values()].sort((one, other) => one.order - other.order);
-  return [
-    { id: "pinned", name: "" },
-    ...folders.map((folder) => ({ id: `folder-${folder.id}`, name: folder.name })),
-    { id: "rest", name: "" },
-  ]
-    .map((section) => ({
-      ...section,
-      channels: (found.get(section.id) ?? []).sort((one, other) =>
-        BY_NAME.compare(one.channel.name, other.channel.name),
-      ),
-    }))
-    .filter((section) => section.channels.length);
+export function isWanted(row: InboxRow, filter: InboxFilter): boolean {
+  if (row.muted && !row.mentioned && !filter.muted) return false;
+  if (filter.unread && !row.unread) return false;
+  if (filter.called && !row.mentioned && !row.followed) return false;
+  if (filter.direct && row.conversation.kind !== "direct") return false;
+  return !filter.participated || row.participated;
 }
 
-function byNewest(one: InboxRow, other: InboxRow): number {
-  return Number(other.mentioned) - Number(one.mentioned) || other.newest - one.newest;
+/** The rows in order, and how many of them stand before those in which nothing is new. */
+export function inOrder(
+  rows: readonly InboxRow[],
+  order: InboxOrder,
+): { rows: InboxRow[]; fresh: number } {
+  const isFresh = (row: InboxRow) => Number(order === "unread" && row.unread > 0);
+  const sorted = [...rows].sort(
+    (one, other) => isFresh(other) - isFresh(one) || other.newest - one.newest,
+  );
+  return { rows: sorted, fresh: sorted.filter(isFresh).length };
 }
+
+type NextKnown = InboxKnown & Pick<Data, "folders">;
 
 /**
- * Conversations with something unread in the order in which one goes through them: from the one
- * after `here`, around.
+ * The next conversation with something unread, as one goes through them: topics in the order of the
+ * side bar, from the one after `here`, around.
  */
 export function nextUnread(
-  contents: InboxContents,
+  known: NextKnown,
   here: ConversationKey | null,
   kind: "topic" | "direct",
 ): InboxRow | null {
-  const rows =
-    kind === "direct"
-      ? contents.directs
-      : contents.sections.flatMap((section) => section.channels.flatMap((one) => one.rows));
+  const places = new Map<number | null, number>(
+    sections(known)
+      .flatMap((section) => section.channels)
+      .map((channel, at) => [channel.stream_id, at]),
+  );
+  const placeOf = (row: InboxRow) => places.get(channelOfKey(row.key)) ?? 0;
+  const rows = inboxRows(known, new Map())
+    .filter((row) => row.calls && row.conversation.kind === kind)
+    .sort(
+      (one, other) =>
+        placeOf(one) - placeOf(other) ||
+        Number(other.mentioned) - Number(one.mentioned) ||
+        other.newest - one.newest,
+    );
   const at = rows.findIndex((row) => row.key === here);
   const rest = at < 0 ? stayInChannel(rows, here) : [...rows.slice(at + 1), ...rows.slice(0, at)];
   return rest[0] ?? null;

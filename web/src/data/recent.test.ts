@@ -1,52 +1,56 @@
 import { describe, expect, it } from "vitest";
-import { inOrder, isWanted, moved, recentRows, type RecentKnown, type Seen } from "./recent";
+import type { Message } from "./data";
+import { edited, latestOf, moved, seenOf, type Seen } from "./recent";
 
-const known = {
-  me: 1,
-  unread: { by: new Map([["c7/a", [3]]]), mentions: new Set([3]) },
-  channels: new Map([
-    [7, { is_archived: false, subscription: { is_muted: false } }],
-    [8, { is_archived: false, subscription: { is_muted: true } }],
-    [9, { is_archived: false, subscription: null }],
-  ]),
-  topicPolicies: new Map(),
-  topicNames: new Map([["c7/a", "A"]]),
-  mutedUsers: new Set(),
-} as unknown as RecentKnown;
-
+const words = { text: "", sign: null };
 const SEEN: Seen[] = [
-  { id: 1, key: "c7/a", sender: 1, at: 10 },
-  { id: 2, key: "c7/a", sender: 2, at: 20 },
-  { id: 3, key: "c7/a", sender: 2, at: 30 },
-  { id: 4, key: "c8/x", sender: 3, at: 40 },
-  { id: 5, key: "d2", sender: 2, at: 50 },
-  { id: 6, key: "c9/x", sender: 2, at: 60 },
+  { id: 3, key: "c7/a", sender: 2, at: 30, words, acts: false },
+  { id: 1, key: "c7/a", sender: 1, at: 10, words, acts: false },
+  { id: 2, key: "c7/a", sender: 2, at: 20, words, acts: false },
+  { id: 5, key: "d2", sender: 2, at: 50, words, acts: false },
 ];
-const ALL = { unread: false, participated: false, muted: false, kind: "all", text: "" } as const;
-const rows = recentRows(known, SEEN);
+const seen = new Map(SEEN.map((one) => [one.id, one]));
+
+const message = (more: object) =>
+  seenOf({
+    id: 9,
+    key: "d2",
+    sender_id: 2,
+    timestamp: 90,
+    content: "<p>So</p>",
+    is_me_message: false,
+    submessages: [],
+    ...more,
+  } as unknown as Message);
 
 describe("recent conversations", () => {
-  it("know who wrote, the latest first, and what is unread", () => {
-    const row = rows.find((one) => one.key === "c7/a");
-    expect(row).toMatchObject({ senders: [2, 1], newest: 3, unread: 1, participated: true });
-    expect(rows.map((one) => one.key)).not.toContain("c9/x");
+  it("know who wrote last, and whether one wrote oneself", () => {
+    const latest = latestOf(SEEN, 1);
+    expect([...latest].map(([key, { last, mine }]) => [key, last.id, mine])).toEqual([
+      ["c7/a", 3, true],
+      ["d2", 5, false],
+    ]);
   });
 
-  it.each([
-    ["the plain", {}, ["d2", "c7/a"]],
-    ["muted ones too", { muted: true }, ["d2", "c8/x", "c7/a"]],
-    ["unread ones", { unread: true }, ["c7/a"]],
-    ["direct ones", { kind: "direct" }, ["d2"]],
-    ["where one wrote", { participated: true, muted: true }, ["d2", "c7/a"]],
-    ["named so", { text: "C7" }, ["c7/a"]],
-  ] as const)("show %s", (_, filter, expected) => {
-    const found = rows.filter((row) => isWanted(row, { ...ALL, ...filter }, row.key));
-    expect(inOrder(found, "time", (row) => row.key).map((row) => row.key)).toEqual(expected);
+  it("know what was said, done and asked", () => {
+    expect(message({}).words.text).toBe("So");
+    expect(message({ content: "<p>/me waves</p>", is_me_message: true })).toMatchObject({
+      words: { text: "waves" },
+      acts: true,
+    });
+    const poll = JSON.stringify({
+      widget_type: "poll",
+      extra_data: { question: "When?", options: [] },
+    });
+    const parts = [{ id: 1, message_id: 9, sender_id: 2, msg_type: "widget", content: poll }];
+    expect(message({ submessages: parts }).words).toEqual({ text: "When?", sign: "poll" });
   });
 
-  it("follow messages that are moved", () => {
-    const after = moved(new Map(SEEN.map((one) => [one.id, one])), [3, 77], 7, "B");
+  it("follow messages that are moved, and that are written anew", () => {
+    const after = moved(seen, [3, 77], 7, "B");
     expect(after.get(3)?.key).toBe("c7/b");
     expect(after.size).toBe(SEEN.length);
+    expect(edited(seen, 3, "<p>No</p>", false).get(3)?.words.text).toBe("No");
+    expect(edited(seen, 77, "<p>No</p>", false)).toBe(seen);
   });
 });

@@ -1,106 +1,68 @@
-/** Recent conversations, as the newest messages tell of them. */
+/** What the newest messages tell of conversations: who wrote last, and what. Pure. */
 
-import {
-  channelOfKey,
-  conversationOf,
-  topicKey,
-  type Conversation,
-  type ConversationKey,
-} from "./conversations";
-import { isFollowed, isMuted, isOpen } from "./counts";
-import type { Data } from "./data";
+import { topicKey, type ConversationKey } from "./conversations";
+import { withoutMe } from "./content";
+import type { Message } from "./data";
+import { excerpt, type Excerpt } from "./excerpt";
+import { widgetOf } from "./widgets";
+import type { Seconds } from "../wire/objects";
 
 /** What of a message matters here. */
 export interface Seen {
   id: number;
   key: ConversationKey;
   sender: number;
-  /** Seconds. */
-  at: number;
+  at: Seconds;
+  words: Excerpt;
+  /** It tells what its sender does (`/me`). */
+  acts: boolean;
 }
 
-export interface RecentRow {
-  key: ConversationKey;
-  conversation: Conversation;
-  newest: number;
-  at: number;
-  /** Who wrote there, the latest first. */
-  senders: readonly number[];
-  unread: number;
-  mentioned: boolean;
-  muted: boolean;
-  followed: boolean;
-  participated: boolean;
+export interface Latest {
+  last: Seen;
+  /** Whether one wrote there oneself. */
+  mine: boolean;
 }
 
-export interface RecentFilter {
-  unread: boolean;
-  participated: boolean;
-  muted: boolean;
-  kind: "all" | "direct" | "topic";
-  text: string;
+export function seenOf(message: Message): Seen {
+  const { id, key, sender_id: sender, timestamp: at, is_me_message: acts } = message;
+  return { id, key, sender, at, acts, words: wordsOf(message) };
 }
 
-export type RecentOrder = "time" | "name" | "unread";
+function wordsOf({ submessages, sender_id, content, is_me_message }: Message): Excerpt {
+  const widget = submessages.length ? widgetOf(submessages, sender_id) : null;
+  if (widget?.kind === "poll") return { text: widget.question, sign: "poll" };
+  if (widget?.kind === "todo") return { text: widget.title, sign: "list" };
+  return excerpt(is_me_message ? withoutMe(content) : content);
+}
 
-export type RecentKnown = Pick<
-  Data,
-  "me" | "unread" | "channels" | "topicPolicies" | "topicNames" | "mutedUsers"
->;
-
-/** A row for each conversation. */
-export function recentRows(known: RecentKnown, seen: Iterable<Seen>): RecentRow[] {
-  const by = new Map<ConversationKey, Seen[]>();
+/** The last message of each conversation. */
+export function latestOf(seen: Iterable<Seen>, me: number): Map<ConversationKey, Latest> {
+  const found = new Map<ConversationKey, Latest>();
   for (const one of seen) {
-    const there = by.get(one.key);
-    if (there) there.push(one);
-    else by.set(one.key, [one]);
+    const there = found.get(one.key);
+    const mine = one.sender === me || (there?.mine ?? false);
+    if (!there) found.set(one.key, { last: one, mine });
+    else {
+      there.mine = mine;
+      if (one.id > there.last.id) there.last = one;
+    }
   }
-  const rows: RecentRow[] = [];
-  for (const [key, messages] of by) {
-    const channelId = channelOfKey(key);
-    if (channelId !== null && !isOpen(known, key)) continue;
-    messages.sort((one, other) => other.id - one.id);
-    const [last] = messages;
-    if (!last) continue;
-    const ids = known.unread.by.get(key) ?? [];
-    const senders = [...new Set(messages.map((one) => one.sender))];
-    rows.push({
-      key,
-      conversation: conversationOf(key, known.topicNames),
-      newest: last.id,
-      at: last.at,
-      senders,
-      unread: ids.length,
-      mentioned: ids.some((id) => known.unread.mentions.has(id)),
-      muted: isMuted(known, key),
-      followed: isFollowed(known, key),
-      participated: senders.includes(known.me) || channelId === null,
-    });
-  }
-  return rows;
+  return found;
 }
 
-export function isWanted(row: RecentRow, filter: RecentFilter, name: string): boolean {
-  if (filter.unread && !row.unread) return false;
-  if (filter.participated && !row.participated) return false;
-  if (!filter.muted && row.muted && !row.mentioned) return false;
-  if (filter.kind !== "all" && row.conversation.kind !== filter.kind) return false;
-  return name.toLowerCase().includes(filter.text.trim().toLowerCase());
-}
-
-export function inOrder(
-  rows: readonly RecentRow[],
-  order: RecentOrder,
-  nameOf: (row: RecentRow) => string,
-): RecentRow[] {
-  const byTime = (one: RecentRow, other: RecentRow) => other.newest - one.newest;
-  const compare: Record<RecentOrder, (one: RecentRow, other: RecentRow) => number> = {
-    time: byTime,
-    unread: (one, other) => other.unread - one.unread || byTime(one, other),
-    name: (one, other) => nameOf(one).localeCompare(nameOf(other)) || byTime(one, other),
-  };
-  return [...rows].sort(compare[order]);
+/** Messages after one of them was written anew. */
+export function edited(
+  seen: ReadonlyMap<number, Seen>,
+  id: number,
+  content: string,
+  acts: boolean,
+): ReadonlyMap<number, Seen> {
+  const one = seen.get(id);
+  // What a poll asks its parts tell, not its text.
+  if (!one || one.words.sign === "poll" || one.words.sign === "list") return seen;
+  const words = excerpt(acts ? withoutMe(content) : content);
+  return new Map(seen).set(id, { ...one, words, acts });
 }
 
 /** Messages after some of them went to another topic. */

@@ -1,12 +1,13 @@
 /** Small things done to channels, topics and one's settings: shown at once, taken back if refused. */
 
 import type { App } from "../app";
-import { isResolved, withResolved } from "../data/conversations";
+import { isResolved, topicKey, withResolved } from "../data/conversations";
+import { isFollowed, isMuted } from "../data/counts";
 import { fold } from "../data/fold";
 import type { Data } from "../data/data";
 import { del, patch, post, told } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
-import type { Subscription, TopicPolicy } from "../wire/objects";
+import { TopicPolicy, type Subscription } from "../wire/objects";
 import { words } from "../words/index.svelte";
 import { readMarkerOf, type ReadMarker } from "./markRead.svelte";
 
@@ -38,7 +39,7 @@ export function setTopicPolicy(
   topic: string,
   policy: TopicPolicy,
 ): Promise<boolean> {
-  const key = `c${channelId}/${topic.toLowerCase()}`;
+  const key = topicKey(channelId, topic);
   const was = app.store.data.topicPolicies.get(key)?.visibility_policy ?? 0;
   const news = (visibility_policy: TopicPolicy) => ({
     type: "user_topic",
@@ -49,6 +50,26 @@ export function setTopicPolicy(
   });
   return atOnce(app, news(policy), news(was), () =>
     post("/user_topics", { stream_id: channelId, topic, visibility_policy: policy }),
+  );
+}
+
+/** Mute a topic; let it be heard again where it is muted, by itself or with its channel. */
+export function toggleMuted(app: App, channelId: number, topic: string): Promise<boolean> {
+  const { data } = app.store;
+  const inMuted = data.channels.get(channelId)?.subscription?.is_muted;
+  const heard = inMuted ? TopicPolicy.unmuted : TopicPolicy.inherit;
+  const muted = isMuted(data, topicKey(channelId, topic));
+  return setTopicPolicy(app, channelId, topic, muted ? heard : TopicPolicy.muted);
+}
+
+/** Follow a topic, or do not any more. */
+export function toggleFollowed(app: App, channelId: number, topic: string): Promise<boolean> {
+  const followed = isFollowed(app.store.data, topicKey(channelId, topic));
+  return setTopicPolicy(
+    app,
+    channelId,
+    topic,
+    followed ? TopicPolicy.inherit : TopicPolicy.followed,
   );
 }
 

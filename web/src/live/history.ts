@@ -8,7 +8,7 @@ import { get } from "../wire/http";
 import type { WireMessage } from "../wire/objects";
 import type { Store } from "./store.svelte";
 
-interface Answer {
+export interface Answer {
   messages: WireMessage[];
   anchor: number;
   found_newest: boolean;
@@ -43,16 +43,10 @@ function ask(narrow: Narrow, anchor: Anchor, before: number, after: number): Pro
 const ATTEMPTS = 4;
 
 /**
- * A page as it is when it is there. An event that came while it was under way may be about one of
+ * An answer as it is when it is there. An event that came while it was under way may be about one of
  * its messages, and newer than it: then it is asked for again. What was deleted is left out.
  */
-async function page(
-  store: Store,
-  narrow: Narrow,
-  anchor: Anchor,
-  before: number,
-  after: number,
-): Promise<Answer> {
+export async function upToDate(store: Store, ask: () => Promise<Answer>): Promise<Answer> {
   const changed = new Set<number>();
   const gone = new Set<number>();
   for (let attempt = 1; ; attempt += 1) {
@@ -66,7 +60,7 @@ async function page(
       }
     });
     try {
-      const answer = await ask(narrow, anchor, before, after);
+      const answer = await ask();
       const messages = answer.messages.filter((message) => !gone.has(message.id));
       const isNew =
         !all && restarts === store.restarts && !messages.some((message) => changed.has(message.id));
@@ -75,6 +69,17 @@ async function page(
       stop();
     }
   }
+}
+
+/** A page of a narrow. */
+export function page(
+  store: Store,
+  narrow: Narrow,
+  anchor: Anchor,
+  before: number,
+  after: number,
+): Promise<Answer> {
+  return upToDate(store, () => ask(narrow, anchor, before, after));
 }
 
 /**

@@ -1,31 +1,48 @@
-/** The newest messages of everything, as far as recent conversations need to know of them. */
+/** The newest messages of everything, as far as lists of conversations need to know of them. */
 
-import { topicKey } from "../data/conversations";
+import { topicKey, type ConversationKey } from "../data/conversations";
 import { messageOf } from "../data/data";
-import { moved, type Seen } from "../data/recent";
+import { ALL } from "../data/narrow";
+import { edited, latestOf, moved, seenOf, type Latest, type Seen } from "../data/recent";
 import { get } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { WireMessage } from "../wire/objects";
+import { page, upToDate, type Answer } from "./history";
 import type { Store } from "./store.svelte";
 
 const AT_FIRST = 400;
 const FURTHER = 1000;
-
-interface Answer {
-  messages: WireMessage[];
-  found_oldest: boolean;
-}
+/** So many messages are asked for by their IDs at once, and so many may wait for that. */
+const AT_ONCE = 100;
+const MOST_WAITING = 300;
+/** How long wishes are gathered, in milliseconds. */
+const GATHERED = 60;
 
 export class Recent {
-  seen = $state.raw<ReadonlyMap<number, Seen>>(new Map());
-  /** Whether there are no older ones. */
+  #seen = $state.raw<ReadonlyMap<number, Seen>>(new Map());
+  /** The last message of each conversation, as far as it is known. */
+  readonly latest: ReadonlyMap<ConversationKey, Latest> = $derived.by(() =>
+    latestOf(this.#seen.values(), this.store.me),
+  );
+  /** Whether all messages are known here. */
   whole = $state(false);
   loading = $state(false);
 
   #started = false;
+  /** From this one on nothing is missing. */
+  #oldest = Infinity;
+  /** Older ones that were asked for by their IDs. */
+  #asked = new Set<number>();
+  #waiting: number[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly store: Store) {
     store.onEvent((event) => this.#hear(event));
+  }
+
+  /** Whether anything is known. */
+  get known(): boolean {
+    return this.#seen.size > 0 || this.whole;
   }
 
   /** Ask for the newest, the first time. */
@@ -40,51 +57,86 @@ export class Recent {
     }
   }
 
-  /** What is known may be old: ask again. */
+  /** What is known may be old: it is shown until the answer to asking again is there. */
   forget(): void {
     if (!this.#started) return;
     this.#started = false;
-    this.seen = new Map();
-    this.whole = false;
+    this.#oldest = Infinity;
+    this.#asked.clear();
     void this.start().catch(() => undefined);
   }
 
   /** Ask for older ones. */
   async further(): Promise<void> {
     if (this.whole || this.loading) return;
-    const oldest = Math.min(...this.seen.keys());
-    await this.#ask(Number.isFinite(oldest) ? oldest : "newest", FURTHER);
+    await this.#ask(Number.isFinite(this.#oldest) ? this.#oldest : "newest", FURTHER);
   }
 
-  async #ask(anchor: number | "newest", num_before: number): Promise<void> {
+  /** Ask for these messages, unless they are known: soon, some at a time. */
+  want(ids: Iterable<number>): void {
+    for (const id of ids) {
+      if (this.#seen.has(id) || this.#asked.has(id)) continue;
+      this.#asked.add(id);
+      this.#waiting.push(id);
+    }
+    // What one has scrolled past is asked for when it is in sight again.
+    for (const id of this.#waiting.splice(0, this.#waiting.length - MOST_WAITING)) {
+      this.#asked.delete(id);
+    }
+    if (this.#waiting.length) this.#timer ??= setTimeout(() => void this.#askWanted(), GATHERED);
+  }
+
+  async #askWanted(): Promise<void> {
+    while (this.#waiting.length) {
+      // The latest wishes first: they are what is in sight.
+      const ids = this.#waiting.splice(-AT_ONCE);
+      try {
+        const answer = await upToDate(this.store, () =>
+          get<Answer>("/messages", {
+            message_ids: ids,
+            client_gravatar: true,
+            apply_markdown: true,
+            allow_empty_topic_name: true,
+          }),
+        );
+        this.#take(answer.messages);
+      } catch {
+        for (const id of [...ids, ...this.#waiting.splice(0)]) this.#asked.delete(id);
+      }
+    }
+    this.#timer = undefined;
+  }
+
+  async #ask(anchor: number | "newest", before: number): Promise<void> {
     this.loading = true;
     try {
-      const answer = await get<Answer>("/messages", {
-        anchor: String(anchor),
-        num_before,
-        num_after: 0,
-        narrow: [],
-        client_gravatar: true,
-        apply_markdown: true,
-        allow_empty_topic_name: true,
-      });
+      const afresh = anchor === "newest";
+      const answer = await page(this.store, ALL, anchor, before, 0);
+      const [first] = answer.messages;
+      if (afresh) this.#keepAfter(answer.messages.at(-1)?.id ?? 0);
       this.#take(answer.messages);
+      this.#oldest = Math.min(first?.id ?? Infinity, afresh ? Infinity : this.#oldest);
       this.whole = answer.found_oldest;
     } finally {
       this.loading = false;
     }
   }
 
+  /** Forget all but those that came in while the answer was under way. */
+  #keepAfter(newest: number): void {
+    this.#seen = new Map([...this.#seen].filter(([id]) => id > newest));
+  }
+
   #take(messages: readonly WireMessage[]): void {
-    const seen = new Map(this.seen);
+    const seen = new Map(this.#seen);
     const names = new Map<string, string>();
     for (const wire of messages) {
-      const { id, key, sender_id, timestamp } = messageOf(wire, [], this.store.me);
-      if (wire.type === "stream") names.set(key, wire.subject);
+      const message = messageOf(wire, [], this.store.me);
+      if (wire.type === "stream") names.set(message.key, wire.subject);
       // What came in meanwhile is newer knowledge.
-      if (!seen.has(id)) seen.set(id, { id, key, sender: sender_id, at: timestamp });
+      if (!seen.has(message.id)) seen.set(message.id, seenOf(message));
     }
-    this.seen = seen;
+    this.#seen = seen;
     this.store.change((data) => ({
       ...data,
       topicNames: new Map([...names, ...data.topicNames]),
@@ -97,21 +149,31 @@ export class Recent {
       const message = event["message"] as WireMessage;
       // What is older than all that is known here (it was moved into sight) comes with the others
       // of its time.
-      const { seen } = this;
-      const isWithin = this.whole || !seen.size || message.id > Math.min(...seen.keys());
-      if (isWithin) this.#take([message]);
+      if (this.whole || !Number.isFinite(this.#oldest) || message.id > this.#oldest) {
+        this.#take([message]);
+      }
     } else if (event.type === "delete_message") {
       const ids = (event["message_ids"] as number[] | undefined) ?? [event["message_id"] as number];
-      const left = new Map(this.seen);
+      const left = new Map(this.#seen);
       for (const id of ids) left.delete(id);
-      this.seen = left;
-    } else if (event.type === "update_message" && "propagate_mode" in event) {
-      const channelId = (event["new_stream_id"] ?? event["stream_id"]) as number;
-      const topic = String(event["subject"] ?? event["orig_subject"]);
-      const ids = event["message_ids"] as number[];
-      if (ids.some((id) => this.seen.get(id)?.key !== topicKey(channelId, topic))) {
-        this.seen = moved(this.seen, ids, channelId, topic);
+      this.#seen = left;
+    } else if (event.type === "update_message") {
+      if ("content" in event) {
+        const acts = Boolean(event["is_me_message"]);
+        const content = String(event["rendered_content"]);
+        this.#seen = edited(this.#seen, event["message_id"] as number, content, acts);
       }
+      if ("propagate_mode" in event) this.#move(event);
+    }
+  }
+
+  #move(event: ServerEvent): void {
+    const channelId = (event["new_stream_id"] ?? event["stream_id"]) as number;
+    const topic = String(event["subject"] ?? event["orig_subject"]);
+    const ids = event["message_ids"] as number[];
+    const key = topicKey(channelId, topic);
+    if (ids.some((id) => this.#seen.has(id) && this.#seen.get(id)?.key !== key)) {
+      this.#seen = moved(this.#seen, ids, channelId, topic);
     }
   }
 }

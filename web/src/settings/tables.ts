@@ -37,7 +37,6 @@ export const PREFERENCES: readonly FieldGroup[] = [
       { name: "web_stream_unreads_count_display_policy", kind: "choice", values: [1, 2, 3] },
       { name: "web_left_sidebar_unreads_count_summary", kind: "switch" },
       { name: "web_left_sidebar_show_channel_folders", kind: "switch" },
-      { name: "web_inbox_show_channel_folders", kind: "switch" },
       { name: "starred_message_counts", kind: "switch" },
       { name: "display_emoji_reaction_users", kind: "switch" },
     ],

@@ -2,7 +2,7 @@
 
 import type { App } from "../app";
 import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
-import { inboxOf, nextUnread } from "../data/inbox";
+import { nextUnread } from "../data/inbox";
 import { channelIn, channelNarrow, conversationIn, narrowOf } from "../data/narrow";
 import { sections, topicRows } from "../data/sidebar";
 import { topicsOf } from "../live/topics.svelte";
@@ -55,8 +55,7 @@ export function topicsFragment({ store }: App, channelId: number): string {
 
 /** To the next conversation with something unread; says so where there is none. */
 export function goToNext(app: App, kind: "topic" | "direct"): void {
-  const contents = inboxOf(app.store.data, () => true);
-  const row = nextUnread(contents, keyHere(app), kind);
+  const row = nextUnread(app.store.data, keyHere(app), kind);
   if (row) app.router.toNarrow(narrowOf(row.conversation));
   else app.toasts.note(kind === "topic" ? words.shell.noUnreadTopic : words.shell.noUnreadDirect);
 }

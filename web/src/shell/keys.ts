@@ -1,10 +1,9 @@
 /** The keys that hold wherever one is. */
 
 import type { App } from "../app";
-import { conversationOf, topicKey } from "../data/conversations";
+import { conversationOf } from "../data/conversations";
 import { channelNarrow, narrowOf } from "../data/narrow";
-import { setTopicPolicy } from "../live/actions";
-import { TopicPolicy } from "../wire/objects";
+import { toggleFollowed, toggleMuted } from "../live/actions";
 import { frame } from "./frame.svelte";
 import { channelHere, conversationHere, goToChannel, goToNext, topicsFragment } from "./going";
 import { jump } from "./jump.svelte";
@@ -22,12 +21,10 @@ export function registerKeys(app: App): () => void {
     return message ? conversationOf(message.key, store.data.topicNames) : null;
   };
 
-  const policy = (wanted: 1 | 3) => () => {
+  const withTopic = (toggle: typeof toggleMuted) => () => {
     const here = meant();
     if (here?.kind !== "topic") return false;
-    const { channelId, topic } = here;
-    const was = store.data.topicPolicies.get(topicKey(channelId, topic))?.visibility_policy ?? 0;
-    void setTopicPolicy(app, channelId, topic, was === wanted ? TopicPolicy.inherit : wanted);
+    void toggle(app, here.channelId, here.topic);
     return true;
   };
 
@@ -69,8 +66,8 @@ export function registerKeys(app: App): () => void {
       frame.showPeople();
       setTimeout(() => document.querySelector<HTMLInputElement>("#find-people")?.select());
     },
-    M: policy(TopicPolicy.muted),
-    F: policy(TopicPolicy.followed),
+    M: withTopic(toggleMuted),
+    F: withTopic(toggleFollowed),
     "?": () => void (frame.help = true),
     "[": () => frame.toggleLeft(),
     "]": () => frame.togglePeople(),

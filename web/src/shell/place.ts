@@ -21,6 +21,8 @@ export function placeName(known: Known, route: Route): string {
       return words.shell.groups;
     case "unknown":
       return words.views.unknown;
+    case "recent":
+      return words.shell.inbox;
     default:
       return words.shell[route.view];
   }

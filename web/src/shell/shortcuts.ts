@@ -125,6 +125,7 @@ export const CARD = [
       ["P", "allDirects"],
       ["T", "topicList"],
       ["u", "card"],
+      ["m", "readRow"],
       ["M", "mute"],
       ["F", "follow"],
     ],

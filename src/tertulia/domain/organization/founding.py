@@ -1,5 +1,7 @@
 """Creating the organization, with its owner and first channels."""
 
+from typing import Final
+
 from msgspec import Struct
 
 from tertulia.domain import names
@@ -11,6 +13,8 @@ from tertulia.model.channels import Channel
 from tertulia.model.groups import Members
 from tertulia.model.users import Credential, User
 from tertulia.state.moment import Decision, Moment
+
+_FIRST_CHANNEL: Final = 1
 
 
 class NewOrganization(Struct, frozen=True, kw_only=True):
@@ -25,14 +29,23 @@ class NewOrganization(Struct, frozen=True, kw_only=True):
 
 
 def found(moment: Moment, new: NewOrganization) -> Decision[User]:
-    """Create the organization, its owner, and the channels with the owner in them.
+    """Create the organization, its owner, and the channels with the owner in them: the first is
+    told who joins.
 
     Refused where there is one already, and for names and addresses that cannot be one.
     """
-    decision = realms.found(moment, new.name, new.uuid, new.address, new.full_name, new.credential)
+    decision = realms.found(
+        moment,
+        new.name,
+        new.uuid,
+        new.address,
+        new.full_name,
+        new.credential,
+        signups_channel_id=_FIRST_CHANNEL if new.channels else -1,
+    )
     owner = decision.result
     changes: list[AnyChange] = list(decision.changes)
-    for channel_id, channel in enumerate(new.channels, 1):
+    for channel_id, channel in enumerate(new.channels, _FIRST_CHANNEL):
         changes += _opened(moment, channel_id, channel, owner)
     return Decision(owner, changes)
 

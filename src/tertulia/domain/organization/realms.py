@@ -28,9 +28,17 @@ _BOTS = (
 
 
 def found(
-    moment: Moment, name: str, uuid: str, address: str, full_name: str, credential: Credential
+    moment: Moment,
+    name: str,
+    uuid: str,
+    address: str,
+    full_name: str,
+    credential: Credential,
+    *,
+    signups_channel_id: int = -1,
 ) -> Decision[User]:
-    """Create the organization and its owner, whose credential is for `FIRST_USER`."""
+    """Create the organization and its owner, whose credential is for `FIRST_USER`. The caller
+    creates the channel that is to be told who joins, if any, with it."""
     if not moment.state.is_empty:
         raise Refused("There is an organization here already.")
     realm_name = names.realm_name(name)
@@ -53,7 +61,12 @@ def found(
         )
         for bot_id, full, local in _BOTS
     )
-    realm = Realm(uuid=uuid, name=realm_name, created_at=now)
+    realm = Realm(
+        uuid=uuid,
+        name=realm_name,
+        created_at=now,
+        signup_announcements_channel_id=signups_channel_id,
+    )
     return Decision(
         owner,
         (

@@ -584,4 +584,61 @@ export const manage: AllWords["manage"] = {
       },
     },
   },
+  /** Die ersten Minuten: derer, die den Ort betreiben, und derer, die neu sind. */
+  beginning: {
+    title: (name: string) => `Willkommen bei ${name}`,
+    progress: (done: number, all: number) => `${done} von ${all} erledigt`,
+    hide: "Ausblenden",
+    done: "Erledigt:",
+    steps: {
+      title: "Erste Schritte",
+      invite: "Leute einladen",
+      channels: "Kanäle anlegen",
+      picture: "Diesem Ort ein Bild geben",
+      profile: "Dein Profil ausfüllen",
+      newcomers: "Erfahren, wer dazukommt",
+      write: "Die erste Nachricht schreiben",
+      mail: "E-Mails senden",
+      backups: "Sicherungen machen",
+    },
+    mailHint: (address: string) =>
+      `Dieser Server sendet noch keine E-Mails: Niemand erfährt so von Einladungen oder verpassten Nachrichten. Wer ihn betreibt, setzt smtp_host; „tertulia mail --test ${address}“ sagt dann, ob es geht.`,
+    backupsHint:
+      "Dieser Server macht noch keine Sicherungen von selbst. Wer ihn betreibt, setzt backup_to auf ein Verzeichnis oder einen Bucket, oder sieht nach, warum die letzte fehlschlug: „tertulia backups“.",
+    suggest: {
+      title: "Kanäle anlegen",
+      text: "Alle hier sind sofort darin, und wer neu dazukommt auch. Nimm weg, was du nicht brauchst.",
+      own: "Andere, mit Kommas dazwischen",
+      make: (count: number) => (count === 1 ? "1 Kanal anlegen" : `${count} Kanäle anlegen`),
+      made: (count: number) => (count === 1 ? "1 Kanal angelegt." : `${count} Kanäle angelegt.`),
+      channels: {
+        announcements: { name: "ankündigungen", text: "Neues, das alle angeht." },
+        help: { name: "hilfe", text: "Fragen aller Art, ein Thema für jede." },
+        projects: { name: "projekte", text: "Woran wir arbeiten, ein Thema für jedes." },
+        random: { name: "allerlei", text: "Was sonst keinen Platz hat." },
+      },
+    },
+    tour: {
+      title: "Ein kurzer Rundgang",
+      skip: "Überspringen",
+      next: "Weiter",
+      finish: "Verstanden",
+      card: (at: number, all: number) => `${at} von ${all}`,
+      channels: {
+        title: "Kanäle und Themen",
+        text: "Ein Kanal ist ein Raum für ein Team oder ein Gebiet. Jede Unterhaltung darin hat ein Thema, wie der Betreff eines Briefes: Lies die, die dich angehen.",
+        action: "Kanäle durchsehen",
+      },
+      inbox: {
+        title: "Das ist dein Eingang",
+        text: "Neues steht zuerst, eine Zeile für jede Unterhaltung. Enter öffnet sie, m markiert sie als gelesen.",
+        action: "Tastenkürzel",
+      },
+      hello: {
+        title: "Sag Hallo",
+        text: "Schreib allen in einem Kanal oder einer Person allein. Über eine erste Nachricht freut man sich.",
+        action: "Neue Nachricht",
+      },
+    },
+  },
 };

@@ -339,7 +339,6 @@ export const settings: AllWords["settings"] = {
     web_stream_unreads_count_display_policy: "Zahl der Ungelesenen zeigen für",
     web_left_sidebar_unreads_count_summary: "Die Zahl alles Ungelesenen zeigen",
     web_left_sidebar_show_channel_folders: "Ordner in der Kanalliste zeigen",
-    web_inbox_show_channel_folders: "Ordner im Eingang zeigen",
     starred_message_counts: "Zahl der Nachrichten mit Stern zeigen",
     display_emoji_reaction_users: "Zeigen, wer reagiert hat",
     enter_sends: "Die Eingabetaste sendet die Nachricht",

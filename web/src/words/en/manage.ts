@@ -572,4 +572,61 @@ export const manage = {
       },
     },
   },
+  /** The first minutes: of whoever runs the place, and of a newcomer. */
+  beginning: {
+    title: (name: string) => `Welcome to ${name}`,
+    progress: (done: number, all: number) => `${done} of ${all} done`,
+    hide: "Hide",
+    done: "Done:",
+    steps: {
+      title: "First steps",
+      invite: "Invite people",
+      channels: "Make channels",
+      picture: "Give this place a picture",
+      profile: "Fill in your profile",
+      newcomers: "Hear who joins",
+      write: "Write the first message",
+      mail: "Send mail",
+      backups: "Make backups",
+    },
+    mailHint: (address: string) =>
+      `This server sends no mail yet, so nobody is told of invitations or missed messages. Whoever runs it sets smtp_host; “tertulia mail --test ${address}” then says whether it works.`,
+    backupsHint:
+      "This server makes no backups by itself yet. Whoever runs it sets backup_to to a directory or a bucket, or looks why the last one failed: “tertulia backups”.",
+    suggest: {
+      title: "Make channels",
+      text: "Everybody here is in them at once, and whoever joins. Take away what you do not need.",
+      own: "Others, with commas between them",
+      make: (count: number) => (count === 1 ? "Make 1 channel" : `Make ${count} channels`),
+      made: (count: number) => (count === 1 ? "1 channel made." : `${count} channels made.`),
+      channels: {
+        announcements: { name: "announcements", text: "News that concern everybody." },
+        help: { name: "help", text: "Questions of all kinds, a topic for each." },
+        projects: { name: "projects", text: "What we work on, a topic for each." },
+        random: { name: "random", text: "Whatever has no other place." },
+      },
+    },
+    tour: {
+      title: "A short tour",
+      skip: "Skip",
+      next: "Next",
+      finish: "Got it",
+      card: (at: number, all: number) => `${at} of ${all}`,
+      channels: {
+        title: "Channels and topics",
+        text: "A channel is a room for a team or a theme. Every conversation in it has a topic, like the subject of a letter: read those you care about.",
+        action: "Browse channels",
+      },
+      inbox: {
+        title: "This is your inbox",
+        text: "What is new comes first, a line for each conversation. Enter opens it, m marks it as read.",
+        action: "Keyboard shortcuts",
+      },
+      hello: {
+        title: "Say hello",
+        text: "Write to everybody in a channel, or to one person alone. Nobody minds a first message.",
+        action: "New message",
+      },
+    },
+  },
 };

@@ -328,7 +328,6 @@ export const settings = {
     web_stream_unreads_count_display_policy: "Show unread counts of",
     web_left_sidebar_unreads_count_summary: "Show a count of everything that is unread",
     web_left_sidebar_show_channel_folders: "Show folders in the list of channels",
-    web_inbox_show_channel_folders: "Show folders in the inbox",
     starred_message_counts: "Show how many messages are starred",
     display_emoji_reaction_users: "Show who reacted",
     enter_sends: "Enter sends the message",

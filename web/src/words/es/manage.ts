@@ -571,4 +571,60 @@ export const manage: AllWords["manage"] = {
       },
     },
   },
+  beginning: {
+    title: (name) => `Te damos la bienvenida a ${name}`,
+    progress: (done, all) => `${done} de ${all} hechos`,
+    hide: "Ocultar",
+    done: "Hecho:",
+    steps: {
+      title: "Primeros pasos",
+      invite: "Invitar a personas",
+      channels: "Crear canales",
+      picture: "Poner una imagen a este lugar",
+      profile: "Completar tu perfil",
+      newcomers: "Saber quién se une",
+      write: "Escribir el primer mensaje",
+      mail: "Enviar correo",
+      backups: "Hacer copias de seguridad",
+    },
+    mailHint: (address) =>
+      `Este servidor todavía no envía correo: nadie se entera así de invitaciones ni de mensajes perdidos. Quien lo administra ajusta smtp_host; «tertulia mail --test ${address}» dice después si funciona.`,
+    backupsHint:
+      "Este servidor todavía no hace copias de seguridad por sí mismo. Quien lo administra ajusta backup_to a un directorio o un bucket, o mira por qué falló la última: «tertulia backups».",
+    suggest: {
+      title: "Crear canales",
+      text: "Todos los de aquí están en ellos desde el principio, y quien se una también. Quita los que no necesites.",
+      own: "Otros, separados por comas",
+      make: (count) => (count === 1 ? "Crear 1 canal" : `Crear ${count} canales`),
+      made: (count) => (count === 1 ? "1 canal creado." : `${count} canales creados.`),
+      channels: {
+        announcements: { name: "anuncios", text: "Noticias que interesan a todos." },
+        help: { name: "ayuda", text: "Preguntas de todo tipo, un tema para cada una." },
+        projects: { name: "proyectos", text: "En qué trabajamos, un tema para cada uno." },
+        random: { name: "varios", text: "Lo que no tiene otro sitio." },
+      },
+    },
+    tour: {
+      title: "Un recorrido breve",
+      skip: "Saltar",
+      next: "Siguiente",
+      finish: "Entendido",
+      card: (at, all) => `${at} de ${all}`,
+      channels: {
+        title: "Canales y temas",
+        text: "Un canal es una sala para un equipo o un asunto. Cada conversación tiene un tema, como el asunto de una carta: lee los que te importan.",
+        action: "Explorar canales",
+      },
+      inbox: {
+        title: "Esta es tu bandeja de entrada",
+        text: "Lo nuevo va primero, una línea por conversación. Intro la abre, m la marca como leída.",
+        action: "Atajos de teclado",
+      },
+      hello: {
+        title: "Saluda",
+        text: "Escribe a todos en un canal, o solo a una persona. Un primer mensaje siempre es bienvenido.",
+        action: "Nuevo mensaje",
+      },
+    },
+  },
 };

@@ -323,7 +323,6 @@ export const settings: AllWords["settings"] = {
     web_stream_unreads_count_display_policy: "Mostrar los no leídos de",
     web_left_sidebar_unreads_count_summary: "Mostrar la cuenta de todo lo no leído",
     web_left_sidebar_show_channel_folders: "Mostrar carpetas en la lista de canales",
-    web_inbox_show_channel_folders: "Mostrar carpetas en la bandeja de entrada",
     starred_message_counts: "Mostrar cuántos mensajes hay destacados",
     display_emoji_reaction_users: "Mostrar quién ha reaccionado",
     enter_sends: "Intro envía el mensaje",

@@ -589,4 +589,60 @@ export const manage: AllWords["manage"] = {
       },
     },
   },
+  beginning: {
+    title: (name) => `Bienvenue dans ${name}`,
+    progress: (done, all) => `${done} sur ${all}`,
+    hide: "Masquer",
+    done: "Fait :",
+    steps: {
+      title: "Premiers pas",
+      invite: "Inviter des personnes",
+      channels: "Créer des canaux",
+      picture: "Donner une image à cet espace",
+      profile: "Compléter votre profil",
+      newcomers: "Savoir qui arrive",
+      write: "Écrire le premier message",
+      mail: "Envoyer des e-mails",
+      backups: "Faire des sauvegardes",
+    },
+    mailHint: (address) =>
+      `Ce serveur n’envoie pas encore d’e-mails : personne n’est prévenu des invitations ni des messages manqués. La personne qui l’administre définit smtp_host ; « tertulia mail --test ${address} » dit ensuite si cela fonctionne.`,
+    backupsHint:
+      "Ce serveur ne fait pas encore de sauvegardes de lui-même. La personne qui l’administre définit backup_to (un dossier ou un bucket), ou regarde pourquoi la dernière a échoué : « tertulia backups ».",
+    suggest: {
+      title: "Créer des canaux",
+      text: "Tout le monde y est d’emblée, y compris les personnes qui arriveront. Retirez ce dont vous n’avez pas besoin.",
+      own: "D’autres, séparés par des virgules",
+      make: (count) => (count < 2 ? `Créer ${count} canal` : `Créer ${count} canaux`),
+      made: (count) => (count < 2 ? `${count} canal créé.` : `${count} canaux créés.`),
+      channels: {
+        announcements: { name: "annonces", text: "Les nouvelles qui concernent tout le monde." },
+        help: { name: "aide", text: "Des questions de toutes sortes, un sujet pour chacune." },
+        projects: { name: "projets", text: "Nos travaux en cours, un sujet pour chacun." },
+        random: { name: "divers", text: "Tout ce qui n’a pas d’autre place." },
+      },
+    },
+    tour: {
+      title: "Une courte visite",
+      skip: "Passer",
+      next: "Suivant",
+      finish: "C’est noté",
+      card: (at, all) => `${at} sur ${all}`,
+      channels: {
+        title: "Canaux et sujets",
+        text: "Un canal est la salle d’une équipe ou d’un thème. Chaque conversation y a un sujet, comme l’objet d’une lettre : lisez ceux qui vous intéressent.",
+        action: "Parcourir les canaux",
+      },
+      inbox: {
+        title: "Voici votre boîte de réception",
+        text: "Les nouveautés viennent d’abord, une ligne par conversation. Entrée l’ouvre, m la marque comme lue.",
+        action: "Raccourcis clavier",
+      },
+      hello: {
+        title: "Dites bonjour",
+        text: "Écrivez à tout le monde dans un canal, ou à une seule personne. Un premier message est toujours bienvenu.",
+        action: "Nouveau message",
+      },
+    },
+  },
 };

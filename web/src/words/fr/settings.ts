@@ -338,7 +338,6 @@ export const settings: AllWords["settings"] = {
     web_stream_unreads_count_display_policy: "Compter les non lus de",
     web_left_sidebar_unreads_count_summary: "Afficher le total des messages non lus",
     web_left_sidebar_show_channel_folders: "Afficher les dossiers dans la liste des canaux",
-    web_inbox_show_channel_folders: "Afficher les dossiers dans la boîte de réception",
     starred_message_counts: "Afficher le nombre de favoris",
     display_emoji_reaction_users: "Afficher qui a réagi",
     enter_sends: "Entrée envoie le message",

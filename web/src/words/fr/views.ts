@@ -9,23 +9,26 @@ export const views: Words["views"] = {
   onlyResolved: "Résolus",
   participated: "Avec votre participation",
   includeMuted: "Inclure ce qui est en sourdine",
-  conversation: "Conversation",
-  unreadColumn: "Non lus",
-  participants: "Participants",
-  last: "Dernier message",
+  order: "Ordre",
+  unreadFirst: "Non lus d’abord",
+  newestFirst: "Récents d’abord",
+  earlier: "Auparavant",
+  byYou: "Vous :",
+  showEverything: "Tout afficher",
+  signs: {
+    picture: "Image",
+    file: "Fichier",
+    hidden: "Masqué",
+    poll: "Sondage",
+    list: "Liste",
+  },
   showMore: "Afficher plus",
-  showAll: (count) => `Tout afficher (${count})`,
   older: "Remonter plus loin",
-  readAllOf: (name) => `Tout marquer comme lu dans ${name}`,
-  markReadRow: "Marquer comme lu",
   allRead: "Rien ne vous attend",
   allReadText:
     "Quand quelqu’un écrit dans l’un de vos canaux, ou vous écrit, cela apparaît ici. D’ici là, savourez votre café.",
   nothingFits: "Aucun résultat",
   nothingFitsText: "Essayez d’autres mots ou retirez un filtre.",
-  noRecent: "Pas encore de conversations",
-  noRecentText:
-    "Dès que quelqu’un écrit, la conversation apparaît ici, la plus récente en premier.",
   topicsOf: (name) => `Sujets de #${name}`,
   topicsText: "Chaque sujet est une conversation à part entière.",
   noTopics: "Pas encore de sujets",
@@ -57,23 +60,4 @@ export const views: Words["views"] = {
   unknownText:
     "Le lien est peut-être ancien ou mal saisi, ou il mène à un endroit que vous ne pouvez pas voir.",
   goHome: "Aller à l’accueil",
-  welcome: {
-    title: (name) => `Bienvenue dans ${name}`,
-    channels:
-      "Les canaux sont les salles d’une équipe ou d’un thème. Les vôtres sont affichés sur le côté.",
-    topics:
-      "Chaque conversation d’un canal a un sujet, comme l’objet d’une lettre : lisez ceux qui vous intéressent.",
-    inbox:
-      "La boîte de réception montre les nouveautés, sujet par sujet. C’est un bon point de départ.",
-    steps: {
-      title: "Premiers pas",
-      done: "Fait",
-      invite: "Inviter des personnes",
-      channels: "Créer un canal",
-      picture: "Donner une image à cet espace",
-      profile: "Compléter votre profil",
-      write: "Écrire le premier message",
-    },
-    understood: "C’est noté",
-  },
 };

@@ -567,4 +567,63 @@ export const manage: AllWords["manage"] = {
       },
     },
   },
+  beginning: {
+    title: (name) => `${name}へようこそ`,
+    progress: (done, all) => `${all}件中${done}件完了`,
+    hide: "表示しない",
+    done: "完了：",
+    steps: {
+      title: "はじめに",
+      invite: "メンバーを招待する",
+      channels: "チャンネルを作る",
+      picture: "組織の画像を設定する",
+      profile: "プロフィールを入力する",
+      newcomers: "新しい参加者を知る",
+      write: "最初のメッセージを書く",
+      mail: "メールを送る",
+      backups: "バックアップする",
+    },
+    mailHint: (address) =>
+      `このサーバーはまだメールを送信しません。招待や未読メッセージは通知されません。サーバーの管理者がsmtp_hostを設定すると、「tertulia mail --test ${address}」で動作を確認できます。`,
+    backupsHint:
+      "このサーバーはまだ自動でバックアップしていません。サーバーの管理者がbackup_toにディレクトリまたはバケットを設定するか、「tertulia backups」で前回失敗した理由を確認してください。",
+    suggest: {
+      title: "チャンネルを作る",
+      text: "今いる全員がすぐに参加し、これから加わる人も参加します。不要なものは外してください。",
+      own: "その他（コンマ区切り）",
+      make: (count) => `${count}個のチャンネルを作る`,
+      made: (count) => `${count}個のチャンネルを作りました。`,
+      channels: {
+        announcements: { name: "お知らせ", text: "全員に関わるお知らせです。" },
+        help: { name: "質問", text: "どんな質問でも。質問ごとにトピックを作ります。" },
+        projects: {
+          name: "プロジェクト",
+          text: "取り組んでいること。それぞれにトピックを作ります。",
+        },
+        random: { name: "雑談", text: "ほかに場所のない話題はこちらへ。" },
+      },
+    },
+    tour: {
+      title: "クイックツアー",
+      skip: "スキップ",
+      next: "次へ",
+      finish: "わかりました",
+      card: (at, all) => `${at}／${all}`,
+      channels: {
+        title: "チャンネルとトピック",
+        text: "チャンネルは、チームやテーマごとの部屋です。会話にはそれぞれ、手紙の件名のようなトピックがあります。気になるものを読んでください。",
+        action: "チャンネルを探す",
+      },
+      inbox: {
+        title: "これが受信トレイです",
+        text: "新着が先頭に、会話ごとに1行で表示されます。Enterで開き、mで既読にします。",
+        action: "キーボードショートカット",
+      },
+      hello: {
+        title: "あいさつしてみましょう",
+        text: "チャンネルで全員に、または1人だけに書けます。最初のメッセージはいつでも歓迎されます。",
+        action: "新しいメッセージ",
+      },
+    },
+  },
 };

@@ -327,7 +327,6 @@ export const settings: AllWords["settings"] = {
     web_stream_unreads_count_display_policy: "未読数を表示する対象",
     web_left_sidebar_unreads_count_summary: "未読の合計を表示",
     web_left_sidebar_show_channel_folders: "チャンネル一覧にフォルダーを表示",
-    web_inbox_show_channel_folders: "受信トレイにフォルダーを表示",
     starred_message_counts: "スター付きメッセージの数を表示",
     display_emoji_reaction_users: "リアクションした人を表示",
     enter_sends: "Enterで送信",

@@ -578,4 +578,60 @@ export const manage: AllWords["manage"] = {
       },
     },
   },
+  beginning: {
+    title: (name) => `Boas-vindas a ${name}`,
+    progress: (done, all) => `${done} de ${all}`,
+    hide: "Ocultar",
+    done: "Feito:",
+    steps: {
+      title: "Primeiros passos",
+      invite: "Convidar pessoas",
+      channels: "Criar canais",
+      picture: "Dar uma imagem a este lugar",
+      profile: "Preencher seu perfil",
+      newcomers: "Saber quem entra",
+      write: "Escrever a primeira mensagem",
+      mail: "Enviar e-mails",
+      backups: "Fazer backups",
+    },
+    mailHint: (address) =>
+      `Este servidor ainda não envia e-mails: ninguém fica sabendo de convites nem de mensagens perdidas. Quem o administra define smtp_host; depois, “tertulia mail --test ${address}” diz se funciona.`,
+    backupsHint:
+      "Este servidor ainda não faz backups por conta própria. Quem o administra define backup_to como um diretório ou bucket, ou vê por que o último falhou: “tertulia backups”.",
+    suggest: {
+      title: "Criar canais",
+      text: "Todos daqui já ficam neles, e quem entrar também. Tire o que não for preciso.",
+      own: "Outros, separados por vírgulas",
+      make: (count) => (count === 1 ? "Criar 1 canal" : `Criar ${count} canais`),
+      made: (count) => (count === 1 ? "1 canal criado." : `${count} canais criados.`),
+      channels: {
+        announcements: { name: "avisos", text: "Notícias que interessam a todos." },
+        help: { name: "ajuda", text: "Perguntas de todo tipo, um tópico para cada uma." },
+        projects: { name: "projetos", text: "O que estamos fazendo, um tópico para cada coisa." },
+        random: { name: "diversos", text: "O que não tem outro lugar." },
+      },
+    },
+    tour: {
+      title: "Um passeio rápido",
+      skip: "Pular",
+      next: "Avançar",
+      finish: "Entendi",
+      card: (at, all) => `${at} de ${all}`,
+      channels: {
+        title: "Canais e tópicos",
+        text: "Um canal é uma sala para uma equipe ou um tema. Cada conversa nele tem um tópico, como o assunto de uma carta: leia os que interessam a você.",
+        action: "Explorar canais",
+      },
+      inbox: {
+        title: "Esta é a sua caixa de entrada",
+        text: "O que há de novo vem primeiro, uma linha por conversa. Enter abre, m marca como lida.",
+        action: "Atalhos de teclado",
+      },
+      hello: {
+        title: "Diga olá",
+        text: "Escreva para todos em um canal ou só para uma pessoa. Uma primeira mensagem é sempre bem-vinda.",
+        action: "Nova mensagem",
+      },
+    },
+  },
 };

@@ -335,7 +335,6 @@ export const settings: AllWords["settings"] = {
     web_stream_unreads_count_display_policy: "Mostrar contagem de não lidas de",
     web_left_sidebar_unreads_count_summary: "Mostrar o total de tudo que não foi lido",
     web_left_sidebar_show_channel_folders: "Mostrar pastas na lista de canais",
-    web_inbox_show_channel_folders: "Mostrar pastas na caixa de entrada",
     starred_message_counts: "Mostrar quantas mensagens têm estrela",
     display_emoji_reaction_users: "Mostrar quem reagiu",
     enter_sends: "Enter envia a mensagem",

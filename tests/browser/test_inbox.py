@@ -1,0 +1,159 @@
+"""The inbox: all conversations in one list, and what somebody finds there in the first minutes."""
+
+import re
+
+import httpx
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import PHONE, settled, sign_in_resident
+from tests.e2e.conftest import Town
+from tests.e2e.server import Account, Server
+
+TOPICS = 60
+
+
+def client(server: Server, account: Account) -> httpx.Client:
+    auth = (account.email, account.api_key)
+    return httpx.Client(base_url=f"{server.url}/api/v1", auth=auth, timeout=60)
+
+
+def say(http: httpx.Client, topic: str, content: str) -> None:
+    about = {"type": "stream", "to": "general", "topic": topic, "content": content}
+    about["read_by_sender"] = "true"
+    http.post("/messages", data=about).raise_for_status()
+
+
+def focused(page: Page) -> str | None:
+    """The conversation whose row has the focus."""
+    found: str | None = page.evaluate("document.activeElement?.dataset.row ?? null")
+    return found
+
+
+def test_the_first_minutes_of_an_owner_and_of_a_newcomer(sqlite_town: Town, opened: Open) -> None:
+    ann = opened(sqlite_town.server, sqlite_town.ann)
+    page = ann.page
+    ann.go("inbox")
+    steps = page.get_by_role("list", name="First steps")
+    expect(steps.get_by_role("button", name="Done: Invite people")).to_be_visible()
+    # A new organization tells who joins.
+    expect(steps.get_by_role("button", name="Done: Hear who joins")).to_be_visible()
+    steps.get_by_role("button", name="Send mail").click()
+    expect(page.get_by_text("tertulia mail --test ann@example.com")).to_be_visible()
+    expect(steps.get_by_role("button", name="Make backups")).to_be_visible()
+
+    steps.get_by_role("button", name="Make channels").click()
+    dialog = page.get_by_role("dialog", name="Make channels")
+    dialog.get_by_label("#random").uncheck()
+    dialog.get_by_label("Others").fill("garden, general,  garden")
+    dialog.get_by_role("button", name="Make 4 channels").click()
+    expect(dialog).to_be_hidden()
+    expect(ann.link("garden")).to_be_visible()
+    expect(steps.get_by_role("button", name="Done: Make channels")).to_be_visible()
+    page.get_by_role("button", name="Hide", exact=True).click()
+    expect(steps).to_be_hidden()
+
+    ben = opened(sqlite_town.server, sqlite_town.ben)
+    ben.go("inbox")
+    # Whoever was here already is in what was made.
+    expect(ben.link("garden")).to_be_visible()
+    tour = ben.page.get_by_role("region", name="A short tour")
+    tour.get_by_role("button", name="Next").click()
+    expect(tour.get_by_role("heading", name="This is your inbox")).to_be_visible()
+    tour.get_by_role("button", name="Skip").click()
+    expect(tour).to_be_hidden()
+    for window in (ann, ben):
+        window.page.reload()
+        settled(window.page)
+        expect(window.page.locator("main section")).to_have_count(0)
+
+
+def test_the_list_is_gone_through_by_keys(sqlite_town: Town, opened: Open) -> None:
+    server = sqlite_town.server
+    with client(server, sqlite_town.ann) as own, client(server, sqlite_town.ben) as ben:
+        step = {"onboarding_step": "intro_inbox_view_modal"}
+        own.post("/users/me/onboarding_steps", data=step).raise_for_status()
+        say(own, "mine", "I begin")
+        for number in range(TOPICS):
+            say(ben, f"topic {number}", f"Number **{number}**")
+        say(ben, "film", "```spoiler The end\nThe butler\n```")
+        about = {"type": "direct", "to": '["ann@example.com"]', "content": "Hi *Ann*"}
+        ben.post("/messages", data=about).raise_for_status()
+
+        ann = opened(server, sqlite_town.ann)
+        page, keys = ann.page, ann.page.keyboard
+        ann.go("inbox")
+        rows = page.locator("[data-row]")
+        # A row is one sentence, and has the last words without their marks.
+        expect(rows.first).to_have_accessible_name(re.compile(r"^Ben, 1 unread, Hi Ann, \w+day"))
+        expect(rows.nth(1)).to_contain_text("Ben: The end")
+        expect(page.get_by_text("The butler")).to_have_count(0)
+        assert rows.count() < TOPICS
+
+        keys.press("j")
+        expect(rows.first).to_be_focused()
+        keys.press("j")
+        assert focused(page) == "c1/film"
+        keys.press("End")
+        expect(rows.last).to_be_focused()
+        expect(page.locator('[data-row="c1/mine"]')).to_contain_text("You: I begin")
+        keys.press("Home")
+        keys.press("ArrowDown")
+        film, next_one = (page.locator(f'[data-row="c1/{name}"]') for name in ("film", "topic 59"))
+        expect(film).to_be_focused()
+        # What is read goes below the divider, and the next row takes the focus.
+        keys.press("m")
+        expect(next_one).to_be_focused()
+        # The list changes under it.
+        expect(film).to_have_count(0)
+        say(ben, "news", "Here")
+        expect(page.locator('[data-row="c1/news"]')).to_be_visible()
+        expect(next_one).to_be_focused()
+
+        keys.press("Escape")
+        field = page.get_by_role("textbox", name="Filter conversations")
+        expect(field).to_be_focused()
+        keys.type("TOPIC 17")
+        expect(rows).to_have_count(1)
+        keys.press("Enter")
+        expect(ann.message("Number 17")).to_be_visible()
+        page.go_back()
+        expect(page.locator('[data-row="c1/topic 17"]')).to_be_focused()
+        keys.press("M")
+        expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+        page.get_by_role("button", name="Include muted").click()
+        expect(rows).to_have_accessible_name(re.compile("Muted"))
+        page.get_by_role("button", name="You took part").click()
+        page.get_by_role("button", name="Show everything").click()
+        expect(rows.first).to_be_visible()
+
+        # Recent conversations are the same list in the other order; the one chosen is kept.
+        ann.go("recent")
+        newest = page.get_by_role("button", name="Newest first")
+        expect(newest).to_have_attribute("aria-pressed", "true")
+        ann.go("inbox")
+        expect(newest).to_have_attribute("aria-pressed", "false")
+        newest.click()
+        page.reload()
+        expect(newest).to_have_attribute("aria-pressed", "true")
+        expect(rows.first).to_have_attribute("data-row", "c1/news")
+
+
+def test_on_a_phone_a_long_press_offers_what_can_be_done(cafe: Server, opened: Open) -> None:
+    phone = opened(cafe, viewport=PHONE, has_touch=True, is_mobile=True)
+    sign_in_resident(phone.context, cafe, "iris@cafe.example")
+    phone.go("inbox")
+    settled(phone.page)
+    row = phone.page.get_by_role("main").get_by_role("link", name="big grinder")
+    box = row.bounding_box()
+    assert box
+    at = [{"x": box["x"] + 120, "y": box["y"] + 30}]
+    touch = phone.context.new_cdp_session(phone.page)
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": at})
+    menu = phone.page.get_by_role("menu")
+    expect(menu.get_by_role("menuitemradio", name="Mute topic")).to_be_visible()
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    # So long the release of the long press means nothing.
+    phone.page.wait_for_timeout(500)
+    menu.get_by_role("menuitem", name="Mark as read").tap()
+    expect(row).not_to_have_accessible_name(re.compile("unread"))

@@ -1,0 +1,99 @@
+/** The words of a message as a list of conversations shows them: one line. Pure: text to text. */
+
+import { characters } from "./emoji";
+
+/** What is in a message that is no text. */
+export type Sign = "picture" | "file" | "hidden" | "poll" | "list";
+
+export interface Excerpt {
+  text: string;
+  sign: Sign | null;
+}
+
+/** So many characters are more than any window shows. */
+const LONGEST = 200;
+
+const PART = /<(\/?)([a-z][a-z0-9]*)([^<>]*)>|([^<]+)/g;
+const ENTITIES: Readonly<Record<string, string>> = {
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  "#39": "'",
+  "#x27": "'",
+  nbsp: " ",
+  amp: "&",
+};
+/** What is left out with all that is in it, and the sign that stands for it. */
+const LEFT_OUT: [wanted: RegExp, sign: Sign | null][] = [
+  [/\bspoiler-content\b/, "hidden"],
+  [/\bmessage_inline_image\b/, "picture"],
+  [/\bmessage_embed\b/, null],
+  [/\bkatex-html\b/, null],
+  [/\bspoiler-button\b/, null],
+];
+/** The first that a message has is shown; what is hidden goes before all. */
+const ORDER: readonly Sign[] = ["hidden", "picture", "file"];
+
+/**
+ * The text of a rendered message without its marks. What it quotes is left out where it says something
+ * of its own; pictures and files are named, spoilers are not told.
+ */
+export function excerpt(html: string): Excerpt {
+  const signs = new Set<Sign>();
+  let own = "";
+  let quoted = "";
+  let quotes = 0;
+  let skipped: { name: string; depth: number } | null = null;
+  const add = (text: string) => {
+    if (quotes) quoted += text;
+    else own += text;
+  };
+  for (const [, end, name = "", rest = "", text] of html.matchAll(PART)) {
+    if (skipped) {
+      if (name === skipped.name) skipped.depth += end ? -1 : 1;
+      if (skipped.depth === 0) skipped = null;
+      continue;
+    }
+    if (text !== undefined) {
+      add(text);
+      if (own.length > LONGEST) break;
+      continue;
+    }
+    if (name === "blockquote") quotes = Math.max(0, quotes + (end ? -1 : 1));
+    if (end) {
+      if (!/^(?:a|span|strong|em|del|code|time)$/.test(name)) add(" ");
+      continue;
+    }
+    const found = LEFT_OUT.find(([wanted]) => wanted.test(rest));
+    if (found) {
+      if (found[1]) signs.add(found[1]);
+      skipped = { name, depth: 1 };
+      continue;
+    }
+    const code = /\bemoji-([0-9a-f]+(?:-[0-9a-f]+)*)"/.exec(rest)?.[1];
+    if (code) {
+      add(characters(code));
+      skipped = { name, depth: 1 };
+    } else if (name === "img") {
+      if (rest.includes("inline-image")) signs.add("picture");
+      add(attribute(rest, "alt"));
+    } else if (name === "audio") {
+      signs.add("file");
+      add(attribute(rest, "title"));
+    } else if (name === "a" && attribute(rest, "href").startsWith("/user_uploads/")) {
+      signs.add("file");
+    } else if (name === "br") add(" ");
+  }
+  const said = plain(own) || plain(quoted);
+  return { text: said, sign: ORDER.find((sign) => signs.has(sign)) ?? null };
+}
+
+function attribute(tag: string, name: string): string {
+  return new RegExp(` ${name}="([^"]*)"`).exec(tag)?.[1] ?? "";
+}
+
+function plain(text: string): string {
+  const known = text.replace(/&(#?\w+);/g, (all, name: string) => ENTITIES[name] ?? all);
+  const line = known.replace(/\s+/g, " ").trim();
+  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+}
