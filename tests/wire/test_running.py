@@ -267,10 +267,10 @@ async def test_pushes_and_feeds_that_fail_are_known_since_when(org: Organization
     def fail(connection: Connection) -> list[failing.Failing]:
         pushes.ask(connection, 7, 8, "dm", Wanted.SHOW, [1], 10.0)
         for now in (20.0, 30.0):
-            for lane in pushes.take(connection, now, 1.0, 5):
+            for lane in pushes.take(connection, now, 1.0, [7]):
                 pushes.finish(connection, lane, (), (), now, now + 1, f"at {now:.0f}")
         found = failing.pushes(connection, 5)
-        for lane in pushes.take(connection, 40.0, 1.0, 5):
+        for lane in pushes.take(connection, 40.0, 1.0, [7]):
             pushes.finish(connection, lane, lane.pushes, (), 40.0, None, "")
         assert failing.pushes(connection, 5) == []
         return found
