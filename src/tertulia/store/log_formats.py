@@ -36,6 +36,11 @@ SINCE: Mapping[str, int] = {
     "FeedChanged": 101,
     "FeedRead": 101,
     "FeedRemoved": 101,
+    "QuietHours": 101,
+    "QuietTimes": 101,
+    "QuietTimesChanged": 101,
+    "StatusChanged.ends_at": 101,
+    "UserStatus.ends_at": 101,
 }
 """What came later, each with the format since which it may be written: a kind of change by its
 name (`MessagePinned`), or of a struct or an enumeration that is stored a field or a value

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tertulia.domain.accounts import pushes as subscriptions
+from tertulia.domain.notices.quiet import quiet_until
 from tertulia.domain.notices.rules import Reason, Way
 from tertulia.model.changes import (
     Entry,
@@ -260,6 +261,9 @@ class PushSender:
         node = self._node
         left = int(LIVES_SECONDS - (node.clock() - push.asked_at))
         if left <= 0 or subscription.paused_until > node.clock():
+            return False
+        is_quiet = quiet_until(node.state, user.id, node.clock()) is not None
+        if is_quiet and push.wanted is Wanted.SHOW:
             return False
         topic = node.vault.mark(f"push {subscription.id} {push.conversation}")
         if still:
