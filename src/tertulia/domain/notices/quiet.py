@@ -22,7 +22,7 @@ def zone_of(user: User) -> tzinfo:
 
 def spans(state: State, user: User, since: float, until: float) -> list[Span]:
     """The times in which somebody is left in peace, in order: those that are not over at one time
-    and begin before another one. What follows at once on each other is one."""
+    and begin by another one. What follows at once on each other is one."""
     times = state.quiet_times.get(user.id)
     return [] if times is None else spans_of(times, zone_of(user), since, until)
 
@@ -34,7 +34,7 @@ def spans_of(times: QuietTimes, zone: tzinfo, since: float, until: float) -> lis
         found.append((int(since), times.paused_until))
     merged: list[Span] = []
     for begin, end in sorted(found):
-        if end <= since or begin >= until or begin >= end:
+        if end <= since or begin > until or begin >= end:
             continue
         if merged and begin <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
@@ -54,9 +54,8 @@ def quiet_until(state: State, user_id: int, now: float) -> int | None:
     """Until when at least somebody is left in peace who is now; None for others."""
     if user_id not in state.quiet_times:
         return None
-    # (What begins by then is one with it.)
-    first = spans(state, state.users[user_id], now, now + 1)
-    return first[0][1] if first and first[0][0] <= now else None
+    present = spans(state, state.users[user_id], now, now)
+    return present[0][1] if present else None
 
 
 def _hours(times: QuietTimes, zone: tzinfo, since: float, until: float) -> Iterator[Span]:
