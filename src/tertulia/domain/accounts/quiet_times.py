@@ -28,8 +28,8 @@ def revise(
     """Leave the actor in peace until that UNIX time (0, or one that is over, to go on), or in these
     hours of each week.
 
-    NotPermitted for bots; Refused for a pause of more than a year, for hours that cannot be, and for
-    more than `MAX_HOURS` of them.
+    NotPermitted for bots; Refused for a pause of more than a year, for hours that cannot be, and
+    for more than `MAX_HOURS` of them.
     """
     require_person(moment.actor)
     user_id = moment.actor.id
@@ -45,7 +45,9 @@ def revise(
             raise Refused(f"There are at most {MAX_HOURS} kinds of quiet hours.")
         checked = tuple(map(_checked, hours))
         if quiet.leave_no_time(checked):
-            raise Refused("Quiet hours leave some time of the week: turn notifications off instead.")
+            raise Refused(
+                "Quiet hours leave some time of the week: turn notifications off instead."
+            )
         after = msgspec.structs.replace(after, hours=checked)
     return Decision(None, () if after == before else (QuietTimesChanged(quiet_times=after),))
 

@@ -39,8 +39,8 @@ class NewStatus(Struct, frozen=True, kw_only=True):
 
 def change_own(moment: Moment, new: NewStatus) -> Decision[bool]:
     """Change the actor's own status. Whether the actor's presence shall be seen is new, is the
-    result. Refused where nothing is given, for a text too long, an emoji unknown, and an end that is
-    over or more than a year away, or of no status."""
+    result. Refused where nothing is given, for a text too long, an emoji unknown, and an end
+    that is over, more than a year away, or of no status."""
     return _change(moment, moment.actor, new)
 
 
@@ -96,9 +96,7 @@ def _change(moment: Moment, user: User, new: NewStatus) -> Decision[bool]:
     return Decision(bool(presence), [*changes, *presence])
 
 
-def _end(
-    moment: Moment, before: UserStatus, changed: StatusChanged, wanted: int | None
-) -> int:
+def _end(moment: Moment, before: UserStatus, changed: StatusChanged, wanted: int | None) -> int:
     """When the status ends that it is with the change."""
     text = before.text if changed.text is None else changed.text
     emoji = (before.emoji or NO_EMOJI) if changed.emoji is None else changed.emoji

@@ -22,7 +22,8 @@ def zone_of(user: User) -> tzinfo:
 
 def spans(state: State, user: User, since: float, until: float) -> list[Span]:
     """The times in which somebody is left in peace, in order: those that are not over at one time
-    and begin by another one. What follows at once on each other is one."""
+    and begin by another one. What follows at once on each other is one. (What holds
+    at the beginning may have begun earlier.)"""
     times = state.quiet_times.get(user.id)
     return [] if times is None else spans_of(times, zone_of(user), since, until)
 
@@ -71,7 +72,7 @@ def _hours(times: QuietTimes, zone: tzinfo, since: float, until: float) -> Itera
 
 
 def _at(day: date, minutes: int, zone: tzinfo) -> int:
-    """When the clock there shows it. Of a time that it shows twice, the first; of one that it leaves
-    out, as much later."""
-    wall = datetime(day.year, day.month, day.day) + timedelta(minutes=minutes)  # noqa: DTZ001
+    """When the clock there shows it. Of a time that it shows twice, the first; of one that it
+    leaves out, as much later."""
+    wall = datetime(day.year, day.month, day.day) + timedelta(minutes=minutes)
     return int(wall.replace(tzinfo=zone).timestamp())

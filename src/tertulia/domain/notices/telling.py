@@ -25,8 +25,8 @@ a client that there is something, and is not told any more."""
 
 
 QUIET_LOOK_SECONDS: Final = 1800
-"""Whoever is left in peace is looked at again after so long, or at the end: it may come earlier than
-was said."""
+"""Whoever is left in peace is looked at again after so long, or at the end: it may come earlier
+than was said."""
 QUIET_LONGEST: Final = 8 * 86400
 """Who is left in peace for longer gets no mails about that time: they see in a client what came."""
 
@@ -72,8 +72,8 @@ def waits_for_absence(state: State, user_id: int, way: Way) -> bool:
 
 
 def quiet_look(way: Way, now: float, until: int) -> float | None:
-    """When somebody is looked at again who is left in peace until then, to be told in this way; None
-    where they are not told any more: of what rings, and of what would come too late. (By full
+    """When somebody is looked at again who is left in peace until then, to be told in this way;
+    None where they are not told any more: of what rings, and of what would come too late. (By full
     minutes, so that many are looked at together.)"""
     if way is not Way.MAIL or until > now + QUIET_LONGEST:
         return None

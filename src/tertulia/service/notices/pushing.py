@@ -262,9 +262,8 @@ class PushSender:
         left = int(LIVES_SECONDS - (node.clock() - push.asked_at))
         if left <= 0 or subscription.paused_until > node.clock():
             return False
-        is_quiet = quiet_until(node.state, user.id, node.clock()) is not None
-        if is_quiet and push.wanted is Wanted.SHOW:
-            return False
+        if still and quiet_until(node.state, user.id, node.clock()) is not None:
+            return push.wanted is not Wanted.SHOW  # What is shown already goes on being so.
         topic = node.vault.mark(f"push {subscription.id} {push.conversation}")
         if still:
             if push.wanted is Wanted.TAKE_BACK:

@@ -16,15 +16,15 @@ from tertulia.wire.api.projections.visibility import sees_account
 
 class UserStatusEvent(Event, kw_only=True, tag="user_status"):
     """Somebody's status is new: what of it is. The emoji's three names come together, empty where
-    it is taken away. `scheduled_end_time`, when it ends (null where it stays), is this server's own.
-    `away` is of old: the person is invisible."""
+    it is taken away. `scheduled_end_time`, when it ends (null where it stays), is this server's
+    own. `away` is of old: the person is invisible."""
 
     user_id: int
     status_text: str | UnsetType = UNSET
     emoji_name: str | UnsetType = UNSET
     emoji_code: str | UnsetType = UNSET
     reaction_type: str | UnsetType = UNSET
-    scheduled_end_time: int | None | UnsetType = UNSET
+    scheduled_end_time: int | UnsetType | None = UNSET
     away: bool | UnsetType = UNSET
 
 

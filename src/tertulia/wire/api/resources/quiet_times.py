@@ -34,20 +34,18 @@ class ReviseQuietTimes(Params, kw_only=True, frozen=True):
 
 
 async def get_quiet_times(call: Call, params: NoParams) -> OneQuietTimes:
-    """When the caller is left in peace: no note, no sound, no push, and mails of what they have missed
-    wait. Not of the reference's interface: this server's."""
+    """When the caller is left in peace: no note, no sound, no push, and mails of what they have
+    missed wait. Not of the reference's interface: this server's."""
     return _shown(call)
 
 
 async def revise_quiet_times(call: Call, params: ReviseQuietTimes) -> OneQuietTimes:
-    """Pause, or have quiet hours. What is not sent stays as it is. Not of the reference's interface:
-    this server's."""
+    """Pause, or have quiet hours. What is not sent stays as it is. Not of the reference's
+    interface: this server's."""
     hours = params.hours
     given: list[QuietHours] | UnsetType = UNSET
     if hours is not UNSET:
-        given = [
-            QuietHours(days=tuple(one.days), begin=one.begin, end=one.end) for one in hours
-        ]
+        given = [QuietHours(days=tuple(one.days), begin=one.begin, end=one.end) for one in hours]
     await call.submit(quiet_times.revise, params.paused_until, given)
     return _shown(call)
 

@@ -31,8 +31,9 @@ class _Status(Params, kw_only=True, frozen=True):
     scheduled_end_time: Annotated[
         Int | None,
         Meta(
-            description="When the status is taken away: a UNIX time within a year, 0 for never. Where it"
-            " is not sent, a new status stays. Not of the reference's interface: this server's."
+            description="When the status is taken away: a UNIX time within a year, 0 for never."
+            " Where it is not sent, a new status stays. Not of the reference's interface: this"
+            " server's."
         ),
     ] = None
 
@@ -83,9 +84,7 @@ class StatusObject(Struct, kw_only=True):
     emoji_name: str | UnsetType = UNSET
     emoji_code: str | UnsetType = UNSET
     reaction_type: str | UnsetType = UNSET
-    scheduled_end_time: Annotated[
-        int | UnsetType, Meta(description="When it ends. Of this server.")
-    ] = UNSET
+    scheduled_end_time: int | UnsetType = UNSET
     away: bool | UnsetType = UNSET
 
 
