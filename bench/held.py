@@ -24,6 +24,7 @@ from tertulia.cli import serve
 from tertulia.jobs.pruning import pruned_once
 from tertulia.jobs.retention import expired_once
 from tertulia.log.log import Log
+from tertulia.store.history import Position
 from tertulia.store.writing import Batch
 
 LONG = 0.01
@@ -155,11 +156,11 @@ def _break(log: Log) -> None:
     """The next commit does not succeed."""
     commit = log.store.commit
 
-    async def failing(_: Batch) -> None:
+    async def failing(_batch: Batch, _before: Position | None = None) -> None:
         log.store.commit = commit  # type: ignore[method-assign]  # as it was
         raise OSError("the bench wanted it so")
 
-    log.store.commit = failing  # type: ignore[method-assign, assignment]  # for once
+    log.store.commit = failing  # type: ignore[method-assign]  # for once
 
 
 def main() -> None:

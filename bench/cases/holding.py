@@ -40,6 +40,8 @@ TOPICS = (
 """Those of so many messages, in the channel of 5,000; but the third, which is in a private one."""
 QUIET = 0.004
 """Seconds: when no callback takes longer, the operation is over."""
+LAST_WORDS = 3000
+"""Characters of what the server wrote that are shown where it refused something."""
 PATIENCE = 60.0
 
 
@@ -56,10 +58,11 @@ class Held:
 class Measured:
     """A server on asyncio's loop that says for how long it was held."""
 
-    def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
+    def __init__(self, process: "subprocess.Popen[str]", port: int, log: Path) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self.port = port
+        self._log = log
         self._input: IO[str] = process.stdin
         self._output: IO[str] = process.stdout
         self._longest = Held(0.0, "", [], 0.0)
@@ -72,6 +75,10 @@ class Measured:
         held = Held(found["held"], found["by"], found["where"], found["collecting"])
         self._longest = max(self._longest, held, key=lambda held: held.seconds)
         return held
+
+    def said(self) -> str:
+        """The end of what it wrote to standard error."""
+        return self._log.read_text(errors="replace")[-LAST_WORDS:]
 
     def longest(self) -> Held:
         """The longest since the last time, when nothing is done any more."""
@@ -101,7 +108,7 @@ def _measured(made: Made) -> Iterator[Measured]:
         assert process.stdout is not None
         for line in process.stdout:
             if " is ready at " in line:
-                yield Measured(process, int(line.rpartition(":")[2]))
+                yield Measured(process, int(line.rpartition(":")[2]), path / "serve.log")
                 break
         else:
             raise BenchError(f"The server did not start:\n{(path / 'serve.log').read_text()}")
@@ -573,7 +580,9 @@ def _line(
     try:
         operation(company)
     except BadAnswer as error:
-        raise BenchError(f"{title}: {str(error)[-500:]}") from None
+        raise BenchError(
+            f"{title}: {str(error)[-500:]}\nThe server said:\n{company.server.said()}"
+        ) from None
     held = company.server.longest()
     if held.seconds > BOUND:
         bench.tell(f"    {held.by}, collecting {held.collecting * 1000:.0f} ms")
