@@ -84,12 +84,7 @@ it.each<[string, Place, (typeof KINDS)[number], string[]]>([
     "mention",
     ["desktop+ sound+ push+: mentioned", "email-: channelMuted"],
   ],
-  [
-    "to all",
-    { channelId: 7 },
-    "wildcard",
-    ["desktop+ sound+ push+: wildcard", "email+: general"],
-  ],
+  ["to all", { channelId: 7 }, "wildcard", ["desktop+ sound+ push+: wildcard", "email+: general"]],
   [
     "with an alert word",
     { channelId: 7 },
