@@ -6,7 +6,7 @@ export const settings = {
     sessions: "Wo du angemeldet bist",
     preferences: "Vorlieben",
     notifications: "Mitteilungen",
-    told: "Was dir mitgeteilt wird, und warum",
+    told: "Was mitgeteilt wird, warum",
     privacy: "Privatsphäre",
     topics: "Themen",
     "muted-users": "Stummgeschaltete Leute",

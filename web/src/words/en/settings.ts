@@ -6,7 +6,7 @@ export const settings = {
     sessions: "Where you are signed in",
     preferences: "Preferences",
     notifications: "Notifications",
-    told: "What you are told of, and why",
+    told: "What is told, and why",
     privacy: "Privacy",
     topics: "Topics",
     "muted-users": "Muted people",

@@ -7,7 +7,7 @@ export const settings: Words["settings"] = {
     sessions: "Sesiones abiertas",
     preferences: "Preferencias",
     notifications: "Notificaciones",
-    told: "De qué se te avisa, y por qué",
+    told: "De qué se avisa, y por qué",
     privacy: "Privacidad",
     topics: "Temas",
     "muted-users": "Personas silenciadas",
