@@ -17,15 +17,27 @@ window.Notification = class {
     constructor(title, { body }) { window.noted.push(body); }
     close() {}
 };
+window.tones = 0;
+const node = () => {
+    const made = { connect: () => made, frequency: {}, start() { window.tones += 1; }, stop() {} };
+    made.gain = { setValueAtTime() {}, exponentialRampToValueAtTime() {} };
+    return made;
+};
+window.AudioContext = class {
+    state = "running";
+    currentTime = 0;
+    createOscillator = node;
+    createGain = node;
+};
 // Whoever looks at the window is not called.
 Document.prototype.hasFocus = () => false;
 """
 
 
 def noted(window: Window, bodies: list[str]) -> None:
-    """These notes were shown, and no others."""
+    """These notes were shown, each with two tones, and no others."""
     window.page.wait_for_function("(count) => noted.length >= count", arg=len(bodies))
-    assert window.page.evaluate("noted") == bodies
+    assert window.page.evaluate("[noted, tones]") == [bodies, 2 * len(bodies)]
 
 
 def test_a_pause_holds_in_every_window_and_ends_by_a_press(
