@@ -1,15 +1,18 @@
 """Backups that the server makes by itself."""
 
+import io
 import json
 import time
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
 
 from tertulia.app.config import ConfigError, load
 from tertulia.jobs.backups import environment_of
+from tertulia.store import encrypted_backups
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.kept_backups import (
     KeptBackup,
@@ -113,6 +116,70 @@ def test_one_that_is_damaged_is_not_taken(tmp_path: Path) -> None:
         try_restore(short, tmp_path / "other")
 
 
+def test_one_that_is_encrypted_opens_with_its_key_alone(tmp_path: Path) -> None:
+    place, to = Place(tmp_path / "data"), tmp_path / "backups"
+    place.found()
+    key, other = tmp_path / "backups.key", tmp_path / "other.key"
+    recipient = json.loads(run("backups", "new-key", str(key), "--json").stdout)["recipient"]
+    assert oct(key.stat().st_mode & 0o777) == "0o600"
+    assert run("backups", "new-key", str(key)).exit_code == 2, "a key is never written over"
+    assert run("backups", "new-key", str(other)).exit_code == 0
+    (place.data_dir / "tertulia.toml").write_text(
+        f'backup_to = "{to}"\nbackup_recipients = "{recipient}"\n'
+    )
+    result = run("backups", "make", *place.flags)
+    assert result.exit_code == 0, result.output
+    (kept_one,) = to.iterdir()
+    assert kept_one.name.endswith(".zip.age")
+    assert kept_one.name in place.run("backups").stdout
+    assert not list(place.data_dir.glob("backup-*")), "nothing readable is left"
+    by_hand = tmp_path / "by-hand.zip.age"
+    written = place.answer("backup", str(by_hand), "--recipient", recipient)
+    assert written["encrypted"] is True
+
+    target = Place(tmp_path / "target")
+    for file in (kept_one, by_hand):
+        content = file.read_bytes()
+        assert content.startswith(b"age-encryption.org/v1")
+        assert b"manifest.json" not in content
+        refused = target.run("restore", str(file))
+        assert refused.exit_code == 1
+        assert "--identity FILE" in refused.stderr
+        refused = target.run("restore", str(file), "--identity", str(other))
+        assert refused.exit_code == 1
+        assert "other.key does not open" in refused.stderr
+        short = tmp_path / "short.age"
+        short.write_bytes(content[:-9])
+        refused = target.run("restore", str(short), "--identity", str(key))
+        assert refused.exit_code == 1
+        assert "damaged" in refused.stderr
+        refused = target.run("restore", str(file), "--identity", str(by_hand))
+        assert refused.exit_code == 1
+        assert "no identity" in refused.stderr
+        assert not list(target.data_dir.iterdir()), "what was refused left nothing"
+    assert target.run("restore", str(by_hand), "--identity", str(key)).exit_code == 0
+    assert [entry.name for entry in target.data_dir.glob("backup-*")] == []
+    assert target.run("check").exit_code == 0
+
+
+class Full(io.RawIOBase):
+    def writable(self) -> bool:
+        return True
+
+    def write(self, _: object) -> int:
+        raise OSError("no room")
+
+
+@pytest.mark.parametrize("size", [1, 10_000_000])
+def test_what_cannot_be_encrypted_is_said(size: int) -> None:
+    (to,) = encrypted_backups.recipients(encrypted_backups.new_identity()[1])
+    with (
+        pytest.raises(OSError, match=r"could not be written: .*no room"),
+        encrypted_backups.encrypted(cast(BinaryIO, Full()), [to]) as file,
+    ):
+        file.write(bytes(size))
+
+
 def test_the_server_makes_one_by_itself(tmp_path: Path) -> None:
     place, to = Place(tmp_path / "data"), tmp_path / "backups"
     place.found()
@@ -144,6 +211,8 @@ def test_a_process_has_the_settings_that_its_server_has(tmp_path: Path) -> None:
         ({"backup_to": "s3://"}, "Setting backup_to: '' is not the name of a bucket"),
         ({"backup_to": "s3://files", "files_url": "s3://files"}, "the same place as files_url"),
         ({"backup_to": "x/files", "data_dir": "x"}, "the directory of uploaded files"),
+        ({"backup_recipients": "age1nobody"}, "Setting backup_recipients: 'age1nobody' is no rec"),
+        ({"backup_recipients": "AGE-SECRET-KEY-1XYZ"}, "backup_recipients: a secret key is no rec"),
     ],
 )
 def test_a_place_that_is_none_is_said(given: dict[str, str], said: str) -> None:

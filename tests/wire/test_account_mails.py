@@ -1,5 +1,6 @@
 """What people are told by mail of their accounts, and when a browser is asked for the password."""
 
+import re
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -158,6 +159,19 @@ async def test_the_mails_are_in_the_language_of_the_account(org: Organization) -
     assert "retirarla" in (await one(org)).text
     (await org["ann"].post("/users/me/api_key/regenerate")).ok
     assert "clave de API" in (await one(org)).text
+
+
+async def test_whoever_has_no_account_gets_mails_in_the_language_of_the_organization(
+    org: Organization,
+) -> None:
+    (await org["ann"].patch("/realm", default_language="pt-br")).ok
+    form = {"invite_as": 400, "invite_expires_in_minutes": 60, "stream_ids": []}
+    (await org["ann"].post("/invites", invitee_emails="dora@example.com", **form)).ok
+    letter = await one(org, "dora@example.com")
+    assert letter.subject == "Ann convida você para Example"
+    assert '<html lang="pt">' in letter.html
+    assert re.search(r"vale até \d+ de [a-zç]+ de 20\d\d, \d\d:\d\d UTC", letter.text)
+    assert "Ou abra este endereço: http" in letter.html
 
 
 # The password again

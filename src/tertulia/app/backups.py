@@ -5,8 +5,9 @@ import contextlib
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from msgspec import Struct
 
@@ -14,13 +15,13 @@ from tertulia import __version__
 from tertulia.app import founding
 from tertulia.service.config import Config
 from tertulia.service.vault import Vault, VaultError, load_secret
-from tertulia.store import file_modes, installation, kept_backups, transfer
+from tertulia.store import encrypted_backups, file_modes, installation, kept_backups, transfer
 from tertulia.store.kept_backups import KeptBackup
 from tertulia.store.transfer import Manifest, Progress
 from tertulia.store.trial_restore import try_restore
 
-_PREFIX: Final = "backup-"
-"""Begins the names of directories in the data directory in which backups are made."""
+TEMPORARY: Final = "backup-"
+"""Begins the names of directories in the data directory in which backups are made or opened."""
 _LEFT_SECONDS: Final = 86400
 """What is older was left by a process that was killed."""
 
@@ -34,7 +35,13 @@ class Made(Struct, frozen=True, kw_only=True):
 
 
 def back_up(
-    settings: Config, target: Path | BinaryIO, progress: Progress, *, with_files: bool
+    settings: Config,
+    target: Path | BinaryIO,
+    progress: Progress,
+    *,
+    with_files: bool,
+    compressed: bool = True,
+    encrypt_to: Sequence[Any] = (),
 ) -> Manifest:
     """Write the organization to a file that is not there yet, or to what is open. VaultError where
     the secret is another one; and as `transfer.back_up`."""
@@ -49,6 +56,8 @@ def back_up(
             *settings.opened_files(),
             target,
             with_files=with_files,
+            compressed=compressed,
+            encrypt_to=encrypt_to,
             secret=secret,
             created_at=time.time(),
             written_by=__version__,
@@ -57,21 +66,30 @@ def back_up(
 
 
 async def make(settings: Config, progress: Progress) -> Made:
-    """Make one here, restore it for a trial, put it to its place, and delete there what the rule
-    does not keep. Raises as `back_up`, DatabaseError where it cannot be restored, and
-    FilesUnavailable or OSError for trouble with the place: nothing was deleted then."""
+    """Make one here, restore it for a trial, put it to its place (encrypted, where there are
+    recipients), and delete there what the rule does not keep. Raises as `back_up`, DatabaseError
+    where it cannot be restored, and FilesUnavailable or OSError for trouble with the place: nothing
+    was deleted then."""
     file_modes.directory(settings.data_path)
     now = time.time()
     _forget_old(settings.data_path, now)
     place = settings.opened_backups()
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=settings.data_path) as directory:
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=settings.data_path) as directory:
         name = kept_backups.name_at(now)
         file = Path(directory) / name
         # Files of a bucket are fetched by loops of their own, which threads may have.
         await asyncio.to_thread(
             lambda: back_up(settings, file, progress, with_files=settings.backup_files)
         )
-        await asyncio.to_thread(lambda: try_restore(file, Path(directory) / "trial"))
+        trial = Path(directory) / "trial"
+        await asyncio.to_thread(lambda: try_restore(file, trial))
+        if settings.backup_recipients:
+            shutil.rmtree(trial)  # It need not lie there beside two copies of the backup.
+            plain, name = file, name + encrypted_backups.SUFFIX
+            file = Path(directory) / name
+            to = encrypted_backups.recipients(settings.backup_recipients)
+            await asyncio.to_thread(lambda: encrypted_backups.encrypt_file(plain, file, to))
+            plain.unlink()
         try:
             await place.put_from(name, file)
             found = await kept_backups.found(place)
@@ -86,6 +104,6 @@ async def make(settings: Config, progress: Progress) -> Made:
 
 
 def _forget_old(data_path: Path, now: float) -> None:
-    for left in data_path.glob(f"{_PREFIX}*"):
+    for left in data_path.glob(f"{TEMPORARY}*"):
         if left.is_dir() and now - left.stat().st_mtime > _LEFT_SECONDS:
             shutil.rmtree(left, ignore_errors=True)

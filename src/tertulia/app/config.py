@@ -22,6 +22,7 @@ from tertulia.app.setting_sources import (
 from tertulia.model.site_addresses import site
 from tertulia.outbound.addresses import networks
 from tertulia.service.config import S3, SECRETS, Config, without_password
+from tertulia.store import encrypted_backups
 from tertulia.store.s3_address import S3Address, s3_address
 
 __all__ = ["FILE", "PREFIX", "ConfigError", "expected", "load"]
@@ -163,6 +164,11 @@ def _require_files(config: Config, environment: Mapping[str, str]) -> None:
             raise ConfigError("Setting backup_to: it is the same place as files_url.")
     elif config.backup_to and Path(config.backup_to).resolve() == config.files_path.resolve():
         raise ConfigError("Setting backup_to: it is the directory of uploaded files.")
+    if config.backup_recipients:
+        try:
+            encrypted_backups.recipients(config.backup_recipients)
+        except ValueError as error:
+            raise ConfigError(f"Setting backup_recipients: {error}.") from None
     places: list[S3Address | None] = []
     for name in ("files_url", "files_also_at"):
         try:

@@ -13,10 +13,12 @@ from tertulia.cli.commands import Printed, show
 from tertulia.cli.errors import UsageError
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.model.counts import counted
+from tertulia.store import encrypted_backups
 
 EXAMPLE = (
     "Example: `tertulia backup --data-dir data tertulia.backup.zip`\n\n"
-    "Encrypted on the way: `tertulia backup --data-dir data - | age -r RECIPIENT > chat.zip.age`"
+    "For another machine, encrypted: `tertulia backup --data-dir data --recipient age1… - |"
+    " ssh backups 'cat > chat.zip.age'`"
 )
 STANDARD_OUTPUT = "-"
 """In place of a file."""
@@ -40,6 +42,23 @@ def backup(
             " they are (a bucket with its own versions, say): nothing else has them.",
         ),
     ] = True,
+    compressed: Annotated[
+        bool,
+        typer.Option(
+            "--compress/--no-compress",
+            help="Without it, programs that keep of each backup only what is new (restic, borg)"
+            " find in it what they have.",
+        ),
+    ] = True,
+    recipients: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--recipient",
+            metavar="RECIPIENT",
+            help="Encrypt it, so that only this recipient of age can open it (age1…, or a public"
+            " key of SSH). May be given several times. `tertulia backups new-key` makes one.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the organization to a file, as it is at one moment; the server may go on.
@@ -55,8 +74,16 @@ def backup(
     target = sys.stdout.buffer if str(file) == STANDARD_OUTPUT else file
     if target is not file and sys.stdout.isatty():
         raise UsageError("A backup is no text for a terminal: name a file, or pipe it elsewhere.")
+    if recipients and not compressed:
+        raise UsageError("What is encrypted differs wholly each time: --no-compress is of no use.")
+    try:
+        to = encrypted_backups.recipients("\n".join(recipients or ()))
+    except ValueError as error:
+        raise UsageError(f"--recipient: {error}.") from None
     with progress.shown() as report:
-        manifest = back_up(settings, target, report, with_files=with_files)
+        manifest = back_up(
+            settings, target, report, with_files=with_files, compressed=compressed, encrypt_to=to
+        )
     rows = sum(table.rows for table in manifest.tables)
     lines = [
         f"Wrote {file}: {counted(rows, 'row')} of {counted(len(manifest.tables), 'table')},"
@@ -69,5 +96,6 @@ def backup(
         "rows": rows,
         "files": manifest.files,
         "files_left_at": manifest.files_left_at,
+        "encrypted": bool(to),
     }
     show(Printed(written, lines), as_json=as_json, err=target is not file)

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import os
 from datetime import UTC, datetime
-from typing import Final
+from pathlib import Path
+from typing import Annotated, Final
 
 import msgspec
 import typer
@@ -12,14 +13,16 @@ import typer
 from tertulia.app.backups import make
 from tertulia.app.config import load
 from tertulia.cli import progress
+from tertulia.cli.commands import Printed, show
 from tertulia.cli.errors import UsageError
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import Config
-from tertulia.store import kept_backups
+from tertulia.store import encrypted_backups, file_modes, kept_backups
 from tertulia.store.kept_backups import KeptBackup
 
 EXAMPLE = "Example: `tertulia backups --data-dir data`"
 EXAMPLE_MAKE = "Example: `tertulia backups make --data-dir data`"
+EXAMPLE_NEW_KEY = "Example: `tertulia backups new-key backups.key`"
 _NICE: Final = 10
 
 app = typer.Typer(
@@ -85,6 +88,31 @@ def make_one(
     typer.echo(f"{_line(made.backup)}: it can be restored.")
     for name in made.deleted:
         typer.echo(f"Deleted {name}.")
+
+
+@app.command("new-key", epilog=EXAMPLE_NEW_KEY)
+def new_key(
+    file: Annotated[
+        Path, typer.Argument(help="The file to write the secret half to, which must not exist yet.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Make a key for encrypted backups: print its recipient, and write its identity to a file.
+
+    Put the recipient into the setting backup_recipients. Keep the file in a safe place that is not
+    this machine: without it no backup can be opened, by anybody. (It is a file as age-keygen
+    writes it.)
+    """
+    identity, recipient = encrypted_backups.new_identity()
+    try:
+        with open(file, "x", encoding="utf-8", opener=file_modes.opener) as opened:
+            opened.write(f"# public key: {recipient}\n{identity}\n")
+    except FileExistsError:
+        raise UsageError(f"{file} exists already. Name a file that does not.") from None
+    except OSError as error:
+        raise UsageError(f"Cannot write {file}: {error.strerror}.") from None
+    lines = [recipient, f"{file} opens what is encrypted to it. Keep it elsewhere, and safe."]
+    show(Printed({"recipient": recipient, "file": str(file)}, lines), as_json=as_json)
 
 
 def _settings(settings: Config) -> Config:

@@ -1,19 +1,22 @@
 """`tertulia restore`: an organization from a backup."""
 
 import contextlib
+import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tertulia.app.backups import TEMPORARY
 from tertulia.app.config import load
 from tertulia.cli import progress
 from tertulia.cli.commands import Printed, show
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import Config
 from tertulia.service.vault import SECRET_FILE, VaultError, load_secret, save_secret
-from tertulia.store import file_modes, transfer
+from tertulia.store import encrypted_backups, file_modes, transfer
 from tertulia.store.store import database_at
 
 EXAMPLE = (
@@ -25,6 +28,15 @@ EXAMPLE = (
 
 def restore(
     file: Annotated[Path, typer.Argument(help="A file that `tertulia backup` wrote.")],
+    identity: Annotated[
+        Path | None,
+        typer.Option(
+            "--identity",
+            metavar="FILE",
+            help="A file with a key of age that opens an encrypted backup: one of `tertulia backups"
+            " new-key` or age-keygen, or a secret key of SSH.",
+        ),
+    ] = None,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
@@ -37,7 +49,10 @@ def restore(
     one of an older is brought up to date.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
-    with contextlib.closing(transfer.Backup(file)) as backup:
+    with (
+        _decrypted(file, identity, settings.data_path) as plain,
+        contextlib.closing(transfer.Backup(plain)) as backup,
+    ):
         file_modes.directory(settings.data_path)
         placed = _place_secret(settings, backup.secret)
         try:
@@ -68,6 +83,19 @@ def restore(
         "files_left_at": left_at,
     }
     show(Printed(restored, lines), as_json=as_json)
+
+
+@contextlib.contextmanager
+def _decrypted(file: Path, identity: Path | None, data_path: Path) -> Iterator[Path]:
+    """The file as it was before it was encrypted, as long as the context lasts."""
+    if identity is None or not encrypted_backups.is_encrypted(file):
+        yield file
+        return
+    file_modes.directory(data_path)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=data_path) as directory:
+        plain = Path(directory) / "backup.zip"
+        encrypted_backups.decrypt_file(file, plain, identity)
+        yield plain
 
 
 def _place_secret(settings: Config, secret: str) -> Path | None:

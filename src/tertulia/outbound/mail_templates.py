@@ -5,11 +5,12 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.mail import Mail, MailKind, Unsubscribing
-from tertulia.model.users import Credential, User
+from tertulia.model.users import Credential
+from tertulia.outbound.words.languages import SAID, language_for, language_of
 from tertulia.state.organization import State
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class _Parts(Struct, frozen=True, kw_only=True):
     paragraphs: tuple[str, ...]
     button: str = ""
     link: str = ""
+    or_open: str = ""
+    """The link again, for those to whom the button does nothing."""
     ending: str = ""
     language: str = "en"
     unsubscribe: str = ""
@@ -127,56 +130,55 @@ def templates() -> "jinja2.Environment":
     )
 
 
+def _letter(
+    state: State, mail: Mail, name: str, language: str, facts: Mapping[str, str], link: str = ""
+) -> _Parts:
+    """The letter of that name, with the facts put in, and greeted by the `name` among them."""
+    words = SAID[language]
+    letter = words.letters[name]
+    known = {"organization": state.realm.name, "site": mail.site, **facts}
+    greeting = (words.hello if "name" in known else words.hello_there).format_map(known)
+    return _Parts(
+        subject=letter.subject.format_map(known),
+        paragraphs=(greeting, letter.said.format_map(known)),
+        button=letter.button,
+        link=link,
+        or_open=words.or_open.format(link=link),
+        ending=letter.ending.format_map(known),
+        language=language,
+    )
+
+
+def _language_at(state: State, address: str) -> str:
+    """The language of whoever has the address, or of the organization."""
+    user = state.user_with_address(address)
+    return language_for(state, user) if user else language_of(state.realm.default_language)
+
+
 def _invitation(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
     invitation = state.invitations.get(mail.about)
     if invitation is None or not invitation.is_open(now):
         return None
-    inviter, name = state.users[invitation.inviter_id], state.realm.name
-    until = (
-        "The invitation is for you alone, and can be used once."
-        if invitation.expires_at is None
-        else f"The invitation is for you alone, and lasts until {_day(invitation.expires_at)}."
-    )
-    return _Parts(
-        subject=f"{inviter.full_name} invites you to {name}",
-        paragraphs=(
-            "Hello!",
-            f"{inviter.full_name} would like to talk with you in {name}, where a team writes"
-            " to each other in channels and topics.",
-        ),
-        button="Join",
-        link=links.invitation(mail.site, invitation),
-        ending=f"{until} If you do not know why you got it, you can leave it alone.",
-    )
+    language, facts = _language_at(state, mail.to), {}
+    facts["inviter"] = state.users[invitation.inviter_id].full_name
+    name = "invitation_without_end"
+    if invitation.expires_at is not None:
+        name, facts["until"] = "invitation", _moment(invitation.expires_at, language)
+    return _letter(state, mail, name, language, facts, links.invitation(mail.site, invitation))
 
 
 def _confirm_sign_up(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
     confirmation = state.confirmations.get(mail.about)
     if confirmation is None or confirmation.expires_at <= now:
         return None
-    return _Parts(
-        subject=f"Join {state.realm.name}",
-        paragraphs=(
-            "Hello!",
-            f"Somebody, probably you, wants to join {state.realm.name} with this address.",
-        ),
-        button="Join",
-        link=links.sign_up(mail.site, confirmation),
-        ending=f"The link lasts until {_day(confirmation.expires_at)}. If it was not you, you"
-        " can leave it alone: nothing happens.",
-    )
+    language = _language_at(state, mail.to)
+    facts = {"until": _moment(confirmation.expires_at, language)}
+    link = links.sign_up(mail.site, confirmation)
+    return _letter(state, mail, "confirm_sign_up", language, facts, link)
 
 
 def _has_account(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
-    return _Parts(
-        subject=f"You have an account in {state.realm.name}",
-        paragraphs=(
-            "Hello!",
-            f"Somebody, probably you, wanted to join {state.realm.name} with this address. There"
-            f" is an account with it already: sign in at {mail.site}, or with any client of Zulip.",
-        ),
-        ending="If it was not you, you can leave it alone.",
-    )
+    return _letter(state, mail, "has_account", _language_at(state, mail.to), {})
 
 
 def _confirm_address(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
@@ -184,18 +186,14 @@ def _confirm_address(state: State, links: Links, mail: Mail, now: float) -> _Par
     user = None if confirmation is None else state.users.get(confirmation.user_id)
     if confirmation is None or user is None or confirmation.expires_at <= now:
         return None
-    return _Parts(
-        subject=f"Confirm your address for {state.realm.name}",
-        paragraphs=(
-            f"Hello {user.full_name}!",
-            f"Your account in {state.realm.name} is to have this address instead of"
-            f" {user.address}.",
-        ),
-        button="Confirm",
-        link=links.address(mail.site, confirmation),
-        ending=f"The link lasts until {_day(confirmation.expires_at)}. If you did not ask for it,"
-        " you can leave it alone: the address stays as it is.",
-    )
+    language = language_for(state, user)
+    facts = {
+        "name": user.full_name,
+        "before": user.address,
+        "until": _moment(confirmation.expires_at, language),
+    }
+    link = links.address(mail.site, confirmation)
+    return _letter(state, mail, "confirm_address", language, facts, link)
 
 
 def _reset_password(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
@@ -205,201 +203,45 @@ def _reset_password(state: State, links: Links, mail: Mail, now: float) -> _Part
         return None
     if mail.facts["mark"] != links.password_mark(credential):
         return None
-    return _Parts(
-        subject=f"A new password for {state.realm.name}",
-        paragraphs=(
-            f"Hello {user.full_name}!",
-            f"Somebody, probably you, has forgotten the password of your account in"
-            f" {state.realm.name}.",
-        ),
-        button="Choose a new password",
-        link=links.reset(mail.site, credential, expires_at),
-        ending=f"The link can be used once, and lasts until {_day(expires_at)}. If it was not"
-        " you, you can leave it alone: your password stays as it is.",
-    )
+    language = language_for(state, user)
+    facts = {"name": user.full_name, "until": _moment(expires_at, language)}
+    link = links.reset(mail.site, credential, expires_at)
+    return _letter(state, mail, "forgotten", language, facts, link)
 
 
-def _language(state: State, user: User) -> str:
-    """The language of mails to the account, of those that they are written in."""
-    return "es" if state.settings[user.id].default_language.startswith("es") else "en"
-
-
-def _account_mail(
-    words: Mapping[str, tuple[str, str, str]], can_be_off: Unsubscribing | None = None
-) -> "_Writer":
-    """Writes a mail about an account from a subject, a paragraph and an ending in each language,
-    in which the organization, the account's name and the mail's facts can stand. `can_be_off`: as
-    what people turn such mails off."""
+def _account_mail(name: str, can_be_off: Unsubscribing | None = None) -> "_Writer":
+    """Writes the letter of that name about an account, in which the mail's facts can stand.
+    `can_be_off`: as what people turn such mails off."""
 
     def written(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
         user = state.users.get(mail.about)
         if user is None:
             return None
-        language = _language(state, user)
-        facts = {name: text for name, text in mail.facts.items() if name != "at"}
-        if "at" in mail.facts:
-            facts["at"] = datetime.fromtimestamp(int(mail.facts["at"]), UTC).strftime(
+        facts = {**mail.facts, "name": user.full_name}
+        if "at" in facts:
+            facts["at"] = datetime.fromtimestamp(int(facts["at"]), UTC).strftime(
                 "%Y-%m-%d %H:%M UTC"
             )
-        facts |= {"organization": state.realm.name, "site": mail.site}
-        subject, said, ending = (text.format_map(facts) for text in words[language])
-        greeting = _HELLO[language].format(name=user.full_name)
-        off = can_be_off and links.unsubscribing(mail.site, user.id, can_be_off)
-        return _Parts(
-            subject=subject,
-            paragraphs=(greeting, said),
-            ending=ending,
-            language=language,
-            unsubscribe=off or "",
-        )
+        parts = _letter(state, mail, name, language_for(state, user), facts)
+        if can_be_off is None:
+            return parts
+        off = links.unsubscribing(mail.site, user.id, can_be_off)
+        return structs.replace(parts, unsubscribe=off)
 
     return written
 
 
-_HELLO: Final = {"en": "Hello {name}!", "es": "¡Hola, {name}!"}
-_NOT_YOU: Final = {
-    "en": "If this was not you, write to the people who run the organization at once.",
-    "es": "Si no has sido tú, escribe enseguida a quienes llevan la organización.",
-}
-_ADDRESS_CHANGED: Final = {
-    "en": (
-        "Your address for {organization} has changed",
-        "Your account in {organization} has the address {address} now, and mails go there from now"
-        " on.",
-        _NOT_YOU["en"],
-    ),
-    "es": (
-        "Tu dirección en {organization} ha cambiado",
-        "Tu cuenta en {organization} tiene ahora la dirección {address}, y los correos irán allí.",
-        _NOT_YOU["es"],
-    ),
-}
-_PASSWORD_RESET: Final = {
-    "en": (
-        "Your password for {organization} has changed",
-        "Your account in {organization} has a new password. Every browser and every program that"
-        " was signed in to it has to sign in again.",
-        _NOT_YOU["en"],
-    ),
-    "es": (
-        "Tu contraseña de {organization} ha cambiado",
-        "Tu cuenta en {organization} tiene una contraseña nueva. Todos los navegadores y programas"
-        " que la usaban tienen que iniciar sesión otra vez.",
-        _NOT_YOU["es"],
-    ),
-}
-_PASSWORD_CHANGED: Final = {
-    "en": (
-        "Your password for {organization} has changed",
-        "Somebody who knew the password of your account in {organization} has changed it. The other"
-        " browsers are signed out; programs go on with the same API key.",
-        "If this was not you, choose another one at {site}/reset, and write to the people who run"
-        " the organization.",
-    ),
-    "es": (
-        "Tu contraseña de {organization} ha cambiado",
-        "Alguien que conocía la contraseña de tu cuenta en {organization} la ha cambiado. Los demás"
-        " navegadores han salido; los programas siguen con la misma clave de API.",
-        "Si no has sido tú, elige otra en {site}/reset y escribe a quienes llevan la organización.",
-    ),
-}
-_KEY_CHANGED: Final = {
-    "en": (
-        "Your API key for {organization} has changed",
-        "Your account in {organization} has another API key. Programs that had the one before have"
-        " to sign in again.",
-        "If this was not you, choose another password at {site}/reset, and write to the people who"
-        " run the organization.",
-    ),
-    "es": (
-        "Tu clave de API de {organization} ha cambiado",
-        "Tu cuenta en {organization} tiene otra clave de API. Los programas que tenían la anterior"
-        " tienen que iniciar sesión otra vez.",
-        "Si no has sido tú, elige otra contraseña en {site}/reset y escribe a quienes llevan la"
-        " organización.",
-    ),
-}
-_AGENT_KEY_MADE: Final = {
-    "en": (
-        "An agent has a key to your account in {organization}",
-        "A key was made with which an agent can act for you in {organization}: {agent}. What it may"
-        " do, and how to take the key away, is in your settings, under Agents.",
-        "If this was not you, choose another password at {site}/reset, which ends all such keys,"
-        " and write to the people who run the organization.",
-    ),
-    "es": (
-        "Un agente tiene una clave de tu cuenta en {organization}",
-        "Se ha creado una clave con la que un agente puede actuar por ti en {organization}:"
-        " {agent}. Qué puede hacer, y cómo retirarla, está en tus ajustes, en Agentes.",
-        "Si no has sido tú, elige otra contraseña en {site}/reset, con lo que terminan todas estas"
-        " claves, y escribe a quienes llevan la organización.",
-    ),
-}
-_NEW_SIGN_IN: Final = {
-    "en": (
-        "A new sign-in to {organization}",
-        "Somebody signed in to your account in {organization} from where it was not signed in to"
-        " before: on {at}, from the address {address}, with: {agent}.",
-        "If this was you, you can leave it alone. If not, choose another password at {site}/reset."
-        " These mails can be turned off in the settings, with the notifications.",
-    ),
-    "es": (
-        "Un inicio de sesión nuevo en {organization}",
-        "Alguien ha iniciado sesión en tu cuenta de {organization} desde donde no se había hecho"
-        " antes: el {at}, desde la dirección {address}, con: {agent}.",
-        "Si has sido tú, no hagas nada. Si no, elige otra contraseña en {site}/reset. Estos correos"
-        " se desactivan en los ajustes, con las notificaciones.",
-    ),
-}
-
-
-_DEACTIVATED: Final = {
-    "en": (
-        "Your account in {organization} was deactivated",
-        "Your account in {organization} ({site}) was deactivated. You cannot sign in to it any"
-        " more.",
-        "If you think that this is a mistake, write to the people who run the organization.",
-    ),
-    "es": (
-        "Tu cuenta en {organization} se ha desactivado",
-        "Tu cuenta en {organization} ({site}) se ha desactivado. Ya no puedes iniciar sesión en"
-        " ella.",
-        "Si crees que es un error, escribe a quienes llevan la organización.",
-    ),
-}
-_DEACTIVATED_WITH_A_WORD: Final = {
-    "en": (*_DEACTIVATED["en"][:2], "The administrators add: {comment}"),
-    "es": (*_DEACTIVATED["es"][:2], "La administración añade: {comment}"),
-}
-
-
 def _deactivated(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
-    words = _DEACTIVATED_WITH_A_WORD if mail.facts.get("comment") else _DEACTIVATED
-    return _account_mail(words)(state, links, mail, now)
+    name = "deactivated_with_a_word" if mail.facts.get("comment") else "deactivated"
+    return _account_mail(name)(state, links, mail, now)
 
 
-_WELCOME: Final = {
-    "en": (
-        "Welcome to {organization}",
-        "You are one of {organization} now. Sign in at {site} with any browser, and install it from"
-        " there on a phone; every client of Zulip works too. Talk is in channels, and in them by"
-        " topics: follow those that matter to you, and mute the others.",
-        "When you are not there, you are told by mail of what is written to you. How and of what is"
-        " yours to choose, in the settings: {site}/#settings/notifications",
-    ),
-    "es": (
-        "Te damos la bienvenida a {organization}",
-        "Ya formas parte de {organization}. Entra en {site} con cualquier navegador, e instálalo"
-        " desde ahí en el teléfono; también sirve cualquier cliente de Zulip. Se habla en canales,"
-        " y en ellos por temas: sigue los que te importan y silencia los demás.",
-        "Cuando no estés, te avisaremos por correo de lo que te escriban. Cómo y de qué lo eliges"
-        " tú, en los ajustes: {site}/#settings/notifications",
-    ),
-}
-
-
-def _day(at: int) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%d %B %Y, %H:%M UTC").lstrip("0")
+def _moment(at: int, language: str) -> str:
+    """A moment in UTC, as it is written in the language."""
+    words, then = SAID[language], datetime.fromtimestamp(at, UTC)
+    return words.day.format(
+        year=then.year, month=words.months[then.month - 1], day=then.day, time=f"{then:%H:%M}"
+    )
 
 
 _Writer = Callable[[State, Links, Mail, float], _Parts | None]
@@ -408,13 +250,13 @@ _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.CONFIRM_SIGN_UP: _confirm_sign_up,
     MailKind.HAS_ACCOUNT: _has_account,
     MailKind.CONFIRM_ADDRESS: _confirm_address,
-    MailKind.ADDRESS_CHANGED: _account_mail(_ADDRESS_CHANGED),
+    MailKind.ADDRESS_CHANGED: _account_mail("address_changed"),
     MailKind.FORGOTTEN: _reset_password,
-    MailKind.CREDENTIAL_CHANGED: _account_mail(_PASSWORD_RESET),
-    MailKind.NEW_SIGN_IN: _account_mail(_NEW_SIGN_IN, Unsubscribing.SIGN_IN),
-    MailKind.PASSWORD_CHANGED: _account_mail(_PASSWORD_CHANGED),
-    MailKind.KEY_CHANGED: _account_mail(_KEY_CHANGED),
+    MailKind.CREDENTIAL_CHANGED: _account_mail("password_reset"),
+    MailKind.NEW_SIGN_IN: _account_mail("new_sign_in", Unsubscribing.SIGN_IN),
+    MailKind.PASSWORD_CHANGED: _account_mail("password_changed"),
+    MailKind.KEY_CHANGED: _account_mail("key_changed"),
     MailKind.DEACTIVATED: _deactivated,
-    MailKind.WELCOME: _account_mail(_WELCOME),
-    MailKind.AGENT_KEY_MADE: _account_mail(_AGENT_KEY_MADE),
+    MailKind.WELCOME: _account_mail("welcome"),
+    MailKind.AGENT_KEY_MADE: _account_mail("agent_key_made"),
 }

@@ -116,6 +116,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " are has copies of its own."
         ),
     ] = True
+    backup_recipients: Annotated[
+        str,
+        Meta(
+            description="Who can open it: recipients of age, divided by commas (`tertulia backups"
+            " new-key FILE` makes one; keep FILE elsewhere). Empty: it is not encrypted."
+        ),
+    ] = ""
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = 9991
     unix_socket: Annotated[

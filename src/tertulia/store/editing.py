@@ -87,10 +87,11 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
     )
     moved = BitMap(ids)
     for lost, user_ids in change.lost:
+        # Found by the messages alone: by pairs it would be a look for each person and message.
         connection.run(
-            f"DELETE FROM message_flags WHERE {dialect.among('user_id')}"
-            f" AND {dialect.among('message_id')}",
-            (dialect.array(user_ids), dialect.array(ids_of(lost, moved))),
+            f"DELETE FROM message_flags WHERE {dialect.among('message_id')}"
+            f" AND {dialect.among('+user_id')}",
+            (dialect.array(ids_of(lost, moved)), dialect.array(user_ids)),
         )
     _write_edits(
         connection,

@@ -15,7 +15,7 @@ OLD_SECONDS: Final = 50 * 3600.0
 """A last backup that is older is trouble: one was missed, and not only late."""
 _LAST: Final = "backups.last"
 """The key of when the last was made, among the facts about the installation."""
-_NAME: Final = re.compile(r"tertulia-(\d{8}T\d{6}Z)\.zip")
+_NAME: Final = re.compile(r"tertulia-(\d{8}T\d{6}Z)\.zip(?:\.age)?")
 _TIME: Final = "%Y%m%dT%H%M%SZ"
 AHEAD_SECONDS: Final = 600.0
 """By so much another node's clock may be ahead of this one's."""
@@ -32,7 +32,8 @@ class KeptBackup(Struct, frozen=True, kw_only=True):
 
 
 def name_at(now: float) -> str:
-    """The name of a backup of that time."""
+    """The name of a backup of that time. One that is encrypted has `encrypted_backups.SUFFIX`
+    after it."""
     return f"tertulia-{datetime.fromtimestamp(now, UTC).strftime(_TIME)}.zip"
 
 

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.model.counts import counted
-from tertulia.store import history, installation, search_index
+from tertulia.store import encrypted_backups, history, installation, search_index
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.file_transfer import add_files, restored
@@ -72,6 +72,8 @@ def back_up(
     target: Path | BinaryIO,
     *,
     with_files: bool,
+    compressed: bool = True,
+    encrypt_to: Sequence[Any] = (),
     secret: str,
     created_at: float,
     written_by: str,
@@ -79,12 +81,21 @@ def back_up(
 ) -> Manifest:
     """Write everything to a new file, as it is at one moment; others may go on using the database.
     Or to what is open, which need not be a file: then only what comes at its end makes it a backup.
+    Where there are recipients (`encrypted_backups.recipients`), only they can open it.
 
     The file can be read by its owner alone: with it, API keys can be used. Raises DatabaseError
     when it exists already, and FilesUnavailable where files are in a bucket that does not answer.
     """
-    with _opened(target) as file:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    packing = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with _opened(target) as opened:
+        with (
+            (
+                contextlib.nullcontext(opened)
+                if not encrypt_to
+                else encrypted_backups.encrypted(opened, encrypt_to)
+            ) as file,
+            zipfile.ZipFile(file, "w", packing) as archive,
+        ):
             with _transaction(connection, [connection.dialect.begin_read]):
                 manifest = Manifest(
                     format=FORMAT,
@@ -101,7 +112,7 @@ def back_up(
                 )
             archive.writestr(_SECRET, secret)
             archive.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
-        file.flush()
+        opened.flush()
     return manifest
 
 
@@ -177,6 +188,10 @@ class Backup:
     """A backup file, open for reading. DatabaseError where it is none, or one from the future."""
 
     def __init__(self, path: Path) -> None:
+        if encrypted_backups.is_encrypted(path):
+            raise DatabaseError(
+                f"{path} is encrypted. Name the file with a key that opens it: --identity FILE."
+            )
         try:
             self.archive = zipfile.ZipFile(path)
             self.manifest = msgspec.json.decode(self.archive.read(MANIFEST), type=Manifest)

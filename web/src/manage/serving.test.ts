@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { en } from "../words/en";
+import { manage } from "../words/en/manage";
 import { aboutBackups } from "./serving";
 
-const say = en.manage.nodes;
+const say = manage.nodes;
 const YESTERDAY = Date.now() / 1000 - 100_000;
 
 test.each([

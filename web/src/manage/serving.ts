@@ -2,7 +2,7 @@
 
 import { ago } from "../settings/form/telling";
 import { get } from "../wire/http";
-import type { Words } from "../words/en";
+import type { AllWords } from "../words/en";
 
 export interface Node {
   name: string;
@@ -32,7 +32,7 @@ export const serving = () => get<Serving>("/nodes");
 /** A sentence about the server's own backups. */
 export function aboutBackups(
   backups: Backups | null | undefined,
-  say: Words["manage"]["nodes"],
+  say: AllWords["manage"]["nodes"],
 ): string {
   if (!backups) return backups === null ? say.noBackups : "";
   return backups.last_at === null ? say.backupMissing : say.backedUp(ago(backups.last_at));

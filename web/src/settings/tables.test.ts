@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as manage from "../manage/tables";
-import { en } from "../words/en";
-import { es } from "../words/es";
+import { LANGUAGES } from "../words/languages";
+import { whole } from "../words/whole";
 import type { FieldGroup, FieldWords } from "./form/fields";
 import { CHANNEL_WAYS, NOTIFICATIONS, PREFERENCES, PRIVACY } from "./tables";
 
@@ -18,10 +18,8 @@ function wordless(groups: readonly FieldGroup[], say: FieldWords): string[] {
   ]);
 }
 
-test.each([
-  ["English", en],
-  ["Spanish", es],
-])("every field has words in %s", (_, words) => {
+test.each(Object.keys(LANGUAGES))("every field has words in %s", async (language) => {
+  const words = await whole(language);
   expect(wordless([...PREFERENCES, ...NOTIFICATIONS, ...PRIVACY], words.settings)).toEqual([]);
   expect(
     wordless(

@@ -16,7 +16,7 @@ export interface Command {
 export const SCHEMES = [1, 3, 2] as const;
 
 export function schemeName(scheme: (typeof SCHEMES)[number]): string {
-  return words.settings.options.color_scheme[scheme];
+  return words.common.schemes[scheme];
 }
 
 /** Whether one may bring others in, and how: by mail, or with a link. */

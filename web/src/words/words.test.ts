@@ -1,11 +1,8 @@
 /** All languages say the same things, and nothing that nobody says. Missing words are errors of types. */
 
 import { describe, expect, it } from "vitest";
-import { de } from "./de";
-import { en } from "./en";
-import { es } from "./es";
-
-const OTHERS = { de, es };
+import { LANGUAGE_NAMES, LANGUAGES } from "./languages";
+import { whole } from "./whole";
 
 type Leaf = string | ((...given: unknown[]) => unknown);
 
@@ -20,11 +17,14 @@ function leaves(words: object, path = ""): Map<string, Leaf> {
   return found;
 }
 
-const english = leaves(en);
+const english = leaves(await whole("en"));
+const others = Object.keys(LANGUAGES).filter((language) => language !== "en");
+const OTHERS = await Promise.all(others.map(async (tag) => [tag, await whole(tag)] as const));
+
 /** Stands for what is given to a text; as a number it is 7. */
 const GIVEN = ["‹one›", "‹two›", "‹three›"];
 
-describe.each(Object.entries(OTHERS))("in %s", (_, words) => {
+describe.each(OTHERS)("in %s", (_, words) => {
   it("a text names what the English one names", () => {
     const wrong: string[] = [];
     for (const [path, text] of leaves(words)) {
@@ -66,4 +66,8 @@ it("every word is said somewhere", () => {
   const names = new Set([...english.keys()].map((path) => path.split(".").slice(0, 2).join(".")));
   const silent = [...names].filter((path) => !said.has(path.slice(path.indexOf(".") + 1)));
   expect(silent).toEqual([]);
+});
+
+it("every language has its name", () => {
+  expect(Object.keys(LANGUAGE_NAMES)).toEqual(Object.keys(LANGUAGES));
 });

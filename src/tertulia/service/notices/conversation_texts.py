@@ -11,14 +11,14 @@ from tertulia.markup import narrow_links
 from tertulia.model.errors import Unavailable
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.outbound.conversation_mails import WORDS, ShownMessage, Words
+from tertulia.outbound.conversation_mails import ShownMessage
 from tertulia.outbound.mail_templates import InlinePicture
 from tertulia.outbound.readable_html import pictures_in, readable
+from tertulia.outbound.words.languages import SAID, language_for
 from tertulia.pictures import BadPicture
 from tertulia.service.files.access import may_open
 from tertulia.service.files.thumbnails import thumbnail
 from tertulia.service.node import Node
-from tertulia.state.organization import State
 
 logger = logging.getLogger("tertulia.notices")
 
@@ -29,11 +29,6 @@ PICTURE_BYTES: Final = 500_000
 _FORM: Final = "840x560.webp"
 
 
-def language_of(state: State, user: User) -> str:
-    """The language of the user's mails, of those that they are written in."""
-    return "es" if state.settings[user.id].default_language.startswith("es") else "en"
-
-
 class Reader:
     """Somebody to whom conversations are shown in a mail, as they may see them now."""
 
@@ -42,8 +37,8 @@ class Reader:
         self.user = user
         self.site = site.rstrip("/")
         self.settings = node.state.settings[user.id]
-        self.language = language_of(node.state, user)
-        self.words: Words = WORDS[self.language]
+        self.language = language_for(node.state, user)
+        self.words = SAID[self.language].conversations
         self._now = now
         self._pictures: dict[str, InlinePicture] = {}
 

@@ -7,13 +7,13 @@ from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import User
 from tertulia.outbound import mail_templates
 from tertulia.outbound.conversation_mails import (
-    WORDS,
     ConversationMail,
     ShownConversation,
     ShownMessage,
     rendered,
 )
 from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
+from tertulia.outbound.words.languages import SAID
 from tertulia.service.node import Node
 
 _FACTS = {"at": "0", "address": "192.0.2.1", "agent": "Firefox", "expires_at": "0", "mark": ""}
@@ -36,14 +36,14 @@ def examples(node: Node, user: User, site: str) -> Mapping[str, RenderedMail]:
         written = templates.render(mail, time.time())
         if written is not None:
             found[kind.value] = written
-    for language in WORDS:
+    for language in SAID:
         missed = _missed(node, user, site, language)
         found[f"{MailKind.MISSED_MESSAGES.value} ({language})"] = rendered(missed, "example.com")
     return found
 
 
 def _missed(node: Node, user: User, site: str, language: str) -> ConversationMail:
-    words, name = WORDS[language], node.state.realm.name
+    words, name = SAID[language].conversations, node.state.realm.name
     said = (
         ("Cleo", "09:58", "<p>Who brings the cups?</p>", True),
         ("Ben", "10:02", f"<p>@{user.full_name} could you look at <em>this</em>?</p>", False),

@@ -14,8 +14,8 @@ from tertulia.markup import narrow_links
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.outbound.readable_html import readable
+from tertulia.outbound.words.languages import SAID, language_for
 from tertulia.service.node import Node
-from tertulia.service.notices.conversation_texts import language_of
 
 SHOWN: Final = 3
 """Messages of a conversation whose text is shown: the newest."""
@@ -24,35 +24,6 @@ MAX_TEXT: Final = 300
 MAX_NAME: Final = 120
 MAX_OPEN: Final = 20
 """Conversations of which it is said that they are still unread."""
-
-WORDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "en": {
-        "reply": "Reply",
-        "read": "Mark as read",
-        "placeholder": "Your answer",
-        "failed": "This could not be sent: ",
-        "unknown": "Somebody",
-        "general": "general chat",
-        "group": "{name} to {others}",
-        "hidden_one": "A new message",
-        "hidden": "{count} new messages",
-        "more": "and {count} before",
-        "test": "It works: this is how you are told.",
-    },
-    "es": {
-        "reply": "Responder",
-        "read": "Marcar como leído",
-        "placeholder": "Tu respuesta",
-        "failed": "No se pudo enviar: ",
-        "unknown": "Alguien",
-        "general": "charla general",
-        "group": "{name} a {others}",
-        "hidden_one": "Un mensaje nuevo",
-        "hidden": "{count} mensajes nuevos",
-        "more": "y {count} antes",
-        "test": "Funciona: así te avisamos.",
-    },
-}
 
 
 class Around(Struct, frozen=True):
@@ -82,7 +53,7 @@ def of_messages(
 ) -> dict[str, Any]:
     """A note about messages of one conversation, ascending."""
     state, newest = node.state, messages[-1]
-    words = WORDS[language_of(state, user)]
+    words = SAID[language_for(state, user)].pushes
 
     def name_of(user_id: int) -> str:
         other = state.users[user_id]
@@ -137,7 +108,7 @@ def of_read(tag: str, around: Around) -> dict[str, Any]:
 
 def of_test(node: Node, user: User) -> dict[str, Any]:
     """A note that shows that pushes arrive."""
-    text = WORDS[language_of(node.state, user)]["test"]
+    text = SAID[language_for(node.state, user)].pushes["test"]
     return {"type": "test", "tag": "test", "title": node.state.realm.name, "body": text, "url": "/"}
 
 

@@ -1,5 +1,6 @@
-/** What several parts say. */
-export const common = {
+import type { Words } from "../en";
+
+export const common: Words["common"] = {
   close: "Schließen",
   cancel: "Abbrechen",
   save: "Speichern",
@@ -17,4 +18,8 @@ export const common = {
   noteToSelf: "Notizen an dich selbst",
   unread: (count: number) => (count === 1 ? "1 ungelesen" : `${count} ungelesen`),
   saved: "Gespeichert",
+  takeOut: (name: string) => `${name} entfernen`,
+  nobody: "Niemand",
+  /** `color_scheme`. */
+  schemes: { 1: "Wie das System", 2: "Dunkel", 3: "Hell" },
 };

@@ -1,5 +1,6 @@
-/** Writing. */
-export const compose = {
+import type { Words } from "../en";
+
+export const compose: Words["compose"] = {
   placeholder: (where: string) => `Schreiben an ${where}`,
   send: "Senden",
   sendAnyway: "Trotzdem senden",

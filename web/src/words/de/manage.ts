@@ -1,5 +1,6 @@
-/** Running the place: channels, groups, people, the organization. */
-export const manage = {
+import type { AllWords } from "../en";
+
+export const manage: AllWords["manage"] = {
   roles: {
     100: "Inhaber",
     200: "Administrator",

@@ -1,5 +1,6 @@
-/** Messages and what one can do with them. */
-export const messages = {
+import type { Words } from "../en";
+
+export const messages: Words["messages"] = {
   list: "Nachrichten",
   by: (name: string, time: string) => `${name}, ${time}`,
   with: (names: string) => `Mit ${names}`,
@@ -126,7 +127,7 @@ export const messages = {
         ? all
           ? "Keine Nachrichten"
           : ""
-        : `${count}${all ? "" : "+"} ${count === 1 && all ? "message" : "messages"}`,
+        : `${count}${all ? "" : "+"} ${count === 1 && all ? "Nachricht" : "Nachrichten"}`,
     filters: "Filter",
     without: (name: string) => `Ohne den Filter „${name}“`,
     from: "Von …",

@@ -1,5 +1,7 @@
-/** One's own settings, and what all pages of settings say. */
-export const settings = {
+import type { AllWords } from "../en";
+import { common } from "./common";
+
+export const settings: AllWords["settings"] = {
   pages: {
     profile: "Profil",
     account: "Konto",
@@ -26,7 +28,6 @@ export const settings = {
         : `${count} Einstellungen gefunden`,
 
   // What stands on every page.
-  takeOut: (name: string) => `${name} entfernen`,
   editNamed: (name: string) => `${name} bearbeiten`,
   deleteNamed: (name: string) => `${name} löschen`,
   deactivateNamed: (name: string) => `${name} deaktivieren`,
@@ -40,7 +41,6 @@ export const settings = {
   copy: "Kopieren",
   copied: "Kopiert",
   none: "Keine",
-  nobody: "Niemand",
   required: "erforderlich",
   sort: "Sortieren",
   byName: "Nach Namen",
@@ -417,7 +417,7 @@ export const settings = {
   },
   options: {
     timezone: { "": "Nicht gesetzt" },
-    color_scheme: { 1: "Wie das System", 2: "Dunkel", 3: "Hell" },
+    color_scheme: common.schemes,
     web_font_size_px: {
       12: "12 px",
       13: "13 px",

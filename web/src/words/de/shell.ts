@@ -1,5 +1,6 @@
-/** The frame: side bars, the top, connection. */
-export const shell = {
+import type { Words } from "../en";
+
+export const shell: Words["shell"] = {
   passwordAgain: "Noch einmal dein Passwort",
   passwordAgainText:
     "Du hast dich vor einer Weile angemeldet, und inzwischen könnte jemand anderes hier sitzen.",

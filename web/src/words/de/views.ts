@@ -1,5 +1,6 @@
-/** Views: inbox, recent conversations, drafts, search. */
-export const views = {
+import type { Words } from "../en";
+
+export const views: Words["views"] = {
   filter: "Unterhaltungen filtern",
   filterTopics: "Themen filtern",
   forMe: "Erwähnt und gefolgt",

@@ -17,4 +17,8 @@ export const common = {
   noteToSelf: "Notes to yourself",
   unread: (count: number) => (count === 1 ? "1 unread" : `${count} unread`),
   saved: "Saved",
+  takeOut: (name: string) => `Remove ${name}`,
+  nobody: "Nobody",
+  /** `color_scheme`. */
+  schemes: { 1: "As the system", 2: "Dark", 3: "Light" },
 };

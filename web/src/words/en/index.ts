@@ -1,12 +1,29 @@
 import { common } from "./common";
 import { compose } from "./compose";
-import { manage } from "./manage";
 import { messages } from "./messages";
-import { settings } from "./settings";
 import { shell } from "./shell";
 import { views } from "./views";
 
-export const en = { common, shell, views, messages, compose, settings, manage };
+/** What is said from the start. */
+export const first = { common, shell, views, messages, compose };
 
-/** Words in any language: the same names, other texts. */
-export type Words = typeof en;
+/** What comes with the views that say it. */
+export const later = {
+  settings: async () => (await import("./settings")).settings,
+  manage: async () => (await import("./manage")).manage,
+};
+
+/** In any language: the same names, other texts. */
+export type Words = typeof first;
+
+export type LaterWords = {
+  [Part in keyof typeof later]: Awaited<ReturnType<(typeof later)[Part]>>;
+};
+
+export type AllWords = Words & LaterWords;
+
+/** What a language has. */
+export interface Language {
+  first: Words;
+  later: { [Part in keyof LaterWords]: () => Promise<LaterWords[Part]> };
+}

@@ -1,3 +1,5 @@
+import { common } from "./common";
+
 /** One's own settings, and what all pages of settings say. */
 export const settings = {
   pages: {
@@ -22,7 +24,6 @@ export const settings = {
     count === 0 ? "Nothing found" : count === 1 ? "1 setting found" : `${count} settings found`,
 
   // What stands on every page.
-  takeOut: (name: string) => `Remove ${name}`,
   editNamed: (name: string) => `Edit ${name}`,
   deleteNamed: (name: string) => `Delete ${name}`,
   deactivateNamed: (name: string) => `Deactivate ${name}`,
@@ -36,7 +37,6 @@ export const settings = {
   copy: "Copy",
   copied: "Copied",
   none: "None",
-  nobody: "Nobody",
   required: "required",
   sort: "Sort",
   byName: "By name",
@@ -405,7 +405,7 @@ export const settings = {
   },
   options: {
     timezone: { "": "Not set" },
-    color_scheme: { 1: "As the system", 2: "Dark", 3: "Light" },
+    color_scheme: common.schemes,
     web_font_size_px: {
       12: "12 px",
       13: "13 px",

@@ -18,4 +18,8 @@ export const common: Words["common"] = {
   noteToSelf: "Notas para ti",
   unread: (count) => (count === 1 ? "1 sin leer" : `${count} sin leer`),
   saved: "Guardado",
+  takeOut: (name) => `Quitar ${name}`,
+  nobody: "Nadie",
+  /** `color_scheme`. */
+  schemes: { 1: "Como el sistema", 2: "Oscuro", 3: "Claro" },
 };

@@ -1,10 +1,13 @@
-import type { Words } from "../en";
+import type { Language } from "../en";
 import { common } from "./common";
 import { compose } from "./compose";
-import { manage } from "./manage";
 import { messages } from "./messages";
-import { settings } from "./settings";
 import { shell } from "./shell";
 import { views } from "./views";
 
-export const es: Words = { common, shell, views, messages, compose, settings, manage };
+export const first: Language["first"] = { common, shell, views, messages, compose };
+
+export const later: Language["later"] = {
+  settings: async () => (await import("./settings")).settings,
+  manage: async () => (await import("./manage")).manage,
+};

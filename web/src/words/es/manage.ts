@@ -1,6 +1,6 @@
-import type { Words } from "../en";
+import type { AllWords } from "../en";
 
-export const manage: Words["manage"] = {
+export const manage: AllWords["manage"] = {
   roles: {
     100: "Propietario",
     200: "Administrador",

@@ -1,6 +1,7 @@
-import type { Words } from "../en";
+import type { AllWords } from "../en";
+import { common } from "./common";
 
-export const settings: Words["settings"] = {
+export const settings: AllWords["settings"] = {
   pages: {
     profile: "Perfil",
     account: "Cuenta",
@@ -26,7 +27,6 @@ export const settings: Words["settings"] = {
         ? "1 ajuste encontrado"
         : `${count} ajustes encontrados`,
 
-  takeOut: (name) => `Quitar ${name}`,
   editNamed: (name) => `Editar ${name}`,
   deleteNamed: (name) => `Eliminar ${name}`,
   deactivateNamed: (name) => `Desactivar ${name}`,
@@ -40,7 +40,6 @@ export const settings: Words["settings"] = {
   copy: "Copiar",
   copied: "Copiado",
   none: "Ninguno",
-  nobody: "Nadie",
   required: "obligatorio",
   sort: "Ordenar",
   byName: "Por nombre",
@@ -402,7 +401,7 @@ export const settings: Words["settings"] = {
   },
   options: {
     timezone: { "": "Sin elegir" },
-    color_scheme: { 1: "Como el sistema", 2: "Oscuro", 3: "Claro" },
+    color_scheme: common.schemes,
     web_font_size_px: {
       12: "12 px",
       13: "13 px",

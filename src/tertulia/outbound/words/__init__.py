@@ -1,0 +1,1 @@
+"""What mails and pushes say, in each language."""

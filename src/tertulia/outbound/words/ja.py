@@ -1,0 +1,137 @@
+"""Japanese."""
+
+from typing import Final
+
+from tertulia.outbound.words.said import Letter, Said
+
+SAID: Final = Said(
+    hello="{name}さん、こんにちは。",
+    hello_there="こんにちは。",
+    or_open="または次のアドレスを開いてください：{link}",
+    months=("1月", "2月", "3月", "4月", "5月", "6月", "7月", "8月", "9月", "10月", "11月", "12月"),
+    day="{year}年{month}{day}日 {time} UTC",
+    letters={
+        "invitation": Letter(
+            "{inviter}さんから{organization}への招待が届いています",
+            "{inviter}さんが、{organization}であなたと話したいと思っています。ここではチームがチャンネルとトピックに分かれてやり取りしています。",
+            "この招待はあなた専用で、{until}まで有効です。心当たりがない場合は、そのままにしておいてかまいません。",
+            "参加する",
+        ),
+        "invitation_without_end": Letter(
+            "{inviter}さんから{organization}への招待が届いています",
+            "{inviter}さんが、{organization}であなたと話したいと思っています。ここではチームがチャンネルとトピックに分かれてやり取りしています。",
+            "この招待はあなた専用で、一度だけ使えます。心当たりがない場合は、そのままにしておいてかまいません。",
+            "参加する",
+        ),
+        "confirm_sign_up": Letter(
+            "{organization}に参加する",
+            "このアドレスで{organization}への参加の申し込みがありました。おそらくご本人によるものです。",
+            "リンクは{until}まで有効です。心当たりがない場合は、そのままにしておけば何も起こりません。",
+            "参加する",
+        ),
+        "has_account": Letter(
+            "{organization}にアカウントをお持ちです",
+            "このアドレスで{organization}への参加の申し込みがありました。おそらくご本人によるものです。このアドレスのアカウントはすでにあります。{site}またはZulipのクライアントからログインしてください。",
+            "心当たりがない場合は、そのままにしておいてかまいません。",
+        ),
+        "confirm_address": Letter(
+            "{organization}のアドレスの確認",
+            "{organization}のアカウントのアドレスを、{before}からこのアドレスに変更します。",
+            "リンクは{until}まで有効です。心当たりがない場合は、そのままにしておけばアドレスは変わりません。",
+            "確認する",
+        ),
+        "forgotten": Letter(
+            "{organization}の新しいパスワード",
+            "{organization}のアカウントについて、パスワードを忘れたとの申し出がありました。おそらくご本人によるものです。",
+            "リンクは一度だけ使え、{until}まで有効です。心当たりがない場合は、そのままにしておけばパスワードは変わりません。",
+            "新しいパスワードを設定",
+        ),
+        "address_changed": Letter(
+            "{organization}のアドレスが変更されました",
+            "{organization}のアカウントのアドレスは{address}になりました。今後のメールはこのアドレスに届きます。",
+            "心当たりがない場合は、すぐに組織の管理者にご連絡ください。",
+        ),
+        "password_reset": Letter(
+            "{organization}のパスワードが変更されました",
+            "{organization}のアカウントに新しいパスワードが設定されました。ログインしていたブラウザーとプログラムは、すべて再ログインが必要です。",
+            "心当たりがない場合は、すぐに組織の管理者にご連絡ください。",
+        ),
+        "password_changed": Letter(
+            "{organization}のパスワードが変更されました",
+            "{organization}のアカウントのパスワードが、パスワードを知っている人によって変更されました。ほかのブラウザーはログアウトされました。プログラムは同じAPIキーで引き続き動作します。",
+            "心当たりがない場合は、{site}/reset で別のパスワードを設定し、組織の管理者にご連絡ください。",
+        ),
+        "key_changed": Letter(
+            "{organization}のAPIキーが変更されました",
+            "{organization}のアカウントのAPIキーが新しくなりました。以前のキーを使っていたプログラムは再ログインが必要です。",
+            "心当たりがない場合は、{site}/reset で別のパスワードを設定し、組織の管理者にご連絡ください。",
+        ),
+        "agent_key_made": Letter(
+            "{organization}のアカウントのキーがエージェントに発行されました",
+            "{organization}であなたの代わりにエージェントが動くためのキーが作成されました：{agent}。できることの確認とキーの取り消しは、設定の「エージェント」で行えます。",
+            "心当たりがない場合は、{site}/reset で別のパスワードを設定すると、こうしたキーはすべて無効になります。あわせて組織の管理者にご連絡ください。",
+        ),
+        "new_sign_in": Letter(
+            "{organization}への新しいログイン",
+            "{organization}のアカウントに、これまでにない環境からログインがありました。日時：{at}、アドレス：{address}、使用環境：{agent}。",
+            "ご本人であれば、何もする必要はありません。心当たりがない場合は、{site}/reset で別のパスワードを設定してください。このメールは、設定の「通知」でオフにできます。",
+        ),
+        "deactivated": Letter(
+            "{organization}のアカウントが無効になりました",
+            "{organization}（{site}）のアカウントが無効になりました。今後はログインできません。",
+            "間違いだと思われる場合は、組織の管理者にご連絡ください。",
+        ),
+        "deactivated_with_a_word": Letter(
+            "{organization}のアカウントが無効になりました",
+            "{organization}（{site}）のアカウントが無効になりました。今後はログインできません。",
+            "管理者からのコメント：{comment}",
+        ),
+        "welcome": Letter(
+            "{organization}へようこそ",
+            "{organization}のメンバーになりました。{site} にブラウザーでログインでき、そこからスマートフォンにインストールすることもできます。Zulipのクライアントも使えます。会話はチャンネルごと、さらにトピックごとに行われます。大切なトピックをフォローし、それ以外はミュートしてください。",
+            "不在のときは、あなた宛ての書き込みをメールでお知らせします。方法と対象は設定で選べます：{site}/#settings/notifications",
+        ),
+    },
+    conversations={
+        "unknown": "不明なユーザー",
+        "opening_direct": "{organization}で{name}さんからメッセージが届きました。",
+        "opening_group": "{organization}の参加中の会話に新着があります。",
+        "opening_mentioned": "{organization}であなたへのメンションがありました。",
+        "opening_wildcard": "{organization}の参加中の会話で、全員へのメンションがありました。",
+        "opening_followed": "{organization}のフォロー中のトピックに新着があります。",
+        "opening_channel": "{organization}の通知対象のチャンネルに新着があります。",
+        "direct": "{names}とのダイレクトメッセージ",
+        "general": "一般の会話",
+        "button": "会話を開く",
+        "more": "…ほか{count}件。",
+        "hidden_subject": "新着メッセージ",
+        "hidden": "{organization}に、あなた宛ての新着メッセージが{count}件あります。",
+        "hidden_one": "{organization}に、あなた宛ての新着メッセージが1件あります。",
+        "hidden_button": "{organization}を開く",
+        "hidden_by_realm": "組織の設定により、メールにメッセージの内容は表示されません。",
+        "hidden_by_self": "メールにメッセージの内容を表示しない設定になっています。",
+        "no_reply": "返信は{organization}でお願いします。このメールへの返信は誰にも読まれません。",
+        "reply": "このメールに返信すると、会話に返信できます。",
+        "why": "不在だったため、このメールをお送りしました。通知の方法は設定で変更できます：{settings}",
+        "unsubscribe": "このようなメールを受け取らない",
+        "digest_subject": "{organization}での出来事",
+        "digest_opening": "{name}さん、こんにちは。前回のアクセス以降に{organization}で書かれた内容の一部をお知らせします。",
+        "digest_messages": "メッセージ{count}件（{people}）",
+        "digest_message": "メッセージ1件（{people}）",
+        "digest_and_others": "{people}ほか",
+        "digest_why": "しばらく不在だったため、まとめをお送りしました。設定でオフにできます：{settings}",
+    },
+    pushes={
+        "reply": "返信",
+        "read": "既読にする",
+        "placeholder": "返信を入力",
+        "failed": "送信できませんでした：",
+        "unknown": "不明な人",
+        "general": "一般の会話",
+        "group": "{name}さんから{others}へ",
+        "hidden_one": "新着メッセージ",
+        "hidden": "新着メッセージ{count}件",
+        "more": "ほか{count}件",
+        "test": "成功です。通知はこのように届きます。",
+    },
+)

@@ -1,0 +1,60 @@
+"""What mails and pushes say: the same in every language."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+
+import msgspec
+import pytest
+
+from tertulia.domain.organization.languages import LANGUAGES
+from tertulia.outbound.words.languages import SAID, language_of
+from tertulia.outbound.words.said import Said
+
+CLIENT = Path(__file__).parents[2] / "web" / "src" / "words" / "languages.ts"
+OTHERS = sorted(SAID.keys() - {"en"})
+
+
+def texts(said: Said) -> dict[str, str]:
+    """Every text by its path, such as `letters.welcome.subject`."""
+
+    def within(value: object, path: str) -> Iterator[tuple[str, str]]:
+        if isinstance(value, str):
+            yield path, value
+            return
+        items = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[arg-type]
+        for name, one in items:
+            yield from within(one, f"{path}.{name}" if path else str(name))
+
+    return dict(within(msgspec.to_builtins(said), ""))
+
+
+def facts(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_language_says_the_same(language: str) -> None:
+    english, other = texts(SAID["en"]), texts(SAID[language])
+    assert other.keys() == english.keys()
+    assert {path: facts(text) for path, text in other.items()} == {
+        path: facts(text) for path, text in english.items()
+    }
+    # An empty text may stay one; a sentence is not left in English.
+    assert [path for path, text in other.items() if bool(text) != bool(english[path])] == []
+    assert [
+        path for path, text in other.items() if text == english[path] and len(text.split()) > 3
+    ] == []
+
+
+def test_mails_speak_what_the_client_speaks() -> None:
+    imported = set(re.findall(r"import\(\"\./(\w+)\"\)", CLIENT.read_text("utf-8")))
+    assert imported | {"en"} == SAID.keys() <= LANGUAGES.keys()
+
+
+@pytest.mark.parametrize(
+    ("tag", "language"), [("pt-br", "pt"), ("fr", "fr"), ("en-gb", "en"), ("zh-hans", "en")]
+)
+def test_the_nearest_language_is_taken(tag: str, language: str) -> None:
+    assert language_of(tag) == language

@@ -1,0 +1,25 @@
+import type { Words } from "../en";
+
+export const common: Words["common"] = {
+  close: "Fermer",
+  cancel: "Annuler",
+  save: "Enregistrer",
+  delete: "Supprimer",
+  edit: "Modifier",
+  retry: "Réessayer",
+  loading: "Chargement…",
+  back: "Retour",
+  search: "Rechercher",
+  more: "Plus",
+  you: "vous",
+  noTopic: "discussion générale",
+  unknownPerson: "Quelqu’un",
+  unknownChannel: "canal inconnu",
+  noteToSelf: "Notes personnelles",
+  unread: (count) => (count < 2 ? "1 non lu" : `${count} non lus`),
+  saved: "Enregistré",
+  takeOut: (name) => `Retirer ${name}`,
+  nobody: "Personne",
+  /** `color_scheme`. */
+  schemes: { 1: "Comme le système", 2: "Sombre", 3: "Clair" },
+};

@@ -1,0 +1,10 @@
+/** Languages as a whole, for the tests. */
+
+import type { AllWords } from "./en";
+import { LANGUAGES } from "./languages";
+
+export async function whole(tag: string): Promise<AllWords> {
+  const { first, later } = await LANGUAGES[tag]!();
+  const [settings, manage] = await Promise.all([later.settings(), later.manage()]);
+  return { ...first, settings, manage };
+}
