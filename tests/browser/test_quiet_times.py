@@ -40,9 +40,7 @@ def noted(window: Window, bodies: list[str]) -> None:
     assert window.page.evaluate("[noted, tones]") == [bodies, 2 * len(bodies)]
 
 
-def test_a_pause_holds_in_every_window_and_ends_by_a_press(
-    sqlite_town: Town, opened: Open
-) -> None:
+def test_a_pause_holds_in_every_window_and_ends_by_a_press(sqlite_town: Town, opened: Open) -> None:
     town = sqlite_town
 
     def write(text: str) -> None:
