@@ -57,7 +57,9 @@ function look(): void {
   window.clearTimeout(timer);
   const now = Date.now() / 1000;
   const spans = peace.times?.spans ?? [];
-  peace.until = quietUntil(spans, now);
+  // A pause has begun, also by a clock that is behind the server's.
+  const paused = peace.times?.paused_until ?? 0;
+  peace.until = Math.max(quietUntil(spans, now), paused > now ? paused : 0);
   const next = now - asked < OLD ? look : ask;
   timer = window.setTimeout(next, untilChange(spans, now) * 1000);
 }

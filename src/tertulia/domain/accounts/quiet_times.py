@@ -46,7 +46,7 @@ def revise(
         checked = tuple(map(_checked, hours))
         if quiet.leave_no_time(checked):
             raise Refused(
-                "Quiet hours leave some time of the week: turn notifications off instead."
+                "Quiet hours must leave some time of the week: turn notifications off instead."
             )
         after = msgspec.structs.replace(after, hours=checked)
     return Decision(None, () if after == before else (QuietTimesChanged(quiet_times=after),))

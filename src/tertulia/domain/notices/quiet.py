@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tertulia.model.personal import QuietHours, QuietTimes
 from tertulia.model.users import User
@@ -16,14 +16,18 @@ _DAY: Final = timedelta(days=1)
 
 
 def zone_of(user: User) -> tzinfo:
-    """Where somebody's clock is: by UTC as long as they have not said it."""
-    return ZoneInfo(user.timezone) if user.timezone else UTC
+    """Where somebody's clock is: by UTC as long as they have not said it, or where the machine does
+    not know the zone any more."""
+    try:
+        return ZoneInfo(user.timezone) if user.timezone else UTC
+    except ZoneInfoNotFoundError:
+        return UTC
 
 
 def spans(state: State, user: User, since: float, until: float) -> list[Span]:
     """The times in which somebody is left in peace, in order: those that are not over at one time
-    and begin by another one. What follows at once on each other is one. (What holds
-    at the beginning may have begun earlier.)"""
+    and begin by another one. What follows at once on each other is one. (What holds at the
+    beginning may have begun earlier.)"""
     times = state.quiet_times.get(user.id)
     return [] if times is None else spans_of(times, zone_of(user), since, until)
 
