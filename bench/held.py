@@ -160,7 +160,7 @@ def _break(log: Log) -> None:
         log.store.commit = commit  # type: ignore[method-assign]  # as it was
         raise OSError("the bench wanted it so")
 
-    log.store.commit = failing  # type: ignore[method-assign]  # for once
+    log.store.commit = failing  # type: ignore[method-assign, assignment]  # for once
 
 
 def main() -> None:

@@ -3,14 +3,17 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, cast
 
 import msgspec
 import pytest
 
+from tertulia.log.freshness import Freshness
 from tertulia.log.log import Log
-from tertulia.model.changes import Entry, MessageSent, RealmChanged
+from tertulia.log.replica import Replica
+from tertulia.log.subscribers import Subscribers
+from tertulia.model.changes import Entry, EventIdsUsedUp, MessageSent, RealmChanged
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
@@ -102,10 +105,10 @@ class Other:
             self.reads += 1
             return await real_read(*arguments)
 
-        def on_told(text: str) -> None:
-            self.heard.append(text)
+        def on_told(texts: Sequence[str]) -> None:
+            self.heard.extend(texts)
             if not self.is_deaf:
-                real_told(text)
+                real_told(texts)
 
         def on_growth(seq: int | None) -> None:
             if not self.is_deaf:
@@ -233,8 +236,7 @@ async def test_what_comes_late_twice_or_from_another_log_changes_nothing(
     await org["ann"].send("lounge", "t", "one")
     await org["ann"].send("lounge", "t", "two")
     await other.has(org.node.log)
-    for text in [*other.heard, *reversed(other.heard)]:
-        other.log._on_told(text)
+    other.log._on_told([*other.heard, *reversed(other.heard)])
     await assert_same(org, other)
     position = other.log.position
     entry = Entry(position.seq + 1, 5.0, None, RealmChanged(values={"name": "Forged"}))
@@ -243,10 +245,29 @@ async def test_what_comes_late_twice_or_from_another_log_changes_nothing(
         msgspec.structs.replace(position, batch="y" * 16),
     ):
         (text,) = telling.texts("it", [entry], "z" * 16, wrong)
-        other.log._on_told(text)
+        other.log._on_told([text])
         await other.log.catch_up()
         assert other.log.position == position
     await assert_same(org, other)
+
+
+def test_what_was_told_together_is_followed_in_one_call() -> None:
+    subscribers = Subscribers()
+    calls: list[list[int]] = []
+    subscribers.followers.append(lambda entries: calls.append([entry.seq for entry in entries]))
+    replica = Replica(cast(Store, None), Freshness(), subscribers)
+    replica.position = Position("h", 0, "batch 0")
+    change = EventIdsUsedUp()
+    told = [
+        telling.Told("h", n, f"batch {n}", f"batch {n + 1}", ((5.0, None, change),))
+        for n in range(5)
+    ]
+    with replica.hearing() as is_all:
+        assert is_all
+        assert replica.hear(told[:2])
+        assert not replica.hear([told[1], told[2], told[4]])  # One was lost.
+    assert calls == [[1, 2], [3]]
+    assert replica.position == Position("h", 3, "batch 3")
 
 
 async def test_what_cannot_be_folded_has_the_state_loaded_again(
@@ -255,7 +276,7 @@ async def test_what_cannot_be_folded_has_the_state_loaded_again(
     position, generation = other.log.position, other.log.generation
     broken = Entry(position.seq + 1, 5.0, None, RealmChanged(values={"no such": 1}))
     (text,) = telling.texts("it", [broken], "z" * 16, position)
-    other.log._on_told(text)
+    other.log._on_told([text])
     await until(lambda: other.log.generation > generation)
     await other.log.catch_up()
     assert other.log.position == position
@@ -280,7 +301,7 @@ async def test_what_is_told_while_a_group_is_decided_waits(org: Organization, ot
     following = Position(other.log.position.history, seq, other.log.position.batch)
     entry = Entry(seq + 1, 5.0, None, RealmChanged(values={"name": "Too early"}))
     (text,) = telling.texts("it", [entry], "z" * 16, following)
-    other.log._on_told(text)
+    other.log._on_told([text])
     assert other.log.state.realm.name == "Theirs"
     go_on.set()
     await writing

@@ -158,7 +158,7 @@ class WaitingPolls:
     def offer(self, cached_entries: Iterable[CachedEntry]) -> None:
         """Deliver entries that were committed."""
         undelivered = self._undelivered
-        for cached in cached_entries:
+        for cached in cached_entries if self._waiting else ():
             for queue in self._waiting_of(self._encoder.audience(cached.entry)):
                 of_queue = undelivered.get(queue)
                 if of_queue is None:

@@ -303,7 +303,7 @@ class Forwarding:
             told = telling.read(text, self._replica.position.seq)
             if isinstance(told, int) or not told.follows(self._replica.position):
                 return False
-            if not self._replica.hear(told):
+            if not self._replica.hear([told]):
                 self._inbox.add_growth()
                 return False
         return bool(texts)

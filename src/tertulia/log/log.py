@@ -43,6 +43,7 @@ from tertulia.store.database import Connection
 from tertulia.store.history import Position
 from tertulia.store.neighbours import Neighbours
 from tertulia.store.store import Store
+from tertulia.store.telling import Told
 from tertulia.store.writing import MailAsked, Note
 
 logger = logging.getLogger("tertulia.log")
@@ -392,15 +393,18 @@ class Log:
         if seq is None or seq > self.state.seq:
             self._inbox.add_growth()
 
-    def _on_told(self, text: str) -> None:
-        """Another node told what it committed."""
-        self._forwarding.wrote(telling.teller_of(text))
-        told = telling.read(text, self.state.seq)
-        if isinstance(told, int):
-            self._on_growth(told)
-            return
-        self.freshness.heard(told.seq)
-        if not self._replica.hear(told):
+    def _on_told(self, texts: Sequence[str]) -> None:
+        """Other nodes told what they committed."""
+        found: list[Told] = []
+        for text in texts:
+            self._forwarding.wrote(telling.teller_of(text))
+            told = telling.read(text, self.state.seq)
+            if isinstance(told, int):
+                self._on_growth(told)
+            else:
+                self.freshness.heard(told.seq)
+                found.append(told)
+        if not self._replica.hear(found):
             self._inbox.add_growth()
 
     async def _tick_on(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -66,7 +66,9 @@ class Replica:
         """Fold entries that another process committed, and call the followers. Those that were
         heard of already are left out."""
         self._require_true()
-        self._fold([e for e in growth.entries if e.seq > self.state.seq], growth.position)
+        entries = [entry for entry in growth.entries if entry.seq > self.state.seq]
+        self._fold(entries, growth.position)
+        self._subscribers.committed(entries)
 
     def _fold(self, entries: Sequence[Entry], position: Position) -> None:
         for entry in entries:
@@ -74,14 +76,13 @@ class Replica:
         if entries:
             self.state.take_dirty()
             self.position = position
-            self._subscribers.committed(entries)
 
     # What other nodes tell
 
-    def hear(self, told: Told) -> bool:
-        """Adopt what another node told, at once while there is `hearing`, else at its next
+    def hear(self, told: Iterable[Told]) -> bool:
+        """Adopt what other nodes told, at once while there is `hearing`, else at its next
         beginning. False where something between is missing, which must be read from the log."""
-        self._told.append(told)
+        self._told.extend(told)
         return not self._is_hearing or self._adopt_told()
 
     @contextmanager
@@ -96,18 +97,26 @@ class Replica:
             self._is_hearing = False
 
     def _adopt_told(self) -> bool:
-        while self._told and self._failure is None:
+        adopted: list[Entry] = []
+        is_gapless = True
+        while is_gapless and self._told and self._failure is None:
             told = self._told.popleft()
             if told.history == self.position.history and told.seq <= self.position.seq:
                 continue  # It was read from the log.
             if not told.follows(self.position):
                 self._told.clear()
-                return False
+                is_gapless = False
+                continue
+            entries = list(told.entries())
             try:
-                self._fold(list(told.entries()), Position(told.history, told.seq, told.batch))
+                self._fold(entries, Position(told.history, told.seq, told.batch))
             except Exception as error:  # Only the writer can load the state again.
                 self._failure = error
-        return self._failure is None
+            else:
+                adopted += entries
+        # Once for all that was told together: most of what followers do, they do for each call.
+        self._subscribers.committed(adopted)
+        return is_gapless and self._failure is None
 
     def _require_true(self) -> None:
         """Raise what went wrong when something that was told was folded."""

@@ -136,7 +136,7 @@ class Term(Struct, frozen=True):
     negated: bool = False
 
 
-class Span(Struct, frozen=True):
+class Span(Struct, frozen=True, gc=False):
     """Messages of one channel with after < id <= until (None: and all later ones)."""
 
     channel_id: int

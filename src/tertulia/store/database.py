@@ -264,14 +264,9 @@ class Dialect(ABC):
         """A query for the number of messages that the search does not know."""
 
     @abstractmethod
-    def search_hits(self, comparison: str, order: str, limit: int) -> str:
-        """A query for the IDs of so many messages that the search names, beyond one and in that
-        order. Two parameters: `search_query(…)`, and that one's ID."""
-
-    @abstractmethod
-    def named_messages(self) -> str:
-        """`messages`, of which those are looked up first whose IDs are in one parameter:
-        `array(…)`."""
+    def search_hits(self, comparison: str) -> str:
+        """A query for the messages that the search names, beyond one: their IDs, as `id`. Two
+        parameters: `search_query(…)`, and that one's ID."""
 
     @abstractmethod
     def search_match(self) -> str:
@@ -318,7 +313,7 @@ class Database(ABC):
         self,
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
-        on_told: Callable[[str], None] | None = None,
+        on_told: Callable[[Sequence[str]], None] | None = None,
         hearing: Hearing | None = None,
     ) -> Callable[[], None]:
         """Call `on_growth` (from any thread) when another process may have written, with the log's
@@ -326,8 +321,9 @@ class Database(ABC):
         announced. Returns a function that ends this, which blocks for a moment.
 
         Where another process told its entries themselves (`Dialect.tell_growth`), `on_told` is
-        called with each text instead of `on_growth`, if it is given. With a `hearing`, whose loop
-        must run until the end, that is done on it where no thread is needed for it.
+        called with the texts instead of `on_growth`, if it is given, with some at once where
+        several have come. With a `hearing`, whose loop must run until the end, that is done on it
+        where no thread is needed for it.
 
         After a failure of the database this is tried again within seconds, without end, and then
         `on_growth` is called for what may have been missed."""

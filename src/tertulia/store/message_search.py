@@ -54,9 +54,9 @@ class Seen(Struct, frozen=True):
     which it is estimated how common its phrases are."""
 
     passed: int
-    """How many that its other conditions held for."""
+    """How many."""
     gained: int
-    """How many of them matched."""
+    """How many of them matched, and its other conditions held for."""
     span: int
     """The range of IDs that they come from."""
     newest: int
@@ -190,12 +190,11 @@ class _Walk:
         """The first so many."""
         return self._find_text(limit) if self._texts else self._next(limit, self._where)
 
-    def _next(self, limit: int, *where: Clause, among: str = "messages") -> list[Message]:
-        """The next so many of those that the conditions hold for. The parameters of `among` come
-        first."""
-        sql = " AND ".join(condition for condition, _ in where if condition)
+    def _next(self, limit: int, *where: Clause) -> list[Message]:
+        """The next so many of those that the conditions hold for."""
+        sql = " AND ".join(condition for condition, _ in where)
         rows = self._connection.query(
-            f"SELECT {MESSAGE_COLUMNS} FROM {among} WHERE {sql}"
+            f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {sql}"
             f" AND messages.id {self._comparison} ?"
             f" ORDER BY messages.id {self._order} LIMIT {int(limit)}",
             [*(value for _, values in where for value in values), self._last_id],
@@ -274,19 +273,34 @@ class _Walk:
                 for phrases, _ in self._texts
             ]
             return 0, self._next(need, self._where, *nots), True
-        rows = self._connection.query(
-            dialect.search_hits(self._comparison, self._order, size),
-            (dialect.search_query(self._queried), self._last_id),
-        )
-        ids = [mid for (mid,) in rows]
         is_all = self._queried == self._phrases and not any(negated for _, negated in self._texts)
-        enough = need if is_all else size
-        named: Clause = ("", [dialect.array(ids)])
-        some = self._next(enough, named, self._where, among=dialect.named_messages())
-        passed = ids.index(some[-1].id) + 1 if len(some) == enough else len(ids)
-        if ids:
-            self._last_id = ids[passed - 1]
-        return passed, some, len(ids) < size and passed == len(ids)
+        return self._named(size, need if is_all else size)
+
+    def _named(self, size: int, enough: int) -> tuple[int, list[Message], bool]:
+        """The first so many of the next `size` messages that the search index names: how many were
+        passed, those, and whether there are no more. One query for all, for each is a way to the
+        database."""
+        dialect = self._connection.dialect
+        where, values = self._where
+        named = dialect.search_hits(self._comparison)
+        last_of = "MIN" if self._order == "DESC" else "MAX"
+        nothing = "NULL, " * MESSAGE_COLUMNS.count(",")
+        (last, *_, count), *rows = self._connection.query(
+            f"WITH named AS MATERIALIZED ({named} ORDER BY id {self._order} LIMIT ?)"
+            # Before all others is the last one that is named, and how many are.
+            f" SELECT {last_of}(id) AS id, {nothing} -COUNT(*) AS place FROM named"
+            f" UNION ALL SELECT {MESSAGE_COLUMNS}, 1 FROM named CROSS JOIN messages"
+            f" WHERE messages.id = named.id AND {where}"
+            f" ORDER BY place, id {self._order} LIMIT ?",
+            (dialect.search_query(self._queried), self._last_id, size, *values, enough + 1),
+        )
+        passed = -count
+        is_all = len(rows) < enough
+        if not is_all:
+            passed, last = len(rows), rows[-1][0]
+        if passed:
+            self._last_id = last
+        return passed, [message_of(row) for row in rows], is_all and passed < size
 
 
 def matching(connection: Connection, search: Search, ids: list[int]) -> list[Message]:

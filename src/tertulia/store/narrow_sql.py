@@ -177,16 +177,16 @@ def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
     if scope.channel_ids:
         either.append(dialect.among("+messages.channel_id"))
         parameters.append(dialect.array(sorted(scope.channel_ids)))
+    whole, parts = _parted(scope.spans)
     if scope.spans:
-        sql, values = _spans(dialect, scope.spans)
+        sql, values = _within(dialect, whole, parts)
         either.append(sql)
         parameters += values
     if scope.direct_ids:
         either.append(dialect.among("+messages.direct_id"))
         parameters.append(dialect.array(sorted(scope.direct_ids)))
     # Where all was received, no record says more.
-    whole = {span.channel_id for span in scope.spans if span.is_whole}
-    if recorded := scope.recorded - whole:
+    if recorded := scope.recorded.difference(whole):
         either.append(
             f"({dialect.among('+messages.channel_id')} AND EXISTS (SELECT 1 FROM message_flags"
             " WHERE message_flags.user_id = ? AND message_flags.message_id = messages.id"
@@ -197,7 +197,11 @@ def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
 
 
 def _spans(dialect: Dialect, spans: Iterable[Span]) -> Clause:
-    """The spans are parameters, for a reader may have been in very many channels."""
+    return _within(dialect, *_parted(spans))
+
+
+def _parted(spans: Iterable[Span]) -> tuple[list[int], list[tuple[int, int, int]]]:
+    """The channels of those that are whole, and the others as `Dialect.spans` takes them."""
     whole: list[int] = []
     parts: list[tuple[int, int, int]] = []
     for span in spans:
@@ -206,6 +210,11 @@ def _spans(dialect: Dialect, spans: Iterable[Span]) -> Clause:
         else:
             until = narrow.LARGEST if span.until is None else span.until
             parts.append((span.channel_id, span.after, until))
+    return whole, parts
+
+
+def _within(dialect: Dialect, whole: list[int], parts: list[tuple[int, int, int]]) -> Clause:
+    """The spans are parameters, for a reader may have been in very many channels."""
     either: list[str] = []
     parameters: list[Any] = []
     if whole:

@@ -93,19 +93,31 @@ def move(connection: Connection, holder: str, before: int, seq: int) -> None:
     connection.run("UPDATE notice_cursor SET seq = ? WHERE id = 1", (seq,))
 
 
-def put(connection: Connection, way: str, notices: Iterable[Notice]) -> None:
+def put(connection: Connection, way: str, notices: Sequence[Notice]) -> None:
     """Add notices, inside the transaction that is open. Where there is one of the same message and
     the same times, the people are added to that."""
-    for one in notices:
-        key = (way, one.message_id, one.due_at, one.gives_up_at)
-        rows = connection.query(f"SELECT people FROM notices {_KEY}", key)
-        people = BitMap.union(one.people, *(_people(present) for (present,) in rows))
-        connection.run(
-            f"INSERT INTO notices (way, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (way, message_id, due_at, gives_up_at)"
-            " DO UPDATE SET people = excluded.people",
-            (*key, one.conversation, people.serialize()),
+    if not notices:
+        return
+    dialect = connection.dialect
+    people: dict[tuple[int, float, float], BitMap] = {
+        (message_id, due_at, gives_up_at): _people(present)
+        for message_id, due_at, gives_up_at, present in connection.query(
+            "SELECT message_id, due_at, gives_up_at, people FROM notices"
+            f" WHERE way = ? AND {dialect.among('message_id')}",
+            (way, dialect.array({one.message_id for one in notices})),
         )
+    }
+    rows = {}
+    for one in notices:
+        key = one.message_id, one.due_at, one.gives_up_at
+        people[key] = people.get(key, BitMap()) | one.people
+        rows[key] = (way, *key, one.conversation, _stored(people[key]))
+    connection.run_many(
+        f"INSERT INTO notices (way, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (way, message_id, due_at, gives_up_at)"
+        " DO UPDATE SET people = excluded.people",
+        list(rows.values()),
+    )
 
 
 def take_out(connection: Connection, way: str, notice: Notice, people: BitMap) -> None:
@@ -114,7 +126,7 @@ def take_out(connection: Connection, way: str, notice: Notice, people: BitMap) -
     for (present,) in connection.query(f"SELECT people FROM notices {_KEY}", key):
         left = _people(present) - people
         if left:
-            connection.run(f"UPDATE notices SET people = ? {_KEY}", (left.serialize(), *key))
+            connection.run(f"UPDATE notices SET people = ? {_KEY}", (_stored(left), *key))
         else:
             connection.run(f"DELETE FROM notices {_KEY}", key)
 
@@ -155,6 +167,11 @@ def waiting(connection: Connection, way: str) -> list[Notice]:
 
 def _people(stored: bytes) -> BitMap:
     return BitMap.deserialize(bytes(stored))
+
+
+def _stored(people: BitMap) -> bytes:
+    people.run_optimize()  # Of a channel's subscribers often all want to be told.
+    return people.serialize()
 
 
 def _notices(rows: Sequence[Row]) -> list[Notice]:

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby, islice
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
@@ -18,6 +19,7 @@ from psycopg import errors
 from psycopg import sql as pgsql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
+from psycopg.pq.abc import PGconn
 from psycopg.waiting import Ready, Wait
 
 from tertulia.store import installation, newest_entries, telling
@@ -69,6 +71,8 @@ _NOTIFY_LIMIT = 7999
 _GRACE_SECONDS = 2
 """The server itself ends what takes longer than its limit. If it does not answer so long after
 that, the connection is given up: the server, or the network, stands still."""
+_TOLD_AT_ONCE = 100
+"""Texts of what other nodes have committed that are handed on together."""
 _HEARTBEAT_SECONDS = 5
 """A connection that listens is tried when it was silent for so long."""
 _BRIEF = Limits(statement=3, lock=3, idle=5)
@@ -158,6 +162,17 @@ def _name_of_server() -> str:
     return f"tertulia, {this_process()}".encode()[:63].decode(errors="ignore")
 
 
+def _ended(connection: PGconn) -> Generator[Wait, Ready, None]:
+    """The driver's steps until what was sent is over, whatever came of it."""
+    connection.flush()
+    while True:
+        connection.consume_input()
+        while not connection.is_busy():
+            if connection.get_result() is None:
+                return
+        yield Wait.R
+
+
 class PostgresConnection:
     """One connection; used by one thread at a time."""
 
@@ -165,6 +180,10 @@ class PostgresConnection:
         self.dialect = DIALECT
         self._limits = limits
         self._transaction_ends = float("inf")
+        self._beginning: Sequence[str] = ()
+        """What is still to be sent to begin a transaction for reading: with its first statement."""
+        self._is_ending = False
+        """Whether the end of one was sent, and not heard yet."""
         self._script: list[Statement] | None = None
         """Where what is run is written down instead."""
         self._answers: list[tuple[Question, list[Row]]] = []
@@ -205,6 +224,13 @@ class PostgresConnection:
         now = time.monotonic()
         ends = self._transaction_ends if self._is_reading() else now + self._limits.statement
         self._connection.ends = ends + _GRACE_SECONDS
+        if self._is_ending:
+            self._is_ending = False
+            try:
+                self._connection.wait(_ended(self._connection.pgconn))
+            except (psycopg.Error, _TooLate) as error:
+                self._raise_ours(error)
+                raise
 
     def _is_reading(self) -> bool:
         return self._transaction_ends != float("inf")
@@ -230,7 +256,7 @@ class PostgresConnection:
             return self._answered(Question(sql, parameters))
         self._allow()
         try:
-            return self._connection.execute(_translated(sql), parameters).fetchall()
+            return self._executed(sql, parameters).fetchall()
         except (psycopg.Error, _TooLate) as error:
             self._raise_ours(error)
             raise
@@ -241,12 +267,28 @@ class PostgresConnection:
             return
         self._allow()
         try:
-            self._connection.execute(_translated(sql), parameters)
+            self._executed(sql, parameters)
         except (psycopg.Error, _TooLate) as error:
             self._raise_ours(error)
             raise
 
+    def _executed(self, sql: str, parameters: Sequence[Any]) -> psycopg.Cursor[Row]:
+        """Run it, together with what is still to be sent before it."""
+        beginning, self._beginning = self._beginning, ()
+        if not beginning:
+            return self._connection.execute(_translated(sql), parameters)
+        with self._connection.pipeline():
+            for statement in beginning:
+                self._connection.execute(statement.encode())
+            return self._connection.execute(_translated(sql), parameters)
+
+    def _begin_alone(self) -> None:
+        """Send the beginning before what cannot go out with it."""
+        if self._beginning:
+            self.run("SELECT 1")
+
     def scan(self, sql: str) -> Iterator[Row]:
+        self._begin_alone()
         self._allow()
         try:
             with self._connection.cursor(name="stream") as cursor:
@@ -261,6 +303,7 @@ class PostgresConnection:
         if self._script is not None:
             self._script += [Statement(sql, row) for row in rows]
             return
+        self._begin_alone()
         self._allow()
         try:
             with self._connection.cursor() as cursor:
@@ -271,19 +314,24 @@ class PostgresConnection:
 
     def begin_read(self, seconds: float) -> None:
         self._transaction_ends = time.monotonic() + seconds
-        begin = self.dialect.begin_read
+        self._beginning = (self.dialect.begin_read,)
         if not 0.9 <= seconds / self._limits.statement <= 1:
-            # In one, for each is a way to the server and back.
-            begin += f"; SET LOCAL statement_timeout = {_milliseconds(seconds)}"
-        self.run(begin)
+            self._beginning += (f"SET LOCAL statement_timeout = {_milliseconds(seconds)}",)
 
     def require_time(self) -> None:
         if time.monotonic() > self._transaction_ends:
             raise TimeLimitReached("The database took too long to answer.")
 
     def commit(self) -> None:
+        is_reading = self._is_reading()
         self._transaction_ends = float("inf")
+        if self._beginning:
+            self._beginning = ()  # Nothing was read.
+            return
         self._require_transaction()
+        if is_reading:
+            self._end_reading()
+            return
         self._allow()
         try:
             done = self._connection.execute("COMMIT").statusmessage
@@ -301,39 +349,49 @@ class PostgresConnection:
             self.close()
             raise ConnectionLost("PostgreSQL: the transaction was rolled back")
 
+    def _end_reading(self) -> None:
+        """Have the transaction end. Nothing waits for it: what was read is true in any case."""
+        try:
+            self._connection.pgconn.send_query(b"COMMIT")
+            self._connection.pgconn.flush()
+        except psycopg.Error as error:
+            self._raise_ours(error)
+            raise
+        self._is_ending = True
+
     def begin_at_once(self) -> bool:
         return False  # The network is between.
 
     def listen(
         self,
         channel: str,
-        on_payload: Callable[[str], None],
+        on_payloads: Callable[[Sequence[str]], None],
         stop: socket.socket,
         hearing: Hearing | None,
     ) -> None:
-        """Call `on_payload` with each notification on the channel until there is something to read
-        from `stop`; at first with nothing, for those that came before this connection listened.
-        With a `hearing`, the calls that follow come on its loop: a thread's turn for each costs
-        more than what is done with it."""
+        """Call `on_payloads` with the notifications on the channel, those together that have come
+        together, until there is something to read from `stop`; at first with an empty one, for
+        those that came before this connection listened. With a `hearing`, the calls that follow
+        come on its loop: a thread's turn for each costs more than what is done with it."""
         self.run(f"LISTEN {pgsql.Identifier(channel).as_string()}")
-        on_payload("")
+        on_payloads([""])
 
         def notified(notification: psycopg.Notify) -> None:
             # While this thread asks something.
             if hearing is None:
-                on_payload(notification.payload)
+                on_payloads([notification.payload])
             else:
-                hearing.loop.call_soon_threadsafe(on_payload, notification.payload)
+                hearing.loop.call_soon_threadsafe(on_payloads, [notification.payload])
 
         self._connection.add_notify_handler(notified)
         while not (
-            self._listen(on_payload, stop)
+            self._listen(on_payloads, stop)
             if hearing is None
-            else self._listen_on(hearing, on_payload, stop)
+            else self._listen_on(hearing, on_payloads, stop)
         ):
             self.run("SELECT 1")  # Whether anybody is there.
 
-    def _listen(self, on_payload: Callable[[str], None], stop: socket.socket) -> bool:
+    def _listen(self, on_payloads: Callable[[Sequence[str]], None], stop: socket.socket) -> bool:
         """Until nothing came for `_HEARTBEAT_SECONDS`. Whether it is to end."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._connection, selectors.EVENT_READ)
@@ -341,13 +399,13 @@ class PostgresConnection:
             while ready := selector.select(_HEARTBEAT_SECONDS):
                 if any(key.fileobj is stop for key, _ in ready):
                     return True
-                self._take_notifications(on_payload)
+                self._take_notifications(on_payloads)
         return False
 
     def _listen_on(
         self,
         hearing: Hearing,
-        on_payload: Callable[[str], None],
+        on_payloads: Callable[[Sequence[str]], None],
         stop: socket.socket,
     ) -> bool:
         """The same, on the loop; this thread waits meanwhile."""
@@ -359,7 +417,7 @@ class PostgresConnection:
             nonlocal heard
             heard = time.monotonic()
             try:
-                self._take_notifications(on_payload)
+                self._take_notifications(on_payloads)
             except Exception as error:
                 failures.append(error)
                 end.send(b".")
@@ -382,16 +440,19 @@ class PostgresConnection:
                 _on_loop(hearing.loop, hearing.detach)
         return False
 
-    def _take_notifications(self, on_payload: Callable[[str], None]) -> None:
-        """Call it with those that have come. Does not block."""
+    def _take_notifications(self, on_payloads: Callable[[Sequence[str]], None]) -> None:
+        """Call it with those that have come, if there are any. Does not block."""
         connection = self._connection.pgconn
+        payloads: list[str] = []
         try:
             connection.consume_input()
             while notification := connection.notifies():
-                on_payload(notification.extra.decode())
+                payloads.append(notification.extra.decode())
         except psycopg.Error as error:
             self._raise_ours(error)
             raise
+        if payloads:
+            on_payloads(payloads)
 
     @property
     def process(self) -> int:
@@ -567,7 +628,7 @@ class PostgresDatabase(Database):
         self,
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
-        on_told: Callable[[str], None] | None = None,
+        on_told: Callable[[Sequence[str]], None] | None = None,
         hearing: Hearing | None = None,
     ) -> Callable[[], None]:
         stopping = threading.Event()
@@ -576,15 +637,21 @@ class PostgresDatabase(Database):
         first, longest = _RETRY_SECONDS
         pause = first
 
-        def notified(payload: str) -> None:
+        def notified(payloads: Sequence[str]) -> None:
+            for are_told, some in groupby(payloads, key=lambda one: one.startswith(telling.MARK)):
+                if not are_told:
+                    for payload in some:
+                        heard(payload)
+                elif on_told is None:
+                    on_growth(None)
+                else:
+                    while texts := list(islice(some, _TOLD_AT_ONCE)):
+                        on_told(texts)
+
+        def heard(payload: str) -> None:
             nonlocal is_away, pause
             if payload.isdigit():
                 on_growth(int(payload))
-            elif payload.startswith(telling.MARK):
-                if on_told is None:
-                    on_growth(None)
-                else:
-                    on_told(payload)
             elif payload:
                 on_announcement(payload)
             else:

@@ -115,14 +115,11 @@ class PostgresDialect(Dialect):
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('message_id')}"
 
-    def search_hits(self, comparison: str, order: str, limit: int) -> str:
+    def search_hits(self, comparison: str) -> str:
         return (
-            "SELECT message_id FROM message_search WHERE words @@ CAST(? AS tsquery)"
-            f" AND message_id {comparison} ? ORDER BY message_id {order} LIMIT {limit}"
+            "SELECT message_id AS id FROM message_search"
+            f" WHERE words @@ CAST(? AS tsquery) AND message_id {comparison} ?"
         )
-
-    def named_messages(self) -> str:
-        return "unnest(CAST(? AS BIGINT[])) AS named (id) JOIN messages ON messages.id = named.id"
 
     def search_match(self) -> str:
         return (

@@ -313,7 +313,7 @@ class SqliteDatabase(Database):
         self,
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
-        on_told: Callable[[str], None] | None = None,
+        on_told: Callable[[Sequence[str]], None] | None = None,
         hearing: Hearing | None = None,
     ) -> Callable[[], None]:
         """Of other nodes this hears by the bus. Command-line tools say nothing; that they wrote

@@ -92,15 +92,11 @@ class SqliteDialect(Dialect):
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('rowid')}"
 
-    def search_hits(self, comparison: str, order: str, limit: int) -> str:
+    def search_hits(self, comparison: str) -> str:
         return (
-            f"SELECT rowid FROM message_search WHERE message_search MATCH ?"
-            f" AND rowid {comparison} ? ORDER BY rowid {order} LIMIT {limit}"
+            "SELECT rowid AS id FROM message_search"
+            f" WHERE message_search MATCH ? AND rowid {comparison} ?"
         )
-
-    def named_messages(self) -> str:
-        # A cross join is made from left to right.
-        return "json_each(?) AS named CROSS JOIN messages ON messages.id = named.value"
 
     def search_match(self) -> str:
         return "messages.id IN (SELECT rowid FROM message_search WHERE message_search MATCH ?)"

@@ -362,7 +362,7 @@ class Store:
         self,
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
-        on_told: Callable[[str], None] | None = None,
+        on_told: Callable[[Sequence[str]], None] | None = None,
         is_awaited: Callable[[], bool] = lambda: True,
     ) -> Callable[[], None]:
         """See `Database.watch`; the callbacks come on the event loop that this is called on. What
@@ -380,9 +380,9 @@ class Store:
         if on_told is None:
             return self.database.watch(on_loop(on_growth), on_loop(on_announcement))
 
-        def told(text: str) -> None:
-            if telling.teller_of(text) != self.name:
-                on_told(text)
+        def told(texts: Sequence[str]) -> None:
+            if others := [text for text in texts if telling.teller_of(text) != self.name]:
+                on_told(others)
 
         self._hearing = Hearing(is_awaited)
         return self.database.watch(

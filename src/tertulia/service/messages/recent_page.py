@@ -115,6 +115,8 @@ def _begun(
     recent, state = node.recent_messages, node.state
     received = _Received(state, state.users[user_id], first, marks)
     texts, _ = message_search.split_terms(terms)
+    said = [phrase for phrases, negated in texts if not negated for phrase in phrases]
+    wanted = max((word for phrase in said for word in phrase.words), key=len, default="")
     found: list[RecentMessage] = []
     sample: list[Message] = []
     last = start = state.last_message_id + 1
@@ -129,13 +131,16 @@ def _begun(
         ):
             break
         last = message.id
-        if message not in received:
-            continue
         if texts:
+            # What it says is looked at first: mostly that leaves little to look at further.
             sample.append(message)
             words = one.folded()
+            if wanted and not any(wanted in text for text in words):
+                continue
             if not all(folded_say(words, phrases) is not negated for phrases, negated in texts):
                 continue
+        if message not in received:
+            continue
         found.append(one)
     else:
         last = max(first, recent.first)

@@ -225,6 +225,8 @@ class Notices:
 
     async def _notices(self, means: Means, entries: Iterable[Entry]) -> _Rows:
         found: _Rows = []
+        if not means.reaches_somebody:
+            return found
         state, way = self._log.state, means.way
         oldest = self._log.clock() - OLDEST_SECONDS
         for entry in entries:

@@ -24,6 +24,7 @@ class ByMail:
 
     way = Way.MAIL
     patience = IDLE_PATIENCE
+    reaches_somebody = True
 
     def __init__(self, log: Log, site: str, wanted: Callable[[], None]) -> None:
         self._log = log

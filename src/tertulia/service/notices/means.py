@@ -35,6 +35,10 @@ class Means(Protocol):
         """Seconds between two looks at what was written: what came meanwhile is looked at
         together, and written down in one transaction."""
 
+    @property
+    def reaches_somebody(self) -> bool:
+        """Whether anybody can be told so at all. Else nobody looks whom messages concern."""
+
     def reached(self, people: BitMap) -> BitMap:
         """Those of the people who can be told so at all."""
 

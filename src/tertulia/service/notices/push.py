@@ -29,7 +29,11 @@ class ByPush:
 
     @property
     def patience(self) -> float:
-        return PATIENCE if self._reached() else IDLE_PATIENCE
+        return PATIENCE if self.reaches_somebody else IDLE_PATIENCE
+
+    @property
+    def reaches_somebody(self) -> bool:
+        return bool(self._reached())
 
     def reached(self, people: BitMap) -> BitMap:
         """Those who have a program that is pushed to."""
