@@ -331,6 +331,7 @@ class Notices:
 
         def write(connection: Connection) -> None:
             notices.require_held(connection, self._name)
+            again: list[Notice] = []
             for row in rows:
                 if gone := row.people & away:
                     notices.take_out(connection, means.way.value, row, gone)
@@ -339,7 +340,8 @@ class Notices:
                 for one in later:
                     if waits := row.people & one.people:
                         notices.take_out(connection, means.way.value, row, waits)
-                        notices.put(connection, means.way.value, one.notices(row, waits, now))
+                        again += one.notices(row, waits, now)
+            notices.put(connection, means.way.value, again)
             records(connection)
 
         await self._log.store.write(write)
