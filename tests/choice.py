@@ -81,7 +81,7 @@ EVERYTHING = "all"
 """In place of a day: all parts."""
 
 LONG = {
-    "tests/browser": 110,
+    "tests/browser": 80,
     "tests/unit/test_database_faults.py": 90,
     "tests/e2e": 60,
     "tests/chaos": 45,

@@ -51,6 +51,7 @@ PAGES = {
         "glossary": "Glossary",
         "decisions/README": "Decisions",
         "bench": "The bench",
+        "translating": "Translating",
     },
 }
 """The pages by who reads them, with what they are called at the side."""

@@ -25,7 +25,27 @@ from tests.e2e.server import PASSWORD, Account, Server
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HOW_TO_GET = "no Chromium: install it (apt-get install chromium), or name one: TERTULIA_CHROMIUM"
+WITHOUT = (
+    # The list under the address that nobody types in: two pages of the browser's own in each
+    # window, which take as long as ours.
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    # What Playwright does without: of two lists a browser takes the last.
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning",
+)
+"""Features of Chromium's that no test needs."""
 FLAGS = [
+    f"--disable-features={','.join(WITHOUT)}",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -33,6 +53,8 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # A microphone that hums: machines for tests have none.
+    "--use-fake-device-for-media-stream",
 ]
 EXPECTED = r"Failed to load resource|blocked by Playwright"
 """What a browser's console may say: refusals are answers like others, but it tells of each."""

@@ -13,6 +13,8 @@ from tests.e2e.server import Server
 
 AXE = Path(__file__).resolve().parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+COLORS = ["color-contrast", "link-in-text-block"]
+"""The rules that say something else in the dark: a page is the same there, in other colours."""
 VIEWS = [
     "inbox",
     "recent",
@@ -33,6 +35,15 @@ LOOKS: dict[str, dict[str, Any]] = {
     "phone": {"viewport": PHONE, "color_scheme": "light", "has_touch": True, "is_mobile": True},
 }
 
+GIVE = """
+(element) => {
+    const data = new DataTransfer();
+    data.items.add(new File([new Uint8Array(99)], "a.pdf", {type: "application/pdf"}));
+    const about = {bubbles: true, cancelable: true, clipboardData: data};
+    element.dispatchEvent(new ClipboardEvent("paste", about));
+}
+"""
+
 
 @pytest.fixture(params=LOOKS)
 def iris(request: pytest.FixtureRequest, cafe: Server, opened: Open) -> Window:
@@ -48,8 +59,13 @@ def iris(request: pytest.FixtureRequest, cafe: Server, opened: Open) -> Window:
 def faults(window: Window, where: str) -> list[str]:
     """What axe has against the page as it is now."""
     found = window.page.evaluate(
-        "(tags) => axe.run({runOnly: {type: 'tag', values: tags}, resultTypes: ['violations']})",
-        TAGS,
+        """([tags, colors]) => axe.run({
+            runOnly: matchMedia("(prefers-color-scheme: dark)").matches
+                ? {type: "rule", values: colors}
+                : {type: "tag", values: tags},
+            resultTypes: ["violations"],
+        })""",
+        [TAGS, COLORS],
     )
     return [
         f"{where}: {one['id']} ({one['help']}): {json.dumps(node['target'])} {node['html'][:160]}"
@@ -120,6 +136,24 @@ def test_dialogs_can_be_used_by_everyone(iris: Window) -> None:
     settled(page)
     found += faults(iris, "new message")
     page.keyboard.press("Escape")
+    # A file in a message, a voice note that is refused, who will be told, and what can be undone.
+    iris.go("narrow/channel/general/topic/files")
+    settled(page)
+    iris.box.evaluate(GIVE)
+    expect(page.get_by_role("list", name="Files").get_by_text("Uploaded")).to_be_visible()
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.locator(".file").last).to_contain_text("PDF ·")
+    page.get_by_role("button", name="Record a voice note").click()
+    expect(page.get_by_role("group", name="Voice note").get_by_role("alert")).to_be_visible()
+    iris.box.fill("Now, @**topic**!")
+    expect(page.get_by_role("list", name="Who will be notified")).to_be_visible()
+    page.get_by_role("button", name="Send later").click()
+    found += faults(iris, "files, a voice note, a call of all")
+    page.get_by_role("menuitemradio", name="Undo send for 20 seconds").click()
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    found += faults(iris, "what can be undone")
+    page.get_by_role("button", name="Undo").click()
     page.keyboard.press("Control+k")
     expect(page.get_by_role("combobox").last).to_be_focused()
     found += faults(iris, "search")

@@ -1,5 +1,6 @@
 """Backups that the server makes by itself."""
 
+import asyncio
 import io
 import json
 import time
@@ -11,7 +12,17 @@ from typing import BinaryIO, cast
 import pytest
 
 from tertulia.app.config import ConfigError, load
-from tertulia.jobs.backups import environment_of
+from tertulia.jobs import backups as job
+from tertulia.jobs.backups import (
+    LEASE_SECONDS,
+    BackupFailed,
+    claimed,
+    environment_of,
+    given_back,
+    renewed,
+    while_renewing,
+)
+from tertulia.model.errors import Unavailable
 from tertulia.store import encrypted_backups
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.kept_backups import (
@@ -24,6 +35,7 @@ from tertulia.store.kept_backups import (
 )
 from tertulia.store.trial_restore import try_restore
 from tests.cli.support import Place, run
+from tests.support import Organization
 
 
 def at(text: str) -> float:
@@ -73,6 +85,50 @@ def test_a_backup_is_due_each_day_at_its_hour() -> None:
     assert last_due(at("2026-03-12T03:00"), 3) == at("2026-03-12T03:00")
     assert last_due(at("2026-03-12T02:59"), 3) == at("2026-03-11T03:00")
     assert last_due(at("2026-01-01T00:10"), 23) == at("2025-12-31T23:00")
+
+
+async def test_a_node_that_is_gone_leaves_its_backup_to_another(org: Organization) -> None:
+    write = org.node.store.write
+    assert await write(lambda c: claimed(c, "one", 1000.0))
+    assert not await write(lambda c: claimed(c, "other", 1000.0 + LEASE_SECONDS - 1))
+    await write(lambda c: renewed(c, "one", 1500.0))
+    # Clocks of two nodes may be a little apart.
+    assert not await write(lambda c: claimed(c, "other", 1490.0))
+    assert not await write(lambda c: claimed(c, "other", 1500.0 + LEASE_SECONDS - 1))
+    assert await write(lambda c: claimed(c, "other", 1500.0 + LEASE_SECONDS))
+    # The first was not gone but asleep: it makes none, and ends nobody's lease.
+    with pytest.raises(BackupFailed):
+        await write(lambda c: renewed(c, "one", 2101.0))
+    await write(lambda c: given_back(c, "one"))
+    assert not await write(lambda c: claimed(c, "one", 2101.0))
+    await write(lambda c: given_back(c, "other"))
+    assert await write(lambda c: claimed(c, "one", 2101.0))
+
+
+async def test_a_lease_is_renewed_until_the_backup_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "RENEWED_SECONDS", 0.001)
+    over, ended = asyncio.Event(), asyncio.Event()
+    answers: list[Exception | None] = [None, Unavailable("The database is away."), None]
+
+    async def work() -> None:
+        try:
+            await over.wait()
+        finally:
+            ended.set()
+
+    async def renew() -> None:
+        if not answers:
+            over.set()
+        elif (error := answers.pop(0)) is not None:
+            raise error
+
+    await while_renewing(work(), renew)
+    over.clear()
+    ended.clear()
+    answers[:] = [None, BackupFailed("Another node makes it.")]
+    with pytest.raises(BackupFailed):
+        await while_renewing(work(), renew)
+    assert ended.is_set()
 
 
 def test_a_backup_is_made_tried_listed_and_restored(tmp_path: Path, place: Place) -> None:

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from tertulia import demo
-from tertulia.demo import channels, portraits, script
+from tertulia.demo import channels, portraits, script, steps
 from tertulia.demo import people as team
 from tertulia.demo.builder import CLIENT, Builder
 from tertulia.service.config import Config
@@ -107,6 +107,14 @@ def test_whenever_it_begins_everything_has_been_said_in_its_order(hour: int) -> 
         times = [said.at for said in talk.messages]
         assert times == sorted(times)
         assert times[-1] < end
+
+
+def test_nobody_reacts_to_what_is_not_said_yet() -> None:
+    """Not either where the story's last messages come in the last minute before midnight."""
+    end = datetime(2026, 3, 29, 0, 9, 40).timestamp()
+    (talk,) = script.parsed("== a > b\n@ now-10\niris: Hello\n+ yum: theo", script.Calendar(end))
+    (step,) = steps._reaction_steps(talk.messages)
+    assert talk.messages[0].at <= step.at < talk.messages[0].at + 60
 
 
 @pytest.mark.parametrize(

@@ -143,8 +143,10 @@ class Reader:
             case "stream", "delete":
                 self._lose(set(event["stream_ids"]))
             case "stream", "update":
-                # Its history may be open now.
+                # Its history may be open now, or what was before one came may be closed: of that,
+                # this event is all that one is told.
                 self._unknown |= {event["stream_id"]} & self.channels
+                self._lose_messages({event["stream_id"]})
 
     def _change(self, event: dict[str, Any]) -> None:
         if "content" in event and event["message_id"] in self.held:
@@ -166,7 +168,27 @@ class Reader:
     def _lose(self, channel_ids: set[int]) -> None:
         self.channels -= channel_ids
         self._unknown -= channel_ids
+        self._lose_messages(channel_ids)
+
+    def _lose_messages(self, channel_ids: set[int]) -> None:
         self.held = {i: one for i, one in self.held.items() if one[0] not in channel_ids}
+
+
+async def test_whoever_holds_messages_is_told_when_their_history_closes(org: Organization) -> None:
+    """By the channel's event alone: a client that holds what was before it came looks again."""
+    ann, ben = org["ann"], org["ben"]
+    channel_id = await org.channel("club", "ann")
+    await ann.send("club", "", "before")
+    await ann.post(
+        "/users/me/subscriptions", subscriptions=[{"name": "club"}], principals=[ben.user_id]
+    )
+    reader = await Reader.begin(ben)
+    assert "before" in {content for _, _, content in reader.held.values()}
+    hidden = {"is_private": True, "history_public_to_subscribers": False}
+    (await ann.patch(f"/streams/{channel_id}", **hidden)).ok
+    await reader.catch_up()
+    assert reader.held == await reader.fetched()
+    assert "before" not in {content for _, _, content in reader.held.values()}
 
 
 async def assert_hanging(client: ReferenceClient, viewer: str) -> None:

@@ -85,6 +85,10 @@ def read(tmp_path: Path, mail: str | bytes, **how: bool) -> ReceivedMail:
             "Half",
             id="cut-off",
         ),
+        pytest.param(HEAD + "\r\n" * 200_000 + "At last\r\n", "", id="lines-without-end"),
+        pytest.param(HEAD + "\r\n" * 30_000 + "At last\r\n", "At last", id="very-many-lines"),
+        pytest.param(PLAIN.replace("utf-8", '"utf-8\0"') + "Hi", "Hi", id="no-charset"),
+        pytest.param(PLAIN.replace("utf-8", "unicode_escape") + "h\\ud800i", "h?i", id="half"),
         pytest.param(b"\xff\xfe no mail at all", "ÿþ no mail at all", id="no-mail"),
     ],
 )

@@ -7,12 +7,17 @@ from string import Formatter
 
 import msgspec
 import pytest
+from starlette.requests import Request
 
 from tertulia.domain.organization.languages import LANGUAGES
+from tertulia.model.users import Role
 from tertulia.outbound.words.languages import SAID, language_of
 from tertulia.outbound.words.said import Said
+from tertulia.wire.pages.speaking import language_wanted
+from tertulia.wire.pages.unsubscribe import NAMES
 
 CLIENT = Path(__file__).parents[2] / "web" / "src" / "words" / "languages.ts"
+CODE = Path(__file__).parents[2] / "src" / "tertulia"
 OTHERS = sorted(SAID.keys() - {"en"})
 
 
@@ -53,8 +58,39 @@ def test_mails_speak_what_the_client_speaks() -> None:
     assert imported | {"en"} == SAID.keys() <= LANGUAGES.keys()
 
 
+def test_every_text_is_said_somewhere_and_none_is_missing() -> None:
+    written = "\n".join(
+        path.read_text("utf-8")
+        for path in CODE.rglob("*")
+        if path.suffix in {".py", ".html"} and path.parent.name != "words"
+    )
+    english = SAID["en"]
+    assert set(re.findall(r'\bsay\(\s*"(\w+)"', written)) <= english.pages.keys()
+    made = {role.name.lower() for role in Role}
+    made |= {f"{kind}_{end}" for kind in NAMES.values() for end in ("off", "turn_off")}
+    every = [*english.letters, *english.conversations, *english.pushes, *english.pages]
+    silent = [name for name in (*every, *english.refusals) if f'"{name}"' not in written]
+    assert made <= english.pages.keys()
+    assert set(silent) <= made
+
+
 @pytest.mark.parametrize(
     ("tag", "language"), [("pt-br", "pt"), ("fr", "fr"), ("en-gb", "en"), ("zh-hans", "en")]
 )
 def test_the_nearest_language_is_taken(tag: str, language: str) -> None:
     assert language_of(tag) == language
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("fr-CA, fr;q=0.9, en;q=0.8", "fr"),
+        ("xx, en;q=0.5, ja;q=0.7", "ja"),
+        ("de;q=0, *;q=0.5", "pt"),
+        ("es;q=nan, ;;,=", "pt"),
+        ("", "pt"),
+    ],
+)
+def test_a_page_is_in_the_language_that_the_browser_asks_for(header: str, language: str) -> None:
+    headers = [(b"accept-language", header.encode())] if header else []
+    assert language_wanted(Request({"type": "http", "headers": headers}), "pt-br") == language

@@ -18,6 +18,7 @@ from tertulia.store import feeds as rounds
 from tests.conftest import OTHERS
 from tests.elsewhere import Elsewhere, Page, elsewhere
 from tests.support import Organization, Person, TestClock, founded, reopened
+from tests.unit.test_log import until
 from tests.wire.test_webhooks import made
 
 
@@ -209,6 +210,34 @@ async def test_many_entries_come_by_and_by_and_none_is_lost(
     assert len(org.node.state.feeds[feed.id].seen) == 4
 
 
+async def test_one_persons_slow_feeds_do_not_hold_up_others(org: Organization, blog: Blog) -> None:
+    slow, answered = [f"/slow/{number}" for number in range(reading.AT_ONCE)], asyncio.Event()
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        await answered.wait()
+        writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+
+    bot = await made(org)
+    for path in slow:
+        blog.served.pages[path] = answer
+        await followed(org, bot, blog.served.url(path, "127.0.0.1"))
+    other = await made(org, "ann", "other")
+    asked = {"url": blog.url, "stream": "news"}
+    (await org["ann"].post(f"/bots/{other.user_id}/feeds", **asked)).ok
+    reader = FeedReader(org.node)
+    await _once(reader)
+    await until(lambda: len(reader._working) == reading.OF_OWNER)
+    assert len(await told(org)) == 1
+    # What waits for room is not looked for again and again.
+    assert await _once(reader) > 1
+    answered.set()
+    while len(blog.served.asked) < len(slow) + 1:
+        await asyncio.gather(*reader._working.values())
+        await _once(reader)
+    assert set(blog.served.asked) == {*slow, "/feed"}
+    await asyncio.gather(*reader._working.values())
+
+
 async def test_it_is_told_once_whoever_dies_and_whoever_else_reads(
     org: Organization, blog: Blog, clock: TestClock
 ) -> None:
@@ -216,8 +245,8 @@ async def test_it_is_told_once_whoever_dies_and_whoever_else_reads(
     await followed(org, bot, blog.url)
     store, now = org.node.store, org.node.clock()
     known = reading.followed(org.node.state)
-    (lost,) = await store.write(lambda c: rounds.take(c, known, now, 60.0, 9))
-    assert await store.write(lambda c: rounds.take(c, known, now, 60.0, 9)) == []
+    (lost,) = await store.write(lambda c: rounds.take(c, known, now, 60.0, known))
+    assert await store.write(lambda c: rounds.take(c, known, now, 60.0, known)) == []
     # It sent the message, and was killed before it could say so.
     await FeedReader(org.node)._told(org.node.state.feeds[lost.feed_id], lost.standing)
     assert len(await told(org)) == 1

@@ -12,7 +12,7 @@ from tertulia.service.config import Config
 from tertulia.service.files import thumbnails
 from tertulia.wire.files.downloads import disposition
 from tests.pictures import picture
-from tests.support import Organization, TestClock, founded
+from tests.support import Organization, Person, TestClock, founded
 
 SPECTATORS = RealmChanged(values={"enable_spectator_access": True})
 
@@ -23,6 +23,13 @@ async def linked(org: Organization, channel: str, **settings: Any) -> str:
     path = await org["ben"].upload()
     await org["ben"].send(channel, "t", f"[a](/user_uploads/{path})")
     return f"/user_uploads/{path}"
+
+
+async def names_told(person: Person, *addresses: str) -> list[str]:
+    """Of which of the files at these addresses the person learns what they are."""
+    paths = [address.removeprefix("/user_uploads/") for address in addresses]
+    reply = await person.get("/attachments/facts", path_ids=paths)
+    return [one["name"] for one in reply.ok["files"]]
 
 
 # Who may
@@ -54,6 +61,21 @@ async def test_a_file_is_opened_by_who_can_read_a_message_that_links_it(
     assert temporary.status == status
     smaller = await org[who].open(address.replace("uploads/", "uploads/thumbnail/") + "/x.webp")
     assert smaller.status_code == (404 if status == 200 else status)
+    assert await names_told(org[who], address) == (["note.txt"] if status == 200 else [])
+
+
+async def test_of_several_files_one_learns_what_those_are_that_one_may_open(
+    org: Organization,
+) -> None:
+    """Each once, however often it is asked for; nothing of those that there are not."""
+    shown = await linked(org, "shown")
+    hidden = await linked(org, "hidden", is_private=True)
+    own = "/user_uploads/" + await org["cleo"].upload("own.txt")
+    asked = [own, hidden, shown, own, "/user_uploads/1/nothing"]
+    assert await names_told(org["cleo"], *asked) == ["own.txt", "note.txt"]
+    assert await names_told(org["cleo"]) == []
+    too_many = await org["cleo"].get("/attachments/facts", path_ids=["x"] * 51)
+    assert too_many.refused("REQUEST_VARIABLE_INVALID")
 
 
 async def test_who_subscribes_later_opens_only_what_its_history_shows(org: Organization) -> None:
@@ -103,6 +125,8 @@ async def test_spectators_open_what_messages_open_to_the_public_link(
     assert "www-authenticate" not in answer.headers
     temporary = await org.nobody.get(address)
     assert temporary.status == (status if open_to_all else 401)
+    if open_to_all:
+        assert await names_told(org.nobody, address) == (["note.txt"] if status == 200 else [])
 
 
 async def test_the_key_may_be_in_the_address_of_a_file_and_nowhere_else(org: Organization) -> None:
@@ -250,6 +274,14 @@ async def test_only_what_cannot_run_is_shown_in_the_browser(
     assert answer.headers["content-disposition"].partition(";")[0] == (
         "inline" if inline else "attachment"
     )
+    [facts] = (await org["ben"].get("/attachments/facts", path_ids=[path])).ok["files"]
+    assert facts == {
+        "path_id": path,
+        "name": name,
+        "size": 25,
+        "media_type": kind,
+        "opens": inline,
+    }
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "script-src" not in policy

@@ -1,6 +1,7 @@
 """Limits hold for all nodes together."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx
@@ -9,10 +10,12 @@ import pytest
 from tertulia.service.config import Config
 from tertulia.wire.http import shared_limits
 from tertulia.wire.http.attempt_limits import TRIES, TRIES_PER_ACCOUNT
+from tertulia.wire.mail import server
 from tests import postgres
 from tests.nodes import Cluster, cluster
 from tests.support import PASSWORD, TestClock
 from tests.unit.test_log import until
+from tests.wire.test_mail_in import a_mail, listening
 
 REQUESTS, POLLS, ANONYMOUS = 12, 24, 6
 ADDRESS = "127.0.0.1"
@@ -43,7 +46,7 @@ async def three(
             yield found
 
 
-async def all_know(three: Cluster, name: str, who: int | str, left: int) -> None:
+async def all_know(three: Cluster, name: str, who: Hashable, left: int) -> None:
     """Return when so much is left to them at every node."""
     limiters = [node.node.limits.limiters._limiters[name] for node in three.nodes]
     await until(lambda: {limiter.left(limiter.ahead(who)) for limiter in limiters} == {left})
@@ -111,3 +114,21 @@ async def test_where_somebody_signed_in_is_known_everywhere(three: Cluster) -> N
     assert not any(one.knows("192.0.2.1", "ann@example.com") for one in limits)
     # The right password does not count, at any node.
     await all_know(three, "sign-ins from one network", ADDRESS, 60)
+
+
+async def test_an_address_takes_so_many_mails_at_all_nodes_together(
+    three: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "PER_MINUTE", 2)
+    await three.nodes[0].channel("kitchen", "ann", "ben")
+    for node in three.nodes[1:]:
+        await node.node.log.catch_up()
+    async with AsyncExitStack() as stack:
+        posts = [await stack.enter_async_context(listening(node)) for node in three.nodes]
+        address = posts[0].of_channel("kitchen", "ben")
+        target = posts[0].addresses.target(three.nodes[0].node.state, address, 0)
+        for number in range(2):
+            assert await posts[number].bring(address, a_mail(f"no. {number}")) == {}
+            await all_know(three, "mails that come in", target, 1 - number)
+        for post in posts:
+            assert (await post.bring(address, a_mail("one more")))[address][0] == 451

@@ -538,3 +538,17 @@ async def test_a_person_with_a_key_needs_no_browser(org: Organization) -> None:
     ann = org["ann"]
     response = await Person(org.http, ann.user_id, ann.email, ann.api_key).open("/")
     assert response.status_code != 302
+
+
+async def test_the_pages_are_in_the_language_that_a_browser_asks_for(org: Organization) -> None:
+    """Else in the organization's; and so is what is often refused."""
+    german = {"Accept-Language": "de-AT,de;q=0.9,en;q=0.5"}
+    page = await org.http.get("/login", headers=german)
+    assert '<html lang="de">' in page.text
+    assert "Passwort vergessen?" in words(page)
+    wrong = await org.http.post("/login", data={**RIGHT, "password": "wrong"}, headers=german)
+    assert "Die Adresse oder das Passwort ist falsch." in words(wrong)
+    (await org["ann"].patch("/realm", default_language="ja")).ok
+    assert "パスワードをお忘れですか" in words(await org.http.get("/login"))
+    away = await org.http.get("/nowhere", headers={"Accept": "text/html"})
+    assert "見つかりません" in words(away)

@@ -1,19 +1,22 @@
 """Mails become messages: real conversations by LMTP and SMTP with a node that listens."""
 
 import asyncio
+import contextlib
 import dataclasses
 import re
 import smtplib
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from email.message import EmailMessage
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from tertulia.model.mail import Mail, MailKind
-from tertulia.service.mail_in import addresses
+from tertulia.service.mail_in import addresses, reading
 from tertulia.service.mail_in.addresses import MailAddresses
 from tertulia.service.mailing import Letters
 from tertulia.service.notices.mail import MESSAGES
@@ -253,6 +256,134 @@ async def test_programs_that_answer_are_not_answered(
         assert await post.bring(address, a_mail("I am away", **headers)) == {}
         after = (await newest(post.org, "ann"))[0]["id"]
         assert (after != before) == bool(wanted)
+
+
+@pytest.fixture
+def brought(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The mails that came, as they were brought."""
+    found: list[bytes] = []
+
+    async def receive(node: HttpNode, target: object, place: Path) -> None:
+        found.append(await asyncio.to_thread(place.read_bytes))
+
+    monkeypatch.setattr(server, "receive", receive)
+    return found
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\r\n",
+        b".\r\n",
+        b"..\r\n.a\r\n\r\n.\r\n...\r\nb.\r\n",
+        b"Subject: x\r\n\r\n" + b"long " * 40_000 + b"\r\n",
+        (b"x" * 65_529 + b"\r\n.") * 4 + b"\r\n",
+        b"\xff\x00\r\n",
+    ],
+)
+async def test_a_mail_is_what_was_brought(post: Post, brought: list[bytes], content: bytes) -> None:
+    address = post.of_channel("kitchen", "ben")
+
+    def talk() -> None:
+        with smtplib.LMTP("127.0.0.1", post.port) as connection:
+            connection.ehlo()
+            for _ in range(2):
+                connection.mail(UNDER)
+                connection.rcpt(address)
+                assert connection.data(content)[0] == 250
+
+    await asyncio.to_thread(talk)
+    # As far as anybody can say where a mail ends that has no line's end.
+    assert brought == [content or b"\r\n"] * 2
+
+
+async def test_a_mail_of_very_many_lines_costs_what_it_is_long(
+    post: Post, brought: list[bytes]
+) -> None:
+    address, lines = post.of_channel("kitchen", "ben"), 200_000
+    content = b"\r\n" * lines
+
+    def talk() -> None:
+        with smtplib.LMTP("127.0.0.1", post.port) as connection:
+            assert connection.sendmail(UNDER, [address], content) == {}
+
+    tracemalloc.start()
+    try:
+        await asyncio.to_thread(talk)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert brought == [content]
+    # The client, in this process, has it several times too.
+    assert most < 20 * len(content)
+
+
+async def test_what_fails_here_is_brought_again_and_not_told(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def receive(*_: object) -> None:
+        raise RuntimeError("something of ours")
+
+    monkeypatch.setattr(server, "receive", receive)
+    address = post.of_channel("kitchen", "ben")
+    assert (await post.bring(address, a_mail("x")))[address] == (451, b"4.3.0 Try again later")
+
+
+async def test_who_waits_for_an_answer_is_not_silent(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("kitchen", "ben")
+
+    async def receive(*_: object) -> None:
+        await asyncio.sleep(0.4)
+
+    monkeypatch.setattr(server, "receive", receive)
+    monkeypatch.setattr(server, "COMMAND_SECONDS", 0.2)
+    async with listening(org) as post:
+        assert await post.bring(post.of_channel("kitchen", "ben"), a_mail("x")) == {}
+
+
+async def test_a_connection_ends_however_much_it_says(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "CONNECTION_SECONDS", 0.2)
+    async with listening(org) as post:
+        reader, writer = await asyncio.open_connection("127.0.0.1", post.port)
+        async with asyncio.timeout(20):
+            with contextlib.suppress(ConnectionError):
+                while await reader.readline():
+                    writer.write(b"NOOP\r\n")
+                    await asyncio.sleep(0.01)
+        writer.close()
+
+
+async def test_what_takes_too_long_to_read_counts_as_many(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("kitchen", "ben")
+    monkeypatch.setattr(reading, "MAX_SECONDS", 0.001)
+    monkeypatch.setattr(server, "PER_MINUTE", 2)
+    monkeypatch.setattr(server, "COSTLY", 2)
+    async with listening(org) as post:
+        address, endless = post.of_channel("kitchen", "ben"), a_mail("On " * 13_000)
+        for wanted in (550, 451):
+            assert (await post.bring(address, endless))[address][0] == wanted
+
+
+async def test_files_are_called_by_what_can_be_seen(post: Post) -> None:
+    mail = a_mail("x")
+    mail.add_attachment("a,b", subtype="csv", filename="NAME.csv")
+    address, content = post.of_channel("kitchen", "ben"), mail.as_bytes()
+
+    def talk() -> None:
+        with smtplib.LMTP("127.0.0.1", post.port) as connection:
+            named = content.replace(b"NAME", b"../\x00t\x01\x7f")
+            assert connection.sendmail(UNDER, [address], named) == {}
+
+    await asyncio.to_thread(talk)
+    said = (await newest(post.org, "ann"))[0]["content"]
+    assert re.fullmatch(r"x\n\n\[t\.csv\]\(/user_uploads/[\w/-]+/t\.csv\)", said)
 
 
 async def test_bounds(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,11 +17,18 @@ from tertulia.outbound.web_push import MAX_PAYLOAD, PushKey, encrypted
 from tertulia.service.config import Config
 from tertulia.service.notices.following import Notices
 from tertulia.service.notices.push import ByPush
-from tertulia.service.notices.pushing import FIRST_PAUSE, LIVES_SECONDS, PushSender
+from tertulia.service.notices.pushing import (
+    AT_ONCE,
+    FIRST_PAUSE,
+    LIVES_SECONDS,
+    OF_PERSON,
+    PushSender,
+)
 from tertulia.store import pushes
 from tests.conftest import OTHERS
 from tests.push_service import Browser, Pushed, PushService, data, push_service, text
 from tests.support import Organization, Person, TestClock, founded
+from tests.unit.test_log import until
 
 KEYS = Browser().keys
 
@@ -210,12 +217,9 @@ async def test_a_push_service_that_refuses_is_asked_again_later_and_delays_nobod
     phones: Phones,
 ) -> None:
     ann, ben = phones.org["ann"], phones.org["ben"]
-    await phones.add("ben", "/busy")
-    await phones.add("ben", "/good")
-    await phones.add("ben", "/gone")
-    await phones.add("ben", "/odd")
     held = phones.service.held["/slow"] = asyncio.Event()
-    await phones.add("ben", "/slow")
+    for path in ("/slow", "/busy", "/good", "/gone", "/odd"):
+        await phones.add("ben", path)
     phones.service.statuses |= {
         "/busy": (429, "Retry-After: 90\r\n"),
         "/gone": (410, ""),
@@ -227,13 +231,16 @@ async def test_a_push_service_that_refuses_is_asked_again_later_and_delays_nobod
     await phones.sender.once()
     async with asyncio.timeout(20):
         # All others are done while one waits.
-        for _ in range(4):
+        for _ in range(3):
             await phones.service.answers.acquire()
+        await until(lambda: len(phones.sender._working) == 1)
+        await phones.sender.once()
+        await phones.service.answers.acquire()
         held.set()
         await phones.sender.settled()
     names = {one["id"]: one for one in await phones.listed("ben")}
-    assert sorted(names) == [1, 2, 4, 5]
-    assert names[1]["trouble"] == "The push service answered 429."
+    assert sorted(names) == [1, 2, 3, 5]
+    assert names[2]["trouble"] == "The push service answered 429."
     assert [one.path for one in await phones.pushed()] == []
     phones.clock.ahead += 60
     assert await phones.pushed() == []
@@ -250,6 +257,31 @@ async def test_a_push_service_that_refuses_is_asked_again_later_and_delays_nobod
     assert await phones.pushed() == []
 
 
+async def test_one_persons_slow_devices_do_not_hold_up_others(phones: Phones) -> None:
+    ann, ben, cleo = phones.org["ann"], phones.org["ben"], phones.org["cleo"]
+    service, answered = phones.service, asyncio.Event()
+    slow = [f"/slow/{number}" for number in range(AT_ONCE + 2)]
+    for path in slow:
+        service.held[path] = answered
+        await phones.add("ben", path)
+    await phones.add("cleo", "/good")
+    await ann.write([ben.user_id, cleo.user_id], "Hello")
+    await phones.notices.once()
+    await phones.notices.once()
+    await phones.sender.once()
+    async with asyncio.timeout(20):
+        await service.answers.acquire()
+        assert "/good" in {one.path for one in service.pushed}
+        await until(lambda: len(phones.sender._working) == OF_PERSON)
+        # What waits for room is not looked for again and again.
+        assert await phones.sender.once() > 1
+        answered.set()
+        while len(service.pushed) < len(slow) + 1:
+            await phones.sender.settled()
+            await phones.sender.once()
+    assert {one.path for one in service.pushed} == {*slow, "/good"}
+
+
 async def test_a_node_that_is_lost_while_it_pushes_leaves_that_to_others(phones: Phones) -> None:
     ann, ben = phones.org["ann"], phones.org["ben"]
     await phones.add("ben")
@@ -257,7 +289,7 @@ async def test_a_node_that_is_lost_while_it_pushes_leaves_that_to_others(phones:
     await phones.notices.once()
     await phones.notices.once()
     store, clock = phones.org.node.store, phones.clock
-    (lane,) = await store.write(lambda c: pushes.take(c, clock(), 120, 5))
+    (lane,) = await store.write(lambda c: pushes.take(c, clock(), 120, [1]))
     assert await phones.pushed() == []
     clock.ahead += 121
     (told,) = await phones.told()
@@ -276,13 +308,19 @@ async def test_devices_are_named_paused_tried_and_removed(phones: Phones) -> Non
     assert await phones.add("ben") == one
     (event,) = await listener.events()
     assert event["type"] == "push_subscriptions"
-    (await ben.post(f"/push_subscriptions/{one}/test")).ok
+    held = phones.service.held["/phone"] = asyncio.Event()
+    trying = asyncio.create_task(ben.post(f"/push_subscriptions/{one}/test"))
+    await until(lambda: bool(phones.service.pushed))
+    # One at a time: what is pushed to others has as much room as ever.
+    (await ben.post(f"/push_subscriptions/{one}/test")).refused("RATE_LIMIT_HIT", 429)
+    held.set()
+    (await trying).ok
     (tried,) = phones.service.pushed
     assert phones.read(tried)["type"] == "test"
-    until = int(phones.clock()) + 3600
-    changed = await ben.patch(f"/push_subscriptions/{one}", name=" My phone ", paused_until=until)
+    later = int(phones.clock()) + 3600
+    changed = await ben.patch(f"/push_subscriptions/{one}", name=" My phone ", paused_until=later)
     shown = changed.ok["subscription"]
-    assert (shown["name"], shown["paused_until"]) == ("My phone", until)
+    assert (shown["name"], shown["paused_until"]) == ("My phone", later)
     await ann.write([ben.user_id], "Sleep well")
     assert await phones.pushed() == []
     phones.clock.ahead += 3601

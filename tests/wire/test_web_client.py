@@ -36,6 +36,12 @@ async def test_the_page_may_run_no_script_but_the_clients_own(shared: Organizati
     assert "unsafe" not in policy
 
 
+async def test_the_page_may_use_the_microphone_and_no_other_device(shared: Organization) -> None:
+    policy = (await _page(shared)).headers["permissions-policy"]
+
+    assert {"microphone=(self)", "camera=()", "geolocation=()"} <= set(policy.split(", "))
+
+
 async def test_a_file_may_be_kept_forever_because_its_name_tells_its_content(
     shared: Organization,
 ) -> None:

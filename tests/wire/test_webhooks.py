@@ -1,17 +1,24 @@
 """What other services send to bots."""
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import json
+import tracemalloc
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from tertulia.integrations.catalog import INTEGRATIONS
+from tertulia.integrations.incoming import Post, Request
+from tertulia.integrations.payload import Part
+from tertulia.model.errors import TooOften
 from tertulia.service.webhooks import template_work
-from tests.support import Organization, Person, Reply, reopened
+from tertulia.service.webhooks import templates as templates_module
+from tertulia.workers import Exceeded
+from tests.support import Organization, Person, Reply, TestClock, reopened
 
 PUSHED = {
     "ref": "refs/heads/main",
@@ -197,7 +204,7 @@ async def test_a_bot_with_a_secret_takes_what_is_signed(org: Organization) -> No
     assert (await sent(bot, "github", body, PUSH)).ok
 
 
-async def test_any_json_by_templates(org: Organization) -> None:
+async def test_any_json_by_templates(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
     bot = await made(org)
     place = f"/bots/{bot.user_id}/webhook"
     payload = {"host": "a@**all**", "load": [1, 2], "deep": {"er": "x"}}
@@ -232,6 +239,57 @@ async def test_any_json_by_templates(org: Organization) -> None:
     refused = (await sent(bot, "json", payload)).refused()
     assert refused["msg"] == "The template takes too long."
     assert (await journal(org, bot))[0][2:] == ("refused", "The template takes too long.")
+    # The helper is everybody's: whose templates take too long leave it to others for a while.
+    monkeypatch.setattr(templates_module, "AT_ONCE_SECONDS", 0.5)
+    assert (await sent(bot, "json", payload)).refused("RATE_LIMIT_HIT", 429)["retry-after"] > 1
+    assert (await org["ben"].patch(place, content_template="x")).status == 429
+    assert (await journal(org, bot))[0][2] == "refused"
+    other = await made(org, "ann", "other")
+    assert (await org["ann"].patch(f"/bots/{other.user_id}/webhook", content_template="x")).ok
+    assert (await sent(other, "json", payload)).ok
+
+
+def test_each_persons_templates_have_a_share_of_the_time() -> None:
+    clock = TestClock(stopped_at=1000.0)
+    shares = templates_module.Shares(clock)
+
+    def take(person_id: int, seconds: float) -> None:
+        with shares.spent(person_id) as allowance:
+            allowance.processor -= seconds
+            if allowance.processor <= 0:
+                raise Exceeded("it took too long")
+
+    for _ in range(100):
+        take(1, 0.01)
+    for _ in range(2):
+        with pytest.raises(Exceeded):
+            take(1, 1)
+    with pytest.raises(TooOften) as caught:
+        take(1, 0.01)
+    take(2, 0.01)
+    clock.ahead += caught.value.wait
+    take(1, 0.01)
+    # Those that are under way count as if they took all that they may.
+    with contextlib.ExitStack() as under_way:
+        for _ in range(12):
+            under_way.enter_context(shares.spent(3))
+        with pytest.raises(TooOften):
+            take(3, 0.01)
+
+
+def test_no_more_of_a_payload_is_made_than_is_shown() -> None:
+    deep: list[Any] = []
+    for _ in range(400):
+        deep = [deep]
+    tracemalloc.start()
+    try:
+        post = INTEGRATIONS["json"].translate(Request(Part([deep] * 50), {}, b"", ""))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(post, Post)
+    assert len(post.content) > 1000
+    assert most < 2_000_000  # Indented, all of it has 16 million characters.
 
 
 def test_a_template_says_no_more_than_it_may() -> None:

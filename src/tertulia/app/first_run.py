@@ -38,6 +38,7 @@ from tertulia.wire.http.sign_in import note_failed, note_signed_in
 from tertulia.wire.pages.form_flow import LOGIN, MAX_BODY, Field, new_password_field
 from tertulia.wire.pages.html import MARK, STYLES, from_template
 from tertulia.wire.pages.public import packaged, static
+from tertulia.wire.pages.speaking import Speech, speech_for
 from tertulia.wire.pages.web_client import client_files
 
 logger = logging.getLogger("tertulia.http")
@@ -114,17 +115,19 @@ class FirstRun:
 
     async def _set_up(self, request: Request) -> Response:
         """A form; and when it is filled in, there is the organization."""
+        say = speech_for(request, "en")
         try:
             if request.method == "POST":
                 require_own_page(self._config, request)
             sent, _ = await received(request, MAX_BODY)
             if request.method != "POST":
-                return _form(self._config, sent)
-            return await self._made(request, sent)
+                return _form(self._config, say, sent)
+            return await self._made(request, say, sent)
         except (Refused, Unavailable) as error:
-            return _form(self._config, {}, trouble=str(error), status=error_response(error)[0])
+            status = error_response(error)[0]
+            return _form(self._config, say, {}, trouble=say.refusal(error), status=status)
 
-    async def _made(self, request: Request, sent: Mapping[str, str]) -> Response:
+    async def _made(self, request: Request, say: Speech, sent: Mapping[str, str]) -> Response:
         if not self._log.state.is_empty:
             return await self._there_already()
         try:
@@ -137,16 +140,14 @@ class FirstRun:
             )
             await self._require_good(founder)
         except Refused as refusal:
-            return _form(
-                self._config, sent, trouble=str(refusal), status=error_response(refusal)[0]
-            )
+            status = error_response(refusal)[0]
+            return _form(self._config, say, sent, trouble=say.refusal(refusal), status=status)
         try:
             secret = load_secret(self._config.data_path, self._config.secret or None, create=True)
         except OSError as error:
             logger.error("the secret cannot be written: %s", error)
-            return _form(
-                self._config, sent, trouble="The server cannot write to its directory.", status=500
-            )
+            trouble = "The server cannot write to its directory."
+            return _form(self._config, say, sent, trouble=trouble, status=500)
         vault = Vault(secret)
         try:
             async with self.busy:
@@ -202,32 +203,30 @@ def _to(path: str) -> Response:
 
 
 def _form(
-    config: Config, sent: Mapping[str, str], *, trouble: str = "", status: int = 200
+    config: Config, say: Speech, sent: Mapping[str, str], *, trouble: str = "", status: int = 200
 ) -> Response:
     code = sent.get("code", "")
     return from_template(
         "form.html",
         status=status,
+        speech=say,
         organization="Tertulia",
         icon=MARK,
-        title="Make it yours",
-        paragraphs=(
-            "Create the organization that talks here, and your own account in it. Both can be"
-            " changed later.",
-        ),
+        title=say("set_up"),
+        paragraphs=(say("set_up_text"),),
         fields=[
             Field(
                 name="code",
-                label="Code",
+                label=say("code"),
                 value=code,
                 is_code=True,
                 focused=not code,
                 max=40,
-                hint="It was printed where the server was started.",
+                hint=say("code_hint"),
             ),
             Field(
                 name="organization",
-                label="Name of the organization",
+                label=say("organization_name"),
                 value=sent.get("organization", ""),
                 autocomplete="organization",
                 focused=bool(code),
@@ -235,7 +234,7 @@ def _form(
             ),
             Field(
                 name="full_name",
-                label="Your name",
+                label=say("your_name"),
                 value=sent.get("full_name", ""),
                 autocomplete="name",
                 min=names.MIN_FULL_NAME,
@@ -243,15 +242,15 @@ def _form(
             ),
             Field(
                 name="email",
-                label="Your e-mail address",
+                label=say("your_address"),
                 type="email",
                 value=sent.get("email", ""),
                 autocomplete="username",
                 max=254,
             ),
-            new_password_field(config),
+            new_password_field(config, say),
         ],
-        button="Begin",
+        button=say("begin"),
         trouble=trouble,
         hidden={},
         back=None,

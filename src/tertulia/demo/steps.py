@@ -313,5 +313,6 @@ def _reaction_steps(messages: Sequence[ScriptedMessage]) -> Iterator[Step]:
         for n, (emoji_name, people) in enumerate(one.reactions):
             rounds[day, n] += [(one, who, emoji_name) for who in people]
     for (day, _), reactions_made in rounds.items():
-        night = datetime.combine(day, clock_time(23, 59)).timestamp()
+        # In its last second: a message of its last minute may be among them.
+        night = datetime.combine(day, clock_time(23, 59, 59)).timestamp()
         yield Step(night, partial(Builder.react, reactions_made=reactions_made))

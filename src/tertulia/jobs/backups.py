@@ -1,32 +1,41 @@
 """Making a backup each day, where the settings say to which place.
 
 The making is a process of its own (`tertulia backups make`): it takes the processor for long, and
-is nobody's hurry. Of several nodes, the first that sees that one is due makes it.
+is nobody's hurry. Of several nodes, the first that sees that one is due makes it: it holds a lease,
+which it renews for as long as it lives.
 """
 
 import asyncio
 import contextlib
 import logging
 import os
+import secrets
 import sys
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any, Final
 
 from tertulia.jobs.supervisor import Job
+from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
 from tertulia.service.node import Node
 from tertulia.store import installation, kept_backups
-from tertulia.store.database import Connection
+from tertulia.store.database import Connection, DatabaseError
 
 logger = logging.getLogger("tertulia.jobs")
 
 LONGEST_SECONDS: Final = 6 * 3600.0
-"""A backup may take so long. Then whoever makes it is gone, and another node may."""
+"""A backup may take so long; then it is given up."""
+LEASE_SECONDS: Final = 600.0
+"""A node that has not renewed its lease for so long is gone, and another one makes the backup."""
+RENEWED_SECONDS: Final = 60.0
 _OTHERS_SECONDS: Final = 600.0
 """Between two looks at whether another node has made it."""
 _DAY: Final = 86400.0
 _CLAIM: Final = "backups.claim"
-"""The key of when a node began to make one, among the facts about the installation."""
+"""The key of when the lease was last renewed, among the facts about the installation."""
+_HOLDER: Final = "backups.holder"
+"""The key of whose it is: a random word."""
 _LAST_WORDS: Final = 2000
 """Characters of what a process said that failed."""
 
@@ -57,25 +66,63 @@ def backups(node: Node) -> Job:
         last = await look()
         if last is not None and last >= due:
             return due + _DAY - now
-        if not await log.store.write(lambda c: _claimed(c, now)):
+        holder = secrets.token_hex(8)
+        if not await log.store.write(lambda c: claimed(c, holder, now)):
             return _OTHERS_SECONDS
         try:
-            await _make(config)
+            await while_renewing(_make(config), partial(renew, holder))
             await look()
         finally:
-            await log.store.write(lambda c: installation.forget(c, _CLAIM))
+            await log.store.write(lambda c: given_back(c, holder))
         return max(due + _DAY - log.clock(), 0.0)
+
+    async def renew(holder: str) -> None:
+        await log.store.write(lambda c: renewed(c, holder, log.clock()))
 
     return Job("backups", once, round_seconds=LONGEST_SECONDS)
 
 
-def _claimed(connection: Connection, now: float) -> bool:
-    """Whether this node is to make one: no other began to, or it would have ended."""
-    began = installation.value(connection, _CLAIM)
-    if began is not None and 0 <= now - float(began) < LONGEST_SECONDS:
+def claimed(connection: Connection, holder: str, now: float) -> bool:
+    """Whether the holder is to make one, inside the transaction that is open: no other is at it, or
+    has not been heard of for `LEASE_SECONDS`. `now` is in UNIX seconds."""
+    at = installation.value(connection, _CLAIM)
+    ahead = kept_backups.AHEAD_SECONDS
+    if at is not None and -ahead <= now - float(at) < LEASE_SECONDS:
         return False
     installation.put(connection, _CLAIM, repr(now))
+    installation.put(connection, _HOLDER, holder)
     return True
+
+
+def renewed(connection: Connection, holder: str, now: float) -> None:
+    """The holder is still at it, inside the transaction that is open. BackupFailed where another
+    one is, which took it for gone."""
+    if installation.value(connection, _HOLDER) != holder:
+        raise BackupFailed("Another node makes it, for this one was not heard of for too long.")
+    installation.put(connection, _CLAIM, repr(now))
+
+
+def given_back(connection: Connection, holder: str) -> None:
+    """The holder has ended, inside the transaction that is open."""
+    if installation.value(connection, _HOLDER) == holder:
+        installation.forget(connection, _CLAIM)
+        installation.forget(connection, _HOLDER)
+
+
+async def while_renewing(
+    work: Coroutine[Any, Any, None], renew: Callable[[], Awaitable[None]]
+) -> None:
+    """Do the work, and renew the lease meanwhile. Where that fails by what is no outage, the work
+    is ended; an outage is waited out, as the work itself may."""
+    task = asyncio.create_task(work)
+    try:
+        while not (await asyncio.wait({task}, timeout=RENEWED_SECONDS))[0]:
+            with contextlib.suppress(DatabaseError, Unavailable):
+                await renew()
+        await task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 async def _make(config: Config) -> None:

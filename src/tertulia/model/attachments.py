@@ -2,12 +2,23 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Final
 from urllib.parse import unquote
 
 from msgspec import Struct
 
 ADDRESS = "/user_uploads/"
 """Where files are, at the organization's address."""
+SHOWN: Final = frozenset(
+    {
+        "application/pdf",
+        *("audio/aac", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav"),
+        *("audio/wave", "audio/webm", "audio/x-m4a", "audio/x-wav"),
+        *("image/apng", "image/avif", "image/gif", "image/jpeg", "image/png", "image/webp"),
+        *("video/mp4", "video/webm"),
+    }
+)
+"""Media types of what a browser may show by itself. None of it can run."""
 _LINKED = re.compile(
     re.escape(ADDRESS) + r"(?:download/|thumbnail/)?([0-9]+/[0-9a-f]{2}/[\w-]+/[\w.%-]+)"
 )

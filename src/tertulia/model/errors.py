@@ -11,6 +11,14 @@ class Refused(Exception):
     """The request cannot be done as asked. `str(refusal)` is a sentence for a person."""
 
 
+class TooOften(Refused):
+    """Somebody asks again and again, or for too much. `wait` is in seconds."""
+
+    def __init__(self, wait: float, sentence: str) -> None:
+        self.wait = wait
+        super().__init__(sentence)
+
+
 class NotPermitted(Refused):
     """The actor's role is too low for this kind of request."""
 

@@ -21,6 +21,7 @@ from tertulia.service.messages.recent import RecentMessages
 from tertulia.service.single_flight import SingleFlight
 from tertulia.service.vault import Vault
 from tertulia.service.webhooks.journal import Journal
+from tertulia.service.webhooks.templates import Shares
 from tertulia.state.moment import Moment
 from tertulia.state.organization import State
 from tertulia.store.bucket_partials import BucketPartials
@@ -74,6 +75,8 @@ class Node:
     """The newest ones, in memory."""
     journal: Journal = field(default_factory=Journal)
     """What came of webhooks."""
+    template_shares: Shares = field(default_factory=Shares)
+    """What the templates of each person's bots took lately."""
     copies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
     """Who may have a copy of a file that is elsewhere on the disk of this machine."""
     started: float
@@ -84,6 +87,8 @@ class Node:
     """The jobs that are in trouble, each with what is wrong."""
     pushed: Counter[str] = field(default_factory=Counter)
     """How often a push came to which end: see `service/notices/pushing.py`."""
+    push_tests: set[int] = field(default_factory=set)
+    """People to one of whose programs a test is pushed at the moment."""
     jobs: Callable[[], Sequence[JobFigures]] = tuple
     """How all of them do."""
     residents: tuple[str, ...] = ()

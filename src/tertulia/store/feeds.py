@@ -48,23 +48,25 @@ _NEW: Final = Standing()
 
 
 def take(
-    connection: Connection, known: Collection[int], now: float, lease_seconds: float, limit: int
+    connection: Connection,
+    known: Collection[int],
+    now: float,
+    lease_seconds: float,
+    chosen: Collection[int],
 ) -> list[Round]:
-    """Those of the known feeds that are due, at most so many: they are the caller's for the lease.
-    What is not known is forgotten."""
+    """The chosen ones that are due: they are the caller's for the lease. What is not known is
+    forgotten."""
     rows = connection.query("SELECT feed_id, due_at, doc FROM feed_rounds")
     places = {int(feed_id): (float(due), str(doc)) for feed_id, due, doc in rows}
     connection.run_many(
         "DELETE FROM feed_rounds WHERE feed_id = ?",
         [(feed_id,) for feed_id in places if feed_id not in known],
     )
-    new = (0.0, encode(_NEW))
-    due = sorted(
-        (place[0], feed_id) for feed_id in known if (place := places.get(feed_id, new))[0] <= now
-    )
     found = []
-    for _, feed_id in due[:limit]:
-        _, doc = places.get(feed_id, new)
+    for feed_id in chosen:
+        due_at, doc = places.get(feed_id, (0.0, encode(_NEW)))
+        if due_at > now:
+            continue
         lease = secrets.token_hex(8)
         connection.run(
             "INSERT INTO feed_rounds (feed_id, due_at, lease, doc) VALUES (?, ?, ?, ?)"
@@ -89,12 +91,12 @@ def want(connection: Connection, feed_id: int) -> None:
     connection.run("UPDATE feed_rounds SET due_at = 0, lease = '' WHERE feed_id = ?", (feed_id,))
 
 
-def next_due(connection: Connection, known: Collection[int]) -> float | None:
-    """When the next of the known feeds is due; 0 where one was never read, None where there are
-    none."""
+def waiting(connection: Connection, known: Collection[int]) -> list[tuple[int, float]]:
+    """The known feeds, each with when it is due (0 where it was never read), the first first."""
     rows = connection.query("SELECT feed_id, due_at FROM feed_rounds")
     due = {int(feed_id): float(at) for feed_id, at in rows}
-    return min((due.get(feed_id, 0.0) for feed_id in known), default=None)
+    found = ((feed_id, due.get(feed_id, 0.0)) for feed_id in known)
+    return sorted(found, key=lambda one: (one[1], one[0]))
 
 
 def standings(

@@ -114,21 +114,32 @@ def _drop_excess(connection: Connection, subscription_id: int) -> None:
     )
 
 
-def take(connection: Connection, now: float, lease_seconds: float, limit: int) -> list[Lane]:
-    """The lanes that are due, at most so many. They are the caller's for the lease."""
+def waiting(connection: Connection, limit: int) -> list[tuple[int, float]]:
+    """The programs for which something waits, each with when its lane is due, at most so many of
+    the first ones."""
     rows = connection.query(
-        "SELECT subscription_id, failures FROM push_lanes WHERE due_at <= ?"
+        "SELECT subscription_id, due_at FROM push_lanes WHERE due_at IS NOT NULL"
         " ORDER BY due_at, subscription_id LIMIT ?",
-        (now, limit),
+        (limit,),
     )
+    return [(int(subscription_id), float(due_at)) for subscription_id, due_at in rows]
+
+
+def take(
+    connection: Connection, now: float, lease_seconds: float, subscription_ids: Iterable[int]
+) -> list[Lane]:
+    """Those of the programs' lanes that are due. They are the caller's for the lease."""
     lanes = [
         Lane(
-            subscription_id=int(subscription_id),
+            subscription_id=one,
             failures=int(failures),
             lease=secrets.token_hex(8),
-            pushes=tuple(of_subscription(connection, int(subscription_id))),
+            pushes=tuple(of_subscription(connection, one)),
         )
-        for subscription_id, failures in rows
+        for one in subscription_ids
+        for (failures,) in connection.query(
+            "SELECT failures FROM push_lanes WHERE subscription_id = ? AND due_at <= ?", (one, now)
+        )
     ]
     connection.run_many(
         "UPDATE push_lanes SET due_at = ?, lease = ? WHERE subscription_id = ?",
@@ -193,12 +204,6 @@ def forget(connection: Connection, subscription_ids: Iterable[int]) -> None:
 def subscription_ids(connection: Connection) -> list[int]:
     """The programs of which something is known here."""
     return [int(one) for (one,) in connection.query("SELECT subscription_id FROM push_lanes")]
-
-
-def next_due(connection: Connection) -> float | None:
-    """When the next lane is due; None where nothing waits."""
-    ((due,),) = connection.query("SELECT MIN(due_at) FROM push_lanes")
-    return None if due is None else float(due)
 
 
 def of_subscription(connection: Connection, subscription_id: int) -> list[Push]:

@@ -55,5 +55,5 @@ def application(node: HttpNode) -> ASGIApp:
             *help_pages(node),
         ],
         guard,
-        lambda status: error_page(node, status),
+        lambda request, status: error_page(node, request, status),
     )

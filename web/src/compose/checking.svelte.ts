@@ -12,7 +12,7 @@ export class Checks {
   /** What one was warned of, and wants nevertheless. */
   confirmed = $state(false);
 
-  readonly #called = $derived.by(() => /@\*\*[^*]+\*\*/.test(this.composition.content));
+  readonly #called = $derived.by(() => /@\*\*?[^*]+\*/.test(this.composition.content));
 
   readonly warnings: readonly Warning[] = $derived.by(() => {
     const { store } = this;

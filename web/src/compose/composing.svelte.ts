@@ -25,6 +25,8 @@ export interface Box {
   /** Put a text on lines of its own at the caret, and go there. */
   quote(markdown: string): void;
   insert(text: string): void;
+  /** Go on with a whole message, beside what is written. */
+  take(content: string): void;
   addFiles(files: Iterable<File>): void;
 }
 
@@ -37,6 +39,7 @@ class Composing {
   fresh = $state.raw<Fresh | null>(null);
   /** Boxes that are shown, the one to write in last. */
   #boxes: Box[] = [];
+  #awaited: { key: ConversationKey; call: (box: Box) => void } | null = null;
   #serial = 1;
   #opener: HTMLElement | null = null;
 
@@ -47,6 +50,11 @@ class Composing {
   /** A box is shown. Returns what to call when it is not any more. */
   attach(box: Box): () => void {
     this.#boxes.push(box);
+    const awaited = this.#awaited;
+    if (awaited && awaited.key === box.key) {
+      this.#awaited = null;
+      requestAnimationFrame(() => awaited.call(box));
+    }
     return () => {
       this.#boxes = this.#boxes.filter((other) => other !== box);
     };
@@ -95,9 +103,19 @@ class Composing {
     else this.direct(to.people);
   }
 
+  /** Write in a conversation, and do something with its box as soon as that is there. */
+  with(to: Conversation, call: (box: Box) => void): void {
+    const key = keyOf(to);
+    const here = this.fresh ? undefined : this.#boxes.find((box) => box.key === key);
+    this.in(to);
+    if (here) call(here);
+    else this.#awaited = { key, call };
+  }
+
   /** The draft is kept. The focus goes back to where it was, unless one goes elsewhere. */
   close(goesBack = true): void {
     this.fresh = null;
+    this.#awaited = null;
     const opener = this.#opener;
     this.#opener = null;
     if (goesBack && opener?.isConnected)

@@ -130,6 +130,17 @@ export class Composition {
     this.apply((writing) => inserted(writing, text));
   }
 
+  /** Go on with a whole message: with its quotations and files, where nothing is written yet. */
+  take(content: string): void {
+    if (this.content) {
+      this.insertBlock(content);
+      return;
+    }
+    this.content = content;
+    this.focusEnd();
+    this.changed();
+  }
+
   insertBlock(text: string): void {
     this.apply((writing) => insertedBlock(writing, text));
   }
@@ -156,12 +167,31 @@ export class Composition {
     for (const file of files) {
       const upload = this.uploads.add(file, most);
       if (upload.size > most) continue;
-      const markdown = this.#place(upload);
+      const markdown = this.#place(upload.name);
       this.#placeholders.set(upload.id, markdown);
       awaited.add(markdown);
       this.files = [...this.files, { markdown, name: upload.name, url: "" }];
     }
     this.changed();
+  }
+
+  /**
+   * Keep a place for a file that is not made yet, of at most so many bytes: also where the field goes
+   * before it is. Null takes the place away.
+   */
+  addLater(name: string, coming: Promise<File | null>, most: number): void {
+    const markdown = this.#place(name);
+    awaited.add(markdown);
+    this.files = [...this.files, { markdown, name, url: "" }];
+    this.changed();
+    void coming.then((file) => {
+      if (file && file.size <= most) {
+        this.#placeholders.set(this.uploads.add(file, most).id, markdown);
+        return;
+      }
+      awaited.delete(markdown);
+      this.left(markdown, "");
+    });
   }
 
   /** The way of a file that has not arrived. */
@@ -179,11 +209,13 @@ export class Composition {
   }
 
   /** What stands for a file until it has arrived; another one each time. */
-  #place(upload: Upload): string {
-    const name = upload.name.replace(/[[\]\n]/g, "");
-    const place = `[${words.compose.uploading(name)}]()`;
-    const is = [...this.#placeholders.values()].includes(place);
-    return is ? `[${words.compose.uploading(`${name} (${upload.id})`)}]()` : place;
+  #place(called: string): string {
+    const name = called.replace(/[[\]\n]/g, "");
+    for (let number = 1; ; number += 1) {
+      const numbered = number === 1 ? name : `${name} (${number})`;
+      const place = `[${words.compose.uploading(numbered)}]()`;
+      if (!awaited.has(place)) return place;
+    }
   }
 
   #arrived(upload: Upload, link: string): void {

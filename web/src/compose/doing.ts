@@ -80,25 +80,20 @@ export function editLast(app: App): boolean {
   return true;
 }
 
-/** Take a message that could not be sent back into the box, to be written anew. */
+/** Take a message that has not gone, or could not be sent, back into the box. */
 export function takeBack(app: App, localId: string): void {
-  const pending = app.outbox.discard(localId);
-  if (!pending) return;
-  composing.in(pending.to);
-  requestAnimationFrame(() => composing.box?.insert(pending.content));
+  const { outbox, toasts } = app;
+  const failed = outbox.pending.find((one) => one.localId === localId)?.state === "failed";
+  const pending = failed ? outbox.discard(localId) : outbox.undo(localId);
+  if (pending) composing.with(pending.to, (box) => box.take(pending.content));
+  else toasts.note(words.media.tooLate);
 }
 
 /** Quote a message, or what is selected of it, where it was said. */
 export async function quote(app: App, message: Message): Promise<void> {
   const text = await quoted(app, message);
   if (text === null) return;
-  const to = conversationFor(app, message);
-  composing.in(to);
-  // A box that was opened just now is there after the next drawing.
-  requestAnimationFrame(() => {
-    const box = composing.box;
-    if (box && box.key === keyOf(to)) box.quote(text);
-  });
+  composing.with(conversationFor(app, message), (box) => box.quote(text));
 }
 
 /** Quote a message somewhere else. */

@@ -7,12 +7,16 @@ const PLAIN_EMOJI =
   /(?=[^\x00-\x7f])\p{Emoji}[\ufe0f\p{Emoji_Modifier}]*(?:\u200d(?=[^\x00-\x7f])\p{Emoji}[\ufe0f\p{Emoji_Modifier}]*)*/gu;
 const UNICODE = /(<span [^<>]*class="emoji emoji-([0-9a-f-]+)"[^<>]*>)[^<]*(<\/span>)/g;
 
+const FILM = /(<video [^<>]*src="[^"#]*)(?=")/g;
+
 /**
  * Styles in attributes are not let through by the page's policy: they are kept aside for code to
- * apply. Emoji become characters.
+ * apply. Emoji become characters. A film shows its first picture, also where browsers load none
+ * before it is played unless they are asked for a moment of it.
  */
 export function prepared(html: string): string {
   return html
+    .replace(FILM, "$1#t=0.001")
     .replace(TAG, (tag) =>
       tag.includes(" style=") ? tag.replace(/ style="/g, ' data-style="') : tag,
     )

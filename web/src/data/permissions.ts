@@ -46,7 +46,7 @@ export function isOwner(data: Data): boolean {
   return data.users.get(data.me)?.is_owner ?? false;
 }
 
-export function isGuest(data: Data): boolean {
+export function isGuest(data: Pick<Data, "users" | "me">): boolean {
   return data.users.get(data.me)?.role === Role.guest;
 }
 
@@ -56,7 +56,7 @@ export function mayAdminister(data: Data, channel: Channel): boolean {
 }
 
 /** Whether one may write in a channel. */
-export function mayPost(data: Data, channel: Channel): boolean {
+export function mayPost(data: Pick<Data, "users" | "me" | "groups">, channel: Channel): boolean {
   if (channel.is_archived) return false;
   if (!channel.subscription && (channel.invite_only || isGuest(data))) return false;
   return holds(data.groups, channel.can_send_message_group, data.me);

@@ -38,4 +38,5 @@ it("shows what is not there, whatever else of oneself is", () => {
   expect(shown([pending("a")], 9, 10, 11)).toEqual(["a"]);
   expect(shown([pending("a", { key: "c1/other" })], 12)).toEqual(["a"]);
   expect(shown([pending("a", { state: "failed" })], 12)).toEqual(["a"]);
+  expect(shown([pending("a", { due: 5 })], 12)).toEqual(["a"]);
 });

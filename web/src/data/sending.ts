@@ -11,6 +11,8 @@ export interface Pending {
   content: string;
   /** When it was written, in seconds. */
   at: number;
+  /** It can be taken back until then, in ms: it goes no earlier. */
+  due?: number;
   state: "sending" | "failed";
   /** Why it failed, in the server's words. */
   trouble?: string;
@@ -64,7 +66,8 @@ export function notSeenYet<One extends Pending>(
   const taken = new Set(claimed);
   return pending.filter((one) => {
     if (one.sentId !== undefined) return !messages.has(one.sentId);
-    if (one.state === "failed") return true;
+    // What has not gone cannot be among them, whatever else one wrote meanwhile.
+    if (one.state === "failed" || one.due !== undefined) return true;
     for (const { id, sender_id, key } of messages.values()) {
       if (id <= (one.after ?? 0) || taken.has(id) || sender_id !== me || key !== one.key) continue;
       taken.add(id);

@@ -48,6 +48,14 @@ export class Outbox {
     const wake = () => this.wake();
     window.addEventListener("online", wake);
     this.#stops.push(() => window.removeEventListener("online", wake));
+    // Whoever goes has made up their mind: nothing waits in a page that may never come back.
+    const hidden = () => document.visibilityState === "hidden" && this.#release();
+    document.addEventListener("visibilitychange", hidden);
+    window.addEventListener("pagehide", hidden);
+    this.#stops.push(() => {
+      document.removeEventListener("visibilitychange", hidden);
+      window.removeEventListener("pagehide", hidden);
+    });
     void this.#takeUp();
   }
 
@@ -55,7 +63,8 @@ export class Outbox {
     for (const stop of this.#stops) stop();
   }
 
-  send(to: Destination, content: string): void {
+  /** Send it; with `hold`, after so many seconds in which it can be taken back. Answers its ID. */
+  send(to: Destination, content: string, hold = 0): string {
     const one: Pending = {
       localId: newId(),
       queueId: this.connection.queueId,
@@ -65,9 +74,27 @@ export class Outbox {
       at: Date.now() / 1000,
       state: "sending",
       after: this.store.data.newestMessage,
+      ...(hold > 0 ? { due: Date.now() + hold * 1000 } : {}),
     };
     this.#set([...this.pending, one]);
     void this.#run(one.key);
+    return one.localId;
+  }
+
+  /** Take back one that has not gone. Null where it has. */
+  undo(localId: string): Pending | null {
+    return this.#find(localId)?.due === undefined ? null : this.discard(localId);
+  }
+
+  /** It is not to be taken back any more: it goes now. */
+  goNow(localId: string): void {
+    this.#release((one) => one.localId === localId);
+  }
+
+  #release(which: (one: Pending) => boolean = () => true): void {
+    if (!this.pending.some((one) => one.due !== undefined && which(one))) return;
+    this.#set(this.pending.map((one) => (which(one) ? { ...one, due: undefined } : one)));
+    this.wake();
   }
 
   retry(localId: string): void {
@@ -81,6 +108,8 @@ export class Outbox {
   discard(localId: string): Pending | null {
     const one = this.#find(localId);
     this.#set(this.pending.filter((other) => other.localId !== localId));
+    // What comes after it in its conversation may have waited for it.
+    this.wake();
     return one;
   }
 
@@ -114,7 +143,7 @@ export class Outbox {
       for (const one of this.#kept.read<Pending[]>(name) ?? []) {
         // (Those that an earlier version kept have no queue.)
         const queueId = one.queueId ?? this.connection.queueId;
-        if (one.sentId === undefined) left.push({ ...one, queueId, unclear: true });
+        if (one.sentId === undefined) left.push({ ...one, queueId, unclear: true, due: undefined });
       }
       this.#kept.forget(name);
     }
@@ -149,6 +178,12 @@ export class Outbox {
           (other) => other.key === key && other.state === "sending" && other.sentId === undefined,
         );
         if (!one) return;
+        if (one.due !== undefined) {
+          const rest = one.due - Date.now();
+          if (rest > 0) await this.#pause(rest);
+          else this.#put({ ...one, due: undefined });
+          continue;
+        }
         try {
           await this.#sendOne(one);
           failures = 0;

@@ -116,7 +116,10 @@ export const MESSAGES: readonly FieldGroup[] = [
   },
   {
     name: "calls",
-    fields: [{ name: "video_chat_provider", kind: "choice", values: [0, 1, 4] }],
+    fields: [
+      { name: "video_chat_provider", kind: "choice", values: [0, 1, 4] },
+      { name: "jitsi_server_url", kind: "text", max: 200, empty: "default" },
+    ],
   },
   {
     name: "mails",

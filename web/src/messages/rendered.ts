@@ -9,6 +9,7 @@ import { moment, shortMoment } from "../data/times";
 import type { Store } from "../live/store.svelte";
 import { words } from "../words/index.svelte";
 import { dressCode } from "./code";
+import { makeCards } from "./fileCards";
 import { overlays, type Shown } from "./overlays.svelte";
 
 /** As high and wide as pictures get in a message, in pixels. */
@@ -36,6 +37,7 @@ export function dress(node: HTMLElement, html: string, store: Store, messageId: 
   const own = [window.location.origin, String(store.realm["realm_url"] ?? "")];
   each<HTMLAnchorElement>("href=", "a[href]", (one) => dressLink(one, own));
   if (html.includes("image")) dressPictures(node, store, messageId);
+  if (html.includes("/user_uploads/")) makeCards(node);
   each("<table", "table", frameTable);
   // A quotation or a list goes in the direction of its own words.
   each("<blockquote", "blockquote", (one) => (one.dir = "auto"));

@@ -91,6 +91,9 @@ export function whenPasswordWanted(call: () => Promise<boolean>): void {
   passwordWanted = call;
 }
 
+/** Browsers let so many bytes outlive a page, less what the request has besides. */
+const KEPT_ALIVE = 60_000;
+
 /** The longest that a request waits by itself where there are too many, in seconds. */
 const PATIENCE = 10;
 
@@ -112,6 +115,8 @@ export async function request<Answer>(
   if (method !== "GET") {
     how.headers = { ...how.headers, ...unsafeHeaders() };
     how.body = form;
+    // What is sent while the page goes arrives as well, unless it is long.
+    how.keepalive = document.visibilityState === "hidden" && String(form).length < KEPT_ALIVE;
   }
   return answered<Answer>(() => fetch(`/api/v1${path}${query}`, how), signal);
 }

@@ -29,6 +29,9 @@ class Speech {
   get compose() {
     return this.#first.compose;
   }
+  get media() {
+    return this.#first.media;
+  }
   get settings() {
     return this.#part("settings");
   }

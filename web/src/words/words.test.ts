@@ -21,7 +21,7 @@ const english = leaves(await whole("en"));
 const others = Object.keys(LANGUAGES).filter((language) => language !== "en");
 const OTHERS = await Promise.all(others.map(async (tag) => [tag, await whole(tag)] as const));
 
-/** Stands for what is given to a text; as a number it is 7. */
+/** Stands for what is given to a text; as a number it is 7, or 0. */
 const GIVEN = ["‹one›", "‹two›", "‹three›"];
 
 describe.each(OTHERS)("in %s", (_, words) => {
@@ -30,7 +30,7 @@ describe.each(OTHERS)("in %s", (_, words) => {
     for (const [path, text] of leaves(words)) {
       const before = english.get(path);
       if (typeof before !== "function" || typeof text !== "function") continue;
-      for (const given of [GIVEN, [7, 7, 7]]) {
+      for (const given of [GIVEN, [7, 7, 7], [0, 0, 0]]) {
         // Some take one kind only.
         try {
           const [ours, theirs] = [String(before(...given)), String(text(...given))];

@@ -1,6 +1,7 @@
 """Any JSON: as it is, or by the templates of the bot's owner; and services that say themselves what
 the message is."""
 
+import io
 import json
 from typing import Final
 
@@ -8,10 +9,19 @@ from tertulia.integrations.incoming import Integration, Post, Request, Translate
 from tertulia.integrations.payload import Part
 from tertulia.integrations.prose import fenced
 
+MAX_SHOWN: Final = 20_000
+"""Characters of a payload that are shown as they are: a message has fewer."""
+
 
 def _any_json(request: Request) -> Translated:
-    text = json.dumps(request.payload.value, indent=2, ensure_ascii=False, default=str)
-    return Post("JSON", fenced(text, "json"))
+    encoder = json.JSONEncoder(indent=2, ensure_ascii=False, default=str)
+    text, size = io.StringIO(), 0
+    # Indented, what is deep and wide is a thousand times as long: only what is shown is made.
+    for piece in encoder.iterencode(request.payload.value):
+        size += text.write(piece)
+        if size > MAX_SHOWN:
+            break
+    return Post("JSON", fenced(text.getvalue(), "json"))
 
 
 def _topic_and_content(request: Request) -> Translated:

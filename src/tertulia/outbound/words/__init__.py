@@ -1,1 +1,1 @@
-"""What mails and pushes say, in each language."""
+"""What mails, pushes and pages say, in each language."""

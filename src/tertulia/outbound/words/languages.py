@@ -1,4 +1,4 @@
-"""The languages that mails and pushes are written in."""
+"""The languages that mails, pushes and pages are written in."""
 
 from collections.abc import Mapping
 from typing import Final

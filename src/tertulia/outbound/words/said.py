@@ -30,3 +30,7 @@ class Said(Struct, frozen=True, kw_only=True):
     conversations: Mapping[str, str]
     """Mails that show messages, and digests."""
     pushes: Mapping[str, str]
+    pages: Mapping[str, str]
+    """What is seen without the web client: signing in, joining, errors."""
+    refusals: Mapping[str, str]
+    """What those pages often refuse, by the English sentence."""

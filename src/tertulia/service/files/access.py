@@ -1,6 +1,6 @@
 """Who may open an uploaded file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tertulia.domain.messages import narrow
 from tertulia.model.attachments import Attachment
@@ -75,14 +75,21 @@ class FileAccess:
 
 async def may_open(node: Node, user: User | None, file: Attachment) -> bool:
     """Whether the user (None: a spectator) may open the file."""
+    return bool(await files_opened(node, user, [file]))
 
-    async def attempt() -> bool:
-        access = FileAccess(node, user, [file])
+
+async def files_opened(
+    node: Node, user: User | None, files: Sequence[Attachment]
+) -> frozenset[int]:
+    """The IDs of those of the files that the user (None: a spectator) may open."""
+
+    async def attempt() -> frozenset[int]:
+        access = FileAccess(node, user, files)
         if not access.needs_look:
-            return bool(access.own)
+            return access.own
         await node.log.settled()
         opened = await node.store.read(access.opened)
         access.require_unchanged()
-        return bool(opened)
+        return opened
 
     return await retry_on_conflict(attempt)

@@ -10,8 +10,8 @@ from tertulia.workers import FILES, Allowance, Exceeded, Failed, Job, Unanswered
 
 T = TypeVar("T")
 
-MAX_SECONDS: Final = 20.0
-"""Of the processor, for one mail."""
+MAX_SECONDS: Final = 5.0
+"""Of the processor, for one mail; one of 25 MiB takes one or two."""
 PATIENCE: Final = 60.0
 """Seconds until it is given up, waiting for its turn included."""
 _WORK: Final = "tertulia.service.mail_in.mail_work"
@@ -19,9 +19,16 @@ READ: Final[Job[ReceivedMail]] = Job(f"{_WORK}:read", ReceivedMail, load=f"{_WOR
 UNPACK: Final[Job[None]] = Job(f"{_WORK}:unpack", type(None), load=f"{_WORK}:load")
 
 
+class TakesTooLong(Refused):
+    """The mail takes longer to read than any may."""
+
+    def __init__(self) -> None:
+        super().__init__("The mail takes too long to read.")
+
+
 async def read(place: Path, *, quotes: bool, footers: bool, prefer_html: bool) -> ReceivedMail:
-    """What the mail in the file says. Refused where it cannot be read, Unavailable where too much
-    waits."""
+    """What the mail in the file says. Refused where it cannot be read, TakesTooLong among them;
+    Unavailable where too much waits."""
     return await _done(READ, str(place), quotes, footers, prefer_html)
 
 
@@ -33,7 +40,9 @@ async def unpack(place: Path, into: Sequence[Path]) -> None:
 async def _done(job: Job[T], *arguments: object) -> T:
     try:
         return await FILES.call(job, *arguments, allowance=Allowance(MAX_SECONDS, PATIENCE))
-    except (Failed, Exceeded):
+    except Failed:
         raise Refused("The mail cannot be read.") from None
+    except Exceeded:
+        raise TakesTooLong from None
     except Unanswered as error:
         raise Unavailable("Too many mails are waiting.") from error

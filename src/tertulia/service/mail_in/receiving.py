@@ -9,6 +9,7 @@ from typing import Final
 
 from tertulia.domain import names, permissions
 from tertulia.domain.channels import channels
+from tertulia.domain.messages import file_names
 from tertulia.domain.messages.sending import ToChannel as ToTopic
 from tertulia.domain.messages.sending import ToPeople
 from tertulia.integrations.prose import harmless, short
@@ -161,7 +162,7 @@ async def _kept(caller: Caller, place: Path, files: tuple[MailFile, ...]) -> lis
             await reading.unpack(place, [draft.arriving.place for draft in drafts])
         for file, draft in zip(chosen, drafts, strict=True):
             size = draft.finish()
-            name = file.name.replace("[", "(").replace("]", ")")
+            name = file_names.shown(file.name).replace("[", "(").replace("]", ")")
             if size > most:
                 lines.append(f"{name} (too large to be kept)")
                 continue

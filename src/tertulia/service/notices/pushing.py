@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Final
@@ -20,7 +21,7 @@ from tertulia.model.changes import (
     SessionsEnded,
 )
 from tertulia.model.devices import PushSubscription
-from tertulia.model.errors import Refused
+from tertulia.model.errors import Refused, TooOften
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.outbound.http_client import NotFetched, Reply
@@ -37,6 +38,9 @@ logger = logging.getLogger("tertulia.push")
 
 AT_ONCE: Final = 16
 """Programs that are pushed to at the same time by one node."""
+OF_PERSON: Final = 4
+"""Of these, those of one person: whoever has many programs with slow push services does not hold up
+others."""
 OF_ONE: Final = 8
 """Pushes to one program in one turn."""
 CALL_SECONDS: Final = 10.0
@@ -48,6 +52,8 @@ LONGEST_PAUSE: Final = 3600.0
 asks for."""
 LIVES_SECONDS: Final = 86_400
 """A note that did not arrive so long after it was due is not shown any more."""
+_LOOKED_AT: Final = AT_ONCE // OF_PERSON * subscriptions.MAX_SUBSCRIPTIONS + AT_ONCE
+"""Lanes that are read at a time: more than those of all whom `OF_PERSON` may stop."""
 MAX_ANSWER: Final = 16_384
 LONGEST_SLEEP: Final = 30.0
 """Seconds until the next look: another node may have left something."""
@@ -113,18 +119,43 @@ class PushSender:
         may be due."""
         store, clock = self._node.store, self._node.clock
         await self._take_back()
-        due = await store.read(pushes.next_due)
-        room = AT_ONCE - len(self._working)
-        if due is not None and due <= clock() and room > 0 and not self._node.state.is_closed:
-            lanes = await store.write(lambda c: pushes.take(c, clock(), LEASE_SECONDS, room))
+        if self._node.state.is_closed:
+            return LONGEST_SLEEP
+        waiting, now = await self._waiting(), clock()
+        chosen = self._with_room(one for one, due_at in waiting if due_at <= now)
+        if chosen:
+            lanes = await store.write(lambda c: pushes.take(c, now, LEASE_SECONDS, chosen))
             for lane in lanes:
                 task = asyncio.create_task(self._lane(lane))
                 self._working[lane.subscription_id] = task
                 task.add_done_callback(partial(self._done, lane.subscription_id))
-            due = await store.read(pushes.next_due)
-        if due is None or len(self._working) >= AT_ONCE:
-            return LONGEST_SLEEP
-        return min(max(due - clock(), 0.1), LONGEST_SLEEP)
+            waiting = await self._waiting()
+        following = self._with_room(one for one, _ in waiting)[:1]
+        due = min((dict(waiting)[one] - clock() for one in following), default=LONGEST_SLEEP)
+        return min(max(due, 0.1), LONGEST_SLEEP)
+
+    async def _waiting(self) -> list[tuple[int, float]]:
+        """The programs for which something waits, the first ones first: as many as it takes to find
+        one for which there is room, however many all others have."""
+        return await self._node.store.read(lambda c: pushes.waiting(c, _LOOKED_AT))
+
+    def _with_room(self, subscription_ids: Iterable[int]) -> list[int]:
+        """Those of the programs, in order, that can be pushed to now."""
+        busy = Counter(map(self._person_of, self._working))
+        found: list[int] = []
+        for one in subscription_ids:
+            person = self._person_of(one)
+            if len(self._working) + len(found) >= AT_ONCE:
+                break
+            if one not in self._working and busy[person] < OF_PERSON:
+                busy[person] += 1
+                found.append(one)
+        return found
+
+    def _person_of(self, subscription_id: int) -> int:
+        """Whose program it is; where it is nobody's any more, a number that is nobody else's."""
+        subscription = self._node.state.push_subscriptions.get(subscription_id)
+        return -subscription_id if subscription is None else subscription.user_id
 
     async def close(self) -> None:
         """End what is under way. It is done again when its lease is over."""
@@ -344,13 +375,19 @@ async def pushed(
 
 async def push_test(node: Node, user: User, subscription: PushSubscription) -> None:
     """Push a note that shows that pushes arrive. Refused, with what the push service said, where it
-    did not take it; where it says that nobody is there any more, that is forgotten."""
+    did not take it; where it says that nobody is there any more, that is forgotten. TooOften while
+    another one of the person's is under way: what is pushed to others has no room meanwhile."""
+    if user.id in node.push_tests:
+        raise TooOften(CALL_SECONDS, "A test is under way already. Wait until it has ended.")
     payload = push_payloads.of_test(node, user)
     topic = node.vault.mark(f"push {subscription.id} test")
+    node.push_tests.add(user.id)
     try:
         reply = await pushed(node, subscription, payload, 300, topic, "high")
     except NotFetched as error:
         raise Refused(f"The push service does not answer: {error}.") from None
+    finally:
+        node.push_tests.discard(user.id)
     if reply.status in GONE:
         await node.log.submit(
             None, subscriptions.forget_gone, subscription.id, subscription.endpoint

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -32,6 +33,8 @@ logger = logging.getLogger("tertulia.feeds")
 
 AT_ONCE: Final = 4
 """Feeds that one node reads at the same time."""
+OF_OWNER: Final = 2
+"""Of these, those of one owner's bots: whoever follows many slow ones does not hold up others."""
 FETCH_SECONDS: Final = 30.0
 MAX_DOCUMENT: Final = 4 * 1024 * 1024
 """Bytes of a feed."""
@@ -83,22 +86,41 @@ class FeedReader:
         until something may be due."""
         store, clock = self._node.store, self._node.clock
         known = followed(self._node.state)
-        room = AT_ONCE - len(self._working)
-        if not known or not self._node.config.feed_minutes or room <= 0:
+        if not known or not self._node.config.feed_minutes:
             return LONGEST_SLEEP
-        due = await store.read(rounds.next_due, known)
-        if due is not None and due <= clock():
-            taken = await store.write(lambda c: rounds.take(c, known, clock(), LEASE_SECONDS, room))
+        waiting, now = await store.read(rounds.waiting, known), clock()
+        chosen = self._with_room(feed_id for feed_id, due_at in waiting if due_at <= now)
+        if chosen:
+            taken = await store.write(lambda c: rounds.take(c, known, now, LEASE_SECONDS, chosen))
             for one in taken:
-                # Another lease of a feed that is still being read here is left to run out.
-                if one.feed_id not in self._working:
-                    task = asyncio.create_task(self._read(one))
-                    self._working[one.feed_id] = task
-                    task.add_done_callback(partial(self._done, one.feed_id))
-            due = await store.read(rounds.next_due, known)
-        if due is None:
-            return LONGEST_SLEEP
-        return min(max(due - clock(), 0.1), LONGEST_SLEEP)
+                task = asyncio.create_task(self._read(one))
+                self._working[one.feed_id] = task
+                task.add_done_callback(partial(self._done, one.feed_id))
+            waiting = await store.read(rounds.waiting, known)
+        following = self._with_room(feed_id for feed_id, _ in waiting)[:1]
+        due = min((dict(waiting)[one] - clock() for one in following), default=LONGEST_SLEEP)
+        return min(max(due, 0.1), LONGEST_SLEEP)
+
+    def _with_room(self, feed_ids: Iterable[int]) -> list[int]:
+        """Those of the feeds, in order, that can be read now."""
+        busy = Counter(map(self._owner_of, self._working))
+        found: list[int] = []
+        for feed_id in feed_ids:
+            owner_id = self._owner_of(feed_id)
+            if len(self._working) + len(found) >= AT_ONCE:
+                break
+            if feed_id not in self._working and busy[owner_id] < OF_OWNER:
+                busy[owner_id] += 1
+                found.append(feed_id)
+        return found
+
+    def _owner_of(self, feed_id: int) -> int:
+        """Whose bot follows it; the bot, where it is nobody's; 0 where none does any more."""
+        feed = self._node.state.feeds.get(feed_id)
+        if feed is None:
+            return 0
+        bot = self._node.state.users[feed.bot_id].bot
+        return feed.bot_id if bot is None or bot.owner_id is None else bot.owner_id
 
     async def close(self) -> None:
         """End what is under way. It is done again when its lease is over."""

@@ -147,7 +147,7 @@ async def _taken(
     if not arrived.address.events.wants(post.event, post.branch):
         return Taken(is_filtered=True)
     if integration.takes_templates and (options.topic_template or options.content_template):
-        post = await _by_templates(options, payload, post)
+        post = await _by_templates(caller, options, payload, post)
     return Taken(message_id=await _sent(caller, integration, arrived.address, post))
 
 
@@ -202,11 +202,15 @@ def _translated(
     return post
 
 
-async def _by_templates(options: IncomingOptions, payload: Any, post: Post) -> Post:
+async def _by_templates(caller: Caller, options: IncomingOptions, payload: Any, post: Post) -> Post:
     # What others wrote mentions nobody; what the template says may.
     text = harmless(msgspec.json.encode(payload).decode())
+    owner_id = None if caller.user.bot is None else caller.user.bot.owner_id
     topic, content = await templates.rendered(
-        [options.topic_template, options.content_template], text
+        caller.node.template_shares,
+        caller.user.id if owner_id is None else owner_id,
+        [options.topic_template, options.content_template],
+        text,
     )
     return Post(
         " ".join(topic.split()) or post.topic,

@@ -252,6 +252,7 @@ ROUTES: tuple[Route, ...] = (
         forbids=True,
     ),
     Route("GET", "/attachments", uploads.get_attachments),
+    Route("GET", "/attachments/facts", uploads.get_file_facts, Access.SPECTATOR),
     Route("DELETE", "/attachments/{attachment_id:int}", uploads.delete_attachment),
     # Events
     Route("POST", "/register", events.register, Access.SPECTATOR, compresses=True),

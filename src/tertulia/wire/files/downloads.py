@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.model.attachments import ADDRESS, Attachment
+from tertulia.model.attachments import ADDRESS, SHOWN, Attachment
 from tertulia.model.errors import MayNotOpen, Refused, Unavailable
 from tertulia.model.users import BotKind, User
 from tertulia.pictures import BadPicture
@@ -25,17 +25,6 @@ from tertulia.wire.http.authentication import authenticated, owner_of_key
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.positions import POSITION
-
-INLINE: Final = frozenset(
-    {
-        "application/pdf",
-        *("audio/aac", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav"),
-        *("audio/wave", "audio/webm", "audio/x-wav"),
-        *("image/apng", "image/avif", "image/gif", "image/jpeg", "image/png", "image/webp"),
-        *("video/mp4", "video/webm"),
-    }
-)
-"""What a browser may show by itself. None of it can run."""
 
 _POLICY: Final = (
     "default-src 'none'; img-src 'self'; media-src 'self'; object-src 'self';"
@@ -176,7 +165,7 @@ async def _file(
     node: HttpNode, request: Request, attachment: Attachment, *, download: bool
 ) -> Response:
     tag = f'"{attachment.key}"'
-    shown = attachment.media_type in INLINE and not download
+    shown = attachment.media_type in SHOWN and not download
     headers = {
         **_headers(attachment.media_type),
         "Content-Disposition": disposition("inline" if shown else "attachment", attachment.name),

@@ -26,7 +26,7 @@ def dispatcher(
     routes: Iterable[Route],
     pages: Iterable[BaseRoute],
     guard: Callable[[ASGIApp], ASGIApp],
-    error_page: Callable[[int], Response],
+    error_page: Callable[[Request, int], Response],
 ) -> ASGIApp:
     """The ASGI application: the table of endpoints, and pages outside of it, behind what may refuse
     all of it. `error_page` is what browsers are shown outside of the interface, for an HTTP
@@ -39,14 +39,14 @@ def dispatcher(
     async def not_found(request: Request, error: Exception) -> Response:
         if _is_browsing(request):
             status = error.status_code if isinstance(error, HTTPException) else 404
-            return error_page(status)
+            return error_page(request, status)
         if isinstance(error, HTTPException) and error.status_code == 405:
             return failure(MethodNotAllowed(["GET", "HEAD"]))
         return failure(NotFound())
 
     async def files_away(request: Request, error: Exception) -> Response:
         answer = failure(error)
-        return error_page(answer.status_code) if _is_browsing(request) else answer
+        return error_page(request, answer.status_code) if _is_browsing(request) else answer
 
     pages = list(pages)
     node.request_measures.know(

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from tertulia.model import errors
-from tertulia.model.errors import Refused, Unavailable
+from tertulia.model.errors import Refused, TooOften, Unavailable
 from tertulia.store.database import DatabaseUnavailable
 
 
@@ -109,14 +109,6 @@ class ConfirmationRequired(Refused):
 
     def __init__(self) -> None:
         super().__init__("Give your password again: you signed in a while ago.")
-
-
-class TooOften(Refused):
-    """Somebody asks again and again. `wait` is in seconds."""
-
-    def __init__(self, wait: float, sentence: str) -> None:
-        self.wait = wait
-        super().__init__(sentence)
 
 
 class TooManyTries(TooOften):

@@ -21,9 +21,9 @@ from msgspec.structs import replace
 
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.service.mail_in.addresses import MailAddresses, Options, Target, ToChannel
+from tertulia.service.mail_in.reading import TakesTooLong
 from tertulia.service.mail_in.receiving import receive
-from tertulia.service.node import Node
-from tertulia.wire.http.rate_limiter import RateLimiter
+from tertulia.wire.http.node import HttpNode
 
 if TYPE_CHECKING:
     from aiosmtpd.smtp import SMTP, Envelope, Session
@@ -33,29 +33,36 @@ logger = logging.getLogger("tertulia.mail_in")
 MAX_CONNECTIONS: Final = 8
 """Each may hold a whole mail in memory."""
 COMMAND_SECONDS: Final = 60.0
-"""A connection that says nothing for so long is ended."""
+"""A connection that says nothing for so long, or has not brought all of a mail, is ended."""
 MAIL_SECONDS: Final = 120.0
 """Until a mail has become a message, it is given up and to be sent again."""
-MAX_LINE: Final = 100_000
-"""Bytes of a line: some programs write whole texts into one."""
+CONNECTION_SECONDS: Final = 900.0
+"""After so long a connection is ended, whatever it says; not while a mail becomes a message."""
+MAX_PIECE: Final = 65_536
+"""Bytes that are read at once; a command may have far fewer."""
 MAX_RECIPIENTS: Final = 20
 PER_MINUTE: Final = 30
 """Mails that one address takes in a minute, and at once."""
 
+COSTLY: Final = 10
+"""As so many counts one that took longer to read than any may."""
+
 TAKEN: Final = "250 2.0.0 Taken"
 UNKNOWN: Final = "550 5.1.1 Nobody takes mails here under this address"
 LATER: Final = "451 4.3.0 Try again later"
+TOO_LARGE: Final = "552 5.3.4 The mail is too large"
 TOO_MANY: Final = "452 4.5.3 Too many recipients"
 TOO_OFTEN: Final = "451 4.7.0 Too many mails to this address: try again later"
+_MAIL_END: Final = b"\r\n.\r\n"
 
 
 class Door:
     """What is answered to those who bring mails: aiosmtpd's handler."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: HttpNode) -> None:
         self._node = node
         self._addresses = MailAddresses(node.config, node.vault)
-        self._limiter = RateLimiter(PER_MINUTE, 60.0, node.log.elapsed)
+        self._limiter = node.limits.limiters.limiter("mails that come in", PER_MINUTE, 60.0)
 
     async def handle_RCPT(  # noqa: N802 (the library's name)
         self,
@@ -111,13 +118,25 @@ class Door:
         try:
             await receive(node, target, place)
         except Refused as refusal:
+            if isinstance(refusal, TakesTooLong):
+                for _ in range(COSTLY - 1):
+                    self._limiter.charge(own)
             said = " ".join(str(refusal).encode("ascii", "replace").decode().split())
             logger.info("a mail was refused", extra={"fields": {"reason": said}})
             return f"550 5.7.1 {said or 'It cannot become a message.'}"[:500]
         except Unavailable:
             logger.warning("a mail could not be taken now", exc_info=True)
             return LATER
+        except Exception:  # A mistake of ours shall not cost the mail.
+            logger.exception("a mail was not taken")
+            return LATER
         return TAKEN
+
+    async def handle_exception(self, error: Exception) -> str:
+        """What is answered where this server fails: nothing about itself, and the mail stays where
+        it is."""
+        logger.error("a mail was not taken", exc_info=error)
+        return LATER
 
 
 def _speaks_lmtp(server: "SMTP") -> bool:
@@ -127,7 +146,7 @@ def _speaks_lmtp(server: "SMTP") -> bool:
 
 
 @asynccontextmanager
-async def receiving_mails(node: Node) -> AsyncIterator[int | None]:
+async def receiving_mails(node: HttpNode) -> AsyncIterator[int | None]:
     """Take in mails for the time of the context, at the port that it yields; None where the
     settings name none. OSError, which names the address, where nothing can listen there."""
     config = node.config
@@ -157,7 +176,7 @@ async def receiving_mails(node: Node) -> AsyncIterator[int | None]:
             connection.close()
 
 
-def _factory(node: Node, *, is_lmtp: bool, limit: int) -> Any:
+def _factory(node: HttpNode, *, is_lmtp: bool, limit: int) -> Any:
     from aiosmtpd.lmtp import LMTP
     from aiosmtpd.smtp import SMTP
 
@@ -166,7 +185,7 @@ def _factory(node: Node, *, is_lmtp: bool, limit: int) -> Any:
     door = Door(node)
 
     class Connection(speaks):  # type: ignore[misc, valid-type]  # one of two
-        line_length_limit = MAX_LINE
+        line_length_limit = MAX_PIECE  # Which limits what is read at once, and no line.
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             if len(connections) >= MAX_CONNECTIONS:
@@ -176,12 +195,43 @@ def _factory(node: Node, *, is_lmtp: bool, limit: int) -> Any:
                 return
             connections.add(transport)
             self._counted = transport
+            self._ends_at = self.loop.time() + CONNECTION_SECONDS
             super().connection_made(transport)
 
         def connection_lost(self, error: Exception | None) -> None:
             if (counted := getattr(self, "_counted", None)) is not None:
                 connections.discard(counted)
                 super().connection_lost(error)
+
+        def _reset_timeout(self, duration: float | None = None) -> None:
+            left = self._ends_at - self.loop.time()
+            super()._reset_timeout(duration or max(min(COMMAND_SECONDS, left), 0.001))
+
+        async def smtp_DATA(self, arg: str | None) -> None:  # noqa: N802 (the library's name)
+            """Take the mail as a whole: the library makes objects of each of its lines, of which
+            there may be as many as it has bytes."""
+            if await self.check_helo_needed():
+                return
+            if not self.envelope.rcpt_tos:
+                await self.push("503 5.5.1 Name a recipient first")
+                return
+            if arg:
+                await self.push("501 5.5.4 Syntax: DATA")
+                return
+            # The end of a mail is behind a line's end: where it says nothing, behind this one.
+            self._reader.feed_data(b"\r\n")
+            await self.push("354 End data with <CR><LF>.<CR><LF>")
+            content = await _read_mail(self._reader, limit)
+            if content is None:
+                answer = TOO_LARGE
+            else:
+                self.envelope.content = content
+                # It may wait for the helpers; `handle_DATA` has an end of its own.
+                self._reset_timeout(MAIL_SECONDS + COMMAND_SECONDS)
+                answer = await door.handle_DATA(self, self.session, self.envelope)
+                self._reset_timeout()
+            self._set_post_data_state()
+            await self.push(answer)
 
     class Factory:
         def __init__(self) -> None:
@@ -200,3 +250,25 @@ def _factory(node: Node, *, is_lmtp: bool, limit: int) -> Any:
             return found
 
     return Factory()
+
+
+async def _read_mail(reader: asyncio.StreamReader, limit: int) -> bytes | None:
+    """The mail that comes behind a line's end that was put there; None, when all of it was read,
+    where it has more bytes than the limit."""
+    found, size = bytearray(), -len(_MAIL_END)
+    is_over = False
+    while not is_over:
+        try:
+            piece = await reader.readuntil(_MAIL_END)
+            is_over = True
+        except asyncio.LimitOverrunError as error:
+            piece = await reader.read(error.consumed)
+        size += len(piece)
+        if size <= limit:
+            found += piece
+        else:
+            found.clear()
+    if size > limit:
+        return None
+    # A dot at a line's beginning has another one before it.
+    return bytes(found[: -len(b".\r\n")]).replace(b"\r\n.", b"\r\n")[len(b"\r\n") :]

@@ -12,9 +12,9 @@ from tertulia.model.errors import (
     NotAuthenticated,
     OrganizationDeactivated,
     Refused,
+    TooOften,
     WrongApiKey,
 )
-from tertulia.wire.http.errors import TooOften
 from tertulia.wire.mcp.catalog import TOOLS
 from tertulia.wire.mcp.results import failed, succeeded
 from tertulia.wire.mcp.rpc import INVALID_PARAMS, METHOD_NOT_FOUND, Request, RpcError

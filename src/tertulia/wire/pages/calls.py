@@ -7,13 +7,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.model.errors import Refused
+from tertulia.model.errors import Refused, TooOften
 from tertulia.outbound.http_client import NotFetched
 from tertulia.service import video_calls
 from tertulia.wire.http.authentication import authenticated
-from tertulia.wire.http.errors import TooOften
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages.form_flow import LOGIN, Link, note_page
+from tertulia.wire.pages.speaking import ENGLISH
 
 logger = logging.getLogger("tertulia.calls")
 
@@ -50,4 +50,6 @@ def call_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
 
 def _note(node: HttpNode, said: str, status: int) -> Response:
-    return note_page(node, "Video call", said, status=status, back=Link(path="/", words="Back"))
+    return note_page(
+        node, ENGLISH, "Video call", said, status=status, back=Link(path="/", words="Back")
+    )

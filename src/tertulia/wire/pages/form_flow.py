@@ -22,6 +22,7 @@ from tertulia.wire.http.hosts import site_of
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.rate_limiter import RateLimiter
 from tertulia.wire.pages.html import from_template
+from tertulia.wire.pages.speaking import Speech, speech_for
 
 MAX_BODY: Final = 64 * 1024
 """Bytes of a form."""
@@ -55,22 +56,23 @@ class Link(Struct, frozen=True, kw_only=True):
     words: str
 
 
-def new_password_field(config: Config) -> Field:
+def new_password_field(config: Config, say: Speech) -> Field:
     """For a password that somebody makes up."""
     shortest = config.password_min_length
     return Field(
         name="password",
-        label="Password",
+        label=say("password"),
         type="password",
         autocomplete="new-password",
         min=shortest,
         max=MAX_LENGTH,
-        hint=f"{shortest} to {MAX_LENGTH} characters. A few words that you can"
-        " remember and nobody can guess are good.",
+        hint=say("password_hint", shortest=shortest, longest=MAX_LENGTH),
     )
 
 
-TO_SIGN_IN: Final = Link(path=LOGIN, words="Sign in")
+def to_sign_in(say: Speech) -> Link:
+    """To where one signs in."""
+    return Link(path=LOGIN, words=say("sign_in"))
 
 
 class PageRequest:
@@ -86,6 +88,7 @@ class PageRequest:
         self.is_post = request.method == "POST"
         self.token = str(request.path_params.get("token", ""))
         self.site = site_of(node.config, request)
+        self.say = _speech(node, request)
         self.opened = node.links.opened(node.state, self.token)
 
     @property
@@ -121,6 +124,7 @@ class PageRequest:
         """A page to fill in, once more where there was trouble."""
         return organization_page(
             self.node,
+            self.say,
             "form.html",
             status=400 if trouble else 200,
             title=title,
@@ -141,11 +145,13 @@ class PageRequest:
         back: Link | None = None,
     ) -> Response:
         """A page that says something."""
-        return note_page(self.node, title, *paragraphs, status=status, facts=facts, back=back)
+        return note_page(
+            self.node, self.say, title, *paragraphs, status=status, facts=facts, back=back
+        )
 
     def sign_in(self, user: User) -> Mapping[str, str]:
         """What one needs to sign in with a client."""
-        return {"Server": self.site, "E-mail address": user.address}
+        return {self.say("server"): self.site, self.say("email"): user.address}
 
     @staticmethod
     def go(path: str) -> Response:
@@ -157,17 +163,23 @@ Page = Callable[[PageRequest], Awaitable[Response]]
 
 
 def organization_page(
-    node: HttpNode, template: str, *, status: int = 200, **facts: Any
+    node: HttpNode, say: Speech, template: str, *, status: int = 200, **facts: Any
 ) -> Response:
     """A page of the organization."""
     realm = node.state.realm
     return from_template(
-        template, status=status, organization=realm.name, icon=picture_url(realm, "icon"), **facts
+        template,
+        status=status,
+        speech=say,
+        organization=realm.name,
+        icon=picture_url(realm, "icon"),
+        **facts,
     )
 
 
 def note_page(
     node: HttpNode,
+    say: Speech,
     title: str,
     *paragraphs: str,
     status: int,
@@ -179,6 +191,7 @@ def note_page(
     called."""
     return organization_page(
         node,
+        say,
         "note.html",
         status=status,
         title=title,
@@ -189,14 +202,16 @@ def note_page(
     )
 
 
-def error_page(node: HttpNode, status: int) -> Response:
+def error_page(node: HttpNode, request: Request, status: int) -> Response:
     """What a browser is shown where there is nothing that it may see."""
-    said = {
-        404: "There is nothing at this address, or nothing that you may see.",
-        405: "This address takes no such request.",
-    }.get(status, "This cannot be shown now. Try again later.")
-    title = "Not found" if status == 404 else "That did not work"
-    return note_page(node, title, said, status=status, back=Link(path="/", words="Home"))
+    say = _speech(node, request)
+    said = say({404: "not_found_text", 405: "not_allowed"}.get(status, "cannot_now"))
+    title = say("not_found" if status == 404 else "failed")
+    return note_page(node, say, title, said, status=status, back=Link(path="/", words=say("home")))
+
+
+def _speech(node: HttpNode, request: Request) -> Speech:
+    return speech_for(request, node.state.realm.default_language)
 
 
 async def _form(node: HttpNode, request: Request, forms: RateLimiter | None) -> Mapping[str, str]:
@@ -208,15 +223,16 @@ async def _form(node: HttpNode, request: Request, forms: RateLimiter | None) -> 
     return sent
 
 
-def _refused(node: HttpNode, error: Refused | Unavailable) -> Response:
+def _refused(node: HttpNode, request: Request, error: Refused | Unavailable) -> Response:
     """A page for what cannot be mended by filling in the form once more."""
-    title, status, back = "That did not work", error_response(error)[0], None
+    say = _speech(node, request)
+    title, status, back = say("failed"), error_response(error)[0], None
     match error:
         case LinkExpired():
-            title, status = "This link is over", 410
+            title, status = say("link_over"), 410
         case HasAccount():
-            title, status, back = "You have an account already", 409, TO_SIGN_IN
-    return note_page(node, title, str(error), status=status, back=back)
+            title, status, back = say("has_account"), 409, to_sign_in(say)
+    return note_page(node, say, title, say.refusal(error), status=status, back=back)
 
 
 class RouteMaker(Protocol):
@@ -241,7 +257,7 @@ def route_maker(node: HttpNode, pages: str) -> RouteMaker:
                 response = await show(PageRequest(node, request, sent, mails))
                 await node.log.settled()
             except (Refused, Unavailable) as error:
-                return _refused(node, error)
+                return _refused(node, request, error)
             return response
 
         return Route(path, answer, methods=["GET", "POST"])

@@ -13,6 +13,7 @@ from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages import manual
 from tertulia.wire.pages.form_flow import Link, note_page
 from tertulia.wire.pages.manual import HELP
+from tertulia.wire.pages.speaking import ENGLISH
 
 
 class Topic(Struct, frozen=True):
@@ -203,6 +204,7 @@ def help_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
             others = {"The whole manual": f"{HELP}/", **others}
         return note_page(
             node,
+            ENGLISH,
             topic.title,
             *topic.paragraphs,
             status=200,

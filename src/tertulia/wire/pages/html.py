@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import HTMLResponse, Response
 
+from tertulia.wire.pages.speaking import ENGLISH, Speech
 from tertulia.wire.pages.web_client import TOKENS
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ def _templates() -> "jinja2.Environment":
     )
 
 
-def from_template(template: str, *, status: int = 200, **facts: Any) -> Response:
+def from_template(
+    template: str, *, status: int = 200, speech: Speech = ENGLISH, **facts: Any
+) -> Response:
     """The page that the template makes of the facts."""
-    text = _templates().get_template(template).render(styles=(TOKENS, STYLES), mark=MARK, **facts)
+    page = _templates().get_template(template)
+    text = page.render(styles=(TOKENS, STYLES), mark=MARK, say=speech, **facts)
     return HTMLResponse(text, status_code=status, headers=_HEADERS)

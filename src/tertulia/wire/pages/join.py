@@ -16,11 +16,11 @@ from tertulia.service.passwords import good_password
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.pages.form_flow import (
-    TO_SIGN_IN,
     Field,
     PageRequest,
     new_password_field,
     route_maker,
+    to_sign_in,
 )
 from tertulia.wire.pages.html import STYLES
 from tertulia.wire.pages.public import packaged, static
@@ -44,9 +44,8 @@ async def _open_join_page(page: PageRequest) -> Response:
     """To join without an invitation, where anybody may."""
     if page.node.state.realm.invite_required:
         return page.note(
-            "You need an invitation",
-            "Ask somebody who is here already to invite you. The invitation has a link by which"
-            " you come in.",
+            page.say("need_invitation"),
+            page.say("need_invitation_text"),
             status=403,
         )
     return await _ask_address(page, None)
@@ -71,8 +70,8 @@ async def _join(page: PageRequest) -> Response:
 def _unknown(page: PageRequest) -> Response:
     page.count_unknown()
     return page.note(
-        "This link is not valid",
-        "It may have been used already, or it was not copied as a whole.",
+        page.say("link_invalid"),
+        page.say("link_invalid_text"),
         status=404,
     )
 
@@ -95,18 +94,17 @@ async def _ask_address(page: PageRequest, invitation: Invitation | None) -> Resp
         except LinkExpired:
             raise
         except Refused as refusal:
-            trouble = str(refusal)
+            trouble = page.say.refusal(refusal)
         else:
             return page.note(
-                "Look into your mail",
-                f"There is a letter under way to {address.strip()}, with a link by which you"
-                " come in. It lasts for a day.",
+                page.say("look_into_mail"),
+                page.say("joining_sent", address=address.strip()),
             )
     return page.form(
-        f"Join {page.node.state.realm.name}",
+        page.say("join_title", organization=page.node.state.realm.name),
         [_address_field(page, None)],
-        button="Continue",
-        paragraphs=("Where can you be reached? A link is sent to this address.",),
+        button=page.say("continue"),
+        paragraphs=(page.say("join_text"),),
         trouble=trouble,
     )
 
@@ -118,11 +116,11 @@ async def _make_account(
     state = page.node.state
     if address is not None and (known := state.user_with_address(address)) is not None:
         return page.note(
-            "You have an account already",
-            "Sign in here, or with any client of Zulip on the desktop or on the phone.",
+            page.say("has_account"),
+            page.say("has_account_text"),
             status=409,
             facts=page.sign_in(known),
-            back=TO_SIGN_IN,
+            back=to_sign_in(page.say),
         )
     trouble = ""
     if page.is_post:
@@ -132,13 +130,17 @@ async def _make_account(
         except (LinkExpired, HasAccount):
             raise
         except Refused as refusal:
-            trouble = str(refusal)
+            trouble = page.say.refusal(refusal)
         else:
             return page.go("/")
     return page.form(
-        f"Join {state.realm.name}",
-        [_address_field(page, address), _name_field(page), new_password_field(page.node.config)],
-        button="Join",
+        page.say("join_title", organization=state.realm.name),
+        [
+            _address_field(page, address),
+            _name_field(page),
+            new_password_field(page.node.config, page.say),
+        ],
+        button=page.say("join"),
         trouble=trouble,
     )
 
@@ -166,7 +168,7 @@ async def _joined(page: PageRequest, by: Invitation | Confirmation, address: str
 def _address_field(page: PageRequest, address: str | None) -> Field:
     return Field(
         name="email",
-        label="E-mail address",
+        label=page.say("email"),
         type="email",
         value=page.value("email") if address is None else address,
         autocomplete="email",
@@ -178,12 +180,12 @@ def _address_field(page: PageRequest, address: str | None) -> Field:
 def _name_field(page: PageRequest) -> Field:
     return Field(
         name="full_name",
-        label="Name",
+        label=page.say("name"),
         value=page.value("full_name"),
         autocomplete="name",
         min=names.MIN_FULL_NAME,
         max=names.MAX_FULL_NAME,
-        hint="As the others know you.",
+        hint=page.say("name_hint"),
     )
 
 
@@ -204,14 +206,14 @@ async def _confirm(page: PageRequest) -> Response:
             None, addresses.confirm_change, confirmation.id, page.node.config.mail_site
         )
         return page.note(
-            "Your address has changed",
-            "From now on you sign in with it, and mails go there.",
+            page.say("address_changed"),
+            page.say("address_changed_text"),
             facts=page.sign_in(state.users[user.id]),
-            back=TO_SIGN_IN,
+            back=to_sign_in(page.say),
         )
     return page.form(
-        "Confirm your address",
+        page.say("confirm_address"),
         [],
-        button="Confirm",
-        paragraphs=(f"The account of {user.full_name} gets the address {confirmation.address}.",),
+        button=page.say("confirm"),
+        paragraphs=(page.say("confirm_text", name=user.full_name, address=confirmation.address),),
     )

@@ -20,7 +20,6 @@ from tertulia.model.errors import (
     WrongPassword,
 )
 from tertulia.model.mail import Mail, MailKind
-from tertulia.model.users import Role
 from tertulia.service import links
 from tertulia.service.passwords import good_password
 from tertulia.wire.api.objects.users import avatar_address
@@ -37,13 +36,13 @@ from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.rate_limiter import RateLimiter
 from tertulia.wire.pages.form_flow import (
     LOGIN,
-    TO_SIGN_IN,
     Field,
     Link,
     PageRequest,
     new_password_field,
     organization_page,
     route_maker,
+    to_sign_in,
 )
 from tertulia.wire.pages.web_client import client_page
 
@@ -54,13 +53,6 @@ RESET_SECONDS: Final = 86400
 MAILS_PER_ACCOUNT: Final = 5
 """Of those links, in that time. A node counts by itself."""
 _OWN_PATH: Final = re.compile(r"/(?![/\\])[^\\\x00-\x1f\x7f]{0,2000}")
-_ROLES: Final = {
-    Role.OWNER: "owner",
-    Role.ADMINISTRATOR: "administrator",
-    Role.MODERATOR: "moderator",
-    Role.MEMBER: "member",
-    Role.GUEST: "guest",
-}
 
 
 def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
@@ -117,22 +109,23 @@ async def _login(page: PageRequest) -> Response:
         try:
             await _signed_in(page)
         except (WrongPassword, AccountDeactivated, PasswordSignInDisabled, TooManyTries) as error:
-            trouble = str(error)
+            trouble = page.say.refusal(error)
             status = 429 if isinstance(error, TooManyTries) else 403
         else:
             return page.go(next_path)
     realm = node.state.realm
     return organization_page(
         node,
+        page.say,
         "login.html",
         status=status,
-        title="Sign in",
+        title=page.say("sign_in"),
         description=realm.rendered_description,
         action=LOGIN if next_path == HOME else f"{LOGIN}?next={quote(next_path, safe='/')}",
         fields=_sign_in_fields(page) if realm.password_sign_in else [],
         trouble=trouble,
         forgot=links.RESET.rstrip("/") if realm.password_sign_in else "",
-        residents=_residents(node),
+        residents=_residents(page),
         join="" if realm.invite_required else links.JOIN.rstrip("/"),
     )
 
@@ -163,7 +156,7 @@ def _sign_in_fields(page: PageRequest) -> list[Field]:
     return [
         Field(
             name="username",
-            label="E-mail address",
+            label=page.say("email"),
             type="email",
             value=typed,
             autocomplete="username",
@@ -171,7 +164,7 @@ def _sign_in_fields(page: PageRequest) -> list[Field]:
         ),
         Field(
             name="password",
-            label="Password",
+            label=page.say("password"),
             type="password",
             autocomplete="current-password",
             focused=bool(typed),
@@ -179,13 +172,14 @@ def _sign_in_fields(page: PageRequest) -> list[Field]:
     ]
 
 
-def _residents(node: HttpNode) -> list[_Resident]:
+def _residents(page: PageRequest) -> list[_Resident]:
+    node = page.node
     found = (node.state.user_with_address(address) for address in node.residents)
     return [
         _Resident(
             address=user.address,
             full_name=user.full_name,
-            role=_ROLES[user.role],
+            role=page.say(user.role.name.lower()),
             # A page asks no other server for anything.
             picture=avatar_address(user, sees_address=False),
         )
@@ -208,12 +202,12 @@ async def _logout(page: PageRequest) -> Response:
         return page.go(LOGIN)
     user = node.state.users[session.user_id]
     return page.form(
-        "Sign out",
+        page.say("sign_out"),
         [],
-        button="Sign out",
-        paragraphs=(f"This browser is signed in as {user.full_name}.",),
+        button=page.say("sign_out"),
+        paragraphs=(page.say("signed_in_as", name=user.full_name),),
         hidden={"csrf": csrf_token(node.vault, session)},
-        back=Link(path=HOME, words="Stay"),
+        back=Link(path=HOME, words=page.say("stay")),
     )
 
 
@@ -224,28 +218,27 @@ async def _forgot(page: PageRequest, resets: RateLimiter) -> Response:
     """The answer is the same for every address, so that it does not reveal who has an account."""
     node = page.node
     if not node.state.realm.password_sign_in:
-        return page.note("There are no passwords here", "Nobody signs in by password here.")
+        return page.note(page.say("no_passwords"), page.say("no_passwords_text"))
     trouble = ""
     if page.is_post:
         try:
             address = names.address(page.value("email"))
         except Refused as refusal:
-            trouble = str(refusal)
+            trouble = page.say.refusal(refusal)
         else:
             page.count_mail()
             _ask_for_reset(page, address, resets)
             return page.note(
-                "Look into your mail",
-                f"If there is an account with the address {address}, a letter is under way to it,"
-                " with a link to choose a new password. The link lasts for a day.",
-                back=TO_SIGN_IN,
+                page.say("look_into_mail"),
+                page.say("reset_sent", address=address),
+                back=to_sign_in(page.say),
             )
     return page.form(
-        "Forgot your password?",
+        page.say("forgot"),
         [
             Field(
                 name="email",
-                label="E-mail address",
+                label=page.say("email"),
                 type="email",
                 value=page.value("email"),
                 autocomplete="username",
@@ -253,10 +246,10 @@ async def _forgot(page: PageRequest, resets: RateLimiter) -> Response:
                 max=254,
             )
         ],
-        button="Continue",
-        paragraphs=("A link to choose a new one is sent to the address of your account.",),
+        button=page.say("continue"),
+        paragraphs=(page.say("forgot_text"),),
         trouble=trouble,
-        back=TO_SIGN_IN,
+        back=to_sign_in(page.say),
     )
 
 
@@ -288,13 +281,13 @@ async def _reset(page: PageRequest) -> Response:
     if credential is None or user is None or not user.is_active:
         page.count_unknown()
         return page.note(
-            "This link is over",
-            "It was used, it is older than a day, or it was not copied as a whole.",
+            page.say("link_over"),
+            page.say("reset_over_text"),
             status=410,
-            back=Link(path=links.RESET.rstrip("/"), words="Ask for another"),
+            back=Link(path=links.RESET.rstrip("/"), words=page.say("ask_another")),
         )
     if not node.state.realm.password_sign_in:
-        return page.note("There are no passwords here", "Nobody signs in by password here.")
+        return page.note(page.say("no_passwords"), page.say("no_passwords_text"))
     trouble = ""
     if page.is_post:
         try:
@@ -317,24 +310,24 @@ async def _reset(page: PageRequest) -> Response:
         except (WrongPassword, OrganizationDeactivated):
             raise
         except Refused as refusal:
-            trouble = str(refusal)
+            trouble = page.say.refusal(refusal)
         else:
             sign_in.note_signed_in(page.request, "link", user.id)
             session_cookies.give(node, page.request, session, token)
             return page.go(HOME)
     return page.form(
-        "A new password",
+        page.say("new_password"),
         [
             Field(
                 name="username",
-                label="E-mail address",
+                label=page.say("email"),
                 type="email",
                 value=user.address,
                 autocomplete="username",
                 fixed=True,
             ),
-            new_password_field(node.config),
+            new_password_field(node.config, page.say),
         ],
-        button="Save and sign in",
+        button=page.say("save_and_sign_in"),
         trouble=trouble,
     )

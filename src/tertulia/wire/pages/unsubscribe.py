@@ -10,13 +10,14 @@ from tertulia.domain.notices.unsubscribing import unsubscribe
 from tertulia.model.mail import Unsubscribing
 from tertulia.service.links import UNSUBSCRIBE
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.pages.form_flow import TO_SIGN_IN, PageRequest, route_maker
+from tertulia.wire.pages.form_flow import PageRequest, route_maker, to_sign_in
 
-_WHAT: Final = {
-    Unsubscribing.MISSED: "about messages that you have missed",
-    Unsubscribing.DIGEST: "with a digest",
-    Unsubscribing.SIGN_IN: "about new sign-ins",
+NAMES: Final = {
+    Unsubscribing.MISSED: "missed",
+    Unsubscribing.DIGEST: "digest",
+    Unsubscribing.SIGN_IN: "sign_in",
 }
+"""As the texts about such mails begin."""
 
 
 def unsubscribe_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
@@ -34,25 +35,22 @@ async def _unsubscribe(page: PageRequest) -> Response:
     if found is None or user is None or not user.is_active:
         page.count_unknown()
         return page.note(
-            "This link is not valid",
-            "It was not copied as a whole, or the account is gone.",
+            page.say("link_invalid"),
+            page.say("unsubscribe_invalid_text"),
             status=404,
         )
     _, what = found
-    organization = node.state.realm.name
+    facts = {"name": user.full_name, "organization": node.state.realm.name}
     if page.is_post:
         await node.log.submit(None, unsubscribe, user.id, what)
         return page.note(
-            "No more such mails",
-            f"{user.full_name} gets no more mails {_WHAT[what]} from {organization}. They can be"
-            " turned on again in the settings.",
-            back=TO_SIGN_IN,
+            page.say("no_more_mails"),
+            page.say(f"{NAMES[what]}_off", **facts),
+            back=to_sign_in(page.say),
         )
     return page.form(
-        "No more such mails?",
+        page.say("no_more_mails_question"),
         [],
-        button="Turn them off",
-        paragraphs=(
-            f"{user.full_name} would get no more mails {_WHAT[what]} from {organization}.",
-        ),
+        button=page.say("turn_off"),
+        paragraphs=(page.say(f"{NAMES[what]}_turn_off", **facts),),
     )

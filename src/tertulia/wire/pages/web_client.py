@@ -24,6 +24,8 @@ _POLICY: Final = (
 _HEADERS: Final = {
     "Cache-Control": "no-cache",
     "Cross-Origin-Opener-Policy": "same-origin",
+    # The microphone is for voice notes: the browser asks the person, each time or once.
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(self), payment=(), usb=()",
     "Referrer-Policy": "same-origin",
     "Vary": "Cookie",
 }

@@ -27,6 +27,8 @@ export interface FieldOf {
   /** The longest text, or the greatest number. */
   max?: number;
   min?: number;
+  /** What an empty text stands for, as the interface has it. */
+  empty?: Value;
   /** Only owners may change it. */
   forOwners?: boolean;
   /** Whether a change is to be asked about first; `cautions` say what will happen. */
@@ -62,6 +64,7 @@ export function changeOf(field: FieldOf, value: unknown, before: unknown): Param
     return { [field.name]: { new: value as GroupSetting, old: before as GroupSetting } };
   }
   if (field.kind === "limit" && value === null) return { [field.name]: "unlimited" };
+  if (value === "" && field.empty !== undefined) return { [field.name]: field.empty };
   return { [field.name]: value };
 }
 

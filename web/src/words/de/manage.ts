@@ -479,6 +479,7 @@ export const manage: AllWords["manage"] = {
       zulip_update_announcements_stream_id: "Neues vom Server",
       moderation_request_channel_id: "Meldungen von Nachrichten",
       video_chat_provider: "Videoanrufe mit",
+      jitsi_server_url: "Jitsi-Server",
       message_content_allowed_in_email_notifications:
         "E-Mails dürfen den Text von Nachrichten enthalten",
       send_welcome_emails: "Willkommensmails senden",
@@ -524,6 +525,8 @@ export const manage: AllWords["manage"] = {
         "Ältere Nachrichten werden endgültig gelöscht, mit ihren Dateien. Das lässt sich nicht rückgängig machen.",
     },
     hints: {
+      jitsi_server_url:
+        "Seine Adresse, etwa https://calls.example.com. Leer: der, den der Server nennt, meet.jit.si.",
       description: "Steht auf der Seite zum Anmelden. Markdown geht.",
       message_retention_days: "Ältere Nachrichten werden endgültig gelöscht, mit ihren Dateien.",
       waiting_period_threshold: "Volle Mitglieder können Rechte bekommen. 0: vom ersten Tag an.",

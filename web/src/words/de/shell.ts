@@ -19,6 +19,7 @@ export const shell: Words["shell"] = {
   navigation: "Ansichten und Kanäle",
   bar: "Wichtigste Ansichten",
   inbox: "Eingang",
+  inboxShort: "Eingang",
   recent: "Letzte Unterhaltungen",
   recentShort: "Letzte",
   feed: "Alle Nachrichten",

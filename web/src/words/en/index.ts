@@ -1,11 +1,12 @@
 import { common } from "./common";
 import { compose } from "./compose";
+import { media } from "./media";
 import { messages } from "./messages";
 import { shell } from "./shell";
 import { views } from "./views";
 
 /** What is said from the start. */
-export const first = { common, shell, views, messages, compose };
+export const first = { common, shell, views, messages, compose, media };
 
 /** What comes with the views that say it. */
 export const later = {

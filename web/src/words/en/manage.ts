@@ -468,6 +468,7 @@ export const manage = {
       zulip_update_announcements_stream_id: "News of the server",
       moderation_request_channel_id: "Reports of messages",
       video_chat_provider: "Video calls with",
+      jitsi_server_url: "Jitsi server",
       message_content_allowed_in_email_notifications: "Mails may hold the text of messages",
       send_welcome_emails: "Send welcome mails",
       digest_emails_enabled: "Send digests to who has been away",
@@ -513,6 +514,8 @@ export const manage = {
     },
     hints: {
       description: "Shown on the page for signing in. Markdown works.",
+      jitsi_server_url:
+        "Its address, such as https://calls.example.com. Empty: the one that the server names, meet.jit.si.",
       message_retention_days: "Older messages are deleted for good, with their files.",
       waiting_period_threshold: "Permissions can be given to full members. 0: from the first day.",
       can_access_all_users_group: "Guests otherwise see only those with whom they share something.",

@@ -14,6 +14,7 @@ export const shell = {
   navigation: "Views and channels",
   bar: "Main views",
   inbox: "Inbox",
+  inboxShort: "Inbox",
   recent: "Recent conversations",
   recentShort: "Recent",
   feed: "All messages",

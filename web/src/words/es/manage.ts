@@ -463,6 +463,7 @@ export const manage: AllWords["manage"] = {
       zulip_update_announcements_stream_id: "Novedades del servidor",
       moderation_request_channel_id: "Denuncias de mensajes",
       video_chat_provider: "Videollamadas con",
+      jitsi_server_url: "Servidor de Jitsi",
       message_content_allowed_in_email_notifications:
         "Los correos pueden llevar el texto de los mensajes",
       send_welcome_emails: "Enviar correos de bienvenida",
@@ -508,6 +509,8 @@ export const manage: AllWords["manage"] = {
         "Los mensajes más antiguos se eliminarán para siempre, con sus archivos. Esto no se puede deshacer.",
     },
     hints: {
+      jitsi_server_url:
+        "Su dirección, como https://calls.example.com. Vacío: el que indica el servidor, meet.jit.si.",
       description: "Se muestra en la página de inicio de sesión. Admite Markdown.",
       message_retention_days:
         "Los mensajes más antiguos se eliminan para siempre, con sus archivos.",

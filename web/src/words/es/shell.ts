@@ -16,6 +16,7 @@ export const shell: Words["shell"] = {
   navigation: "Vistas y canales",
   bar: "Vistas principales",
   inbox: "Bandeja de entrada",
+  inboxShort: "Entrada",
   recent: "Conversaciones recientes",
   recentShort: "Recientes",
   feed: "Todos los mensajes",

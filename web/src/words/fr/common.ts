@@ -16,7 +16,7 @@ export const common: Words["common"] = {
   unknownPerson: "Quelqu’un",
   unknownChannel: "canal inconnu",
   noteToSelf: "Notes personnelles",
-  unread: (count) => (count < 2 ? "1 non lu" : `${count} non lus`),
+  unread: (count) => (count < 2 ? `${count} non lu` : `${count} non lus`),
   saved: "Enregistré",
   takeOut: (name) => `Retirer ${name}`,
   nobody: "Personne",

@@ -40,10 +40,10 @@ export const compose: Words["compose"] = {
   suggestions: "Suggestions",
   offered: (count) =>
     count < 2
-      ? "1 suggestion. Choisissez avec les flèches et Entrée."
+      ? `${count} suggestion. Choisissez avec les flèches et Entrée.`
       : `${count} suggestions. Choisissez avec les flèches et Entrée.`,
   bot: "bot",
-  members: (count) => (count < 2 ? "1 membre" : `${count} membres`),
+  members: (count) => (count < 2 ? `${count} membre` : `${count} membres`),
   callsAll: "Avertir tout le monde ici",
   callsTopic: "Avertir ceux qui ont écrit dans ce sujet",
   newTopic: "Nouveau sujet",
@@ -92,8 +92,8 @@ export const compose: Words["compose"] = {
     "Des fichiers sont encore en route. L’envoi sera possible quand ils seront arrivés.",
 
   // Length
-  left: (count) => (count < 2 ? "1 caractère restant" : `${count} caractères restants`),
-  tooLong: (count) => (count < 2 ? "1 caractère de trop" : `${count} caractères de trop`),
+  left: (count) => (count < 2 ? `${count} caractère restant` : `${count} caractères restants`),
+  tooLong: (count) => (count < 2 ? `${count} caractère de trop` : `${count} caractères de trop`),
 
   // Warnings
   dismiss: "Ignorer",
@@ -186,7 +186,7 @@ export const compose: Words["compose"] = {
   mayNotMove: "Vous n’avez pas le droit de déplacer les messages de ce canal.",
   onlyWithin: "Vous pouvez changer le sujet ici, mais pas le canal.",
   moveWithin: (days) =>
-    days < 2
+    days === 1
       ? "Les messages de plus d’un jour restent où ils sont."
       : `Les messages de plus de ${days} jours restent où ils sont.`,
   someLose:

@@ -24,7 +24,7 @@ export const manage: AllWords["manage"] = {
   groupOf: "groupe",
 
   // Lists.
-  people: (count) => (count < 2 ? "1 personne" : `${count} personnes`),
+  people: (count) => (count < 2 ? `${count} personne` : `${count} personnes`),
   showMore: "Afficher plus",
   shownOf: (shown, all) => `${shown} sur ${all}`,
   remove: "Retirer",
@@ -53,7 +53,8 @@ export const manage: AllWords["manage"] = {
   noFolder: "Sans dossier",
   byPeople: "Les plus peuplés d’abord",
   byTraffic: "Les plus actifs d’abord",
-  traffic: (count) => (count < 2 ? "1 message par semaine" : `${count} messages par semaine`),
+  traffic: (count) =>
+    count < 2 ? `${count} message par semaine` : `${count} messages par semaine`,
   noChannelFound: "Aucun canal de ce genre.",
   noneArchived: "Aucun canal n’a été archivé.",
   noChannels: "Vous n’êtes encore dans aucun canal.",
@@ -85,7 +86,7 @@ export const manage: AllWords["manage"] = {
   archiveNamed: (name) => `Archiver ${name}`,
   archiveText: (count) =>
     count < 2
-      ? "Plus personne ne pourra y écrire. Une personne s’y trouve. Il pourra être rouvert."
+      ? `Plus personne ne pourra y écrire. ${count} personne s’y trouve. Il pourra être rouvert.`
       : `Plus personne ne pourra y écrire. ${count} personnes s’y trouvent. Il pourra être rouvert.`,
   archived: "archivé",
   unarchive: "Rouvrir",
@@ -113,7 +114,8 @@ export const manage: AllWords["manage"] = {
   inLists: "Dans vos listes",
   everybodyIn: "tous ses abonnés",
   peopleGroupsChannels: "Noms de personnes, de groupes ou de canaux",
-  peopleAdded: (count) => (count < 2 ? "1 personne ajoutée." : `${count} personnes ajoutées.`),
+  peopleAdded: (count) =>
+    count < 2 ? `${count} personne ajoutée.` : `${count} personnes ajoutées.`,
   nobodyHere: "Personne n’est dans ce canal.",
   mayNotCreateChannels: "Vous n’avez pas le droit de créer des canaux ici.",
   createChannel: "Créer un canal",
@@ -133,7 +135,7 @@ export const manage: AllWords["manage"] = {
   editFolder: "Modifier le dossier",
   foldersNote: "Les dossiers rangent les canaux pour tout le monde.",
   noFolders: "Pas encore de dossiers.",
-  channelCount: (count) => (count < 2 ? "1 canal" : `${count} canaux`),
+  channelCount: (count) => (count < 2 ? `${count} canal` : `${count} canaux`),
 
   // Groups.
   groups: "Groupes",
@@ -242,7 +244,7 @@ export const manage: AllWords["manage"] = {
     version: (version) => `Version ${version}`,
     started: (ago) => `démarré ${ago}`,
     seen: (ago) => `dernier signe ${ago}`,
-    waiting: (count) => (count < 2 ? "1 client connecté" : `${count} clients connectés`),
+    waiting: (count) => (count < 2 ? `${count} client connecté` : `${count} clients connectés`),
     behind: (changes, seconds) =>
       `${changes} modification${changes < 2 ? "" : "s"} de retard depuis ${seconds} s`,
     refresh: "Regarder à nouveau",
@@ -478,6 +480,7 @@ export const manage: AllWords["manage"] = {
       zulip_update_announcements_stream_id: "Nouvelles du serveur",
       moderation_request_channel_id: "Signalements de messages",
       video_chat_provider: "Appels vidéo avec",
+      jitsi_server_url: "Serveur Jitsi",
       message_content_allowed_in_email_notifications:
         "Les e-mails peuvent contenir le texte des messages",
       send_welcome_emails: "Envoyer des e-mails de bienvenue",
@@ -524,6 +527,8 @@ export const manage: AllWords["manage"] = {
         "Les messages plus anciens sont supprimés définitivement, avec leurs fichiers. Cette action est irréversible.",
     },
     hints: {
+      jitsi_server_url:
+        "Son adresse, par exemple https://calls.example.com. Vide : celui que le serveur indique, meet.jit.si.",
       description: "Affichée sur la page de connexion. Markdown fonctionne.",
       message_retention_days:
         "Les messages plus anciens sont supprimés définitivement, avec leurs fichiers.",

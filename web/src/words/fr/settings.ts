@@ -24,7 +24,7 @@ export const settings: AllWords["settings"] = {
     count === 0
       ? "Aucun résultat"
       : count < 2
-        ? "1 paramètre trouvé"
+        ? `${count} paramètre trouvé`
         : `${count} paramètres trouvés`,
 
   // What stands on every page.
@@ -60,9 +60,9 @@ export const settings: AllWords["settings"] = {
   inDays: "jours",
   inMinutes: "minutes",
   span: {
-    minutes: (count) => (count < 2 ? "1 minute" : `${count} minutes`),
-    hours: (count) => (count < 2 ? "1 heure" : `${count} heures`),
-    days: (count) => (count < 2 ? "1 jour" : `${count} jours`),
+    minutes: (count) => (count < 2 ? `${count} minute` : `${count} minutes`),
+    hours: (count) => (count < 2 ? `${count} heure` : `${count} heures`),
+    days: (count) => (count < 2 ? `${count} jour` : `${count} jours`),
   },
 
   // Profile.
@@ -203,13 +203,13 @@ export const settings: AllWords["settings"] = {
   noTopics: "Vous n’avez suivi ni mis en sourdine aucun sujet.",
   howFollowed: (topic) => `Comment vous suivez ${topic}`,
   followed: "Suivi",
-  unmuted: "Réactivé",
+  unmuted: "Sans sourdine",
   muted: "En sourdine",
   inherited: "Comme le canal",
   mutedUsersNote:
     "Ce que les personnes en sourdine écrivent est replié et ne vous avertit pas. Elles n’en savent rien.",
   muteSomebody: "Mettre quelqu’un en sourdine",
-  unmute: "Réactiver",
+  unmute: "Désactiver la sourdine",
   noMutedUsers: "Vous n’avez mis personne en sourdine.",
   alertWordsNote:
     "Vous êtes averti quand quelqu’un écrit l’un de ces mots, partout où vous pouvez lire, comme pour une mention.",
@@ -400,7 +400,7 @@ export const settings: AllWords["settings"] = {
     enable_digest_emails: "Envoyer un résumé après une absence",
     automatically_follow_topics_policy: "Suivre les sujets",
     automatically_unmute_topics_in_muted_streams_policy:
-      "Réactiver les sujets dans les canaux en sourdine",
+      "Désactiver la sourdine des sujets dans les canaux en sourdine",
     automatically_follow_topics_where_mentioned: "Suivre les sujets où vous êtes mentionné",
     resolved_topic_notice_auto_read_policy: "Marquer comme lus les avis de sujets résolus",
   },

@@ -463,6 +463,7 @@ export const manage: AllWords["manage"] = {
       zulip_update_announcements_stream_id: "サーバーのお知らせ",
       moderation_request_channel_id: "メッセージの通報",
       video_chat_provider: "ビデオ通話",
+      jitsi_server_url: "Jitsiサーバー",
       message_content_allowed_in_email_notifications: "メールにメッセージの本文を含めてよい",
       send_welcome_emails: "歓迎メールを送る",
       digest_emails_enabled: "しばらく不在の人にまとめを送る",
@@ -507,6 +508,8 @@ export const manage: AllWords["manage"] = {
         "これより古いメッセージは、ファイルとともに完全に削除されます。この操作は取り消せません。",
     },
     hints: {
+      jitsi_server_url:
+        "アドレス（例：https://calls.example.com）。空欄なら、サーバーが示すmeet.jit.siを使います。",
       description: "ログインページに表示されます。Markdownが使えます。",
       message_retention_days: "古いメッセージは、ファイルとともに完全に削除されます。",
       waiting_period_threshold:

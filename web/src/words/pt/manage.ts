@@ -471,6 +471,7 @@ export const manage: AllWords["manage"] = {
       zulip_update_announcements_stream_id: "Novidades do servidor",
       moderation_request_channel_id: "Denúncias de mensagens",
       video_chat_provider: "Chamadas de vídeo com",
+      jitsi_server_url: "Servidor Jitsi",
       message_content_allowed_in_email_notifications: "E-mails podem conter o texto das mensagens",
       send_welcome_emails: "Enviar e-mails de boas-vindas",
       digest_emails_enabled: "Enviar resumos a quem esteve ausente",
@@ -515,6 +516,8 @@ export const manage: AllWords["manage"] = {
         "Mensagens mais antigas são excluídas para sempre, com seus arquivos. Isto não pode ser desfeito.",
     },
     hints: {
+      jitsi_server_url:
+        "O endereço dele, como https://calls.example.com. Vazio: o que o servidor indica, meet.jit.si.",
       description: "Aparece na página de entrada. Markdown funciona.",
       message_retention_days:
         "Mensagens mais antigas são excluídas para sempre, com seus arquivos.",

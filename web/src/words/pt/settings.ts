@@ -200,13 +200,13 @@ export const settings: AllWords["settings"] = {
   noTopics: "Você não seguiu nem silenciou nenhum tópico.",
   howFollowed: (topic) => `Como você segue ${topic}`,
   followed: "Seguido",
-  unmuted: "Reativado",
+  unmuted: "Não silenciado",
   muted: "Silenciado",
   inherited: "Como o canal",
   mutedUsersNote:
     "Você não recebe avisos do que pessoas silenciadas escrevem, e isso fica recolhido. Elas não ficam sabendo.",
   muteSomebody: "Silenciar alguém",
-  unmute: "Reativar",
+  unmute: "Deixar de silenciar",
   noMutedUsers: "Você não silenciou ninguém.",
   alertWordsNote:
     "Você recebe um aviso quando alguém escreve uma delas, em qualquer lugar que possa ler, como se fosse uma menção.",
@@ -394,7 +394,8 @@ export const settings: AllWords["settings"] = {
     enable_login_emails: "Avisar de novos acessos",
     enable_digest_emails: "Enviar um resumo depois de uma ausência",
     automatically_follow_topics_policy: "Seguir tópicos",
-    automatically_unmute_topics_in_muted_streams_policy: "Reativar tópicos em canais silenciados",
+    automatically_unmute_topics_in_muted_streams_policy:
+      "Deixar de silenciar tópicos em canais silenciados",
     automatically_follow_topics_where_mentioned: "Seguir tópicos em que mencionam você",
     resolved_topic_notice_auto_read_policy: "Marcar como lidos os avisos de tópicos resolvidos",
   },

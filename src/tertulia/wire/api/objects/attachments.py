@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from tertulia.model.attachments import Attachment
+from tertulia.model.attachments import SHOWN, Attachment
 from tertulia.state.organization import State
 
 
@@ -27,4 +27,27 @@ def attachment_object(state: State, attachment: Attachment) -> AttachmentObject:
         size=attachment.size,
         create_time=attachment.created_at,
         message_ids=state.uploads.message_ids(attachment.id),
+    )
+
+
+class FileFacts(Struct, kw_only=True, frozen=True):
+    """An uploaded file as anybody sees it who may open it. `size` is in bytes; `media_type` is what
+    its uploader's program said; `opens` tells whether a browser that opens its address shows it,
+    where others are saved."""
+
+    path_id: str
+    name: str
+    size: int
+    media_type: str
+    opens: bool
+
+
+def file_facts(attachment: Attachment) -> FileFacts:
+    """The file as its readers see it."""
+    return FileFacts(
+        path_id=attachment.path,
+        name=attachment.name,
+        size=attachment.size,
+        media_type=attachment.media_type,
+        opens=attachment.media_type in SHOWN,
     )

@@ -8,10 +8,16 @@ from msgspec import Meta
 from tertulia.domain.messages import attachments
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import FilesUnavailable, MayNotOpen, Refused
+from tertulia.model.users import User
 from tertulia.service import links
-from tertulia.service.files.access import may_open
+from tertulia.service.files.access import files_opened, may_open
 from tertulia.service.files.uploads import stored
-from tertulia.wire.api.objects.attachments import AttachmentObject, attachment_object
+from tertulia.wire.api.objects.attachments import (
+    AttachmentObject,
+    FileFacts,
+    attachment_object,
+    file_facts,
+)
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.errors import NotFound
 from tertulia.wire.http.parameters import Int, Params, Path
@@ -20,6 +26,8 @@ from tertulia.wire.http.routing import Answer
 TEMPORARY_SECONDS: Final = 60
 TICKET: Final = "file"
 """The purpose of a ticket that opens a file."""
+MAX_FACTS: Final = 50
+"""Of so many files at once one learns what they are."""
 
 
 class UploadFile(Params, kw_only=True, frozen=True):
@@ -72,6 +80,26 @@ async def get_attachments(call: Call, params: GetAttachments) -> Attachments:
     )
 
 
+class GetFileFacts(Params, kw_only=True, frozen=True):
+    """Some files."""
+
+    path_ids: Annotated[list[str], Meta(max_length=MAX_FACTS, description="As in their addresses.")]
+
+
+class FoundFacts(Answer, kw_only=True):
+    """What is known of them: of those that there are, and that the caller may open."""
+
+    files: list[FileFacts]
+
+
+async def get_file_facts(call: Call, params: GetFileFacts) -> FoundFacts:
+    """Name, size and type of uploaded files."""
+    at_path = call.state.uploads.at_path
+    known = [one for path in dict.fromkeys(params.path_ids) if (one := at_path(path)) is not None]
+    opened = await files_opened(call.node, _caller(call), known)
+    return FoundFacts(files=[file_facts(one) for one in known if one.id in opened])
+
+
 class DeleteAttachment(Params, kw_only=True, frozen=True):
     """A file of one's own, or, for administrators, anybody's."""
 
@@ -122,7 +150,11 @@ async def _opened(call: Call, params: FileAt) -> Attachment:
     attachment = call.state.uploads.at_path(f"{params.realm_id}/{params.filename}")
     if attachment is None:
         raise NotFound
-    user = call.user if call.user_id is not None else None
-    if not await may_open(call.node, user, attachment):
+    if not await may_open(call.node, _caller(call), attachment):
         raise MayNotOpen
     return attachment
+
+
+def _caller(call: Call) -> User | None:
+    """Who asks; None for a spectator."""
+    return call.user if call.user_id is not None else None

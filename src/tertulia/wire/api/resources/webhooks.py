@@ -167,10 +167,12 @@ class UpdateWebhookOptions(Params, kw_only=True, frozen=True):
 async def update_webhook_options(call: Call, params: UpdateWebhookOptions) -> WebhookOptions:
     """Change how a bot takes what services send, for its owner and for administrators."""
     call.consider(bots.check_managed, params.bot_id)
-    if params.topic_template is not UNSET:
-        await templates.check(params.topic_template, "template of the topic")
-    if params.content_template is not UNSET:
-        await templates.check(params.content_template, "template of the content")
+    for template, what in (
+        (params.topic_template, "template of the topic"),
+        (params.content_template, "template of the content"),
+    ):
+        if template is not UNSET:
+            await templates.check(call.node.template_shares, call.user.id, template, what)
     if params.secret is not UNSET and len(params.secret) > MAX_SECRET:
         raise Refused(f"The secret has at most {MAX_SECRET} characters.")
     sealed = UNSET if params.secret is UNSET else call.node.vault.sealed(params.secret)

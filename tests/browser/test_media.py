@@ -1,0 +1,147 @@
+"""Files, voice notes and calls in messages; who will be told; what is taken back."""
+
+import re
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import Window
+from tests.e2e.conftest import Town
+
+GIVE = """
+(element, {name, type}) => {
+    const data = new DataTransfer();
+    data.items.add(new File([new Uint8Array(2048)], name, {type}));
+    const about = {bubbles: true, cancelable: true, clipboardData: data};
+    element.dispatchEvent(new ClipboardEvent("paste", about));
+}
+"""
+MEASURE = """
+async (audio) => {
+    for (let at = 0; at < 300 && !(audio.duration > 0 && audio.duration < 60); at++)
+        await new Promise((done) => setTimeout(done, 50));
+    return audio.duration;
+}
+"""
+
+
+@pytest.fixture
+def ann(sqlite_town: Town, opened: Open) -> Window:
+    return opened(sqlite_town.server, sqlite_town.ann)
+
+
+def test_files_are_cards_that_open_or_are_saved(
+    sqlite_town: Town, ann: Window, opened: Open
+) -> None:
+    """One of which the server knows that a browser shows it, and one that it does not show."""
+    place = "narrow/channel/general/topic/files"
+    ann.go(place)
+    for name, kind in (("Prices 2026.pdf", "application/pdf"), ("all.zip", "application/zip")):
+        ann.box.evaluate(GIVE, {"name": name, "type": kind})
+    expect(ann.page.get_by_role("list", name="Files").get_by_text("Uploaded")).to_have_count(2)
+    ann.box.press_sequentially("Both of them")
+    ann.box.press("Control+Enter")
+
+    ben = opened(sqlite_town.server, sqlite_town.ben)
+    ben.go(place)
+    said = ben.message("Both of them")
+    prices, archive = said.locator(".file").nth(0), said.locator(".file").nth(1)
+    expect(prices).to_contain_text("PDF · 2 kB")
+    expect(archive).to_contain_text("ZIP · 2 kB")
+    expect(said.get_by_role("paragraph")).to_have_text("Both of them")
+    expect(prices.get_by_role("link", name="Open Prices 2026.pdf")).to_be_visible()
+    expect(archive.get_by_role("link", name="Open all.zip")).to_have_count(0)
+    with ben.page.expect_download() as saved:
+        archive.get_by_role("link", name="all.zip", exact=True).click()
+    assert saved.value.suggested_filename == "all.zip"
+
+
+def test_a_voice_note_is_recorded_heard_and_played(
+    sqlite_town: Town, ann: Window, opened: Open
+) -> None:
+    """Also by whoever said no to the microphone first."""
+    page = ann.page
+    ann.go("narrow/channel/general/topic/voices")
+    page.get_by_role("button", name="Record a voice note").click()
+    note = page.get_by_role("group", name="Voice note")
+    expect(note.get_by_role("alert")).to_contain_text("The microphone is not allowed here")
+    ann.context.grant_permissions(["microphone"])
+    note.get_by_role("button", name="Try again").click()
+    expect(note.get_by_role("timer")).to_have_text(re.compile("0:0[1-9]"))
+    note.get_by_role("button", name="Stop").click()
+    assert 0 < note.locator("audio").evaluate(MEASURE) < 60
+    note.get_by_role("button", name="Attach").click()
+    expect(note).to_be_hidden()
+    expect(page.get_by_role("list", name="Files").get_by_text("Uploaded")).to_be_visible()
+    ann.box.press("Control+Enter")
+
+    ben = opened(sqlite_town.server, sqlite_town.ben)
+    ben.go("narrow/channel/general/topic/voices")
+    card = ben.page.get_by_role("article").locator(".file")
+    expect(card).to_contain_text("Voice note 2")
+    expect(card).to_contain_text(re.compile(r"(WEBA|M4A|OGG) · \d"))
+    assert 0 < card.locator("audio").evaluate(MEASURE) < 60
+
+    # Whoever goes elsewhere finds what was said until then in the draft.
+    page.get_by_role("button", name="Record a voice note").click()
+    expect(note.get_by_role("timer")).to_have_text(re.compile("0:0[1-9]"))
+    ann.go("inbox")
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+    ann.go("narrow/channel/general/topic/voices")
+    files = page.get_by_role("list", name="Files")
+    expect(files.get_by_text("Uploaded")).to_be_visible()
+    expect(files).to_contain_text("Voice note 2")
+
+
+def test_a_call_and_who_will_be_told_and_a_way_back(
+    sqlite_town: Town, ann: Window, opened: Open
+) -> None:
+    town, page = sqlite_town, ann.page
+    ben = opened(town.server, town.ben)
+    for one in (ann, ben):
+        one.go("narrow/channel/general/topic/plans")
+    composer = page.get_by_role("group", name=re.compile("^Write to"))
+    page.get_by_role("banner").or_(page.locator("header")).get_by_role(
+        "button", name="Start a call"
+    ).first.click()
+    page.get_by_role("menuitem", name="Voice call").click()
+    link = r"\[Join the voice call\]\(https://meet\.jit\.si/[a-z]{20}#config.startWithVideoMuted"
+    expect(ann.box).to_have_value(re.compile(link))
+    ann.box.fill("")
+    expect(composer.get_by_role("button", name="Start a call")).to_be_visible()
+    auth = (town.ann.email, town.ann.api_key)
+    realm = f"{town.server.url}/api/v1/realm"
+    assert httpx.patch(realm, auth=auth, data={"video_chat_provider": 0}).is_success
+    expect(page.get_by_role("button", name="Start a call")).to_have_count(0)
+
+    ann.box.press_sequentially("Who comes, @**topic** and @**all**?")
+    told = page.get_by_role("list", name="Who will be notified")
+    expect(told).to_contain_text("@all 1 person in #general")
+    expect(told).to_contain_text("@topic nobody else has written in this topic")
+
+    page.get_by_role("button", name="Send later").click()
+    page.get_by_role("menuitemradio", name="Undo send for 20 seconds").click()
+    ann.box.press("Control+Enter")
+    waiting = page.get_by_role("article", name="Your message on its way")
+    waiting.get_by_role("button", name="Undo").click()
+    expect(waiting).to_be_hidden()
+    expect(ann.box).to_have_value("Who comes, @**topic** and @**all**?")
+    ann.say("Who comes?")
+    expect(waiting).to_contain_text("Goes in")
+    expect(ben.message("Who comes")).to_have_count(0)
+    waiting.get_by_role("button", name="Send now").click()
+    expect(ben.message("Who comes")).to_have_count(1)
+    # What waits when its page goes is not lost, and not sent twice.
+    ann.say("And when?")
+    expect(waiting).to_contain_text("Goes in")
+    page.reload()
+    expect(ben.message("And when?")).to_have_count(1)
+    expect(ann.message("And when?")).to_have_count(1)
+    expect(ann.box).to_have_value("")
+
+    asked = ben.message("Who comes?")
+    asked.hover()
+    asked.get_by_role("button", name="Quote and reply").click()
+    expect(ben.page.get_by_role("list", name="Quotations")).to_contain_text("Who comes?")

@@ -1,0 +1,24 @@
+/** Where the organization holds calls. Pure. */
+
+export type CallProvider = "jitsi" | "bigbluebutton";
+
+export type Realm = Readonly<Record<string, unknown>>;
+
+/** `realm_video_chat_provider` by the interface's numbers. */
+const PROVIDERS: Record<number, CallProvider> = { 1: "jitsi", 4: "bigbluebutton" };
+
+/** Where calls are held; null where there are none, or where this client knows no way to them. */
+export function callProvider(realm: Realm): CallProvider | null {
+  const found = PROVIDERS[Number(realm["realm_video_chat_provider"])] ?? null;
+  if (found === "jitsi") return jitsiServer(realm) ? found : null;
+  const offered = (realm["realm_available_video_chat_providers"] ?? {}) as Record<string, unknown>;
+  return found && "big_blue_button" in offered ? found : null;
+}
+
+/** The organization's own Jitsi server, or the one that this server names. */
+export function jitsiServer(realm: Realm): string | null {
+  const own = realm["realm_jitsi_server_url"];
+  const address = own ?? realm["server_jitsi_server_url"] ?? realm["jitsi_server_url"];
+  const isOne = typeof address === "string" && /^https?:\/\/./.test(address);
+  return isOne ? address.replace(/\/+$/, "") : null;
+}

@@ -1,0 +1,40 @@
+import { describe, expect, it } from "vitest";
+import { kindOf, pathOf, savedAt, sizeText } from "./fileKinds";
+
+describe("a file", () => {
+  it.each([
+    ["Prices.PDF", "", "text"],
+    ["a.b.tar.gz", "application/gzip", "archive"],
+    ["plan.xlsx", "application/octet-stream", "table"],
+    ["note", "text/plain", "text"],
+    ["odd.zip", "audio/webm", "sound"],
+    ["v1.2", "", "other"],
+    [".bashrc", "", "other"],
+    ["nothing", "", "other"],
+  ])("is of a kind: %s %s", (name, type, kind) => {
+    expect(kindOf(name, type)).toBe(kind);
+  });
+
+  it.each([
+    [0, "0 bytes"],
+    [1, "1 byte"],
+    [999, "999 bytes"],
+    [1000, "1 kB"],
+    [1536, "1.5 kB"],
+    [20 * 1024, "20 kB"],
+    [1024 * 1000, "1 MB"],
+    [25 * 1024 * 1024, "25 MB"],
+    [3 * 1024 ** 3, "3 GB"],
+    [5000 * 1024 ** 3, "5,000 GB"],
+  ])("is so large: %d", (bytes, text) => {
+    expect(sizeText(bytes, "en")).toBe(text);
+  });
+
+  it("is known by its path, however its address is written", () => {
+    expect(pathOf("/user_uploads/2/ab/key/a%20b.pdf")).toBe("2/ab/key/a b.pdf");
+    expect(pathOf("/user_uploads/download/2/ab/key/a.pdf#page=2")).toBe("2/ab/key/a.pdf");
+    expect(pathOf("/user_uploads/2/ab/key/100%.pdf")).toBe("2/ab/key/100%.pdf");
+    expect(savedAt("/user_uploads/2/ab/key/a.pdf")).toBe("/user_uploads/download/2/ab/key/a.pdf");
+    expect(savedAt("/user_uploads/download/2/a")).toBe("/user_uploads/download/2/a");
+  });
+});

@@ -1,0 +1,92 @@
+/**
+ * Files that a message links, as cards. What is here is done while the message is drawn, so that a
+ * card has its height at once and nothing moves; what it says and offers comes behind (fileFacts).
+ */
+
+const LINKS = 'a[href^="/user_uploads/"]';
+/** What shows the file itself, or is somebody else's. */
+const ELSEWHERE = ".message_inline_image, .message_embed, blockquote";
+
+export function makeCards(node: HTMLElement): void {
+  const shown = new Set<string>();
+  for (const one of node.querySelectorAll(".message_inline_image > a")) {
+    shown.add(one.getAttribute("href") ?? "");
+  }
+  const cards: HTMLElement[] = [];
+  /** Where the next card of a block comes. */
+  const last = new Map<Element, Element>();
+  const add = (block: Element, card: HTMLElement) => {
+    (last.get(block) ?? block).after(card);
+    last.set(block, card);
+    cards.push(card);
+  };
+  for (const one of node.querySelectorAll<HTMLElement>(`audio[src], ${LINKS}`)) {
+    const address = one.getAttribute("href") ?? one.getAttribute("src") ?? "";
+    if (one.closest(ELSEWHERE)) continue;
+    if (shown.has(address)) {
+      // The name of a picture, over it.
+      one.classList.toggle("caption", alone(one));
+      continue;
+    }
+    shown.add(address);
+    const block = blockOf(node, one);
+    const card = document.createElement("div");
+    card.className = "file";
+    if (one instanceof HTMLAudioElement) card.append(linkTo(address, one.title), taken(one));
+    else card.append(alone(one) ? taken(one) : one.cloneNode(true));
+    card.classList.toggle("sound", one instanceof HTMLAudioElement);
+    add(block, card);
+  }
+  for (const block of last.keys()) if (!block.childNodes.length) block.remove();
+  if (cards.length) {
+    void import("./dressedFiles").then(
+      ({ dressFiles }) => dressFiles(cards),
+      () => {
+        // Without it, a card is the link that it holds.
+      },
+    );
+  }
+}
+
+/** The outermost block around it, within the message or the spoiler that it is in. */
+function blockOf(node: HTMLElement, one: HTMLElement): Element {
+  const within = one.closest(".spoiler-content") ?? node;
+  let block: Element = one;
+  while (block.parentElement && block.parentElement !== within) block = block.parentElement;
+  return block;
+}
+
+const isBlank = (one: Node): boolean => !one.textContent?.trim();
+
+/** What is before or after it, but for blanks between words. */
+function beside(one: Node, side: "previousSibling" | "nextSibling"): ChildNode | null {
+  let found = one[side];
+  while (found instanceof Text && isBlank(found)) found = found[side];
+  return found;
+}
+
+/** Whether it has a line to itself. */
+function alone(one: HTMLElement): boolean {
+  const isEnd = (found: ChildNode | null) => !found || found.nodeName === "BR";
+  return (
+    one.parentElement?.nodeName === "P" &&
+    isEnd(beside(one, "previousSibling")) &&
+    isEnd(beside(one, "nextSibling"))
+  );
+}
+
+/** It, out of its paragraph, with its line. */
+function taken(one: HTMLElement): HTMLElement {
+  if (alone(one)) (beside(one, "previousSibling") ?? beside(one, "nextSibling"))?.remove();
+  const around = one.parentElement;
+  one.remove();
+  if (around && !around.childElementCount && isBlank(around)) around.replaceChildren();
+  return one;
+}
+
+function linkTo(address: string, name: string): HTMLAnchorElement {
+  const link = document.createElement("a");
+  Object.assign(link, { href: address, target: "_blank", rel: "noopener noreferrer" });
+  link.textContent = name;
+  return link;
+}

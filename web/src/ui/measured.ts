@@ -1,0 +1,19 @@
+/**
+ * What browsers record has no length in its head: it is found at the end, before anybody plays it.
+ */
+export function measured(audio: HTMLMediaElement): () => void {
+  const back = () => {
+    audio.currentTime = 0;
+  };
+  const look = () => {
+    if (audio.duration !== Infinity) return;
+    audio.addEventListener("timeupdate", back, { once: true });
+    audio.currentTime = Number.MAX_SAFE_INTEGER;
+  };
+  if (audio.readyState >= audio.HAVE_METADATA) look();
+  else audio.addEventListener("loadedmetadata", look, { once: true });
+  return () => {
+    audio.removeEventListener("loadedmetadata", look);
+    audio.removeEventListener("timeupdate", back);
+  };
+}

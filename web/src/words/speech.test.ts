@@ -1,0 +1,34 @@
+import { expect, test, vi } from "vitest";
+import { words } from "./index.svelte";
+
+vi.stubGlobal("document", { documentElement: { lang: "en" } });
+
+test("what is loaded later has its words, in whatever language is spoken", async () => {
+  expect(() => words.settings).toThrow("words.with");
+  expect(await words.with(Promise.resolve("a view"), "settings")).toBe("a view");
+  expect(words.settings.password).toBe("Password");
+
+  await words.speak("fr-CA");
+  expect(words.language).toBe("fr");
+  expect(words.common.save).toBe("Enregistrer");
+  expect(words.settings.password).toBe("Mot de passe");
+  expect(() => words.manage).toThrow("words.with");
+
+  // Both at once: neither is left in the language before.
+  const view = words.with(Promise.resolve(1), "manage");
+  await Promise.all([words.speak("pt-br"), view]);
+  expect([words.settings.password, words.manage.undo]).toEqual(["Senha", "Desfazer"]);
+});
+
+test("the language that was asked for last is spoken; an unknown one is English", async () => {
+  const slow = words.speak("ja");
+  await words.speak("xx");
+  await slow;
+  expect(words.language).toBe("en");
+  expect(document.documentElement.lang).toBe("en");
+  expect(words.common.save).toBe("Save");
+});
+
+test("a view that cannot be loaded says so", async () => {
+  await expect(words.with(Promise.reject(new Error("away")), "manage")).rejects.toThrow("away");
+});
