@@ -203,6 +203,24 @@ async def be_pushed_to(history: History) -> None:
             pass
 
 
+async def rest(history: History) -> None:
+    """Somebody pauses for a while, goes on, or has quiet hours, wherever they are."""
+    rng, person = history.rng, history.org[history.who()]
+    zone = rng.choice(["", "Asia/Kathmandu", "America/Bogota"])
+    history.accepted(await person.patch("/settings", timezone=zone))
+    given: dict[str, Any] = {}
+    if rng.random() < 0.7:
+        pause = rng.choice([0, 0, 40, 400, 4000, 10 * 86400])
+        given["paused_until"] = int(history.clock()) + pause
+    if rng.random() < 0.5:
+        begin = rng.randrange(1440)
+        end = (begin + rng.choice([5, 100, 600])) % 1440 or 1440
+        days = sorted(rng.sample(range(7), rng.choice([1, 5, 7])))
+        hours = [{"days": days, "begin": begin, "end": end}]
+        given["hours"] = hours if rng.random() < 0.7 else []
+    history.accepted(await person.patch("/quiet_times", **given))
+
+
 async def follow_feed(history: History) -> None:
     """Somebody's bot follows a feed, what is in it is passed over, it changes, or it ends."""
     org, rng = history.org, history.rng
@@ -250,4 +268,5 @@ OWN_STEPS: dict[Callable[[History], Awaitable[None]], int] = {
     use_browser: 2,
     use_agent: 1,
     follow_feed: 1,
+    rest: 1,
 }

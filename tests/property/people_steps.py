@@ -60,6 +60,8 @@ async def say_what_one_does(history: History) -> None:
         user_id = history.org[rng.choice(["cleo", "gus"])].user_id
         history.accepted(await history.org["ann"].post(f"/users/{user_id}/status", **values))
         return
+    if history.rng.random() < 0.3:
+        values["scheduled_end_time"] = int(history.clock()) + history.rng.randint(60, 120)
     history.accepted(await history.org[history.who()].post("/users/me/status", **values))
 
 

@@ -1,8 +1,11 @@
 """Exactly those are told whom a plain rule names, once each: whatever happens, whoever is there,
 and whichever node ends when."""
 
+import math
 from collections import Counter, defaultdict
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -10,7 +13,13 @@ from hypothesis import given
 from tertulia.app import composition
 from tertulia.domain import permissions
 from tertulia.domain.notices.rules import Way
-from tertulia.domain.notices.telling import HERE_LONGEST, HERE_SECONDS, LOOK_AGAIN_SECONDS
+from tertulia.domain.notices.telling import (
+    HERE_LONGEST,
+    HERE_SECONDS,
+    LOOK_AGAIN_SECONDS,
+    QUIET_LONGEST,
+    QUIET_LOOK_SECONDS,
+)
 from tertulia.domain.organization.realms import WELCOME_BOT
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry, MessageEdited, MessageSent
@@ -36,7 +45,7 @@ from tests.property.histories import (
     send_to_channel,
     set_topic,
 )
-from tests.property.own_steps import use_device
+from tests.property.own_steps import rest, use_device
 from tests.property.test_state import both, counts, examples, new_database, seeds
 from tests.property.web_steps import WEB_STEPS
 from tests.push_service import Browser
@@ -240,6 +249,7 @@ MADE: dict[Step, int] = {
     get_a_phone: 10,
     come: 15,
     time_goes_by: 60,
+    rest: 12,
 }
 for often in (send_to_channel, send_directly, edit_message, set_topic):
     MADE[often] *= 2
@@ -283,6 +293,13 @@ class Rule:
         for (user_id, where), waiting in list(self.waiting.items()):
             due = {one for one in waiting if one[1] <= now}
             if not due:
+                continue
+            until = rests_until(history.state, user_id, now)
+            if until:
+                waiting -= due
+                if self.way is Way.MAIL and until <= now + QUIET_LONGEST:
+                    later = min(math.ceil(until / 60) * 60.0, now + QUIET_LOOK_SECONDS)
+                    waiting |= {(one, later, later + HERE_LONGEST) for one, _, _ in due}
                 continue
             latest = history.org.node.delivery.presence.of(user_id)
             settings = history.state.settings[user_id]
@@ -376,3 +393,23 @@ class Rule:
     def chosen(self, choices: Any, name: str) -> Any:
         """What somebody has chosen for this way, by the name of the choice for mails."""
         return getattr(choices, name if self.way is Way.MAIL else name.replace("email", "push"))
+
+
+def rests_until(state: State, user_id: int, now: float) -> float:
+    """Until when somebody is left in peace; 0 for who is not. (None of their places changes its
+    clocks.)"""
+    times = state.quiet_times.get(user_id)
+    if times is None:
+        return 0
+    zone = state.users[user_id].timezone
+    there = datetime.fromtimestamp(now, ZoneInfo(zone) if zone else UTC)
+    passed = there.hour * 3600 + there.minute * 60 + there.second + there.microsecond / 1e6
+    ends = [float(times.paused_until)] if times.paused_until > now else []
+    for hours in times.hours:
+        length = (hours.end - hours.begin) * 60
+        length += 86400 if length <= 0 else 0
+        for ago in (0, 1):
+            begun = ago * 86400 + passed - hours.begin * 60
+            if (there.weekday() - ago) % 7 in hours.days and 0 <= begun < length:
+                ends.append(round(now + length - begun))
+    return max(ends, default=0)

@@ -7,7 +7,9 @@ import pytest
 from tertulia.model.changes import CustomEmojiAdded, CustomEmojiDeactivated, RealmChanged
 from tertulia.model.reactions import CustomEmoji
 from tertulia.model.users import Role
-from tests.support import Organization, reopened
+from tertulia.service.config import Config
+from tests.conftest import OTHERS
+from tests.support import Organization, TestClock, founded, reopened
 from tests.wire.stage import LIMITED
 
 PIZZA = {"emoji_name": "pizza", "emoji_code": "1f355", "reaction_type": "unicode_emoji"}
@@ -100,6 +102,10 @@ async def test_what_is_so_already_is_not_told_again(org: Organization) -> None:
         {"emoji_code": "1f355"},
         {"reaction_type": "unicode_emoji"},
         {"away": "yes"},
+        {"scheduled_end_time": 2**33},
+        {"status_text": "lunch", "scheduled_end_time": 1},
+        {"status_text": "lunch", "scheduled_end_time": -1},
+        {"status_text": "lunch", "scheduled_end_time": 2**33},
     ],
 )
 async def test_a_status_that_cannot_be_is_refused(
@@ -189,3 +195,49 @@ async def test_the_organizations_own_emoji_can_be_beside_a_name(org: Organizatio
     await org.do(CustomEmojiDeactivated(emoji_id=7))
     assert await status(org, "ben") == {"status_text": "x", **team}
     (await org["cleo"].post("/users/me/status", **team)).refused()
+
+
+async def test_a_status_ends_at_its_time_once_and_a_later_one_stays(config: Config) -> None:
+    clock = TestClock()
+    clock.stopped_at = clock()
+    now = int(clock())
+    async with founded(config, clock=clock, others=OTHERS) as org:
+        listener = await org["gus"].register()
+        ben = org["ben"]
+        given = {"status_text": "lunch", "scheduled_end_time": now + 60}
+        assert (await ben.post("/users/me/status", **given)).ok
+        assert await status(org, "ben") == given
+        # The end alone is changed; nothing else of it, nothing.
+        assert (await ben.post("/users/me/status", scheduled_end_time=now + 90)).ok
+        assert (await ben.post("/users/me/status", status_text="lunch")).ok
+        assert (await ben.post("/users/me/status", scheduled_end_time=now + 90)).ok
+        assert await statuses(org) == {str(ben.user_id): given | {"scheduled_end_time": now + 90}}
+        first, second = await listener.events()
+        assert first["scheduled_end_time"] == now + 60
+        assert second["scheduled_end_time"] == now + 90
+        assert "status_text" not in second
+        clock.ahead += 89
+        await org.tick()
+        assert await listener.events() == []
+        clock.ahead += 1
+        await org.tick()
+        await org.tick()
+        (event,) = await listener.events()
+        assert (event["type"], event["user_id"], event["status_text"]) == (
+            "user_status",
+            ben.user_id,
+            "",
+        )
+        assert await status(org, "ben") == {}
+        # A program that knows of no end sets another status: it does not end with the first.
+        assert (await ben.post("/users/me/status", **given | {"scheduled_end_time": now + 999})).ok
+        assert (await ben.post("/users/me/status", status_text="holiday")).ok
+        assert await status(org, "ben") == {"status_text": "holiday"}
+        cleo = {"status_text": "call", "scheduled_end_time": now + 999}
+        assert (await org["cleo"].post("/users/me/status", **cleo)).ok
+        assert (await org["ann"].post(f"/users/{org['cleo'].user_id}/status", **cleo)).ok
+    clock.ahead += 5000
+    # What ended while no server ran, ends with the next start.
+    async with reopened(config, clock=clock) as later:
+        await later.tick()
+        assert await statuses(later) == {str(later["ben"].user_id): {"status_text": "holiday"}}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from tertulia.domain.accounts import full_members, signing_out
+from tertulia.domain.accounts import full_members, signing_out, statuses
 from tertulia.domain.channels import activity
 from tertulia.domain.messages import attachments
 from tertulia.domain.organization import banners
@@ -77,5 +77,6 @@ def due_jobs(node: Node) -> Sequence[Job]:
         messages_to_be_reminded_of(node),
         due_job(log, "ended sessions", signing_out.next_expiry, signing_out.expire),
         due_job(log, "ended announcements", banners.next_end, banners.end_old),
+        due_job(log, "ended statuses", statuses.next_end, statuses.end),
         due_job(log, "unclaimed files", unclaimed, attachments.remove_unclaimed, days),
     )

@@ -28,7 +28,7 @@ from tertulia.model.organization import (
     OnboardingStep,
     Playground,
 )
-from tertulia.model.personal import AlertWords, MutedUser
+from tertulia.model.personal import AlertWords, MutedUser, QuietTimes
 from tertulia.model.previews import PendingPreview
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.reactions import CustomEmoji
@@ -101,4 +101,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("push_subscriptions", PushSubscription, ("id",), removable=True),
     Noun("feeds", Feed, ("id",), removable=True),
     Noun("banners", Banner, ("id",), removable=True),
+    Noun("quiet_times", QuietTimes, ("user_id",)),
 )

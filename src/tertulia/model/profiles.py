@@ -16,6 +16,8 @@ class UserStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
     user_id: int
     text: str = ""
     emoji: Emoji | None = None
+    ends_at: int = 0
+    """When it is taken away, in UNIX seconds; 0 where it stays."""
 
 
 class FieldKind(IntEnum):

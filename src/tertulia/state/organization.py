@@ -26,9 +26,9 @@ from tertulia.model.organization import (
     OnboardingStep,
     Playground,
 )
-from tertulia.model.personal import AlertWords
+from tertulia.model.personal import AlertWords, QuietTimes
 from tertulia.model.previews import PendingPreview
-from tertulia.model.profiles import ProfileField, UserStatus
+from tertulia.model.profiles import ProfileField
 from tertulia.model.realm import Realm
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import PersonalSettings, User
@@ -54,6 +54,7 @@ from tertulia.state.personal import (
     PushSubscriptions,
     Reminders,
     ScheduledMessages,
+    Statuses,
     UserTopics,
 )
 from tertulia.state.recent_writes import RecentWrites
@@ -85,6 +86,7 @@ _TABLES: Final[Mapping[str, type[Table[Any]]]] = {
     "subscriptions": Subscriptions,
     "topics": Topics,
     "user_groups": Groups,
+    "user_statuses": Statuses,
     "user_topics": UserTopics,
     "users": Users,
 }
@@ -133,7 +135,8 @@ class State:
         self.counters: Table[Counter] = self.tables["counters"]
         self.folders: Table[ChannelFolder] = self.tables["channel_folders"]
         self.user_topics: UserTopics = self.tables["user_topics"]
-        self.statuses: Table[UserStatus] = self.tables["user_statuses"]
+        self.quiet_times: Table[QuietTimes] = self.tables["quiet_times"]
+        self.statuses: Statuses = self.tables["user_statuses"]
         self.profile_fields: Table[ProfileField] = self.tables["profile_fields"]
         self.profile_values: ProfileValues = self.tables["profile_values"]
         self.drafts: PersonalTable[SavedDraft] = self.tables["drafts"]

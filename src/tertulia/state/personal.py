@@ -8,7 +8,7 @@ from msgspec import Struct
 from tertulia.model.devices import PushSubscription
 from tertulia.model.nouns import Noun
 from tertulia.model.personal import MutedUser
-from tertulia.model.profiles import ProfileValue
+from tertulia.model.profiles import ProfileValue, UserStatus
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic
 from tertulia.state.indexes import Grouped, Ordered, Unique
@@ -48,6 +48,15 @@ class ProfileValues(PersonalTable[ProfileValue]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.of_field = Grouped(self, lambda value: value.field_id)
+
+
+class Statuses(Table[UserStatus]):
+    """What users say that they are doing."""
+
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.by_end = Ordered(self, lambda status: status.ends_at or None)
+        """Those that end."""
 
 
 class ScheduledMessages(PersonalTable[ScheduledMessage]):

@@ -18,6 +18,7 @@ REFERENCES = (
     Reference("credentials", "user_id", "users"),
     Reference("personal_settings", "user_id", "users"),
     Reference("user_statuses", "user_id", "users"),
+    Reference("quiet_times", "user_id", "users"),
     Reference("profile_values", "user_id", "users"),
     Reference("profile_values", "field_id", "profile_fields"),
     Reference("presence", "user_id", "users"),

@@ -41,6 +41,11 @@ SINCE: Mapping[str, int] = {
     "BannersEnded": 101,
     "Realm.upload_quota_per_user_mib": 101,
     "User.upload_quota_mib": 101,
+    "QuietHours": 101,
+    "QuietTimes": 101,
+    "QuietTimesChanged": 101,
+    "StatusChanged.ends_at": 101,
+    "UserStatus.ends_at": 101,
 }
 """What came later, each with the format since which it may be written: a kind of change by its
 name (`MessagePinned`), or of a struct or an enumeration that is stored a field or a value

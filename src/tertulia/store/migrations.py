@@ -337,6 +337,10 @@ def _failing_since(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _quiet_times(dialect: Dialect) -> Sequence[str]:
+    return (records("quiet_times", "user_id BIGINT"),)
+
+
 def _mails_in_ranks(dialect: Dialect) -> Sequence[str]:
     return (
         "ALTER TABLE mails ADD COLUMN rank BIGINT NOT NULL DEFAULT 0",
@@ -391,6 +395,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_usage_counts),
     Expand(_banners),
     Expand(_failing_since),
+    Expand(_quiet_times),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

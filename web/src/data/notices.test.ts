@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Message } from "./data";
 import cases from "./noticeCases.json";
-import { noticeOf } from "./notices";
+import { noticeOf, reasonOf, type Noticed, type NoticeKnown } from "./notices";
 
 const SETTINGS = {
   enable_desktop_notifications: true,
@@ -14,7 +13,8 @@ const SENDERS: Readonly<Record<string, number>> = { me: 1, muted: 9 };
 
 interface Case {
   name: string;
-  shown: boolean;
+  /** Why a note is shown; null where none is. */
+  told: string | null;
   flags?: string[];
   direct?: boolean;
   sender?: string;
@@ -23,30 +23,47 @@ interface Case {
   policy?: number;
 }
 
-function notice(one: Case, flags = one.flags ?? []) {
-  const known = {
+/** The case as it is with the settings of another way in place of the desktop's. */
+function known(one: Case, way = "desktop"): NoticeKnown {
+  const named = (values: object = {}) =>
+    Object.fromEntries(
+      Object.entries(values).map(([name, value]) => {
+        if (way === "desktop") return [name, value];
+        if (name === "enable_desktop_notifications") {
+          return [`enable_offline_${way}_notifications`, value];
+        }
+        return [name.replace("desktop_notifications", `${way}_notifications`), value];
+      }),
+    );
+  return {
     me: 1,
-    settings: { ...SETTINGS, ...one.settings },
-    channels: new Map([[7, { subscription: { is_muted: false, ...one.channel } }]]),
+    settings: { ...named(SETTINGS), ...named(one.settings) },
+    channels: new Map([[7, { subscription: { is_muted: false, ...named(one.channel) } }]]),
     topicPolicies: new Map(one.policy ? [["c7/x", { visibility_policy: one.policy }]] : []),
     mutedUsers: new Set([9]),
-  };
-  const message = {
+  } as unknown as NoticeKnown;
+}
+
+function message(one: Case, more: string[] = []): Noticed {
+  return {
     sender_id: SENDERS[one.sender ?? ""] ?? 2,
-    flags,
+    flags: [...(one.flags ?? []), ...more],
     ...(one.direct
       ? { type: "private", key: "d2" }
       : { type: "stream", stream_id: 7, key: "c7/x" }),
-  };
-  return noticeOf(
-    known as unknown as Parameters<typeof noticeOf>[0],
-    message as unknown as Message,
-  );
+  } as unknown as Noticed;
 }
 
 describe("a message", () => {
   it.each((cases as Case[]).map((one) => [one.name, one] as const))("%s", (_, one) => {
-    expect(notice(one)).toEqual({ shown: one.shown, heard: false });
-    expect(notice(one, [...(one.flags ?? []), "read"]).shown).toBe(false);
+    const told = one.told !== null;
+    expect(noticeOf(known(one), message(one))).toEqual({ shown: told, heard: false });
+    expect(noticeOf(known(one), message(one, ["read"])).shown).toBe(false);
+    expect(reasonOf(known(one), message(one), "desktop")).toBe(one.told);
+    for (const way of ["push", "email"] as const) {
+      // Alert words call somebody who is here, and nobody who is not.
+      const wanted = one.told === "alerted" ? null : one.told;
+      expect(reasonOf(known(one, way), message(one), way)).toBe(wanted);
+    }
   });
 });

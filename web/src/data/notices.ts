@@ -1,9 +1,30 @@
-/** Which messages call one away from something else. */
+/** Of which messages one is told, in which way, and why. */
 
+import type { Subscription } from "../wire/objects";
 import { isFollowed, isMuted } from "./counts";
 import type { Data, Message } from "./data";
 
-type NoticeKnown = Pick<Data, "me" | "channels" | "topicPolicies" | "mutedUsers" | "settings">;
+export type NoticeKnown = Pick<
+  Data,
+  "me" | "channels" | "topicPolicies" | "mutedUsers" | "settings"
+>;
+/** What of a message it depends on. */
+export type Noticed = Pick<Message, "sender_id" | "type" | "key" | "flags" | "stream_id">;
+
+/** How one is told, in the order in which settings have it. */
+export const WAYS = ["desktop", "sound", "push", "email"] as const;
+export type Way = (typeof WAYS)[number];
+
+/** Why one is told: what comes first counts. */
+export type Reason = "direct" | "mentioned" | "wildcard" | "alerted" | "followed" | "channel";
+
+/** The settings of each way: for what is addressed to one, and as others are named. */
+const SETTINGS: Readonly<Record<Way, readonly [personal: string, name: string]>> = {
+  desktop: ["enable_desktop_notifications", "desktop"],
+  sound: ["enable_sounds", "audible"],
+  push: ["enable_offline_push_notifications", "push"],
+  email: ["enable_offline_email_notifications", "email"],
+};
 
 export interface Notice {
   /** A note on the desktop. */
@@ -12,41 +33,49 @@ export interface Notice {
   heard: boolean;
 }
 
-const NONE: Notice = { shown: false, heard: false };
-
-/** What a message that came in does, by one's settings. The server tells by mail by the same rule:
- * `noticeCases.json` holds both to it. */
-export function noticeOf(known: NoticeKnown, message: Message): Notice {
-  if (message.sender_id === known.me || message.flags.includes("read")) return NONE;
-  if (known.mutedUsers.has(message.sender_id)) return NONE;
+/** Why one is told of a message in that way; null where one is not. The server tells by push and by
+ * mail by the same rule: `noticeCases.json` holds both to it. */
+export function reasonOf(known: NoticeKnown, message: Noticed, way: Way): Reason | null {
+  if (message.sender_id === known.me || message.flags.includes("read")) return null;
+  if (known.mutedUsers.has(message.sender_id)) return null;
   const { settings } = known;
-  const on = (name: string) => settings[name] === true;
-  const { enable_desktop_notifications: shown, enable_sounds: heard } = settings;
-  if (message.type === "private") return { shown, heard };
+  const [personal, name] = SETTINGS[way];
+  const on = (setting: string) => settings[setting] === true;
+  const toMe = on(personal);
+  if (message.type === "private") return toMe ? "direct" : null;
   const muted = isMuted(known, message.key);
   const followed = isFollowed(known, message.key);
-  const channel = known.channels.get(message.stream_id ?? 0)?.subscription;
   const has = (flag: string) => message.flags.includes(flag);
-  const countsForAll =
-    (followed && on("enable_followed_topic_wildcard_mentions_notify")) ||
-    (!muted && (channel?.wildcard_mentions_notify ?? on("wildcard_mentions_notify")));
-  const addressed =
-    has("mentioned") ||
-    (!muted && has("has_alert_word")) ||
-    (countsForAll && message.flags.some((flag) => flag.endsWith("wildcard_mentioned")));
-  const chosen = {
-    shown: channel?.desktop_notifications ?? on("enable_stream_desktop_notifications"),
-    heard: channel?.audible_notifications ?? on("enable_stream_audible_notifications"),
-  };
+  const channel = known.channels.get(message.stream_id ?? 0)?.subscription;
+  if (toMe) {
+    if (has("mentioned")) return "mentioned";
+    const counts =
+      (followed && on("enable_followed_topic_wildcard_mentions_notify")) ||
+      (!muted && (channel?.wildcard_mentions_notify ?? on("wildcard_mentions_notify")));
+    const wild = message.flags.some((flag) => flag.endsWith("wildcard_mentioned"));
+    if (counts && wild) return "wildcard";
+    // They call somebody who is here.
+    const rings = way === "desktop" || way === "sound";
+    if (rings && !muted && has("has_alert_word")) return "alerted";
+  }
+  if (followed && on(`enable_followed_topic_${name}_notifications`)) return "followed";
+  const own = ownWay(channel, way);
+  return !muted && (own ?? on(`enable_stream_${name}_notifications`)) ? "channel" : null;
+}
+
+/** What one has chosen for the channel alone; null or undefined where that is nothing. */
+export function ownWay(
+  subscription: Subscription | null | undefined,
+  way: Way,
+): boolean | null | undefined {
+  return subscription?.[`${SETTINGS[way][1]}_notifications` as "push_notifications"];
+}
+
+/** What a message that came in does, by one's settings. */
+export function noticeOf(known: NoticeKnown, message: Noticed): Notice {
   return {
-    shown:
-      (addressed && shown) ||
-      (followed && on("enable_followed_topic_desktop_notifications")) ||
-      (!muted && chosen.shown),
-    heard:
-      (addressed && heard) ||
-      (followed && on("enable_followed_topic_audible_notifications")) ||
-      (!muted && chosen.heard),
+    shown: reasonOf(known, message, "desktop") !== null,
+    heard: reasonOf(known, message, "sound") !== null,
   };
 }
 

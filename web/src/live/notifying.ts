@@ -8,20 +8,27 @@ import { narrowOf } from "../data/narrow";
 import { noticeOf, plainText } from "../data/notices";
 import { words } from "../words/index.svelte";
 import { desktop, desktopNote } from "./desktop";
+import { peace } from "./peace.svelte";
+import { offerPushes } from "./pushOffers";
+import { followQuiet } from "./quieting";
 
 /** Begin; the answer ends it. */
 export function startNotifying(app: App): () => void {
   const { store } = app;
-  return store.onEvent((event) => {
-    if (event.type !== "message") return;
-    const message = store.data.messages.get((event["message"] as { id: number }).id);
-    if (!message) return;
-    if (isForMe(store.me, message)) void import("./pushOffers").then((all) => all.offerPushes(app));
-    if (isLookedAt()) return;
-    const notice = noticeOf(store.data, message);
-    if (notice.heard) void sound();
-    if (notice.shown && mayNotify()) show(app, message);
-  });
+  const stops = [
+    followQuiet(store),
+    store.onEvent((event) => {
+      if (event.type !== "message" || isLookedAt()) return;
+      const message = store.data.messages.get((event["message"] as { id: number }).id);
+      if (!message) return;
+      if (isForMe(store.me, message)) offerPushes(app);
+      if (peace.until) return;
+      const notice = noticeOf(store.data, message);
+      if (notice.heard) void sound();
+      if (notice.shown && mayNotify()) show(app, message);
+    }),
+  ];
+  return () => stops.forEach((stop) => stop());
 }
 
 /** Whether somebody else wrote it to oneself. */
@@ -37,11 +44,6 @@ function isLookedAt(): boolean {
 export function mayNotify(): boolean {
   if (desktop()?.new_notification) return true;
   return typeof Notification !== "undefined" && Notification.permission === "granted";
-}
-
-/** Whether one can still be asked. */
-export function canAsk(): boolean {
-  return typeof Notification !== "undefined" && Notification.permission === "default";
 }
 
 function show(app: App, message: Message): void {

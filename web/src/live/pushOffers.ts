@@ -3,19 +3,32 @@
 import type { App } from "../app";
 import { words } from "../words/index.svelte";
 import { desktop } from "./desktop";
-import { devices, mayOffer, noteOffered, renew, turnOn } from "./pushing";
+import { canAsk, devices, noteOffered, offerable, renew, turnOn } from "./pushing";
 
-/** Asked once, when it first matters: when somebody has written to one. */
+/** Asked once, when it first matters: when somebody has written to one who looks elsewhere. */
 export function offerPushes({ store, toasts }: App): void {
-  if (desktop() || !mayOffer(store.me)) return;
+  const what = desktop() ? null : offerable(store.me);
+  if (!what) return;
   noteOffered(store.me);
+  const offerNotes = () =>
+    toasts.offer(words.shell.offerNotes, {
+      label: words.shell.takePushes,
+      run: () => void Notification.requestPermission(),
+    });
+  if (what === "notes") {
+    offerNotes();
+    return;
+  }
   void devices()
     .then(({ enabled }) => {
-      if (!enabled) return;
-      toasts.offer(words.shell.offerPushes, {
-        label: words.shell.takePushes,
-        run: () => void toasts.attempt(turnOn(store.me)),
-      });
+      if (enabled) {
+        toasts.offer(words.shell.offerPushes, {
+          label: words.shell.takePushes,
+          run: () => void toasts.attempt(turnOn(store.me)),
+        });
+      } else if (canAsk()) {
+        offerNotes();
+      }
     })
     // Without the server it is asked another time, in the settings.
     .catch(() => undefined);

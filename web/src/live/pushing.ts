@@ -27,15 +27,19 @@ export function canPush(): boolean {
   return "serviceWorker" in navigator && "PushManager" in window && "Notification" in window;
 }
 
-/** Whether it can be offered to that account: it was not yet, and the browser does not forbid it. */
-export function mayOffer(me: number): boolean {
-  if (!canPush() || Notification.permission === "denied") return false;
-  // Without its worker there is nobody who could be told.
-  return (
-    navigator.serviceWorker.controller !== null &&
-    read(WHOSE) !== String(me) &&
-    read(ASKED) !== String(me)
-  );
+/** Whether the browser can still be asked whether it may show notes. */
+export function canAsk(): boolean {
+  return "Notification" in window && Notification.permission === "default";
+}
+
+/** What can be offered to that account, which was not asked yet: to be told on this device, or notes
+ * while the client is open; null where there is nothing, or the browser forbids it. */
+export function offerable(me: number): "pushes" | "notes" | null {
+  if (read(WHOSE) === String(me) || read(ASKED) === String(me)) return null;
+  if (!canPush()) return canAsk() ? "notes" : null;
+  // Without its worker there is nobody who could be told: it is asked another time.
+  if (Notification.permission === "denied" || !navigator.serviceWorker.controller) return null;
+  return "pushes";
 }
 
 export function noteOffered(me: number): void {

@@ -14,6 +14,7 @@ class Frame {
   peopleOver = $state(false);
   help = $state(false);
   status = $state(false);
+  pause = $state(false);
   invite = $state(false);
 
   #left = new Remembered("left", true);

@@ -228,6 +228,8 @@ export interface Status {
   emoji_name?: string;
   emoji_code?: string;
   reaction_type?: Reaction["reaction_type"];
+  /** When it is taken away. */
+  scheduled_end_time?: Seconds;
   away?: boolean;
 }
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tertulia.domain.accounts import invitation_rules, profiles, users
+from tertulia.domain.accounts import invitation_rules, profiles, statuses, users
 from tertulia.model.changes import (
     AlertWordsChanged,
     AnyChange,
@@ -11,13 +11,13 @@ from tertulia.model.changes import (
     DeviceRemoved,
     DraftDeleted,
     PushTokensRemoved,
+    QuietTimesChanged,
     ReminderRemoved,
     ScheduledMessageRemoved,
     SnippetDeleted,
-    StatusChanged,
 )
 from tertulia.model.errors import Refused
-from tertulia.model.profiles import NO_EMOJI
+from tertulia.model.personal import QuietTimes
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
@@ -72,6 +72,8 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
     ]
     if user_id in state.alert_words:
         changes.append(AlertWordsChanged(user_id=user_id, words=()))
+    if user_id in state.quiet_times:
+        changes.append(QuietTimesChanged(quiet_times=QuietTimes(user_id=user_id)))
     if tokens := state.push_tokens.of_user[user_id]:
         ids = tuple(sorted(one.id for one in tokens))
         changes.append(PushTokensRemoved(user_id=user_id, token_ids=ids))
@@ -88,7 +90,7 @@ def _emptied(moment: Moment, target: User) -> list[AnyChange]:
     if fields:
         changes += profiles.emptied(moment, target, fields)
     if target.id in state.statuses:
-        changes.append(StatusChanged(user_id=target.id, text="", emoji=NO_EMOJI))
+        changes.append(statuses.taken_away(state, target.id))
     pending = tuple(sorted(one.id for one in state.confirmations if one.user_id == target.id))
     if pending:
         changes.append(ConfirmationsEnded(confirmation_ids=pending))

@@ -24,6 +24,13 @@ HERE_LONGEST: Final = 3600
 a client that there is something, and is not told any more."""
 
 
+QUIET_LOOK_SECONDS: Final = 1800
+"""Whoever is left in peace is looked at again after so long, or at the end: it may come earlier
+than was said."""
+QUIET_LONGEST: Final = 8 * 86400
+"""Who is left in peace for longer gets no mails about that time: they see in a client what came."""
+
+
 class Concerning(Struct, frozen=True):
     """A message, and whom an entry of the log makes it concern."""
 
@@ -62,6 +69,15 @@ def by_delay(state: State, people: BitMap, way: Way) -> Mapping[int, BitMap]:
 def waits_for_absence(state: State, user_id: int, way: Way) -> bool:
     """Whether the user is told in this way only while they are not here."""
     return not (way is Way.PUSH and state.settings[user_id].enable_online_push_notifications)
+
+
+def quiet_look(way: Way, now: float, until: int) -> float | None:
+    """When somebody is looked at again who is left in peace until then, to be told in this way;
+    None where they are not told any more: of what rings, and of what would come too late. (By full
+    minutes, so that many are looked at together.)"""
+    if way is not Way.MAIL or until > now + QUIET_LONGEST:
+        return None
+    return min(-(-until // 60) * 60, now + QUIET_LOOK_SECONDS)
 
 
 def may_be_told(state: State, user_id: int, message: Message) -> bool:

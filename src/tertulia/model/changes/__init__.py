@@ -87,7 +87,12 @@ from tertulia.model.changes.organization import (
     PlaygroundRemoved,
     RealmDefaultsChanged,
 )
-from tertulia.model.changes.personal import AlertWordsChanged, UserMuted, UserUnmuted
+from tertulia.model.changes.personal import (
+    AlertWordsChanged,
+    QuietTimesChanged,
+    UserMuted,
+    UserUnmuted,
+)
 from tertulia.model.changes.profiles import (
     ProfileChanged,
     ProfileFieldChanged,
@@ -208,6 +213,7 @@ __all__ = [
     "PushTokenAdded",
     "PushTokensRemoved",
     "PushUnsubscribed",
+    "QuietTimesChanged",
     "ReactionAdded",
     "ReactionRemoved",
     "RealmChanged",
@@ -341,6 +347,7 @@ AnyChange = (
     | AgentKeysEnded
     | PushSubscribed
     | PushUnsubscribed
+    | QuietTimesChanged
     | FeedAdded
     | FeedChanged
     | FeedRead

@@ -1,7 +1,7 @@
-"""Personal alert words and muted users."""
+"""Personal alert words, muted users and quiet times."""
 
 from tertulia.model.changes.base import Change
-from tertulia.model.personal import MutedUser
+from tertulia.model.personal import MutedUser, QuietTimes
 
 
 class AlertWordsChanged(Change, frozen=True, tag="alert_words_changed"):
@@ -26,3 +26,13 @@ class UserUnmuted(Change, frozen=True, tag="user_unmuted"):
 
     user_id: int
     muted_id: int
+
+
+class QuietTimesChanged(Change, frozen=True, tag="quiet_times_changed"):
+    """When a user is left in peace is new: all of it."""
+
+    quiet_times: QuietTimes
+
+    @property
+    def user_id(self) -> int:
+        return self.quiet_times.user_id

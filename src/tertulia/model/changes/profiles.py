@@ -6,12 +6,13 @@ from tertulia.model.reactions import Emoji
 
 
 class StatusChanged(Change, frozen=True, tag="status_changed"):
-    """A user's status was changed. None leaves the text or emoji as it was; an empty one removes
-    it."""
+    """A user's status was changed. None leaves the text, emoji or end as it was; an empty one, or
+    0, removes it."""
 
     user_id: int
     text: str | None = None
     emoji: Emoji | None = None
+    ends_at: int | None = None
 
 
 class ProfileFieldCreated(Change, frozen=True, tag="profile_field_created"):

@@ -19,7 +19,7 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.delivery.presence import Presence
-from tertulia.domain.notices import rules, telling
+from tertulia.domain.notices import quiet, rules, telling
 from tertulia.domain.notices.telling import HERE_LONGEST, HERE_SECONDS, LOOK_AGAIN_SECONDS
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry, MessageEdited, MessageSent
@@ -68,6 +68,31 @@ class _Found(Struct, frozen=True):
     messages: list[Message]
     flags: Mapping[int, Mapping[int, Flag]]
     marks: Mapping[int, queries.Marks]
+
+
+class _Later(Struct, frozen=True):
+    """People who are not told now."""
+
+    people: BitMap
+    due_at: float | None
+    """When they are looked at again; None where they are not told any more."""
+    gives_up_at: float | None = None
+    """None for as before."""
+
+    def notices(self, before: Notice, people: BitMap, now: float) -> _Rows:
+        """What takes the place of a notice, for these of its people."""
+        gives_up_at = before.gives_up_at if self.gives_up_at is None else self.gives_up_at
+        if self.due_at is None or gives_up_at <= now:
+            return []
+        return [
+            Notice(
+                message_id=before.message_id,
+                due_at=self.due_at,
+                gives_up_at=gives_up_at,
+                conversation=before.conversation,
+                people=people,
+            )
+        ]
 
 
 class Notices:
@@ -258,48 +283,65 @@ class Notices:
         waiting = list(due)
         for begin in range(0, len(waiting), PEOPLE_AT_ONCE):
             people = BitMap(waiting[begin : begin + PEOPLE_AT_ONCE])
-            here = BitMap(one for one in people if self._is_here(means, one, now))
+            later = self._not_now(means, people, now)
+            away = people - BitMap.union(BitMap(), *(one.people for one in later))
             try:
-                told = await self._to_be_told(means, rows, people - here)
+                told = await self._to_be_told(means, rows, away)
                 records = means.records(told, now)
             except (Unavailable, DatabaseError):
                 raise
             except Exception:  # The other conversations do not wait for this one.
                 logger.exception("people could not be told of a conversation")
-                await self._write_told(means, rows, BitMap(), people, lambda _: None, now)
+                again = [_Later(people, now + LOOK_AGAIN_SECONDS)]
+                await self._write_told(means, rows, BitMap(), again, lambda _: None, now)
                 continue
-            await self._write_told(means, rows, people - here, here, records, now)
+            await self._write_told(means, rows, away, later, records, now)
             if told:
                 means.written()
+
+    def _not_now(self, means: Means, people: BitMap, now: float) -> list[_Later]:
+        """Those of the people who are left in peace, or here, and when they are looked at again."""
+        by_time: dict[float | None, BitMap] = defaultdict(BitMap)
+        here = BitMap()
+        for user_id in people:
+            until = quiet.quiet_until(self._log.state, user_id, now)
+            if until is not None:
+                by_time[telling.quiet_look(means.way, now, until)].add(user_id)
+            elif self._is_here(means, user_id, now):
+                here.add(user_id)
+        return [
+            _Later(here, now + LOOK_AGAIN_SECONDS),
+            *(
+                _Later(some, at, None if at is None else at + HERE_LONGEST)
+                for at, some in by_time.items()
+            ),
+        ]
 
     async def _write_told(
         self,
         means: Means,
         rows: _Rows,
         away: BitMap,
-        here: BitMap,
+        later: Sequence[_Later],
         records: Callable[[Connection], None],
         now: float,
     ) -> None:
         """Take the notices away of those who are told, with what tells them in their place; and
-        look again later at those who are here."""
-        later = now + LOOK_AGAIN_SECONDS
+        look again later at the others."""
 
         def write(connection: Connection) -> None:
             notices.require_held(connection, self._name)
+            again: list[Notice] = []
             for row in rows:
-                waits = row.people & here if row.due_at <= now else BitMap()
-                if gone := (row.people & away) | waits:
+                if gone := row.people & away:
                     notices.take_out(connection, means.way.value, row, gone)
-                if waits and now < row.gives_up_at:
-                    again = Notice(
-                        message_id=row.message_id,
-                        due_at=later,
-                        gives_up_at=row.gives_up_at,
-                        conversation=row.conversation,
-                        people=waits,
-                    )
-                    notices.put(connection, means.way.value, [again])
+                if row.due_at > now:
+                    continue
+                for one in later:
+                    if waits := row.people & one.people:
+                        notices.take_out(connection, means.way.value, row, waits)
+                        again += one.notices(row, waits, now)
+            notices.put(connection, means.way.value, again)
             records(connection)
 
         await self._log.store.write(write)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tertulia.domain.accounts import pushes as subscriptions
+from tertulia.domain.notices.quiet import quiet_until
 from tertulia.domain.notices.rules import Reason, Way
 from tertulia.model.changes import (
     Entry,
@@ -292,6 +293,8 @@ class PushSender:
         left = int(LIVES_SECONDS - (node.clock() - push.asked_at))
         if left <= 0 or subscription.paused_until > node.clock():
             return False
+        if still and quiet_until(node.state, user.id, node.clock()) is not None:
+            return push.wanted is not Wanted.SHOW  # What is shown already goes on being so.
         topic = node.vault.mark(f"push {subscription.id} {push.conversation}")
         if still:
             if push.wanted is Wanted.TAKE_BACK:

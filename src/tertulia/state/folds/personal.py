@@ -1,4 +1,4 @@
-"""Folds of alert words and muted users."""
+"""Folds of alert words, muted users and quiet times."""
 
 from tertulia.model import changes
 from tertulia.model.personal import AlertWords
@@ -24,3 +24,12 @@ def _(state: State, change: changes.UserMuted) -> None:
 @FOLDS.of(changes.UserUnmuted)
 def _(state: State, change: changes.UserUnmuted) -> None:
     state.muted_users.remove((change.user_id, change.muted_id))
+
+
+@FOLDS.of(changes.QuietTimesChanged)
+def _(state: State, change: changes.QuietTimesChanged) -> None:
+    after = change.quiet_times
+    if after.paused_until or after.hours:
+        state.quiet_times.put(after)
+    elif after.user_id in state.quiet_times:
+        state.quiet_times.remove(after.user_id)

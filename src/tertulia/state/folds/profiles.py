@@ -16,6 +16,7 @@ def _(state: State, change: changes.StatusChanged) -> None:
         user_id=change.user_id,
         text=before.text if change.text is None else change.text,
         emoji=before.emoji if change.emoji is None else given,
+        ends_at=before.ends_at if change.ends_at is None else change.ends_at,
     )
     if after.text or after.emoji is not None:
         state.statuses.put(after)

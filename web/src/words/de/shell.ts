@@ -7,6 +7,8 @@ export const shell: Words["shell"] = {
   confirmPassword: "Weiter",
   offerPushes:
     "Jemand hat dir geschrieben. Soll dieses Gerät es dir mitteilen, wenn Tertulia zu ist?",
+  offerNotes:
+    "Jemand hat dir geschrieben. Soll dieser Browser es zeigen, wenn du gerade woanders bist?",
   takePushes: "Mitteilen",
   newVersion: "Es gibt eine neue Version von Tertulia.",
   load: "Laden",
@@ -118,6 +120,18 @@ export const shell: Words["shell"] = {
   nobodyNamed: "Niemand heißt so.",
   morePeople: (count: number) => `${count} weitere zeigen`,
   seen: (ago: string) => `Zuletzt gesehen: ${ago}`,
+  quiet: {
+    pause: "Mitteilungen pausieren",
+    for: { half: "30 Min.", hour: "1 Stunde", morning: "Bis morgens" },
+    until: "Bis…",
+    when: "Ruhe bis",
+    begin: "Pausieren",
+    resume: "Mitteilungen wieder einschalten",
+    ended: "Mitteilungen sind wieder eingeschaltet.",
+    hours: "Ruhezeiten ändern",
+    paused: (until: string) => `Mitteilungen pausiert bis ${until}`,
+    quiet: (until: string) => `Ruhezeit bis ${until}`,
+  },
   notice: {
     ask: "Mitteilungen auf dem Desktop einschalten",
     hidden: "Neue Nachricht",
@@ -137,6 +151,17 @@ export const shell: Words["shell"] = {
     remote: "Im Homeoffice",
     sick: "Krank",
     holiday: "Im Urlaub",
+    clearAfter: "Löschen nach",
+    never: "Nie",
+    ends: {
+      half: "30 Minuten",
+      hour: "1 Stunde",
+      fourHours: "4 Stunden",
+      today: "Heute",
+      week: "Diese Woche",
+    },
+    atTime: "Zeitpunkt wählen…",
+    until: (when: string) => `bis ${when}`,
   },
   search: {
     title: "Suchen oder springen",

@@ -7,6 +7,8 @@ export const shell: Words["shell"] = {
   confirmPassword: "Continuer",
   offerPushes:
     "Quelqu’un vous a écrit. Cet appareil doit-il vous avertir quand Tertulia est fermé ?",
+  offerNotes:
+    "Quelqu’un vous a écrit. Ce navigateur doit-il vous avertir quand vous regardez ailleurs ?",
   takePushes: "M’avertir",
   newVersion: "Une nouvelle version de Tertulia est disponible.",
   load: "La charger",
@@ -116,6 +118,18 @@ export const shell: Words["shell"] = {
   nobodyNamed: "Personne ne porte ce nom.",
   morePeople: (count) => `En afficher ${count} de plus`,
   seen: (ago) => `Vu ${ago}`,
+  quiet: {
+    pause: "Suspendre les notifications",
+    for: { half: "30 min", hour: "1 heure", morning: "Jusqu’au matin" },
+    until: "Jusqu’à…",
+    when: "Rien ne sonne jusqu’à",
+    begin: "Suspendre",
+    resume: "Reprendre les notifications",
+    ended: "Les notifications sont de retour.",
+    hours: "Modifier les heures calmes",
+    paused: (until: string) => `Notifications suspendues jusqu’à ${until}`,
+    quiet: (until: string) => `Heures calmes jusqu’à ${until}`,
+  },
   notice: {
     ask: "Activer les notifications du bureau",
     hidden: "Nouveau message",
@@ -135,6 +149,17 @@ export const shell: Words["shell"] = {
     remote: "En télétravail",
     sick: "En arrêt maladie",
     holiday: "En vacances",
+    clearAfter: "Effacer après",
+    never: "Jamais",
+    ends: {
+      half: "30 minutes",
+      hour: "1 heure",
+      fourHours: "4 heures",
+      today: "Aujourd’hui",
+      week: "Cette semaine",
+    },
+    atTime: "Choisir un moment…",
+    until: (when: string) => `jusqu’à ${when}`,
   },
   search: {
     title: "Rechercher ou aller à",

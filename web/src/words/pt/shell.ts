@@ -6,6 +6,8 @@ export const shell: Words["shell"] = {
   confirmPassword: "Continuar",
   offerPushes:
     "Alguém escreveu para você. Este dispositivo deve avisar quando o Tertulia estiver fechado?",
+  offerNotes:
+    "Alguém escreveu para você. Este navegador deve avisar quando você olhar outra coisa?",
   takePushes: "Avisar",
   newVersion: "Há uma nova versão do Tertulia.",
   load: "Carregar",
@@ -115,6 +117,18 @@ export const shell: Words["shell"] = {
   nobodyNamed: "Ninguém tem esse nome.",
   morePeople: (count) => `Mostrar mais ${count}`,
   seen: (ago) => `Visto por último ${ago}`,
+  quiet: {
+    pause: "Pausar notificações",
+    for: { half: "30 min", hour: "1 hora", morning: "Até a manhã" },
+    until: "Até…",
+    when: "Nada toca até",
+    begin: "Pausar",
+    resume: "Retomar notificações",
+    ended: "As notificações voltaram.",
+    hours: "Mudar horas de silêncio",
+    paused: (until: string) => `Notificações pausadas até ${until}`,
+    quiet: (until: string) => `Horas de silêncio até ${until}`,
+  },
   notice: {
     ask: "Ativar notificações na área de trabalho",
     hidden: "Nova mensagem",
@@ -134,6 +148,17 @@ export const shell: Words["shell"] = {
     remote: "Trabalhando de casa",
     sick: "De licença médica",
     holiday: "De férias",
+    clearAfter: "Limpar depois de",
+    never: "Nunca",
+    ends: {
+      half: "30 minutos",
+      hour: "1 hora",
+      fourHours: "4 horas",
+      today: "Hoje",
+      week: "Esta semana",
+    },
+    atTime: "Escolher um momento…",
+    until: (when: string) => `até ${when}`,
   },
   search: {
     title: "Pesquisar ou ir para",

@@ -23,6 +23,8 @@ def status_object(state: State, user: User) -> dict[str, Any]:
         shown["status_text"] = status.text
     if status is not None and status.emoji is not None:
         shown |= emoji_fields(status.emoji)
+    if status is not None and status.ends_at:
+        shown["scheduled_end_time"] = status.ends_at
     settings = state.settings.get(user.id)
     if settings is not None and not settings.presence_enabled:
         shown["away"] = True

@@ -16,13 +16,15 @@ from tertulia.wire.api.projections.visibility import sees_account
 
 class UserStatusEvent(Event, kw_only=True, tag="user_status"):
     """Somebody's status is new: what of it is. The emoji's three names come together, empty where
-    it is taken away. `away` is of old: the person is invisible."""
+    it is taken away. `scheduled_end_time`, when it ends (null where it stays), is this server's
+    own. `away` is of old: the person is invisible."""
 
     user_id: int
     status_text: str | UnsetType = UNSET
     emoji_name: str | UnsetType = UNSET
     emoji_code: str | UnsetType = UNSET
     reaction_type: str | UnsetType = UNSET
+    scheduled_end_time: int | UnsetType | None = UNSET
     away: bool | UnsetType = UNSET
 
 
@@ -37,6 +39,8 @@ def _changed(_: ProjectionContext, change: StatusChanged) -> UserStatusEvent:
         event.status_text = change.text
     if change.emoji is not None:
         event = msgspec.structs.replace(event, **emoji_fields(change.emoji))
+    if change.ends_at is not None:
+        event.scheduled_end_time = change.ends_at or None
     return event
 
 

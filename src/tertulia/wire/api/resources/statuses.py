@@ -28,6 +28,14 @@ class _Status(Params, kw_only=True, frozen=True):
     ] = None
     emoji_code: str | None = None
     reaction_type: ReactionType | None = None
+    scheduled_end_time: Annotated[
+        Int | None,
+        Meta(
+            description="When the status is taken away: a UNIX time within a year, 0 for never."
+            " Where it is not sent, a new status stays. Not of the reference's interface: this"
+            " server's."
+        ),
+    ] = None
 
 
 class UpdateOwnStatus(_Status, kw_only=True, frozen=True):
@@ -64,6 +72,7 @@ def _new(params: _Status, *, away: bool | None = None) -> NewStatus:
         emoji_name=params.emoji_name,
         emoji_code=params.emoji_code,
         emoji_kind=REACTION_TYPES.get(params.reaction_type or ""),
+        ends_at=params.scheduled_end_time,
         invisible=away,
     )
 
@@ -75,6 +84,7 @@ class StatusObject(Struct, kw_only=True):
     emoji_name: str | UnsetType = UNSET
     emoji_code: str | UnsetType = UNSET
     reaction_type: str | UnsetType = UNSET
+    scheduled_end_time: int | UnsetType = UNSET
     away: bool | UnsetType = UNSET
 
 

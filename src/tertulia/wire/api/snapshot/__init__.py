@@ -64,7 +64,7 @@ def taken(
     if fetch is not None:
         wanted += [
             section
-            for types, section in settings.LEGACY.items()
+            for types, section in {**settings.LEGACY, **own.NAMED}.items()
             if all(name in fetch for name in types)
         ]
     data, encoded = always(), []

@@ -10,6 +10,8 @@ from tertulia.domain.messages import scheduled as author_scheduled
 from tertulia.wire.api.objects.devices import DeviceObject
 from tertulia.wire.api.objects.drafts import draft_object, snippet_object
 from tertulia.wire.api.objects.navigation import view_object
+from tertulia.wire.api.objects.quiet_times import QuietTimesObject
+from tertulia.wire.api.objects.quiet_times import quiet_times as quiet_times_object
 from tertulia.wire.api.objects.scheduled import reminder_object, scheduled_object
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
 
@@ -55,6 +57,17 @@ def devices(context: SnapshotContext) -> dict[str, Any]:
     own = context.state.devices.of_user[_owner(context)]
     return {"devices": {str(device.id): DeviceObject() for device in own}}
 
+
+def quiet_times(context: SnapshotContext) -> dict[str, Any]:
+    """When the viewer is left in peace."""
+    if context.viewer is None:
+        return {"quiet_times": QuietTimesObject(paused_until=None, hours=[], timezone="", spans=[])}
+    return {"quiet_times": quiet_times_object(context.state, context.viewer, context.now)}
+
+
+NAMED: Final[Sections] = {("quiet_times",): quiet_times}
+"""Of this server's own, which clients of the reference do not ask for: answered only where they are
+named."""
 
 SECTIONS: Final[Sections] = {
     ("drafts",): drafts,

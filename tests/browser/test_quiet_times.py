@@ -1,0 +1,105 @@
+"""Being left in peace: nothing rings in any window, until it is over; and a status that ends."""
+
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import PHONE, Window
+from tests.e2e.conftest import Town
+from tests.e2e.people import client_of, ok
+
+NOTED = """
+window.noted = [];
+window.Notification = class {
+    static permission = "granted";
+    static requestPermission = async () => "granted";
+    constructor(title, { body }) { window.noted.push(body); }
+    close() {}
+};
+window.tones = 0;
+const node = () => {
+    const made = { connect: () => made, frequency: {}, start() { window.tones += 1; }, stop() {} };
+    made.gain = { setValueAtTime() {}, exponentialRampToValueAtTime() {} };
+    return made;
+};
+window.AudioContext = class {
+    state = "running";
+    currentTime = 0;
+    createOscillator = node;
+    createGain = node;
+};
+// Whoever looks at the window is not called.
+Document.prototype.hasFocus = () => false;
+"""
+
+
+def noted(window: Window, bodies: list[str]) -> None:
+    """These notes were shown, each with two tones, and no others."""
+    window.page.wait_for_function("(count) => noted.length >= count", arg=len(bodies))
+    assert window.page.evaluate("[noted, tones]") == [bodies, 2 * len(bodies)]
+
+
+def test_a_pause_holds_in_every_window_and_ends_by_a_press(sqlite_town: Town, opened: Open) -> None:
+    town = sqlite_town
+
+    def write(text: str) -> None:
+        sent: dict[str, Any] = {"type": "direct", "to": [town.ann.user_id], "content": text}
+        with client_of(town.ben, town.server) as ben:
+            ok(ben.send_message(sent))
+        for window in (laptop, phone):
+            expect(window.message(text)).to_be_attached()
+
+    laptop = opened(town.server, town.ann)
+    phone = opened(town.server, town.ann, viewport=PHONE)
+    for window in (laptop, phone):
+        window.page.add_init_script(NOTED)
+        # From then on it is known whether something rings.
+        with window.page.expect_response("**/quiet_times"):
+            window.go(f"narrow/dm/{town.ben.user_id}")
+    menu, name = laptop.page.get_by_role("menu"), laptop.page.locator("#own-menu")
+    expect(name).to_be_visible()
+    write("first")
+    noted(laptop, ["first"])
+    name.click()
+    menu.get_by_role("menuitem", name="1 hour").click()
+    expect(name).to_contain_text("Notifications paused until")
+    expect(phone.page.locator("#own-menu")).to_contain_text("Notifications paused until")
+    write("second")
+    name.click()
+    menu.get_by_role("menuitem", name="Resume notifications").click()
+    expect(phone.page.locator("#own-menu")).not_to_contain_text("paused")
+    write("third")
+    noted(laptop, ["first", "third"])
+    noted(phone, ["first", "third"])
+    name.click()
+    menu.get_by_role("menuitem", name="Until…").click()
+    laptop.page.get_by_label("Nothing rings until").fill("2030-01-01T00:00")
+    laptop.page.get_by_role("button", name="Pause", exact=True).click()
+    expect(laptop.page.get_by_role("alert")).to_contain_text("a year at most")
+    laptop.page.keyboard.press("Escape")
+    # Quiet hours, and what is told and why.
+    laptop.go("settings/notifications")
+    page = laptop.page
+    page.get_by_role("button", name="Add quiet hours").click()
+    expect(page.get_by_label("from")).to_have_value("22:00")
+    page.get_by_label("from").fill("00:00")
+    page.get_by_label("from").press("Tab")
+    expect(page.get_by_text("on the next day")).to_have_count(0)
+    page.get_by_role("link", name="What is told, and why").last.click()
+    row = page.get_by_role("listitem").filter(has_text="#general")
+    expect(row).to_contain_text("Desktop: no")
+    expect(row).to_contain_text("your choice for all channels")
+    page.get_by_label("When somebody writes").select_option("mention")
+    expect(row).to_contain_text("Desktop: yes")
+    expect(row).to_contain_text("your choice for mentions")
+    # A status with an end, as the other window has it.
+    name.click()
+    menu.get_by_role("menuitem", name="Set a status").click()
+    page.get_by_role("button", name="At lunch").click()
+    page.get_by_label("Clear after").select_option("hour")
+    page.get_by_role("button", name="Save").click()
+    expect(phone.page.locator("#own-menu")).to_contain_text("At lunch")
+    name.click()
+    menu.get_by_role("menuitem", name="Set a status").click()
+    expect(page.get_by_label("Clear after")).to_have_value("kept")

@@ -1,0 +1,122 @@
+"""Being left in peace: how it is said, who hears of it, and what waits for its end."""
+
+from typing import Any
+
+import pytest
+
+from tests.support import Organization
+from tests.wire.test_missed_mails import Away, away
+from tests.wire.test_pushes import Phones, phones
+
+__all__ = ["away", "phones"]
+
+EVERY = list(range(7))
+NIGHT = {"days": EVERY, "begin": 1320, "end": 420}
+
+
+async def times(org: Organization, who: str) -> dict[str, Any]:
+    found: dict[str, Any] = (await org[who].get("/quiet_times")).ok["quiet_times"]
+    return found
+
+
+async def test_one_pauses_and_has_quiet_hours_and_every_window_follows(away: Away) -> None:
+    org, now = away.org, int(away.clock())
+    ben = org["ben"]
+    nothing: dict[str, Any] = {"paused_until": None, "hours": [], "timezone": "", "spans": []}
+    assert await times(org, "ben") == nothing
+    own, other = await ben.register(), await org["ann"].register()
+    paused = (await ben.patch("/quiet_times", paused_until=now + 1800)).ok["quiet_times"]
+    assert paused == {**nothing, "paused_until": now + 1800, "spans": [[now, now + 1800]]}
+    (event,) = await own.events()
+    assert event["quiet_times"] == paused
+    assert await other.events() == []
+    # One is changed without the other; days are told once, in order.
+    both = (await ben.patch("/quiet_times", hours=[{**NIGHT, "days": [6, 0, 0]}])).ok["quiet_times"]
+    assert both["paused_until"] == now + 1800
+    assert both["hours"] == [{**NIGHT, "days": [0, 6]}]
+    assert await times(org, "ben") == both
+    (await ben.patch("/quiet_times", hours=both["hours"])).ok
+    ended = (await ben.patch("/quiet_times", paused_until=0, hours=[])).ok["quiet_times"]
+    assert ended == nothing
+    assert len(await own.events()) == 2
+    # It ends by itself.
+    (await ben.patch("/quiet_times", paused_until=now + 60)).ok
+    away.clock.ahead += 60
+    assert await times(org, "ben") == nothing
+    # The register has it for whoever asks, and as little as before for whoever does not.
+    named = await ben.register(fetch_event_types=["quiet_times"])
+    assert named.data["quiet_times"] == nothing
+    assert "quiet_times" not in (await ben.register()).data
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"paused_until": -1},
+        {"paused_until": 2**40},
+        {"paused_until": "tomorrow"},
+        {"hours": [{**NIGHT, "days": []}]},
+        {"hours": [{**NIGHT, "days": [7]}]},
+        {"hours": [{**NIGHT, "days": [-1, 3]}]},
+        {"hours": [{**NIGHT, "begin": 1440}]},
+        {"hours": [{**NIGHT, "end": 0}]},
+        {"hours": [{**NIGHT, "end": 1441}]},
+        {"hours": [{**NIGHT, "begin": 420}]},
+        {"hours": [{"days": EVERY, "begin": 0, "end": 1440}]},
+        {"hours": [NIGHT, {"days": EVERY, "begin": 420, "end": 1320}]},
+        {"hours": [NIGHT] * 8},
+        {"hours": {"days": EVERY}},
+    ],
+)
+async def test_times_that_cannot_be_are_refused(
+    unchanged: Organization, given: dict[str, Any]
+) -> None:
+    assert (await unchanged["ben"].patch("/quiet_times", **given)).status == 400
+    bot = await unchanged["robo"].patch("/quiet_times", paused_until=0)
+    bot.refused("UNAUTHORIZED_PRINCIPAL")
+
+
+async def test_mails_wait_for_the_end_and_tell_what_is_unread_then(away: Away) -> None:
+    ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
+    start = int(away.clock())
+    for person, seconds in ((ben, 7200), (cleo, 30 * 86400)):
+        (await person.patch("/quiet_times", paused_until=start + seconds)).ok
+    channel_id = away.org.node.state.channel_named("kitchen").id  # type: ignore[union-attr]
+    read = await ann.send(channel_id, "cups", "@**Ben** read meanwhile")
+    await ann.write([ben.user_id], "for later")
+    await ann.write([cleo.user_id], "too long ago by then")
+    assert await away.mails() == []
+    assert await away.mails(3600) == []
+    assert (await ben.post("/messages/flags", messages=[read], op="add", flag="read")).ok
+    (mail,) = await away.mails(start + 7261 - away.clock())
+    assert "for later" in mail.text
+    # Who goes on before it is over is told soon.
+    (await ben.patch("/quiet_times", paused_until=int(away.clock()) + 5 * 86400)).ok
+    await ann.write([ben.user_id], "five days")
+    assert await away.mails() == []
+    (await ben.patch("/quiet_times", paused_until=0)).ok
+    (mail,) = await away.mails(1801)
+    assert "five days" in mail.text
+    # Who pauses for very long has seen it by then, in the client or the digest.
+    assert await away.mails(30 * 86400) == []
+
+
+async def test_nothing_is_pushed_meanwhile_nor_afterwards(phones: Phones) -> None:
+    ann, ben = phones.org["ann"], phones.org["ben"]
+    await phones.add("ben")
+    shown = await ann.write([ben.user_id], "before")
+    assert [told["body"] for told in await phones.told()] == ["before"]
+    # What a push service would not take yet does not come meanwhile either.
+    phones.service.statuses["/phone"] = (503, "")
+    await ann.write([ben.user_id], "refused")
+    await phones.round()
+    phones.service.statuses.clear()
+    (await ben.patch("/quiet_times", paused_until=int(phones.clock()) + 3600)).ok
+    await ann.write([ben.user_id], "hush")
+    phones.clock.ahead += 1800
+    assert await phones.told() == []
+    # What was shown is taken back all the same.
+    await ben.post("/messages/flags", messages=[shown], op="add", flag="read")
+    phones.clock.ahead += 1801
+    await ann.write([ben.user_id], "after")
+    assert [told["body"] for told in await phones.told()] == ["refused\nafter"]

@@ -1,0 +1,65 @@
+/** Keeps up when one is left in peace, and changes it. */
+
+import { quietUntil, untilChange, type QuietTimes } from "../data/quiet";
+import { get, patch } from "../wire/http";
+import { peace } from "./peace.svelte";
+import type { Store } from "./store.svelte";
+
+/** Of later days the server is asked again, in seconds. */
+const OLD = 86_400;
+/** How long until the next try where it does not answer, in milliseconds. */
+const PAUSE = 60_000;
+
+interface Answer {
+  quiet_times: QuietTimes;
+}
+
+let timer = 0;
+let asked = 0;
+
+/** Begin; the answer ends it. */
+export function followQuiet(store: Store): () => void {
+  const stop = store.onEvent((event) => {
+    if (event.type === "quiet_times") take(event["quiet_times"] as QuietTimes);
+    const person = event["person"] as { user_id?: number; timezone?: string } | undefined;
+    // Quiet hours are by one's own clock.
+    if (person?.timezone !== undefined && person.user_id === store.me) ask();
+  });
+  ask();
+  return () => {
+    stop();
+    window.clearTimeout(timer);
+  };
+}
+
+/** Pause until then (0 to go on), or have other quiet hours. */
+export async function setQuiet(
+  news: Partial<Pick<QuietTimes, "paused_until" | "hours">>,
+): Promise<void> {
+  take((await patch<Answer>("/quiet_times", news)).quiet_times);
+}
+
+function ask(): void {
+  window.clearTimeout(timer);
+  get<Answer>("/quiet_times").then(
+    (answer) => take(answer.quiet_times),
+    () => (timer = window.setTimeout(ask, PAUSE)),
+  );
+}
+
+function take(times: QuietTimes): void {
+  asked = Date.now() / 1000;
+  peace.times = times;
+  look();
+}
+
+function look(): void {
+  window.clearTimeout(timer);
+  const now = Date.now() / 1000;
+  const spans = peace.times?.spans ?? [];
+  // A pause has begun, also by a clock that is behind the server's.
+  const paused = peace.times?.paused_until ?? 0;
+  peace.until = Math.max(quietUntil(spans, now), paused > now ? paused : 0);
+  const next = now - asked < OLD ? look : ask;
+  timer = window.setTimeout(next, untilChange(spans, now) * 1000);
+}
