@@ -28,6 +28,8 @@ def test_what_an_owner_announces_is_seen_until_it_is_closed(
     page.get_by_label("Text", exact=True).fill(TEXT)
     page.get_by_role("button", name="Announce", exact=True).click()
     expect(seen).to_be_visible()
+    june.page.reload()
+    expect(seen).to_be_visible()
     june.page.get_by_role("button", name="Close").click()
     expect(seen).to_be_hidden()
     june.page.reload()

@@ -119,8 +119,11 @@ export interface Data {
 const SINGLE =
   /^(realm_|server_|max_|password_|event_queue_|presence_last_|zulip_|jitsi_|stop_words|can_create)/;
 
-/** Called like single values, and slices of their own. */
+/** Called like single values, and slices of their own, as all other lists of the realm are. */
 const SLICES = new Set(["realm_emoji", "realm_user_settings_defaults"]);
+
+/** Lists that are single values: each change tells them whole. */
+const LISTS = new Set(["realm_banners"]);
 
 function byId<T, K extends keyof T>(items: readonly T[], id: K): Map<T[K], T> {
   return new Map(items.map((item) => [item[id], item]));
@@ -130,7 +133,9 @@ function byId<T, K extends keyof T>(items: readonly T[], id: K): Map<T[K], T> {
 export function dataOf(snapshot: Snapshot): Data {
   const me = snapshot.user_id;
   const isSingle = ([name, value]: [string, unknown]) =>
-    SINGLE.test(name) && !SLICES.has(name) && !(Array.isArray(value) && name.startsWith("realm_"));
+    SINGLE.test(name) &&
+    !SLICES.has(name) &&
+    (LISTS.has(name) || !(Array.isArray(value) && name.startsWith("realm_")));
   const channels = new Map<number, Channel>();
   for (const one of [...snapshot.never_subscribed, ...snapshot.unsubscribed]) {
     channels.set(one.stream_id, channelOf(one, false));

@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import type { ServerEvent } from "../wire/events";
 import type { GroupSetting } from "../wire/objects";
 import type { Snapshot } from "../wire/snapshot";
+import { bannersOf } from "./banners";
 import { topicKey } from "./conversations";
 import { dataOf, type Data } from "./data";
 import { fold } from "./fold";
@@ -92,6 +93,13 @@ function shown(data: Data): Record<string, unknown> {
     onboarding: data.onboarding,
   };
 }
+
+it("knows at the start what everybody is told", () => {
+  const { snapshot } = histories()[0] as Round;
+  const banner = { id: 1, content: "Down tonight", posted_by: 1, posted_at: 0, ends_at: 9 };
+  const begun = dataOf({ ...snapshot, realm_banners: [banner] } as Round["snapshot"]);
+  expect(bannersOf(begun.realm)).toEqual([banner]);
+});
 
 describe("a message that is older than others", () => {
   const { snapshot } = histories()[0] as Round;
