@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { arrivedAs, notSeenYet, type Pending } from "./sending";
+import { arrivedAs, notSeenYet, released, type Pending } from "./sending";
 
 const message = (id: number, content: string, sender_id = 1) => ({ id, content, sender_id });
 
@@ -39,4 +39,5 @@ it("shows what is not there, whatever else of oneself is", () => {
   expect(shown([pending("a", { key: "c1/other" })], 12)).toEqual(["a"]);
   expect(shown([pending("a", { state: "failed" })], 12)).toEqual(["a"]);
   expect(shown([pending("a", { due: 5 })], 12)).toEqual(["a"]);
+  expect(shown([released(pending("a", { due: 5 }), 12)], 12)).toEqual(["a"]);
 });

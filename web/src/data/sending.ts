@@ -24,6 +24,11 @@ export interface Pending {
   sentId?: number;
 }
 
+/** One that is not to be taken back any more: what one wrote elsewhere while it waited is not it. */
+export function released<One extends Pending>(one: One, newest: number): One {
+  return one.due === undefined ? one : { ...one, due: undefined, after: newest };
+}
+
 /** A message as the server keeps it: without line breaks before and spaces after it. */
 export function stored(content: string): string {
   return content.replace(/^\n+/, "").trimEnd();

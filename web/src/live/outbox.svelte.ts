@@ -5,7 +5,7 @@
 
 import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
 import { narrowOf } from "../data/narrow";
-import { arrivedAs, notSeenYet, type Pending } from "../data/sending";
+import { arrivedAs, notSeenYet, released, type Pending } from "../data/sending";
 import { get, isPassing, post, Refused, told } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { WireMessage } from "../wire/objects";
@@ -93,7 +93,8 @@ export class Outbox {
 
   #release(which: (one: Pending) => boolean = () => true): void {
     if (!this.pending.some((one) => one.due !== undefined && which(one))) return;
-    this.#set(this.pending.map((one) => (which(one) ? { ...one, due: undefined } : one)));
+    const { newestMessage } = this.store.data;
+    this.#set(this.pending.map((one) => (which(one) ? released(one, newestMessage) : one)));
     this.wake();
   }
 
@@ -181,7 +182,7 @@ export class Outbox {
         if (one.due !== undefined) {
           const rest = one.due - Date.now();
           if (rest > 0) await this.#pause(rest);
-          else this.#put({ ...one, due: undefined });
+          else this.#put(released(one, this.store.data.newestMessage));
           continue;
         }
         try {
