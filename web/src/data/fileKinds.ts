@@ -31,13 +31,13 @@ export function kindOf(name: string, mediaType = ""): FileKind {
   return mediaType.startsWith("text/") ? "text" : "other";
 }
 
-/** "1.2 MB", in one's language. */
+/** "1.2 MB", in one's language: of thousands, as the units' names say. */
 export function sizeText(bytes: number, language: string): string {
-  const units = ["byte", "kilobyte", "megabyte", "gigabyte"];
+  const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
   let value = bytes;
   let at = 0;
   while (value >= 1000 && at < units.length - 1) {
-    value /= 1024;
+    value /= 1000;
     at += 1;
   }
   return new Intl.NumberFormat(language, {

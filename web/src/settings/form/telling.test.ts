@@ -1,16 +1,10 @@
 import { expect, test } from "vitest";
-import { ago, agentName, size } from "./telling";
+import { ago, agentName } from "./telling";
 
 test("spans of time in the greatest unit", () => {
   expect(ago(1000, 1000)).toBe("now");
   expect(ago(1000 - 7300, 1000)).toBe("2 hours ago");
   expect(ago(1000 + 86400 * 3, 1000)).toBe("in 3 days");
-});
-
-test("sizes", () => {
-  expect(size(12)).toBe("12 bytes");
-  expect(size(138345)).toBe("138 kB");
-  expect(size(1_400_000)).toBe("1.4 MB");
 });
 
 test("browsers by name", () => {

@@ -1,5 +1,6 @@
 /** Times, sizes and programs as people say them. */
 
+import { sizeText } from "../../data/fileKinds";
 import { words } from "../../words/index.svelte";
 
 const STEPS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
@@ -28,19 +29,7 @@ export function day(seconds: number): string {
 
 /** "1.4 MB". */
 export function size(bytes: number): string {
-  const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const;
-  let at = 0;
-  let rest = bytes;
-  while (rest >= 1000 && at < units.length - 1) {
-    rest /= 1000;
-    at += 1;
-  }
-  return new Intl.NumberFormat(words.language, {
-    style: "unit",
-    unit: units[at] ?? "byte",
-    unitDisplay: at ? "short" : "long",
-    maximumFractionDigits: rest < 10 && at ? 1 : 0,
-  }).format(rest);
+  return sizeText(bytes, words.language);
 }
 
 /** "350 ms", "2.4 s". */
