@@ -7,18 +7,23 @@ export class Loading<T> {
   error = $state("");
   busy = $state(false);
 
+  #turn = 0;
+
   constructor(private readonly ask: () => Promise<T>) {
     void this.load();
   }
 
+  /** Ask again. Of several answers under way, the one to the last question counts. */
   async load(): Promise<void> {
+    const turn = (this.#turn += 1);
     this.busy = true;
     this.error = "";
     try {
-      this.value = await this.ask();
+      const value = await this.ask();
+      if (turn === this.#turn) this.value = value;
     } catch (thrown) {
-      this.error = told(thrown);
+      if (turn === this.#turn) this.error = told(thrown);
     }
-    this.busy = false;
+    if (turn === this.#turn) this.busy = false;
   }
 }
