@@ -59,6 +59,7 @@ describe("the words of a message in a list", () => {
 
   it("is as long as a line, and finds an end in what has none", () => {
     expect(excerpt("<p>" + "word ".repeat(4000)).text.length).toBeLessThan(210);
+    expect(excerpt(`<p>a${"🎈".repeat(300)}`).text.endsWith("🎈…")).toBe(true);
     expect(excerpt('<div class="spoiler-content">' + "<b".repeat(9000)).sign).toBe("hidden");
   });
 });

@@ -95,5 +95,8 @@ function attribute(tag: string, name: string): string {
 function plain(text: string): string {
   const known = text.replace(/&(#?\w+);/g, (all, name: string) => ENTITIES[name] ?? all);
   const line = known.replace(/\s+/g, " ").trim();
-  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+  // A character of two halves stays whole.
+  return line.length > LONGEST
+    ? `${line.slice(0, LONGEST).replace(/[\ud800-\udbff]$/, "")}…`
+    : line;
 }

@@ -41,7 +41,7 @@ function dressFile(card: HTMLElement): void {
   const address = link.getAttribute("href") ?? "";
   // A bare address says less than what it leads to.
   if (/^(https?:\/)?\/.*user_uploads\//.test(link.textContent ?? "")) {
-    link.textContent = decodeURIComponent(address.split("/").at(-1) ?? "");
+    link.textContent = pathOf(address).split("/").at(-1) ?? "";
   }
   const name = link.textContent ?? "";
   link.classList.add("name");
