@@ -43,7 +43,10 @@ function ask(): void {
   window.clearTimeout(timer);
   get<Answer>("/quiet_times").then(
     (answer) => take(answer.quiet_times),
-    () => (timer = window.setTimeout(ask, PAUSE)),
+    () => {
+      window.clearTimeout(timer);
+      timer = window.setTimeout(ask, PAUSE);
+    },
   );
 }
 
