@@ -57,6 +57,13 @@ def test_files_are_cards_that_open_or_are_saved(
         archive.get_by_role("link", name="all.zip", exact=True).click()
     assert saved.value.suggested_filename == "all.zip"
 
+    # Its owner finds it among all that they uploaded, with the way to where it is linked.
+    ann.go("settings/uploaded-files")
+    row = ann.page.get_by_role("listitem").filter(has_text="all.zip")
+    expect(row).to_contain_text("2 kB")
+    row.get_by_role("link", name="message", exact=True).click()
+    expect(ann.message("Both of them")).to_be_visible()
+
 
 def test_a_voice_note_is_recorded_heard_and_played(
     sqlite_town: Town, ann: Window, opened: Open
