@@ -27,8 +27,9 @@ export function watchVersion(newer: () => void): Watch {
     registration?.update().catch(() => undefined);
   };
 
-  // A part of this version is asked for that the server does not have any more.
-  window.addEventListener("vite:preloadError", tell, { signal });
+  // A part of this version is asked for that the server does not have any more; or there is no
+  // network, of which the bar at the top tells.
+  window.addEventListener("vite:preloadError", () => navigator.onLine && tell(), { signal });
 
   const container = import.meta.env.PROD ? navigator.serviceWorker : undefined;
   if (container) {
