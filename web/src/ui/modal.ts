@@ -1,11 +1,17 @@
+/** What one types into. */
+const FIELD = ":is(textarea, input:is(:not([type]), [type=text], [type=search], [type=password]))";
+
 /**
- * For a dialog: shows it over the page, and when it goes gives the focus, with the caret, back to
- * where it was.
+ * For a dialog: shows it over the page, with the focus in its first field of text where that brings
+ * up no keyboard over it, and when it goes gives the focus, with the caret, back to where it was.
  */
 export function modal(dialog: HTMLDialogElement): () => void {
   const before = document.activeElement;
   const caret = isText(before) ? ([before.selectionStart, before.selectionEnd] as const) : null;
   dialog.showModal();
+  if (!window.matchMedia("(pointer: coarse)").matches) {
+    dialog.querySelector<HTMLElement>(`${FIELD}:not([readonly], :disabled)`)?.focus();
+  }
   return () => {
     const { activeElement } = document;
     const isFree =
