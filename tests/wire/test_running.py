@@ -216,6 +216,7 @@ async def test_slow_requests_are_written_down_without_what_they_said(
         with caplog.at_level(logging.WARNING):
             assert (await ann.get("/failing_deliveries", secret="word")).ok
             assert (await ann.get(f"/bots/{made['user_id']}/deliveries")).ok
+            await _polled_by_a_page(org)
         first, second = (one for one in kept if one.database_ms >= 15)
         assert (first.method, first.user_id, first.status) == ("GET", ann.user_id, 200)
         assert first.database_ms <= first.ms
@@ -223,7 +224,24 @@ async def test_slow_requests_are_written_down_without_what_they_said(
         assert second.route == "/api/v1/bots/{bot_id}/deliveries"
         lines = [vars(one) for one in caplog.records if one.message == "slow request"]
         assert len(lines) == len(kept) == org.node.request_measures.slow - before
+        # Who waits for events, by whichever address, is not slow.
+        assert not any("/events" in one.route for one in kept)
         assert "word" not in str(lines)
+
+
+async def _polled_by_a_page(org: Organization) -> None:
+    """Events were waited for at the address where pages in a browser do."""
+    ann = org["ann"]
+    queue = (await ann.post("/register", event_types=["realm"])).ok
+    asked = org.http.get(
+        "/json/events",
+        params={"queue_id": queue["queue_id"], "last_event_id": queue["last_event_id"]},
+        auth=(ann.email, ann.api_key),
+    )
+    answer = asyncio.create_task(asked)
+    await asyncio.sleep(0.05)
+    assert (await ann.patch("/realm", name="Another")).ok
+    assert (await answer).json()["events"]
 
 
 # What fails

@@ -101,13 +101,13 @@ class RequestLog:
             path = scope["path"]
             user, code = scope["state"].get("user"), scope["state"].get("code", "")
             user_id = user.id if user else None
-            if path == POLLS:
+            route = scope["state"].get("route", group)
+            if route == POLLS:
                 self._measures.polled(group, status)
             else:
                 seconds = time.perf_counter() - began
                 self._measures.answered(group, status, seconds)
                 if self._slow is not None:
-                    route = scope["state"].get("route", group)
                     self._slow.look(scope["method"], route, user_id, status, seconds, waits, lag)
             origin = _origin(scope) if self._says_origin else {}
             log_request(scope["method"], path, user_id, status, began, code, origin)
