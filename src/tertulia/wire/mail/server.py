@@ -53,7 +53,10 @@ LATER: Final = "451 4.3.0 Try again later"
 TOO_LARGE: Final = "552 5.3.4 The mail is too large"
 TOO_MANY: Final = "452 4.5.3 Too many recipients"
 TOO_OFTEN: Final = "451 4.7.0 Too many mails to this address: try again later"
+_LINE_END: Final = b"\r\n"
 _MAIL_END: Final = b"\r\n.\r\n"
+_MOST_EARLY: Final = 2**24
+"""Bytes: more than are read from a connection before somebody asks for them."""
 
 
 class Door:
@@ -218,8 +221,11 @@ def _factory(node: HttpNode, *, is_lmtp: bool, limit: int) -> Any:
             if arg:
                 await self.push("501 5.5.4 Syntax: DATA")
                 return
-            # The end of a mail is behind a line's end: where it says nothing, behind this one.
-            self._reader.feed_data(b"\r\n")
+            # The end of a mail is behind a line's end: where it says nothing, behind this one, which
+            # comes before what somebody sent who did not wait for the answer. (It does not block.)
+            self._reader.feed_data(_LINE_END)
+            early = await self._reader.read(_MOST_EARLY)
+            self._reader.feed_data(_LINE_END + early.removesuffix(_LINE_END))
             await self.push("354 End data with <CR><LF>.<CR><LF>")
             content = await _read_mail(self._reader, limit)
             if content is None:
@@ -271,4 +277,4 @@ async def _read_mail(reader: asyncio.StreamReader, limit: int) -> bytes | None:
     if size > limit:
         return None
     # A dot at a line's beginning has another one before it.
-    return bytes(found[: -len(b".\r\n")]).replace(b"\r\n.", b"\r\n")[len(b"\r\n") :]
+    return bytes(found[: -len(b".\r\n")]).replace(b"\r\n.", _LINE_END)[len(_LINE_END) :]
