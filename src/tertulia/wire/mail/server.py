@@ -221,8 +221,8 @@ def _factory(node: HttpNode, *, is_lmtp: bool, limit: int) -> Any:
             if arg:
                 await self.push("501 5.5.4 Syntax: DATA")
                 return
-            # The end of a mail is behind a line's end: where it says nothing, behind this one, which
-            # comes before what somebody sent who did not wait for the answer. (It does not block.)
+            # The end of a mail is behind a line's end: where it says nothing, behind this one. It
+            # goes before what was sent without waiting to be asked, which is there at once.
             self._reader.feed_data(_LINE_END)
             early = await self._reader.read(_MOST_EARLY)
             self._reader.feed_data(_LINE_END + early.removesuffix(_LINE_END))
