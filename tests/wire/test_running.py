@@ -3,15 +3,18 @@
 import asyncio
 import dataclasses
 import logging
+from collections import deque
 from typing import Any
 
 import msgspec
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from tertulia.domain.organization import banners
 from tertulia.jobs import registry
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.usage import usage_counts
+from tertulia.log.measures import SECONDS, Histogram
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.webhooks import ServiceCall
 from tertulia.service import usage as counting
@@ -20,8 +23,12 @@ from tertulia.service.usage import CountedElsewhere
 from tertulia.store import failing, feeds, outbox, pushes, service_calls, usage
 from tertulia.store.database import Connection
 from tertulia.store.feeds import Standing
+from tertulia.store.nodes import SlowRequest
 from tertulia.store.pushes import Wanted
 from tertulia.store.usage import Counted
+from tertulia.wire.http.request_log import RequestLog
+from tertulia.wire.http.request_measures import RequestMeasures
+from tertulia.wire.http.slow_requests import SlowRequests
 from tests.support import Organization, TestClock, founded
 from tests.wire.test_tus import ask, begun, piece
 
@@ -227,6 +234,27 @@ async def test_slow_requests_are_written_down_without_what_they_said(
         # Who waits for events, by whichever address, is not slow.
         assert not any("/events" in one.route for one in kept)
         assert "word" not in str(lines)
+
+
+async def test_a_large_answer_is_no_slow_request() -> None:
+    kept: deque[SlowRequest] = deque()
+    slow = SlowRequests(20, kept, Histogram(SECONDS), RequestMeasures(), lambda: 5.0)
+
+    async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(0.03 if scope["method"] == "POST" else 0)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await asyncio.sleep(0.03)
+        await send({"type": "http.response.body", "body": b""})
+
+    async def nowhere(*_: Any) -> Any:
+        """Nothing comes, and nothing arrives."""
+
+    log = RequestLog(answering, Config(), slow=slow)
+    for method in ("GET", "POST"):
+        scope = {"type": "http", "method": method, "path": "/user_uploads/1", "headers": []}
+        await log({**scope, "query_string": b"", "client": None}, nowhere, nowhere)
+    (one,) = kept
+    assert (one.method, one.at, one.status) == ("POST", 5, 200)
 
 
 async def _polled_by_a_page(org: Organization) -> None:
