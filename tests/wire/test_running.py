@@ -251,8 +251,8 @@ async def test_a_large_answer_is_no_slow_request() -> None:
 
     log = RequestLog(answering, Config(), slow=slow)
     for method in ("GET", "POST"):
-        scope = {"type": "http", "method": method, "path": "/user_uploads/1", "headers": []}
-        await log({**scope, "query_string": b"", "client": None}, nowhere, nowhere)
+        scope = {"type": "http", "method": method, "path": "/user_uploads/1", "client": None}
+        await log({**scope, "query_string": b"", "headers": []}, nowhere, nowhere)
     (one,) = kept
     assert (one.method, one.at, one.status) == ("POST", 5, 200)
 
