@@ -95,9 +95,7 @@ class Door:
         except (TimeoutError, Unavailable, OSError):
             logger.warning("a mail could not be taken now", exc_info=True)
             answers = [LATER] * len(envelope.rcpt_tos)
-        if _speaks_lmtp(server):
-            return "\r\n".join(answers)
-        return next((one for kind in "45" for one in answers if one.startswith(kind)), TAKEN)
+        return _together(server, answers)
 
     async def _taken(self, data: bytes, addresses: Sequence[str]) -> list[str]:
         node = self._node
@@ -140,6 +138,13 @@ class Door:
         it is."""
         logger.error("a mail was not taken", exc_info=error)
         return LATER
+
+
+def _together(server: "SMTP", answers: Sequence[str]) -> str:
+    """What is answered of a mail where this is the answer for each recipient."""
+    if _speaks_lmtp(server):
+        return "\r\n".join(answers)
+    return next((one for kind in "45" for one in answers if one.startswith(kind)), TAKEN)
 
 
 def _speaks_lmtp(server: "SMTP") -> bool:
@@ -229,7 +234,7 @@ def _factory(node: HttpNode, *, is_lmtp: bool, limit: int) -> Any:
             await self.push("354 End data with <CR><LF>.<CR><LF>")
             content = await _read_mail(self._reader, limit)
             if content is None:
-                answer = TOO_LARGE
+                answer = _together(self, [TOO_LARGE] * len(self.envelope.rcpt_tos))
             else:
                 self.envelope.content = content
                 # It may wait for the helpers; `handle_DATA` has an end of its own.
