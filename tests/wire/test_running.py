@@ -10,11 +10,13 @@ import msgspec
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from tertulia.domain.messages import upload_quotas
 from tertulia.domain.organization import banners
 from tertulia.jobs import registry
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.usage import usage_counts
 from tertulia.log.measures import SECONDS, Histogram
+from tertulia.model.errors import UploadQuotaReached
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.webhooks import ServiceCall
 from tertulia.service import usage as counting
@@ -80,6 +82,12 @@ async def test_a_persons_files_and_those_of_their_bots_have_a_limit(org: Organiz
     files = (await ben.get("/attachments")).ok
     assert (files["own_space_used"], files["own_space_limit"]) == (MIB - 2, MIB)
     assert files["upload_space_used"] == MIB - 2 + MIB // 2
+    # The server's own bot, which keeps the files of mails, is nobody's.
+    state = org.node.state
+    (gateway, *_) = (one for one in state.users if one.is_system_bot)
+    upload_quotas.check(state, gateway, 2 * MIB, quota=None)
+    with pytest.raises(UploadQuotaReached):
+        upload_quotas.check(state, gateway, 2 * MIB, quota=2 * MIB)
 
 
 async def test_one_person_may_have_another_limit(org: Organization) -> None:
