@@ -315,11 +315,11 @@ async def test_each_recipient_is_told_that_a_mail_is_too_large(
 ) -> None:
     await org.channel("kitchen", "ben", "ann")
     async with listening(org, mail_in_max_mib=1) as post:
-        both = [post.of_channel("kitchen", name) for name in ("ben", "ann")]
+        ben, ann = (post.of_channel("kitchen", name) for name in ("ben", "ann"))
         # Where an answer is missing, the wait for it ends the connection.
         monkeypatch.setattr(server, "COMMAND_SECONDS", 10.0)
-        assert await post.bring_to_both(*both, a_mail("x" * 1_200_000)) == [552, 552]
-        assert await post.bring_to_both(*both, a_mail("x")) == [250, 250]
+        assert await post.bring_to_both(ben, ann, a_mail("x" * 1_200_000)) == [552, 552]
+        assert await post.bring_to_both(ben, ann, a_mail("x")) == [250, 250]
 
 
 async def test_a_mail_of_very_many_lines_costs_what_it_is_long(
