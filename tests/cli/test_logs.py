@@ -35,6 +35,7 @@ def record(message: str, *arguments: Any, fields: dict[str, Any] | None = None) 
         ("", '""'),
         ("line\nbreak", '"line\\nbreak"'),
         ("\x1b[31m", '"\\u001b[31m"'),
+        (b"b\xffs".decode(errors="surrogateescape"), '"b\\\\udcffs"'),
     ],
 )
 def test_a_value_cannot_break_out_of_its_place_in_the_line(value: Any, shown: str) -> None:
@@ -71,6 +72,14 @@ def test_json_lines_have_the_same_facts() -> None:
         "event": "sent 3",
         "ms": 1.5,
     }
+
+
+def test_what_is_no_text_is_written_down_all_the_same() -> None:
+    """Names of files, say, and what others send."""
+    name = b"b\xffs".decode(errors="surrogateescape")
+    line = JsonLines().format(record("no %s", name, fields={"ms": 1.5, "reason": OSError(name)}))
+    said = json.loads(line)
+    assert (said["event"], said["ms"], said["reason"]) == ("no b\\udcffs", 1.5, "b\\udcffs")
 
 
 def test_what_is_announced_is_said_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
