@@ -37,6 +37,10 @@ def begin(level: str, form: str, worker: int | None = None) -> None:
     logging.getLogger("uvicorn").setLevel(max(logging.WARNING, root.level))
     # It would write down every address that a message links and the server fetches.
     logging.getLogger("httpx").setLevel(max(logging.WARNING, root.level))
+    # It would write down what those say who bring mails: addresses among it that open channels.
+    logging.getLogger("mail.log").setLevel(max(logging.ERROR, root.level))
+    # It says once more, of each connection that was lost, what its errors say.
+    logging.getLogger("psycopg").setLevel(max(logging.ERROR, root.level))
 
 
 def are_json() -> bool:
