@@ -298,6 +298,22 @@ async def test_a_mail_is_what_was_brought(post: Post, brought: list[bytes], cont
     assert brought == [content or b"\r\n"] * 2
 
 
+@pytest.mark.parametrize(
+    "early", [b"Subject: x\r\n\r\ny\r\n.\r\nQUIT\r\n", b".\r\n", b"\r\n", b"\n"]
+)
+async def test_a_mail_that_did_not_wait_is_not_taken_in_part(
+    post: Post, brought: list[bytes], early: bytes
+) -> None:
+    to = post.of_channel("kitchen", "ben").encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", post.port)
+    writer.write(b"LHLO x\r\nMAIL FROM:<x@y>\r\nRCPT TO:<" + to + b">\r\nDATA\r\n" + early)
+    async with asyncio.timeout(20):
+        *_, said = (await reader.read()).splitlines()
+    writer.close()
+    assert said == server.TOO_EARLY.encode()
+    assert brought == []
+
+
 async def test_a_mail_of_very_many_lines_costs_what_it_is_long(
     post: Post, brought: list[bytes]
 ) -> None:

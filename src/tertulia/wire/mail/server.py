@@ -52,6 +52,7 @@ UNKNOWN: Final = "550 5.1.1 Nobody takes mails here under this address"
 LATER: Final = "451 4.3.0 Try again later"
 TOO_LARGE: Final = "552 5.3.4 The mail is too large"
 TOO_MANY: Final = "452 4.5.3 Too many recipients"
+TOO_EARLY: Final = "503 5.5.0 The mail came before it was asked for"
 TOO_OFTEN: Final = "451 4.7.0 Too many mails to this address: try again later"
 _MAIL_END: Final = b"\r\n.\r\n"
 
@@ -218,6 +219,10 @@ def _factory(node: HttpNode, *, is_lmtp: bool, limit: int) -> Any:
             if arg:
                 await self.push("501 5.5.4 Syntax: DATA")
                 return
+            if await _has_come(self._reader):
+                await self.push(TOO_EARLY)
+                self.transport.close()  # What has come is no commands.
+                return
             # The end of a mail is behind a line's end: where it says nothing, behind this one.
             self._reader.feed_data(b"\r\n")
             await self.push("354 End data with <CR><LF>.<CR><LF>")
@@ -250,6 +255,12 @@ def _factory(node: HttpNode, *, is_lmtp: bool, limit: int) -> Any:
             return found
 
     return Factory()
+
+
+async def _has_come(reader: asyncio.StreamReader) -> bool:
+    """Whether there is something to read already, which is lost then. Does not wait."""
+    reader.feed_data(b"\n")  # Reading nothing would wait.
+    return await reader.read(MAX_PIECE) != b"\n"
 
 
 async def _read_mail(reader: asyncio.StreamReader, limit: int) -> bytes | None:
