@@ -63,6 +63,8 @@ def _prepared(url: str) -> Iterator[str]:
     """The server, made fast and with its schemas at hand."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SET client_min_messages TO error")
+        # A node that a test has left in a transaction makes the test fail, and not wait for ever.
+        connection.execute("SET lock_timeout TO '60s'")
         # No waiting for the disk: what is lost where the machine stops, no test can look for.
         for setting in ("fsync", "synchronous_commit", "full_page_writes", "jit"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off".encode())

@@ -381,7 +381,7 @@ async def test_only_so_many_wait(three: Cluster, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(catching_up, "MOST_BEHIND", 3)
     monkeypatch.setattr(catching_up, "BEHIND_SECONDS", 0.05)
     monkeypatch.setattr(three.nodes[1].node.store, "look", away)
-    headers = {POSITION: f"{log.position.history}.{log.durable + 1}"}
+    headers = {POSITION: f"{log.position.history}.{log.durable + 1000}"}
 
     def asked(person: Person) -> Awaitable[Reply]:
         return person.raw("GET", "/users/me", headers=headers)
@@ -398,7 +398,7 @@ async def test_a_new_state_answers_those_who_wait(
     """What they have seen may not be in it: then it went back in time, and they see that."""
     log = three.nodes[1].node.log
     monkeypatch.setattr(three.nodes[1].node.store, "look", away)
-    headers = {POSITION: f"{log.position.history}.{log.durable + 1}"}
+    headers = {POSITION: f"{log.position.history}.{log.durable + 1000}"}
     waiting = asyncio.create_task(three.client().at(1).raw("GET", "/users/me", headers=headers))
     await until(lambda: len(log._catching_up) == 1)
     log._subscribers.reloaded(is_other_history=False)

@@ -74,6 +74,10 @@ BY_ID: dict[str, Asking] = {
         "GET", "/users/WHO/subscriptions/1"
     ),
     "GET /users/{user_id:int}/presence": path("GET", "/users/WHO/presence"),
+    "GET /users/{user_id:int}/upload_quota": path("GET", "/users/WHO/upload_quota"),
+    "PUT /users/{user_id:int}/upload_quota": path(
+        "PUT", "/users/WHO/upload_quota", upload_quota_mib=1
+    ),
     "POST /users/me/muted_users/{muted_user_id:int}": path("POST", "/users/me/muted_users/WHO"),
     "DELETE /users/me/muted_users/{muted_user_id:int}": path("DELETE", "/users/me/muted_users/WHO"),
     "GET /user_groups/{user_group_id:int}/members/{user_id:int}": path(

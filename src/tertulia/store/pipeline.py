@@ -79,8 +79,8 @@ class NotHeard(Exception):
 class Pipeline:
     """The exchanges on one connection, one at a time. Nobody else may use it meanwhile."""
 
-    def __init__(self, connection: PGconn) -> None:
-        self._connection = connection
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._driver = connection
         self._names: dict[str, bytes] = {}
         self.carried_out = 0
         """How many of the last statements are known to have been carried out."""
@@ -90,19 +90,20 @@ class Pipeline:
         driver's error for the first that failed, after which the server ran none of the others;
         one without `sqlstate` where the connection is lost; NotHeard where nothing came for so many
         seconds. After an exception the connection must be closed."""
-        expected = self._send(statements)
-        exchange = _Exchange(self._connection, expected, patience)
+        connection = self._driver.pgconn  # It is another one where the driver's has been closed.
+        expected = self._send(connection, statements)
+        exchange = _Exchange(connection, expected, patience)
         try:
             answers = await exchange.done()
         finally:
             self.carried_out = len(exchange.answers)
-        self._connection.exit_pipeline_mode()
+        connection.exit_pipeline_mode()
         return answers
 
-    def _send(self, statements: Sequence[Encoded]) -> list[bool]:
+    def _send(self, connection: PGconn, statements: Sequence[Encoded]) -> list[bool]:
         """Hand the statements to the driver, which may send some already. Returns for each answer
         whether it is wanted: those about preparing are not."""
-        connection, expected = self._connection, list[bool]()
+        expected = list[bool]()
         connection.enter_pipeline_mode()
         for sql, values in statements:
             name = self._names.get(sql)

@@ -206,7 +206,7 @@ class PostgresConnection:
         except BaseException:
             self.close()
             raise
-        self._pipeline = Pipeline(self._connection.pgconn)
+        self._pipeline = Pipeline(self._connection)
         self._is_ended = False
         """Whether the server said that it ended the session, while nothing was asked."""
         self._connection.add_notice_handler(self._noticed)
