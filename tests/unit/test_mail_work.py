@@ -64,6 +64,11 @@ def read(tmp_path: Path, mail: str | bytes, **how: bool) -> ReceivedMail:
         pytest.param(HTML + GMAIL, "Yes, **both** of them", id="gmail"),
         pytest.param(HTML + OUTLOOK, "At five.", id="outlook"),
         pytest.param(
+            HTML + OUTLOOK.replace("p{color:red}", "p{color:red}\n" * 5000),
+            "At five.",
+            id="long-styles",
+        ),
+        pytest.param(
             HTML + '<p>See <a href="https://example.com/x">this</a></p><script>x()</script>',
             "See [this](https://example.com/x)",
             id="html-only",

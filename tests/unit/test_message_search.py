@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pyroaring import BitMap
 
 from tertulia.model import narrow, tokenizer
@@ -347,6 +348,30 @@ def test_a_search_looks_at_few_messages_however_common_the_word_is(connection: C
         assert [message.id for message in page.messages] == wanted[-10:], asked
         assert len(page.messages) == min(count, 10) or count == 3, asked
         assert counting.rows < MANY / 3, asked
+
+
+@pytest.mark.parametrize(("matched", "is_looked_up"), [(250, False), (6, True)])
+def test_a_common_word_is_not_looked_up_for_who_receives_little(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, matched: int, is_looked_up: bool
+) -> None:
+    """The search index names what others received too."""
+    written(connection, archive(lambda mid: "the tree"), {})
+    looked_up: list[int] = []
+    named = message_search._Walk._named
+
+    def look_up(walk: Any, size: int, enough: int) -> Any:
+        looked_up.append(size)
+        return named(walk, size, enough)
+
+    monkeypatch.setattr(message_search._Walk, "_named", look_up)
+    seen = message_search.Seen(
+        passed=250, matched=matched, gained=6, span=250, newest=10**6, messages=()
+    )
+    search = saying(Term(narrow.Matches(phrases_of("the"))))
+    search = replace(search, anchor=MANY - 249, include_anchor=False)
+    page = message_search.find(connection, search, seen)
+    assert [message.id for message in page.messages] == list(range(MANY - 259, MANY - 249))
+    assert bool(looked_up) is is_looked_up
 
 
 def test_what_a_channel_has_is_read_without_reading_its_messages(connection: Connection) -> None:

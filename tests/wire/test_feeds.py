@@ -91,7 +91,7 @@ async def read(org: Organization, clock: TestClock | None = None) -> None:
         clock.ahead += 2 * reading.LONGEST_PAUSE
     reader = FeedReader(org.node)
     await _once(reader)
-    await asyncio.gather(*reader._working.values())
+    await reader.tasks.settled()
 
 
 async def followed(org: Organization, bot: Person, url: str, **more: Any) -> dict[str, Any]:
@@ -226,16 +226,16 @@ async def test_one_persons_slow_feeds_do_not_hold_up_others(org: Organization, b
     (await org["ann"].post(f"/bots/{other.user_id}/feeds", **asked)).ok
     reader = FeedReader(org.node)
     await _once(reader)
-    await until(lambda: len(reader._working) == reading.OF_OWNER)
+    await until(lambda: len(reader.tasks) == reading.OF_OWNER)
     assert len(await told(org)) == 1
     # What waits for room is not looked for again and again.
     assert await _once(reader) > 1
     answered.set()
     while len(blog.served.asked) < len(slow) + 1:
-        await asyncio.gather(*reader._working.values())
+        await reader.tasks.settled()
         await _once(reader)
     assert set(blog.served.asked) == {*slow, "/feed"}
-    await asyncio.gather(*reader._working.values())
+    await reader.tasks.settled()
 
 
 async def test_it_is_told_once_whoever_dies_and_whoever_else_reads(

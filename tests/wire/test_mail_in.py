@@ -298,20 +298,28 @@ async def test_a_mail_is_what_was_brought(post: Post, brought: list[bytes], cont
     assert brought == [content or b"\r\n"] * 2
 
 
-@pytest.mark.parametrize(
-    "early", [b"Subject: x\r\n\r\ny\r\n.\r\nQUIT\r\n", b".\r\n", b"\r\n", b"\n"]
-)
-async def test_a_mail_that_did_not_wait_is_not_taken_in_part(
-    post: Post, brought: list[bytes], early: bytes
+async def test_a_mail_that_does_not_wait_to_be_asked_for_is_whole(
+    post: Post, brought: list[bytes]
 ) -> None:
-    to = post.of_channel("kitchen", "ben").encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", post.port)
-    writer.write(b"LHLO x\r\nMAIL FROM:<x@y>\r\nRCPT TO:<" + to + b">\r\nDATA\r\n" + early)
-    async with asyncio.timeout(20):
-        *_, said = (await reader.read()).splitlines()
+    said = f"LHLO x\r\nMAIL FROM:<{UNDER}>\r\nRCPT TO:<{post.of_channel('kitchen', 'ben')}>\r\n"
+    writer.write(said.encode() + b"DATA\r\nSubject: x\r\n\r\ny\r\n.\r\nQUIT\r\n")
+    answers = (await reader.read()).splitlines()
     writer.close()
-    assert said == server.TOO_EARLY.encode()
-    assert brought == []
+    assert [line[:3] for line in answers[-3:]] == [b"354", b"250", b"221"]
+    assert brought == [b"Subject: x\r\n\r\ny\r\n"]
+
+
+async def test_each_recipient_is_told_that_a_mail_is_too_large(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("kitchen", "ben", "ann")
+    async with listening(org, mail_in_max_mib=1) as post:
+        ben, ann = (post.of_channel("kitchen", name) for name in ("ben", "ann"))
+        # Where an answer is missing, the wait for it ends the connection.
+        monkeypatch.setattr(server, "COMMAND_SECONDS", 10.0)
+        assert await post.bring_to_both(ben, ann, a_mail("x" * 1_200_000)) == [552, 552]
+        assert await post.bring_to_both(ben, ann, a_mail("x")) == [250, 250]
 
 
 async def test_a_mail_of_very_many_lines_costs_what_it_is_long(

@@ -118,7 +118,7 @@ async def called(org: Organization, caller: ServiceCaller | None = None) -> None
         if due > org.node.clock():
             break
         await _once(caller)
-        await asyncio.gather(*caller._working.values())
+        await caller.tasks.settled()
 
 
 async def newest(org: Organization, who: str = "ben", number: int = 1) -> list[dict[str, Any]]:
@@ -339,11 +339,11 @@ async def test_nobody_s_many_bots_hold_up_those_of_others(
         await org["cleo"].write([quick], "hello")
         caller = ServiceCaller(org.node, encoded_call)
         assert await _once(caller) == calling.LONGEST_SLEEP  # What waits does so for room.
-        assert len(caller._working) == 3
+        assert len(caller.tasks) == 3
         await asyncio.wait_for(service.heard.wait(), 10)
         assert service.last["data"] == "hello"
         silent.set()
-        await asyncio.gather(*caller._working.values())
+        await caller.tasks.settled()
 
 
 async def test_each_call_is_one_nodes_and_none_is_lost(

@@ -66,7 +66,7 @@ class Phones:
         await self.notices.once()
         for _ in range(3):
             await self.sender.once()
-            await self.sender.settled()
+            await self.sender.tasks.settled()
 
     async def pushed(self) -> list[Pushed]:
         """What comes in the next round."""
@@ -233,11 +233,11 @@ async def test_a_push_service_that_refuses_is_asked_again_later_and_delays_nobod
         # All others are done while one waits.
         for _ in range(3):
             await phones.service.answers.acquire()
-        await until(lambda: len(phones.sender._working) == 1)
+        await until(lambda: len(phones.sender.tasks) == 1)
         await phones.sender.once()
         await phones.service.answers.acquire()
         held.set()
-        await phones.sender.settled()
+        await phones.sender.tasks.settled()
     names = {one["id"]: one for one in await phones.listed("ben")}
     assert sorted(names) == [1, 2, 3, 5]
     assert names[2]["trouble"] == "The push service answered 429."
@@ -272,12 +272,12 @@ async def test_one_persons_slow_devices_do_not_hold_up_others(phones: Phones) ->
     async with asyncio.timeout(20):
         await service.answers.acquire()
         assert "/good" in {one.path for one in service.pushed}
-        await until(lambda: len(phones.sender._working) == OF_PERSON)
+        await until(lambda: len(phones.sender.tasks) == OF_PERSON)
         # What waits for room is not looked for again and again.
         assert await phones.sender.once() > 1
         answered.set()
         while len(service.pushed) < len(slow) + 1:
-            await phones.sender.settled()
+            await phones.sender.tasks.settled()
             await phones.sender.once()
     assert {one.path for one in service.pushed} == {*slow, "/good"}
 

@@ -3,15 +3,20 @@
 import asyncio
 import dataclasses
 import logging
+from collections import deque
 from typing import Any
 
 import msgspec
 import pytest
+from starlette.types import Receive, Scope, Send
 
+from tertulia.domain.messages import upload_quotas
 from tertulia.domain.organization import banners
 from tertulia.jobs import registry
 from tertulia.jobs.supervisor import Job
 from tertulia.jobs.usage import usage_counts
+from tertulia.log.measures import SECONDS, Histogram
+from tertulia.model.errors import UploadQuotaReached
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.webhooks import ServiceCall
 from tertulia.service import usage as counting
@@ -20,8 +25,12 @@ from tertulia.service.usage import CountedElsewhere
 from tertulia.store import failing, feeds, outbox, pushes, service_calls, usage
 from tertulia.store.database import Connection
 from tertulia.store.feeds import Standing
+from tertulia.store.nodes import SlowRequest
 from tertulia.store.pushes import Wanted
 from tertulia.store.usage import Counted
+from tertulia.wire.http.request_log import RequestLog
+from tertulia.wire.http.request_measures import RequestMeasures
+from tertulia.wire.http.slow_requests import SlowRequests
 from tests.support import Organization, TestClock, founded
 from tests.wire.test_tus import ask, begun, piece
 
@@ -73,6 +82,12 @@ async def test_a_persons_files_and_those_of_their_bots_have_a_limit(org: Organiz
     files = (await ben.get("/attachments")).ok
     assert (files["own_space_used"], files["own_space_limit"]) == (MIB - 2, MIB)
     assert files["upload_space_used"] == MIB - 2 + MIB // 2
+    # The server's own bot, which keeps the files of mails, is nobody's.
+    state = org.node.state
+    (gateway, *_) = (one for one in state.users if one.is_system_bot)
+    upload_quotas.check(state, gateway, 2 * MIB, quota=None)
+    with pytest.raises(UploadQuotaReached):
+        upload_quotas.check(state, gateway, 2 * MIB, quota=2 * MIB)
 
 
 async def test_one_person_may_have_another_limit(org: Organization) -> None:
@@ -216,6 +231,7 @@ async def test_slow_requests_are_written_down_without_what_they_said(
         with caplog.at_level(logging.WARNING):
             assert (await ann.get("/failing_deliveries", secret="word")).ok
             assert (await ann.get(f"/bots/{made['user_id']}/deliveries")).ok
+            await _polled_by_a_page(org)
         first, second = (one for one in kept if one.database_ms >= 15)
         assert (first.method, first.user_id, first.status) == ("GET", ann.user_id, 200)
         assert first.database_ms <= first.ms
@@ -223,7 +239,45 @@ async def test_slow_requests_are_written_down_without_what_they_said(
         assert second.route == "/api/v1/bots/{bot_id}/deliveries"
         lines = [vars(one) for one in caplog.records if one.message == "slow request"]
         assert len(lines) == len(kept) == org.node.request_measures.slow - before
+        # Who waits for events, by whichever address, is not slow.
+        assert not any("/events" in one.route for one in kept)
         assert "word" not in str(lines)
+
+
+async def test_a_large_answer_is_no_slow_request() -> None:
+    kept: deque[SlowRequest] = deque()
+    slow = SlowRequests(20, kept, Histogram(SECONDS), RequestMeasures(), lambda: 5.0)
+
+    async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(0.03 if scope["method"] == "POST" else 0)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await asyncio.sleep(0.03)
+        await send({"type": "http.response.body", "body": b""})
+
+    async def nowhere(*_: Any) -> Any:
+        """Nothing comes, and nothing arrives."""
+
+    log = RequestLog(answering, Config(), slow=slow)
+    for method in ("GET", "POST"):
+        scope = {"type": "http", "method": method, "path": "/user_uploads/1", "client": None}
+        await log({**scope, "query_string": b"", "headers": []}, nowhere, nowhere)
+    (one,) = kept
+    assert (one.method, one.at, one.status) == ("POST", 5, 200)
+
+
+async def _polled_by_a_page(org: Organization) -> None:
+    """Events were waited for at the address where pages in a browser do."""
+    ann = org["ann"]
+    queue = (await ann.post("/register", event_types=["realm"])).ok
+    asked = org.http.get(
+        "/json/events",
+        params={"queue_id": queue["queue_id"], "last_event_id": queue["last_event_id"]},
+        auth=(ann.email, ann.api_key),
+    )
+    answer = asyncio.create_task(asked)
+    await asyncio.sleep(0.05)
+    assert (await ann.patch("/realm", name="Another")).ok
+    assert (await answer).json()["events"]
 
 
 # What fails

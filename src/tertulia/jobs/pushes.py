@@ -12,8 +12,8 @@ def pushes(node: Node) -> Job:
     """Pushing what people are told, as soon as they are to be, and again what could not be pushed;
     and taking back what they have read elsewhere."""
     sender = PushSender(node)
-    job = Job("pushes", sender.once, close=sender.close)
-    sender.ended = job.want
+    job = Job("pushes", sender.once, close=sender.tasks.close)
+    sender.tasks.ended = job.want
 
     def follow(entries: Sequence[Entry]) -> None:
         if sender.follow(entries):

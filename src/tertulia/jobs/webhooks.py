@@ -31,7 +31,7 @@ def webhook_journal(node: Node) -> Job:
 def service_calls(node: Node, encode: Encoder) -> Job:
     """Telling bots' services of messages, as soon as one is sent, and again those that failed."""
     caller = ServiceCaller(node, encode)
-    job = Job("service calls", caller.once, close=caller.close)
-    caller.ended = job.want
+    job = Job("service calls", caller.once, close=caller.tasks.close)
+    caller.tasks.ended = job.want
     node.log.on_call(job.want)
     return job

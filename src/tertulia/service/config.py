@@ -207,8 +207,8 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=600_000,
-            description="A request that takes so many milliseconds, without waiting for its client,"
-            " is a line of the log, and shown to owners; 0 for none.",
+            description="A request whose answer begins after so many milliseconds, without waiting"
+            " for its client, is a line of the log, and shown to owners; 0 for none.",
         ),
     ] = 1000
     max_body_mib: Annotated[

@@ -7,7 +7,8 @@ each may count; a step of one that was not the first is not kept.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final
 
 from tertulia.state.organization import State
 from tertulia.store import usage
@@ -24,7 +25,6 @@ REST_SECONDS: Final = 0.02
 
 Report = Callable[[int, int], None]
 """Is told the last message that was counted, and the last that there is, by their IDs."""
-T = TypeVar("T")
 
 
 class CountedElsewhere(Exception):
@@ -46,7 +46,13 @@ async def count(
     at = await _people(store, at, now)
     if with_files or not 0 <= now - at.files_at < FILES_SECONDS:
         at = await _files(store, state, at, now)
-    await _kept(store, lambda c: usage.finish(c, at, now))
+    await _kept(store, partial(usage.finish, before=at, at=now))
+
+
+def progress(at: Counted, state: State) -> float:
+    """Which part of the organization's messages has been counted: 0 to 1."""
+    last = state.last_message_id
+    return min(at.message_id / last, 1.0) if last else 1.0
 
 
 async def _kept(store: Store, step: Callable[[Connection], Counted | None]) -> Counted:
@@ -62,17 +68,10 @@ async def _messages(store: Store, state: Callable[[], State], report: Report) ->
     while True:
         new = await store.read(usage.new_messages, at.message_id)
         if new.last_id != at.message_id:
-            before = at
-            at = await _kept(store, lambda c, b=before, n=new: usage.add_messages(c, b, n))  # type: ignore[misc]
+            at = await _kept(store, partial(usage.add_messages, before=at, new=new))
             report(at.message_id, state().last_message_id)
         if new.is_all:
             return at
-
-
-def progress(at: Counted, state: State) -> float:
-    """Which part of the organization's messages has been counted: 0 to 1."""
-    last = state.last_message_id
-    return min(at.message_id / last, 1.0) if last else 1.0
 
 
 async def _people(store: Store, at: Counted, now: float) -> Counted:
@@ -82,8 +81,8 @@ async def _people(store: Store, at: Counted, now: float) -> Counted:
         first = await store.read(usage.first_day)
     while first is not None and first <= today:
         found = await store.read(usage.active_people, first, today)
-        before = at
-        at = await _kept(store, lambda c, b=before, f=found: usage.put_people(c, b, f, final))  # type: ignore[misc]
+        step = partial(usage.put_people, before=at, found=found, final=final)
+        at = await _kept(store, step)
         first = found.until
     return at
 
@@ -99,4 +98,4 @@ async def _files(store: Store, state: Callable[[], State], at: Counted, now: flo
                 found[channel] = files + 1, size + attachment.size
         after += usage.FILES_AT_ONCE
         await asyncio.sleep(REST_SECONDS)
-    return await _kept(store, lambda c: usage.put_files(c, at, found, now))
+    return await _kept(store, partial(usage.put_files, before=at, found=found, at=now))

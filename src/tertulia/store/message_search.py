@@ -55,8 +55,10 @@ class Seen(Struct, frozen=True):
 
     passed: int
     """How many."""
+    matched: int
+    """How many of them have the text."""
     gained: int
-    """How many of them matched, and its other conditions held for."""
+    """For how many of these its other conditions hold too."""
     span: int
     """The range of IDs that they come from."""
     newest: int
@@ -211,7 +213,7 @@ class _Walk:
         lookup = None
         if (seen := self._seen) is not None and seen.passed:
             scan.passed, scan.gained, scan.span = seen.passed, seen.gained, seen.span
-            lookup = self._expected_lookup(scan, seen.messages)
+            lookup = self._expected_lookup(scan, seen.matched, seen.messages)
             strategy = self._cheaper(scan, lookup, limit)
         found: list[Message] = []
         while True:
@@ -228,7 +230,7 @@ class _Walk:
             strategy.gained += len(new)
             strategy.span += abs(start - self._last_id)
             if lookup is None:
-                lookup = self._expected_lookup(scan, some)
+                lookup = self._expected_lookup(scan, scan.gained, some)
             strategy = self._cheaper(scan, lookup, limit - len(found))
 
     def _newest_of_all(self) -> int:
@@ -237,10 +239,11 @@ class _Walk:
         ((newest,),) = self._connection.query("SELECT MAX(id) FROM messages")
         return newest or 0
 
-    def _expected_lookup(self, scan: _Strategy, some: Sequence[Message]) -> _Strategy:
-        """What the search index is expected to find, by what the scan found; `some` are of it."""
+    def _expected_lookup(self, scan: _Strategy, matched: int, some: Sequence[Message]) -> _Strategy:
+        """What the search index, which knows the texts alone, is expected to find: by what the
+        scan passed, of which so many have the text; `some` are of it."""
         self._queried = _rare_phrases(self._phrases, some[:_SAMPLE])
-        common = (scan.gained + 1) / (scan.passed + 1)
+        common = (matched + 1) / (scan.passed + 1)
         hits = int(scan.span * common)
         return _Strategy(_LOOKUP_COST, _FIRST_STEP, hits, scan.gained, scan.span)
 

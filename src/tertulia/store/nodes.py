@@ -54,7 +54,7 @@ class SlowRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: int = 0
     """Of HTTP; 0 where no answer was begun."""
     ms: int
-    """How long it took, without what was waited for the client."""
+    """How long it took until its answer began, without what was waited for the client."""
     database_ms: int = 0
     """Of that, how long it waited for the database, at most."""
     loop_ms: int = 0

@@ -29,14 +29,15 @@ class Room(Struct, frozen=True, kw_only=True):
 
 
 def room_of(state: State, user: User) -> Room:
-    """The room of the person, or of the bot's owner."""
+    """The room of the person, or of the bot's owner. Bots of nobody, the server's own, have no
+    limit: they keep the files of mails that many people send."""
     person = _person(state, user)
-    mib = person.upload_quota_mib
-    limit = state.realm.upload_quota_per_user_mib if mib is None else mib
+    own = person.upload_quota_mib
+    mib = state.realm.upload_quota_per_user_mib if own is None else own
     return Room(
         used=sum(state.uploads.space_of(one) for one in _accounts(state, person)),
-        limit=None if limit is None or limit == UNLIMITED else limit * MIB,
-        own_limit_mib=mib,
+        limit=None if person.is_bot or mib is None or mib == UNLIMITED else mib * MIB,
+        own_limit_mib=own,
     )
 
 

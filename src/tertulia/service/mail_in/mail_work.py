@@ -13,8 +13,9 @@ from tertulia.outbound.html_markdown import soup_of, whole_markdown
 from tertulia.service.mail_in.mails import MailFile, ReceivedMail
 
 MAX_TEXT: Final = 40_000
-"""Characters of a mail's text that are looked at: a message has a quarter of them, and what finds
-quotations takes as long as their square."""
+"""Characters of a mail's plain text that are looked at: a message has a quarter of them, and what
+finds quotations takes as long as their square. (Of HTML, `soup_of` looks at more: what is before
+the first word is often longer than that.)"""
 MAX_HEADER: Final = 1000
 MAX_PARTS: Final = 200
 MAX_DEPTH: Final = 12
@@ -45,7 +46,7 @@ def read(place: str, quotes: bool, footers: bool, prefer_html: bool) -> Received
     plain, html, files = _parts(mail)
     text = ""
     if html and (prefer_html or not plain.strip()):
-        text = _of_html(html[:MAX_TEXT], quotes, footers)
+        text = _of_html(html, quotes, footers)
     if not text:
         text = _of_plain(plain[:MAX_TEXT], quotes, footers)
     automatic = _header(mail, "Auto-Submitted").lower()

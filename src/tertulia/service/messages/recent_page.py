@@ -119,6 +119,7 @@ def _begun(
     wanted = max((word for phrase in said for word in phrase.words), key=len, default="")
     found: list[RecentMessage] = []
     sample: list[Message] = []
+    matched = 0
     last = start = state.last_message_id + 1
     for one in recent.newest_first(state):
         message = one.message
@@ -139,12 +140,13 @@ def _begun(
                 continue
             if not all(folded_say(words, phrases) is not negated for phrases, negated in texts):
                 continue
+            matched += 1
         if message not in received:
             continue
         found.append(one)
     else:
         last = max(first, recent.first)
-    seen = Seen(len(sample), len(found), start - last, state.last_message_id, sample)
+    seen = Seen(len(sample), matched, len(found), start - last, state.last_message_id, sample)
     return _Begun(found, last, seen, received.is_unsure)
 
 

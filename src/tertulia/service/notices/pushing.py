@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import random
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.outbound.http_client import NotFetched, Reply
 from tertulia.outbound.web_push import MAX_PAYLOAD, encrypted
+from tertulia.service.fair_tasks import FairTasks
 from tertulia.service.node import Node
 from tertulia.service.notices import push_payloads
 from tertulia.service.notices.last_look import reason_now
@@ -90,7 +90,9 @@ class PushSender:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._working: dict[int, asyncio.Task[None]] = {}
+        self.tasks = FairTasks(
+            AT_ONCE, OF_PERSON, self._person_of, logger, "a program was not pushed to"
+        )
         """By subscription."""
         self._readers: set[int] = set()
         """People who have read something since the last look."""
@@ -98,8 +100,6 @@ class PushSender:
         """Messages, likewise."""
         self._has_ended = True
         """Whether programs may have been unsubscribed of which something is left."""
-        self.ended: Callable[[], None] = lambda: None
-        """Called when there is room for another program."""
 
     def follow(self, entries: Sequence[Entry]) -> bool:
         """Note what was read or deleted. Returns whether there is something to look at."""
@@ -122,57 +122,22 @@ class PushSender:
         if self._node.state.is_closed:
             return LONGEST_SLEEP
         waiting, now = await self._waiting(), clock()
-        chosen = self._with_room(one for one, due_at in waiting if due_at <= now)
-        if chosen:
+        if chosen := self.tasks.due(waiting, now):
             lanes = await store.write(lambda c: pushes.take(c, now, LEASE_SECONDS, chosen))
             for lane in lanes:
-                task = asyncio.create_task(self._lane(lane))
-                self._working[lane.subscription_id] = task
-                task.add_done_callback(partial(self._done, lane.subscription_id))
+                self.tasks.begin(lane.subscription_id, self._lane(lane))
             waiting = await self._waiting()
-        following = self._with_room(one for one, _ in waiting)[:1]
-        due = min((dict(waiting)[one] - clock() for one in following), default=LONGEST_SLEEP)
-        return min(max(due, 0.1), LONGEST_SLEEP)
+        return self.tasks.pause(waiting, clock(), LONGEST_SLEEP)
 
     async def _waiting(self) -> list[tuple[int, float]]:
         """The programs for which something waits, the first ones first: as many as it takes to find
         one for which there is room, however many all others have."""
         return await self._node.store.read(lambda c: pushes.waiting(c, _LOOKED_AT))
 
-    def _with_room(self, subscription_ids: Iterable[int]) -> list[int]:
-        """Those of the programs, in order, that can be pushed to now."""
-        busy = Counter(map(self._person_of, self._working))
-        found: list[int] = []
-        for one in subscription_ids:
-            person = self._person_of(one)
-            if len(self._working) + len(found) >= AT_ONCE:
-                break
-            if one not in self._working and busy[person] < OF_PERSON:
-                busy[person] += 1
-                found.append(one)
-        return found
-
     def _person_of(self, subscription_id: int) -> int:
         """Whose program it is; where it is nobody's any more, a number that is nobody else's."""
         subscription = self._node.state.push_subscriptions.get(subscription_id)
         return -subscription_id if subscription is None else subscription.user_id
-
-    async def close(self) -> None:
-        """End what is under way. It is done again when its lease is over."""
-        left = list(self._working.values())
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-
-    async def settled(self) -> None:
-        """Wait until nothing is under way."""
-        await asyncio.gather(*self._working.values(), return_exceptions=True)
-
-    def _done(self, subscription_id: int, task: "asyncio.Task[None]") -> None:
-        self._working.pop(subscription_id, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("a program was not pushed to", exc_info=error)
-        self.ended()
 
     # What was read elsewhere
 

@@ -5,9 +5,7 @@ import hashlib
 import hmac
 import logging
 import random
-from collections import Counter
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -24,6 +22,7 @@ from tertulia.model.users import User
 from tertulia.model.webhooks import Delivered, Outcome, OutgoingService, ServiceCall
 from tertulia.outbound.http_client import NotFetched, Reply, seconds_to_wait
 from tertulia.service.caller import Caller
+from tertulia.service.fair_tasks import FairTasks
 from tertulia.service.messages import sending
 from tertulia.service.messages.history import one_message
 from tertulia.service.node import Node
@@ -100,10 +99,10 @@ class ServiceCaller:
     def __init__(self, node: Node, encode: Encoder) -> None:
         self._node = node
         self._encode = encode
-        self._working: dict[int, asyncio.Task[None]] = {}
+        self.tasks = FairTasks(
+            AT_ONCE, OF_OWNER, self._owner_of, logger, "a bot's service was not called"
+        )
         """By bot."""
-        self.ended: Callable[[], None] = lambda: None
-        """Called when there is room for another bot."""
 
     async def once(self) -> float:
         """Begin with the calls that are due, as many as there is room for. Returns the seconds
@@ -112,49 +111,18 @@ class ServiceCaller:
         if self._node.state.is_closed:
             return LONGEST_SLEEP
         lanes, now = await store.read(service_calls.lanes), clock()
-        chosen = self._with_room(bot_id for bot_id, due_at in lanes if due_at <= now)
-        if chosen:
+        if chosen := self.tasks.due(lanes, now):
             taken = await store.write(lambda c: service_calls.take(c, now, LEASE_SECONDS, chosen))
             for lane in taken:
-                task = asyncio.create_task(self._lane(lane))
-                self._working[lane.bot_id] = task
-                task.add_done_callback(partial(self._done, lane.bot_id))
+                self.tasks.begin(lane.bot_id, self._lane(lane))
             lanes = await store.read(service_calls.lanes)
-        following = self._with_room(bot_id for bot_id, _ in lanes)[:1]
-        due = min((dict(lanes)[bot_id] - clock() for bot_id in following), default=LONGEST_SLEEP)
-        return min(max(due, 0.1), LONGEST_SLEEP)
-
-    def _with_room(self, bot_ids: Iterable[int]) -> list[int]:
-        """Those of the bots, in order, whose services can be called now."""
-        busy = Counter(map(self._owner_of, self._working))
-        found: list[int] = []
-        for bot_id in bot_ids:
-            owner_id = self._owner_of(bot_id)
-            if len(self._working) + len(found) >= AT_ONCE:
-                break
-            if bot_id not in self._working and busy[owner_id] < OF_OWNER:
-                busy[owner_id] += 1
-                found.append(bot_id)
-        return found
+        return self.tasks.pause(lanes, clock(), LONGEST_SLEEP)
 
     def _owner_of(self, bot_id: int) -> int:
         """Whose bot it is; the bot itself, where it is nobody's."""
         user = self._node.state.users.get(bot_id)
         owner_id = user.bot.owner_id if user is not None and user.bot is not None else None
         return bot_id if owner_id is None else owner_id
-
-    async def close(self) -> None:
-        """End what is under way. It is done again when its lease is over."""
-        left = list(self._working.values())
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-
-    def _done(self, bot_id: int, task: "asyncio.Task[None]") -> None:
-        self._working.pop(bot_id, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("a bot's service was not called", exc_info=error)
-        self.ended()
 
     async def _lane(self, lane: Lane) -> None:
         node = self._node

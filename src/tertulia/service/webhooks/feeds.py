@@ -3,9 +3,7 @@
 import asyncio
 import logging
 import random
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -21,6 +19,7 @@ from tertulia.outbound import feeds as documents
 from tertulia.outbound.feeds import FeedDocument, FeedEntry, NoFeed
 from tertulia.outbound.http_client import Answer, NotFetched, NotModified
 from tertulia.service.caller import Caller
+from tertulia.service.fair_tasks import FairTasks
 from tertulia.service.messages import sending
 from tertulia.service.node import Node
 from tertulia.state.organization import State
@@ -76,10 +75,8 @@ class FeedReader:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._working: dict[int, asyncio.Task[None]] = {}
+        self.tasks = FairTasks(AT_ONCE, OF_OWNER, self._owner_of, logger, "a feed was not read")
         """By feed."""
-        self.ended: Callable[[], None] = lambda: None
-        """Called when there is room for another feed."""
 
     async def once(self) -> float:
         """Begin with the feeds that are due, as many as there is room for. Returns the seconds
@@ -89,30 +86,12 @@ class FeedReader:
         if not known or not self._node.config.feed_minutes:
             return LONGEST_SLEEP
         waiting, now = await store.read(rounds.waiting, known), clock()
-        chosen = self._with_room(feed_id for feed_id, due_at in waiting if due_at <= now)
-        if chosen:
+        if chosen := self.tasks.due(waiting, now):
             taken = await store.write(lambda c: rounds.take(c, known, now, LEASE_SECONDS, chosen))
             for one in taken:
-                task = asyncio.create_task(self._read(one))
-                self._working[one.feed_id] = task
-                task.add_done_callback(partial(self._done, one.feed_id))
+                self.tasks.begin(one.feed_id, self._read(one))
             waiting = await store.read(rounds.waiting, known)
-        following = self._with_room(feed_id for feed_id, _ in waiting)[:1]
-        due = min((dict(waiting)[one] - clock() for one in following), default=LONGEST_SLEEP)
-        return min(max(due, 0.1), LONGEST_SLEEP)
-
-    def _with_room(self, feed_ids: Iterable[int]) -> list[int]:
-        """Those of the feeds, in order, that can be read now."""
-        busy = Counter(map(self._owner_of, self._working))
-        found: list[int] = []
-        for feed_id in feed_ids:
-            owner_id = self._owner_of(feed_id)
-            if len(self._working) + len(found) >= AT_ONCE:
-                break
-            if feed_id not in self._working and busy[owner_id] < OF_OWNER:
-                busy[owner_id] += 1
-                found.append(feed_id)
-        return found
+        return self.tasks.pause(waiting, clock(), LONGEST_SLEEP)
 
     def _owner_of(self, feed_id: int) -> int:
         """Whose bot follows it; the bot, where it is nobody's; 0 where none does any more."""
@@ -121,19 +100,6 @@ class FeedReader:
             return 0
         bot = self._node.state.users[feed.bot_id].bot
         return feed.bot_id if bot is None or bot.owner_id is None else bot.owner_id
-
-    async def close(self) -> None:
-        """End what is under way. It is done again when its lease is over."""
-        left = list(self._working.values())
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-
-    def _done(self, feed_id: int, task: "asyncio.Task[None]") -> None:
-        self._working.pop(feed_id, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("a feed was not read", exc_info=error)
-        self.ended()
 
     async def _read(self, due: Round) -> None:
         """Read the feed, tell what is new, and write down what came of it."""

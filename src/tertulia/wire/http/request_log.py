@@ -61,16 +61,19 @@ class RequestLog:
         waits = Waits()
         scope.setdefault("state", {})
         status = 0
+        # Until the answer began: how long the rest of it takes is up to its size.
+        own: float | None = None
         extra = self._of_api if scope["path"].startswith("/api/") else self._of_others
 
         async def sending(message: Message) -> None:
-            nonlocal status
+            nonlocal status, own
             if message["type"] == "http.response.start":
+                own = time.perf_counter() - began - waits.client
                 status = message["status"]
-                own = [name for name, _ in message["headers"]]
+                there = [name for name, _ in message["headers"]]
                 more = extra
-                if not self._names.isdisjoint(own):
-                    more = [header for header in extra if header[0] not in own]
+                if not self._names.isdisjoint(there):
+                    more = [header for header in extra if header[0] not in there]
                 message["headers"] = [*message["headers"], *more, *rate_headers(scope["state"])]
             asked = time.perf_counter()
             await send(message)
@@ -101,14 +104,17 @@ class RequestLog:
             path = scope["path"]
             user, code = scope["state"].get("user"), scope["state"].get("code", "")
             user_id = user.id if user else None
-            if path == POLLS:
+            route = scope["state"].get("route", group)
+            if route == POLLS:
                 self._measures.polled(group, status)
             else:
                 seconds = time.perf_counter() - began
                 self._measures.answered(group, status, seconds)
                 if self._slow is not None:
-                    route = scope["state"].get("route", group)
-                    self._slow.look(scope["method"], route, user_id, status, seconds, waits, lag)
+                    own = seconds - waits.client if own is None else own
+                    self._slow.look(
+                        scope["method"], route, user_id, status, own, waits.database, lag
+                    )
             origin = _origin(scope) if self._says_origin else {}
             log_request(scope["method"], path, user_id, status, began, code, origin)
 

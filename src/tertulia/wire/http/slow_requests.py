@@ -9,7 +9,6 @@ import msgspec
 
 from tertulia.log.measures import Histogram
 from tertulia.store.nodes import SlowRequest
-from tertulia.tracing.waits import Waits
 from tertulia.wire.http.request_measures import RequestMeasures
 
 logger = logging.getLogger("tertulia.http")
@@ -45,12 +44,12 @@ class SlowRequests:
         user_id: int | None,
         status: int,
         seconds: float,
-        waits: Waits,
+        on_database: float,
         lag: float,
     ) -> None:
-        """Write the request down if it took long. `lag` is what `lag` was when it began."""
-        own = seconds - waits.client
-        if not self._after or own < self._after:
+        """Write the request down if it took long: so many `seconds` without what was waited for
+        the client, and of these so many for the database. `lag` is what `lag` was when it began."""
+        if not self._after or seconds < self._after:
             return
         self._measures.slow += 1
         found = SlowRequest(
@@ -59,9 +58,9 @@ class SlowRequests:
             route=route,
             user_id=user_id,
             status=status,
-            ms=round(own * 1000),
-            database_ms=round(min(waits.database, own) * 1000),
-            loop_ms=round(min(self.lag - lag, own) * 1000),
+            ms=round(seconds * 1000),
+            database_ms=round(min(on_database, seconds) * 1000),
+            loop_ms=round(min(self.lag - lag, seconds) * 1000),
         )
         self._kept.append(found)
         said = msgspec.structs.asdict(found)

@@ -52,9 +52,11 @@ UNKNOWN: Final = "550 5.1.1 Nobody takes mails here under this address"
 LATER: Final = "451 4.3.0 Try again later"
 TOO_LARGE: Final = "552 5.3.4 The mail is too large"
 TOO_MANY: Final = "452 4.5.3 Too many recipients"
-TOO_EARLY: Final = "503 5.5.0 The mail came before it was asked for"
 TOO_OFTEN: Final = "451 4.7.0 Too many mails to this address: try again later"
+_LINE_END: Final = b"\r\n"
 _MAIL_END: Final = b"\r\n.\r\n"
+_MOST_EARLY: Final = 2**24
+"""Bytes: more than are read from a connection before somebody asks for them."""
 
 
 class Door:
@@ -93,9 +95,7 @@ class Door:
         except (TimeoutError, Unavailable, OSError):
             logger.warning("a mail could not be taken now", exc_info=True)
             answers = [LATER] * len(envelope.rcpt_tos)
-        if _speaks_lmtp(server):
-            return "\r\n".join(answers)
-        return next((one for kind in "45" for one in answers if one.startswith(kind)), TAKEN)
+        return _together(server, answers)
 
     async def _taken(self, data: bytes, addresses: Sequence[str]) -> list[str]:
         node = self._node
@@ -138,6 +138,13 @@ class Door:
         it is."""
         logger.error("a mail was not taken", exc_info=error)
         return LATER
+
+
+def _together(server: "SMTP", answers: Sequence[str]) -> str:
+    """What is answered of a mail where this is the answer for each recipient."""
+    if _speaks_lmtp(server):
+        return "\r\n".join(answers)
+    return next((one for kind in "45" for one in answers if one.startswith(kind)), TAKEN)
 
 
 def _speaks_lmtp(server: "SMTP") -> bool:
@@ -219,16 +226,15 @@ def _factory(node: HttpNode, *, is_lmtp: bool, limit: int) -> Any:
             if arg:
                 await self.push("501 5.5.4 Syntax: DATA")
                 return
-            if await _has_come(self._reader):
-                await self.push(TOO_EARLY)
-                self.transport.close()  # What has come is no commands.
-                return
-            # The end of a mail is behind a line's end: where it says nothing, behind this one.
-            self._reader.feed_data(b"\r\n")
+            # The end of a mail is behind a line's end: where it says nothing, behind this one. It
+            # goes before what was sent without waiting to be asked, which is there at once.
+            self._reader.feed_data(_LINE_END)
+            early = await self._reader.read(_MOST_EARLY)
+            self._reader.feed_data(_LINE_END + early.removesuffix(_LINE_END))
             await self.push("354 End data with <CR><LF>.<CR><LF>")
             content = await _read_mail(self._reader, limit)
             if content is None:
-                answer = TOO_LARGE
+                answer = _together(self, [TOO_LARGE] * len(self.envelope.rcpt_tos))
             else:
                 self.envelope.content = content
                 # It may wait for the helpers; `handle_DATA` has an end of its own.
@@ -257,12 +263,6 @@ def _factory(node: HttpNode, *, is_lmtp: bool, limit: int) -> Any:
     return Factory()
 
 
-async def _has_come(reader: asyncio.StreamReader) -> bool:
-    """Whether there is something to read already, which is lost then. Does not wait."""
-    reader.feed_data(b"\n")  # Reading nothing would wait.
-    return await reader.read(MAX_PIECE) != b"\n"
-
-
 async def _read_mail(reader: asyncio.StreamReader, limit: int) -> bytes | None:
     """The mail that comes behind a line's end that was put there; None, when all of it was read,
     where it has more bytes than the limit."""
@@ -282,4 +282,4 @@ async def _read_mail(reader: asyncio.StreamReader, limit: int) -> bytes | None:
     if size > limit:
         return None
     # A dot at a line's beginning has another one before it.
-    return bytes(found[: -len(b".\r\n")]).replace(b"\r\n.", b"\r\n")[len(b"\r\n") :]
+    return bytes(found[: -len(b".\r\n")]).replace(b"\r\n.", _LINE_END)[len(_LINE_END) :]

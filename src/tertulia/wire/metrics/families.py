@@ -197,7 +197,7 @@ def _of_requests(node: HttpNode) -> Iterator[Family]:
     )
     yield _counter(
         "tertulia_http_requests_slow",
-        "Requests that took longer than slow_request_ms, without waiting for their clients.",
+        "Requests whose answers began later than slow_request_ms, without waiting for clients.",
         measures.slow,
     )
     for server in node.gauges:

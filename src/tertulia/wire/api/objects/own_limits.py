@@ -1,23 +1,20 @@
 """Limits that the organization has for all, and that one of many may have otherwise."""
 
 import re
-from typing import Final
 
 from tertulia.wire.http.parameters import SAFE_INTEGER, Reads
 
-UNLIMITED: Final = -1
-"""How `unlimited` is read; `realm_default` is None."""
 
-
-def own_limit(unit: str) -> Reads:
-    """Reads a positive number of `unit`, or `realm_default`, or `unlimited`."""
+def own_limit(unit: str, unlimited: int) -> Reads:
+    """Reads a positive number of `unit`; `realm_default` as None, and `unlimited` as that number,
+    which stands for it in the domain."""
 
     def read(text: str) -> int | None:
         word = text.strip('"')
         if word == "realm_default":
             return None
         if word == "unlimited":
-            return UNLIMITED
+            return unlimited
         if not re.fullmatch("-?[0-9]{1,20}", word):
             raise ValueError(f"it is neither a number of {unit} nor realm_default or unlimited")
         number = int(word)

@@ -187,7 +187,7 @@ async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelAddre
 # Creating
 
 
-RETENTION = own_limit("days")
+RETENTION = own_limit("days", channels.FOR_EVER)
 TopicsPolicyName = Literal[
     "inherit", "allow_empty_topic", "disable_empty_topic", "empty_topic_only"
 ]

@@ -22,7 +22,9 @@ class SlowRequestObject(Struct, kw_only=True):
     ]
     user_id: Annotated[int | None, Meta(description="null for somebody without an account.")]
     status: int
-    milliseconds: Annotated[int, Meta(description="Without waiting for the client.")]
+    milliseconds: Annotated[
+        int, Meta(description="Until the answer began, without waiting for the client.")
+    ]
     database_milliseconds: Annotated[
         int, Meta(description="Of that, how long it waited for the database, at most.")
     ]

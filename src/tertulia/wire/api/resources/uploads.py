@@ -120,7 +120,7 @@ class SetUploadQuota(Params, kw_only=True, frozen=True):
     user_id: Annotated[Int, Path()]
     upload_quota_mib: Annotated[
         int | None,
-        own_limit("MiB"),
+        own_limit("MiB", upload_quotas.UNLIMITED),
         Meta(
             description="MiB; `unlimited`, or `realm_default` for what the organization has set"
             " for everybody. What is there already stays."
