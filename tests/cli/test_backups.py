@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 import pytest
 
 from tertulia.app.config import ConfigError, load
+from tertulia.cli.errors import sentence_for
 from tertulia.jobs import backups as job
 from tertulia.jobs.backups import (
     LEASE_SECONDS,
@@ -192,6 +193,12 @@ def test_one_that_is_encrypted_opens_with_its_key_alone(tmp_path: Path) -> None:
     by_hand = tmp_path / "by-hand.zip.age"
     written = place.answer("backup", str(by_hand), "--recipient", recipient)
     assert written["encrypted"] is True
+    for nobody in ("", " , "):  # A shell's variable that is not set.
+        refused = place.run(
+            "backup", str(tmp_path / "open"), "--recipient", recipient, "--recipient", nobody
+        )
+        assert refused.exit_code == 2
+        assert "names nobody" in refused.stderr
 
     target = Place(tmp_path / "target")
     for file in (kept_one, by_hand):
@@ -219,21 +226,28 @@ def test_one_that_is_encrypted_opens_with_its_key_alone(tmp_path: Path) -> None:
 
 
 class Full(io.RawIOBase):
+    def __init__(self, error: OSError) -> None:
+        self.error = error
+
     def writable(self) -> bool:
         return True
 
     def write(self, _: object) -> int:
-        raise OSError("no room")
+        raise self.error
 
 
 @pytest.mark.parametrize("size", [1, 10_000_000])
 def test_what_cannot_be_encrypted_is_said(size: int) -> None:
     (to,) = encrypted_backups.recipients(encrypted_backups.new_identity()[1])
-    with (
-        pytest.raises(OSError, match=r"could not be written: .*no room"),
-        encrypted_backups.encrypted(cast(BinaryIO, Full()), [to]) as file,
+    for error, said, kind in (
+        (OSError("no room"), r"could not be written: .*no room", OSError),
+        (BrokenPipeError(32, "Broken pipe"), "^.Errno 32. Broken pipe$", BrokenPipeError),
     ):
-        file.write(bytes(size))
+        with (
+            pytest.raises(kind, match=said),
+            encrypted_backups.encrypted(cast(BinaryIO, Full(error)), [to]) as file,
+        ):
+            file.write(bytes(size))
 
 
 def test_the_server_makes_one_by_itself(tmp_path: Path) -> None:
@@ -268,6 +282,7 @@ def test_a_process_has_the_settings_that_its_server_has(tmp_path: Path) -> None:
         ({"backup_to": "s3://files", "files_url": "s3://files"}, "the same place as files_url"),
         ({"backup_to": "x/files", "data_dir": "x"}, "the directory of uploaded files"),
         ({"backup_recipients": "age1nobody"}, "Setting backup_recipients: 'age1nobody' is no rec"),
+        ({"backup_recipients": " ,"}, "Setting backup_recipients: it names nobody"),
         ({"backup_recipients": "AGE-SECRET-KEY-1XYZ"}, "backup_recipients: a secret key is no rec"),
     ],
 )
@@ -281,3 +296,19 @@ def test_without_a_place_there_is_nothing_to_list(tmp_path: Path) -> None:
     result = place.run("backups")
     assert result.exit_code == 2
     assert "backup_to" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device."),
+        (OSError(28, "No space left on device", "x.zip"), "x.zip: No space left on device."),
+        (OSError("The backup could not be written: x."), "The backup could not be written: x."),
+        (BrokenPipeError(32, "Broken pipe"), None),
+        (TimeoutError(), None),
+    ],
+)
+def test_what_the_machine_has_not_is_said_in_a_sentence(
+    error: Exception, sentence: str | None
+) -> None:
+    assert sentence_for(error) == (None if sentence is None else (sentence, 1))

@@ -35,6 +35,7 @@ def record(message: str, *arguments: Any, fields: dict[str, Any] | None = None) 
         ("", '""'),
         ("line\nbreak", '"line\\nbreak"'),
         ("\x1b[31m", '"\\u001b[31m"'),
+        (b"b\xffs".decode(errors="surrogateescape"), '"b\\\\udcffs"'),
     ],
 )
 def test_a_value_cannot_break_out_of_its_place_in_the_line(value: Any, shown: str) -> None:
@@ -71,6 +72,14 @@ def test_json_lines_have_the_same_facts() -> None:
         "event": "sent 3",
         "ms": 1.5,
     }
+
+
+def test_what_is_no_text_is_written_down_all_the_same() -> None:
+    """Names of files, say, and what others send."""
+    name = b"b\xffs".decode(errors="surrogateescape")
+    line = JsonLines().format(record("no %s", name, fields={"ms": 1.5, "reason": OSError(name)}))
+    said = json.loads(line)
+    assert (said["event"], said["ms"], said["reason"]) == ("no b\\udcffs", 1.5, "b\\udcffs")
 
 
 def test_what_is_announced_is_said_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,17 +129,24 @@ def test_warnings_and_what_ends_a_program_are_lines(tmp_path: Path) -> None:
     assert "ZeroDivisionError" in end["error"]
 
 
-def test_what_the_server_fetches_is_in_no_line(capsys: pytest.CaptureFixture[str]) -> None:
-    root, httpx = logging.getLogger(), logging.getLogger("httpx")
-    handlers, levels = root.handlers[:], (root.level, httpx.level)
+def test_what_libraries_would_tell_of_others_is_in_no_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Addresses that messages link, and those that open channels to who mails there."""
+    root = logging.getLogger()
+    libraries = [logging.getLogger(name) for name in ("httpx", "mail.log", "psycopg")]
+    handlers, levels = root.handlers[:], [one.level for one in (root, *libraries)]
     try:
         logs.begin("info", "text")
-        httpx.info("HTTP Request: GET https://example.com/secret")
+        libraries[0].info("HTTP Request: GET https://example.com/secret")
+        libraries[1].info("RCPT TO:<chat+secret@example.com>")
+        libraries[1].warning("unrecognised: secret")
+        libraries[2].warning("error ignored: secret")
         logging.getLogger("tertulia.x").info("hello")
     finally:
         root.handlers[:] = handlers
-        root.setLevel(levels[0])
-        httpx.setLevel(levels[1])
+        for one, level in zip((root, *libraries), levels, strict=True):
+            one.setLevel(level)
     written = capsys.readouterr().err
     assert "event=hello" in written
     assert "secret" not in written

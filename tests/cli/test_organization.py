@@ -308,10 +308,9 @@ def test_a_person_gets_another_limit_and_everybody_is_told_something(lines: Line
     }
 
     assert lines.typed("announce list")["announcements"] == []
-    assert (
-        "Everybody is told" in lines.typed("announce post", "Down at nine.", "--hours", "2")["done"]
-    )
+    posted = lines.typed("announce post", "Down at nine.", "--hours", "2")
     (told,) = lines.typed("announce list")["announcements"]
+    assert told == posted
     assert (told["content"], told["ends_at"] - told["posted_at"]) == ("Down at nine.", 7200)
     assert lines.typed(f"announce end {told['id']}")
     assert lines.typed("announce list")["announcements"] == []

@@ -226,7 +226,7 @@ async def test_it_connects_to_the_address_that_was_looked_at(there: Elsewhere) -
 async def test_each_redirection_is_looked_at_again(there: Elsewhere) -> None:
     there.others["turning.example"] = [["127.0.0.1"], ["10.0.0.1"]]
     there.pages["/"] = redirect(there.url("/again", "turning.example"))
-    with pytest.raises(NotFetched, match=r"10\.0\.0\.1 is not on the internet"):
+    with pytest.raises(NotFetched, match=r"^the host is not on the internet$"):
         await fetched(there.web(), there.url("/", "turning.example"))
     assert there.asked == ["/"]
 

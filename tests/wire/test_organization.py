@@ -311,6 +311,10 @@ async def test_an_unlimited_retention_is_minus_one(org: Organization) -> None:
     assert (await org["ann"].patch("/realm", message_retention_days="unlimited")).ok
     (event,) = await ben.events()
     assert event["value"] == -1
+    for odd in ("0", "-1", "1_0", "+1", "1 ", "\u0661", "9" * 20, "1e1", "null "):
+        (await org["ann"].patch("/realm", message_retention_days=odd)).refused(
+            "REQUEST_VARIABLE_INVALID"
+        )
 
 
 async def test_the_server_for_video_calls_can_be_the_usual_one_again(org: Organization) -> None:

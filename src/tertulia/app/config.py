@@ -166,9 +166,11 @@ def _require_files(config: Config, environment: Mapping[str, str]) -> None:
         raise ConfigError("Setting backup_to: it is the directory of uploaded files.")
     if config.backup_recipients:
         try:
-            encrypted_backups.recipients(config.backup_recipients)
+            found = encrypted_backups.recipients(config.backup_recipients)
         except ValueError as error:
             raise ConfigError(f"Setting backup_recipients: {error}.") from None
+        if not found:
+            raise ConfigError("Setting backup_recipients: it names nobody.")
     places: list[S3Address | None] = []
     for name in ("files_url", "files_also_at"):
         try:

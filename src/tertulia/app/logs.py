@@ -37,6 +37,10 @@ def begin(level: str, form: str, worker: int | None = None) -> None:
     logging.getLogger("uvicorn").setLevel(max(logging.WARNING, root.level))
     # It would write down every address that a message links and the server fetches.
     logging.getLogger("httpx").setLevel(max(logging.WARNING, root.level))
+    # It would write down what those say who bring mails: addresses among it that open channels.
+    logging.getLogger("mail.log").setLevel(max(logging.ERROR, root.level))
+    # It says once more, of each connection that was lost, what its errors say.
+    logging.getLogger("psycopg").setLevel(max(logging.ERROR, root.level))
 
 
 def are_json() -> bool:
@@ -92,7 +96,15 @@ class JsonLines(_Lines):
     """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return _encoder.encode(self.facts(record)).decode()
+        facts = self.facts(record)
+        try:
+            return _encoder.encode(facts).decode()
+        except UnicodeEncodeError:
+            told = {
+                name: value if isinstance(value, int | float) else _text(value)
+                for name, value in facts.items()
+            }
+            return _encoder.encode(told).decode()
 
 
 class TextLines(_Lines):
@@ -119,9 +131,15 @@ def _behind_bar(text: str) -> str:
     return "| " + "".join(shown)
 
 
+def _text(value: Any) -> str:
+    """The value as text that can be written down: halves of characters stand for bytes that are no
+    text, such as others send and files are called."""
+    return str(value).encode("utf-8", "backslashreplace").decode()
+
+
 def _quoted(value: Any) -> str:
     """The value, in quotes where it would not be one word."""
-    text = str(value)
+    text = _text(value)
     if text.isalnum():
         return text
     is_word = text.isprintable() and _WORD.fullmatch(text)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from tertulia.cli.commands import Printed, command, done, group
 from tertulia.cli.tables import moment, table
 from tertulia.domain.organization import banners
+from tertulia.model.banners import Banner
 from tertulia.service.caller import Caller
 
 app = group(
@@ -33,6 +34,15 @@ class Announcements(Struct, frozen=True, kw_only=True):
     announcements: list[Announcement]
 
 
+def _announcement(banner: Banner) -> Announcement:
+    return Announcement(
+        id=banner.id,
+        content=banner.content,
+        posted_at=banner.posted_at,
+        ends_at=banner.ends_at,
+    )
+
+
 @command(app, "post", "announce post 'Down for an hour tonight at nine.' --hours 8")
 async def post(
     caller: Caller,
@@ -55,16 +65,14 @@ async def post(
     """
     seconds = days * _DAY + hours * _HOUR or 7 * _DAY
     posted = await caller.submit(banners.post, text, seconds, not quiet, caller.render)
-    return done(f"Everybody is told until {moment(posted.ends_at)}. Its ID is {posted.id}.")
+    sentence = f"Everybody is told until {moment(posted.ends_at)}. Its ID is {posted.id}."
+    return Printed(_announcement(posted), [sentence])
 
 
 @command(app, "list", "announce list --data-dir data")
 async def list_announcements(caller: Caller) -> Printed:
     """List what everybody is told just now."""
-    found = [
-        Announcement(id=one.id, content=one.content, posted_at=one.posted_at, ends_at=one.ends_at)
-        for one in sorted(caller.state.banners, key=lambda one: one.id)
-    ]
+    found = list(map(_announcement, sorted(caller.state.banners, key=lambda one: one.id)))
     rows = ((str(one.id), moment(one.ends_at), one.content) for one in found)
     return Printed(Announcements(announcements=found), table(("ID", "ENDS", "TEXT"), rows))
 

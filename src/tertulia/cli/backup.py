@@ -77,9 +77,12 @@ def backup(
     if recipients and not compressed:
         raise UsageError("What is encrypted differs wholly each time: --no-compress is of no use.")
     try:
-        to = encrypted_backups.recipients("\n".join(recipients or ()))
+        of_each = [encrypted_backups.recipients(one) for one in recipients or ()]
     except ValueError as error:
         raise UsageError(f"--recipient: {error}.") from None
+    if not all(of_each):  # A variable that is not set, say: open is what it must not be.
+        raise UsageError("--recipient names nobody: it is empty. Nothing was written.")
+    to = [one for some in of_each for one in some]
     with progress.shown() as report:
         manifest = back_up(
             settings, target, report, with_files=with_files, compressed=compressed, encrypt_to=to

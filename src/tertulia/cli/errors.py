@@ -42,6 +42,12 @@ def sentence_for(error: BaseException) -> tuple[str, int] | None:
             return f"The database failed: {str(error).strip()}", FAILED
         case OSError(strerror=str(reason), filename=name) if name is not None:
             return f"{name}: {reason}.", FAILED
+        case BrokenPipeError():
+            return None  # Whoever read what is printed has gone: nobody is to be told.
+        case OSError(strerror=str(reason)):  # Of what is open: a disk that is full, say.
+            return f"{reason}.", FAILED
+        case OSError() if str(error):
+            return str(error), FAILED
         case _:
             return None
 

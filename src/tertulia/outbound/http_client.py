@@ -265,10 +265,12 @@ class Web:
         for address in found:
             if any(address in network for network in self._networks):
                 continue
+            # Which address a name has within this network is not for whoever asks.
+            said = f"{address}" if literal is not None else "the host"
             if not self._may_ask(address):
-                raise NotFetched(f"{address} is not on the internet")
+                raise NotFetched(f"{said} is not on the internet")
             if address in own or embedded(address) in own:
-                raise NotFetched(f"{address} is this server")
+                raise NotFetched(f"{said} is this server")
         return list(found)
 
     async def _own_addresses(self, host: str) -> Set[Address]:

@@ -62,7 +62,8 @@ def is_encrypted(file: Path) -> bool:
 @contextlib.contextmanager
 def encrypted(target: BinaryIO, to: Sequence[Any]) -> Iterator[BinaryIO]:
     """What is written to this goes to the target, encrypted; all of it is there when the context
-    has ended well. OSError where the target takes no more."""
+    has ended well. OSError where the target takes no more, BrokenPipeError where nobody reads
+    it."""
     came, goes = os.pipe()
     failed: list[Exception] = []
 
@@ -84,6 +85,8 @@ def encrypted(target: BinaryIO, to: Sequence[Any]) -> Iterator[BinaryIO]:
     finally:
         thread.join()
     if failed:
+        if isinstance(failed[0], BrokenPipeError):
+            raise failed[0]
         raise OSError(f"The backup could not be written: {failed[0]}.") from None
     if broken is not None:
         raise broken

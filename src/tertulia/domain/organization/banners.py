@@ -31,8 +31,9 @@ def post(
     state, actor = moment.state, moment.actor
     permissions.require_administrator(state, actor)
     text = content.strip()
-    is_visible = all(line == "" or names.is_printable(line) for line in text.split("\n"))
-    if not 0 < len(text) <= MAX_CONTENT or not is_visible:
+    is_printable = all(names.is_printable(line) for line in text.split("\n"))
+    is_visible = any(names.is_plain(one) for one in text if not one.isspace())
+    if len(text) > MAX_CONTENT or not is_printable or not is_visible:
         raise Refused(f"An announcement has 1 to {MAX_CONTENT} visible characters.")
     if not 0 < seconds <= MAX_SECONDS:
         raise Refused("An announcement ends after a second at the earliest, and a year at most.")

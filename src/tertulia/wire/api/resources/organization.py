@@ -1,5 +1,6 @@
 """The organization: its settings, those that new accounts begin with, and its end."""
 
+import re
 from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, UnsetType
@@ -37,10 +38,9 @@ UNLIMITED: Final = -1
 def _read_limit(text: str) -> int:
     if text.strip('"') == "unlimited":
         return UNLIMITED
-    try:
-        limit = int(text)
-    except ValueError:
-        raise ValueError("it is neither a number nor unlimited") from None
+    if not re.fullmatch("-?[0-9]{1,20}", text):
+        raise ValueError("it is neither a number nor unlimited")
+    limit = int(text)
     if not 0 < limit < SAFE_INTEGER:
         raise ValueError("it must be positive")
     return limit
