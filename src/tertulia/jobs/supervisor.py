@@ -28,7 +28,7 @@ LONGEST_PAUSE: Final = 300.0
 REST_SECONDS: Final = 0.05
 """Between two rounds: what many commits brought is looked at once."""
 FIRST_ROUND_SECONDS: Final = 0.25
-"""After a start, unless a job is wanted before: first come those who wait for the node."""
+"""After a start, mostly: first come those who wait for the node."""
 ROUND_SECONDS: Final = 600.0
 """A round that takes longer is ended, and counts as failed."""
 CLOSING_SECONDS: Final = 15.0
@@ -109,6 +109,8 @@ class Job:
     once: Callable[[], Awaitable[float]]
     """One round. Returns the seconds until the next one, should nobody `want` it before."""
     round_seconds: float = ROUND_SECONDS
+    first_seconds: float = FIRST_ROUND_SECONDS
+    """How long after a start the first round begins, unless it is wanted before."""
     close: Callable[[], Awaitable[None]] = _nothing
     """Ends what rounds have left running."""
     set_aside: FailedItems = field(default_factory=FailedItems)
@@ -130,7 +132,7 @@ class Job:
         """Do it until cancelled. `report` is called after the first round, and when the job begins
         or ceases to be in trouble."""
         was_in_trouble: bool | None = None
-        await self._rest(FIRST_ROUND_SECONDS)
+        await self._rest(self.first_seconds)
         while True:
             self._wanted.clear()
             try:

@@ -10,6 +10,8 @@ from tertulia.service.usage import CountedElsewhere
 from tertulia.store import usage
 
 PERIOD_SECONDS: Final = 300.0
+FIRST_SECONDS: Final = 20.0
+"""After a start: there is more urgent work then."""
 LONGEST_SECONDS: Final = 6 * 3600.0
 """A large organization that was never counted takes its time; what a round that was ended has
 counted stays."""
@@ -27,4 +29,4 @@ def usage_counts(log: Log) -> Job:
             await counting.count(log.store, lambda: log.state, log.clock())
         return PERIOD_SECONDS
 
-    return Job("usage", once, round_seconds=LONGEST_SECONDS)
+    return Job("usage", once, round_seconds=LONGEST_SECONDS, first_seconds=FIRST_SECONDS)
