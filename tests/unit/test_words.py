@@ -28,7 +28,8 @@ def texts(said: Said) -> dict[str, str]:
         if isinstance(value, str):
             yield path, value
             return
-        items = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[arg-type]
+        assert isinstance(value, dict | list | tuple)
+        items = value.items() if isinstance(value, dict) else enumerate(value)
         for name, one in items:
             yield from within(one, f"{path}.{name}" if path else str(name))
 

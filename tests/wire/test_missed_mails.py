@@ -72,7 +72,9 @@ async def test_a_mention_is_mailed_once_with_what_came_before_and_how_to_turn_it
     away: Away,
 ) -> None:
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
-    channel_id = away.org.node.state.channel_named("kitchen").id  # type: ignore[union-attr]
+    kitchen = away.org.node.state.channel_named("kitchen")
+    assert kitchen is not None
+    channel_id = kitchen.id
     await cleo.send(channel_id, "cups", "who brings the cups?")
     await ann.send(channel_id, "cups", "@**Ben** you, *please* :tada:")
     await ann.send(channel_id, "cups", "@**Ben** and `plates`\n\n```spoiler x\nthe end\n```")

@@ -168,7 +168,9 @@ async def test_a_direct_message_is_pushed_at_once_and_taken_back_when_it_was_rea
 
 async def test_who_is_told_of_a_channel_and_what_is_left_out(phones: Phones) -> None:
     ann, ben, cleo = (phones.org[name] for name in ("ann", "ben", "cleo"))
-    channel_id = phones.org.node.state.channel_named("kitchen").id  # type: ignore[union-attr]
+    kitchen = phones.org.node.state.channel_named("kitchen")
+    assert kitchen is not None
+    channel_id = kitchen.id
     await phones.add("ben")
     await phones.add("cleo", "/cleo")
     await ann.send(channel_id, "cups", "Who brings the cups?")

@@ -81,8 +81,7 @@ async def test_mails_wait_for_the_end_and_tell_what_is_unread_then(away: Away) -
     start = int(away.clock())
     for person, seconds in ((ben, 7200), (cleo, 30 * 86400)):
         (await person.patch("/quiet_times", paused_until=start + seconds)).ok
-    channel_id = away.org.node.state.channel_named("kitchen").id  # type: ignore[union-attr]
-    read = await ann.send(channel_id, "cups", "@**Ben** read meanwhile")
+    read = await ann.send("kitchen", "cups", "@**Ben** read meanwhile")
     await ann.write([ben.user_id], "for later")
     await ann.write([cleo.user_id], "too long ago by then")
     assert await away.mails() == []

@@ -89,7 +89,7 @@ def _converter() -> "MarkdownConverter":
             return _link(element.get("alt") or "", element.get("src") or "")
 
         # The library looks for it by this name.
-        def convert_hN(self, n: int, element: Any, text: str, parent_tags: Any) -> str:  # noqa: N802
+        def convert_hN(self, n: int, element: Any, text: str, parent_tags: Any) -> str:  # noqa: N802 (its name)
             """A heading is bold, for it is within a message."""
             words = " ".join(text.split())
             return f"\n\n**{words}**\n\n" if words and "*" not in words else f"\n\n{words}\n\n"
