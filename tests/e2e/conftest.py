@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tertulia.service.config import Config
+from tests import databases
 from tests.e2e.server import Account, Server, ended
 
 
@@ -23,8 +25,8 @@ class Town:
 @contextmanager
 def _opened(data_dir: Path, database_url: str = "", settings: str = "") -> Iterator[Town]:
     server = Server(data_dir, database_url)
-    ann = server.found()
-    ben = server.add("ben")
+    config = Config(data_dir=str(data_dir), database_url=database_url)
+    ann, ben = databases.copied_as("town", config, lambda: (server.found(), server.add("ben")))
     if settings:
         (data_dir / "tertulia.toml").write_text(settings)
     with ended(server):
