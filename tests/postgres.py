@@ -100,8 +100,7 @@ _FORM = """
 
 @dataclass
 class _Migrated:
-    """A schema with the tables that the migrations make. What is in them is what the test that it
-    was lent to left there."""
+    """A schema with the tables that the migrations make, and nothing in them."""
 
     name: str
     form: Any
@@ -119,6 +118,7 @@ class _Schemas:
         self._waiting: list[_Migrated] = []
         self._migrated = ""
         """The content that the migrations leave."""
+        self._clear = ""
         self._writer: Connection | None = None
 
     def url_of(self, name: str) -> str:
@@ -138,6 +138,8 @@ class _Schemas:
             if migrated is None or migrated.uses == _USES or self._form_of(name) != migrated.form:
                 self._run(f"DROP SCHEMA {name} CASCADE")
             else:
+                # Here, where it is known which test has left a table locked.
+                self._fill(name, self._clear)
                 self._run(f"ALTER SCHEMA {name} RENAME TO {migrated.name}")
                 self._waiting.append(migrated)
 
@@ -147,10 +149,8 @@ class _Schemas:
         if not self.is_empty(name):
             return
         migrated = self._waiting.pop() if self._waiting else self._made()
-        self._run(
-            f"DROP SCHEMA {name}; ALTER SCHEMA {migrated.name} RENAME TO {name};"
-            f" BEGIN; SET LOCAL search_path TO {name}; {content or self._migrated}; COMMIT"
-        )
+        self._run(f"DROP SCHEMA {name}; ALTER SCHEMA {migrated.name} RENAME TO {name}")
+        self._fill(name, content or self._migrated)
         self._lent[name] = migrated
         migrated.uses += 1
 
@@ -158,19 +158,28 @@ class _Schemas:
         name = _new_name()
         self._run(f"CREATE SCHEMA {name}")
         migrate(PostgresDatabase(self.url_of(name)), lambda _: None)
-        self._migrated = self._migrated or self.content_of(name)
+        if not self._migrated:
+            self._migrated = self.content_of(name)
+            self._clear = ";".join(f"DELETE FROM {table}" for table in self._tables(name))
+        self._fill(name, self._clear)
         return _Migrated(name, self._form_of(name))
 
-    def content_of(self, name: str) -> str:
-        """SQL that leaves in the tables of `search_path` what there is in this schema's now."""
-        tables = self._connection.execute(
+    def _fill(self, name: str, sql: str) -> None:
+        self._run(f"BEGIN; SET LOCAL search_path TO {name}; {sql}; COMMIT")
+
+    def _tables(self, name: str) -> list[str]:
+        found = self._connection.execute(
             "SELECT relname FROM pg_class"
             " WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'",
             (name,),
         )
-        names = [table for (table,) in tables]
-        statements = [f"DELETE FROM {table}" for table in names]
-        for table in names:
+        return [table for (table,) in found]
+
+    def content_of(self, name: str) -> str:
+        """SQL that brings into the empty tables of `search_path` what there is in this schema's
+        now."""
+        statements = []
+        for table in self._tables(name):
             rows = self._connection.execute(f"SELECT * FROM {name}.{table}".encode()).fetchall()
             values = (", ".join(pgsql.Literal(v).as_string() for v in row) for row in rows)
             if rows:
