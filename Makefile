@@ -41,8 +41,8 @@ test: $(VENV)/.dev $(CLIENT) ## lint, types, all tests, on PostgreSQL a part (te
 TIMES := build/times
 
 test-times: $(VENV)/.dev $(CLIENT) ## the tests of make test, and where processors' time goes meanwhile
-	TERTULIA_TIMES=$(TIMES) $(PYTEST) $(if $(ALL),,--postgres=$(DAY)) -p tests.processor_time; \
-	status=$$?; TERTULIA_TIMES=$(TIMES) $(BIN)/python -m tests.processor_time; exit $$status
+	TEST_TIMES=$(TIMES) $(PYTEST) $(if $(ALL),,--postgres=$(DAY)) -p tests.processor_time; \
+	status=$$?; TEST_TIMES=$(TIMES) $(BIN)/python -m tests.processor_time; exit $$status
 
 lint: $(VENV)/.dev ## style and strict types
 	$(BIN)/ruff format --check .

@@ -1,7 +1,7 @@
 """Where the tests' time goes: `make test-times`, or `pytest -p tests.processor_time`.
 
 What processors did for each test, in its own process and in those that it started, is a line of
-`TERTULIA_TIMES` (a file; `build/times` unless it is given) for each: `python -m
+`TEST_TIMES` (a file; `build/times` unless it is given) for each: `python -m
 tests.processor_time` says which modules take most. A module's fixtures are its first test's, and
 what ends within a tenth of a second of its start may be missed.
 """
@@ -21,7 +21,7 @@ import pytest
 KINDS = ("tests", "postgresql", "browser", "programs")
 """Whose processors' time it is: the test's own process, and what kind of another."""
 
-_FILE = Path(os.environ.get("TERTULIA_TIMES", "build/times"))
+_FILE = Path(os.environ.get("TEST_TIMES", "build/times"))
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SECONDS = 0.1
 _WORKER = "PYTEST_XDIST_WORKER"
