@@ -163,9 +163,16 @@ def _raised(
     """The changes for users whose setting is less than the wanted one; never for bots."""
     key = topic_key(topic)
     return [
-        _changed(state, user_id, channel.id, topic, visibility, now)
+        UserTopicChanged(
+            user_id=user_id,
+            channel_id=channel.id,
+            topic=topic,
+            visibility=visibility,
+            was=was,
+            at=int(now),
+        )
         for user_id, visibility in sorted(wanted.items())
-        if visibility > state.visibility(user_id, channel.id, key)
+        if visibility > (was := state.visibility(user_id, channel.id, key))
         and not state.users[user_id].is_bot
         and state.user_topics.of_user.count(user_id) < MAX_USER_TOPICS
     ]
