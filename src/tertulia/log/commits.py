@@ -12,6 +12,7 @@ from tertulia.log.durability import Durability
 from tertulia.log.errors import not_done_error
 from tertulia.log.forwarding import Forwarding
 from tertulia.log.freshness import Freshness
+from tertulia.log.gathering import Gathering
 from tertulia.log.inbox import GROUP, Inbox
 from tertulia.log.measures import Measures
 from tertulia.log.replica import Replica
@@ -53,6 +54,7 @@ class Commits:
     subscribers: Subscribers
     measures: Measures
     forwarding: Forwarding
+    gathering: Gathering
     clock: Callable[[], float]
     """Tells UNIX seconds."""
 
@@ -80,6 +82,7 @@ class Commits:
         self.inbox.has_grown = False
         began = time.monotonic()
         with self.replica.hearing():  # What is missing comes with the lock.
+            await self.gathering.wait(group)
             growth = await self.transactions.begin(self._position)
         locked = time.monotonic()
         self.replica.adopt(growth)
@@ -95,6 +98,7 @@ class Commits:
         self.measures.committed(len(group.commands), len(decided.entries), began, locked)
         await self._follow(decided.entries, batch.id)
         self.durability.succeed()
+        self.gathering.committed(group)
         if decided.entries:
             self.forwarding.wrote_here()
         if any(isinstance(note, MailAsked) for note in notes):

@@ -51,6 +51,11 @@ class Inbox:
         """How many requests wait or are in hand."""
         return len(self) + len(self._in_hand)
 
+    @property
+    def actors(self) -> set[int | None]:
+        """Whose commands wait."""
+        return {command.actor_id for command in self._commands}
+
     # What comes in
 
     def require_room(self) -> None:
