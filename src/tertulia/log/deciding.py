@@ -40,6 +40,7 @@ async def decide(
     result, or its exception. FoldFailed where the state must not be used any more. `log_format` is
     the newest in which something may be written."""
     turn = time.perf_counter()
+    command.is_begun = True
     try:
         decision: Decision[Any] = command.verb(
             moment_of(state, now, command.actor_id), *command.arguments
