@@ -87,9 +87,7 @@ def _of_direct_messages(bench: Bench, service: PushService, served: Served) -> L
     )
 
 
-def _of_a_channel(
-    bench: Bench, service: PushService, served: Served, count: int
-) -> Iterator[Line]:
+def _of_a_channel(bench: Bench, service: PushService, served: Served, count: int) -> Iterator[Line]:
     """A message of which as many are told as there are in a large channel."""
     request = asking.send(served.made.people[0], LARGE, "topic")
     rounds: list[Sample] = []

@@ -155,10 +155,12 @@ async def test_a_digest_waits_for_the_end_or_is_left_out(away: Away) -> None:
     await paused(ben, 1)
     await paused(cleo, 1)
     await ann.send("kitchen", "cups", "and who the plates?")
+    assert (await ann.post("/users/me/presence", status="active")).ok
     assert await digests() == []
     assert (await cleo.post("/users/me/presence", status="active")).ok
     await paused(ben, 6)
     away.clock.ahead += 6 * 86400 + 1
+    assert (await ann.post("/users/me/presence", status="active")).ok
     assert await digests() == []
     assert await node.store.read(outbox.waiting) == []
 

@@ -69,9 +69,7 @@ def examples(links: Links, site: str, language: str) -> Mapping[str, RenderedMai
     templates = MailTemplates(lambda: state, links)
     for kind, facts in _facts(state, links).items():
         for name, some in facts.items():
-            mail = Mail(
-                kind=kind, to="noa@example.com", site=site, about=_about(kind), facts=some
-            )
+            mail = Mail(kind=kind, to="noa@example.com", site=site, about=_about(kind), facts=some)
             written = templates.render(mail, _NOW)
             assert written is not None
             found[name] = written
@@ -165,7 +163,9 @@ def _missed(state: State, site: str, language: str) -> ConversationMail:
 def _direct(state: State, site: str, language: str) -> ConversationMail:
     words, name = SAID[language].conversations, state.realm.name
     title = words["direct"].format(names=_FROM_THE_RIGHT)
-    said = ((_FROM_THE_RIGHT, "10:03", "<p>מתי הפגישה (Zoom) מחר?</p><p>And in English?</p>", False),)
+    said = (
+        (_FROM_THE_RIGHT, "10:03", "<p>מתי הפגישה (Zoom) מחר?</p><p>And in English?</p>", False),
+    )
     return _mail(
         state,
         site,
