@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from bench.asking import HOST
 from bench.serving import BenchError
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 """Seconds until what is waited for must have come."""
 _ANSWER = b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
 

@@ -222,7 +222,7 @@ def _mail(
     pictures: tuple[InlinePicture, ...] = (),
 ) -> ConversationMail:
     words = SAID[language].conversations
-    button = words["button"] if conversations else words["hidden_button"]
+    button = words["button"] if len(conversations) == 1 else words["hidden_button"]
     return ConversationMail(
         to="noa@example.com",
         language=language,
