@@ -4,8 +4,8 @@ They show the demonstration, so that they can be made again whenever the client 
 machine needs Chromium, and fonts for emoji and for the languages that the demonstration's people
 write (Debian: fonts-noto-color-emoji, fonts-noto-core, fonts-noto-cjk).
 
-With `--mails DIRECTORY` it writes sheets of all mails there instead, in light and dark, for a window
-and a phone, to be looked at: they are not kept.
+With `--mails DIRECTORY` it writes sheets of all mails there instead, in light and dark, for a
+window and a phone, to be looked at: they are not kept.
 """
 
 import argparse

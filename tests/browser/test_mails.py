@@ -9,6 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser
 
+from tests.browser.driving import PHONE
 from tests.browser.test_accessibility import AXE
 from tests.e2e.server import Server, ended
 
@@ -25,11 +26,10 @@ OVERFLOWS = "document.documentElement.scrollWidth > innerWidth"
 def test_mails_can_be_read(browser: Browser, tmp_path: Path, scheme: Any) -> None:
     server = Server(tmp_path / "data")
     server.found()
-    phone = {"width": 390, "height": 844}
     with (
         ended(server),
         browser.new_context(
-            viewport=phone, color_scheme=scheme, bypass_csp=True, service_workers="block"
+            viewport=PHONE, color_scheme=scheme, bypass_csp=True, service_workers="block"
         ) as context,
     ):
         server.start("/ready", "--dev")

@@ -1,5 +1,5 @@
-"""A mailbox elsewhere whose mails fetchmail brings, by the lines of `docs/operating.md`. What is not
-installed here is skipped."""
+"""A mailbox elsewhere whose mails fetchmail brings, by the lines of `docs/operating.md`. What is
+not installed here is skipped."""
 
 import os
 import re
@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -37,7 +38,8 @@ def mailbox(port: int) -> Iterator[Path]:
         for part in ("cur", "new", "tmp"):
             (home / "mail" / part).mkdir(parents=True)
         (home / "dovecot.conf").write_text(
-            f"protocols = imap\nlisten = 127.0.0.1\nbase_dir = {home}/run\nstate_dir = {home}/state\n"
+            f"protocols = imap\nlisten = 127.0.0.1\nbase_dir = {home}/run\n"
+            f"state_dir = {home}/state\n"
             f"log_path = {home}/log\nssl = no\ndisable_plaintext_auth = no\nfirst_valid_uid = 1\n"
             f"mail_location = maildir:{home}/mail\n"
             "passdb {\n  driver = static\n  args = password=secret\n}\n"
@@ -67,7 +69,11 @@ def test_fetchmail_brings_what_came_to_a_mailbox(sqlite_town: Town, tmp_path: Pa
     )
     town.server.stop()
     town.server.start()
-    here = {"imap.example.com": f"127.0.0.1 service {imap}", "2424": str(lmtp), "ssl": "sslproto ''"}
+    here = {
+        "imap.example.com": f"127.0.0.1 service {imap}",
+        "2424": str(lmtp),
+        "ssl": "sslproto ''",
+    }
     for there, changed in here.items():
         assert re.search(rf"\b{re.escape(there)}\b", lines), there
         lines = re.sub(rf"\b{re.escape(there)}\b", changed, lines)
@@ -86,7 +92,8 @@ def test_fetchmail_brings_what_came_to_a_mailbox(sqlite_town: Town, tmp_path: Pa
                 f"Return-Path: <zoe@elsewhere.example>\nDelivered-To: {address}\n"
                 "Received: from elsewhere.example by mx.example.com for <chat@example.com>;"
                 " Mon, 23 Nov 2026 03:00:00 +0000\n"
-                f"From: Zoe <zoe@elsewhere.example>\nTo: Chat <{address}>\nSubject: Plates\n\n{text}\n"
+                f"From: Zoe <zoe@elsewhere.example>\nTo: Chat <{address}>\nSubject: Plates\n\n"
+                f"{text}\n"
             )
             os.chown(new / str(number), new.stat().st_uid, new.stat().st_gid)
         said = ""
@@ -100,7 +107,12 @@ def test_fetchmail_brings_what_came_to_a_mailbox(sqlite_town: Town, tmp_path: Pa
                 timeout=PATIENCE,
             )
             said += done.stdout + done.stderr
-        wanted = {"anchor": "newest", "num_before": 9, "num_after": 0, "apply_markdown": "false"}
+        wanted: dict[str, Any] = {
+            "anchor": "newest",
+            "num_before": 9,
+            "num_after": 0,
+            "apply_markdown": "false",
+        }
         messages = api.get("/messages", params=wanted).json()["messages"]
         assert [one["content"] for one in messages] == ["Twelve cups."], said
         # What was refused is not fetched for ever.

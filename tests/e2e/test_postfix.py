@@ -1,5 +1,5 @@
-"""Postfix between this server and the world, by the lines of `docs/operating.md`: an instance of the
-test's own, on ports of its own. What is not installed here is skipped."""
+"""Postfix between this server and the world, by the lines of `docs/operating.md`: an instance of
+the test's own, on ports of its own. What is not installed here is skipped."""
 
 import asyncio
 import os
@@ -93,7 +93,10 @@ class World:
 @pytest.fixture
 def world() -> Iterator[World]:
     found, loop = World(), asyncio.new_event_loop()
-    factory: Callable[[], Any] = lambda: SMTP(found, hostname="world.example", loop=loop)
+
+    def factory() -> Any:
+        return SMTP(found, hostname="world.example", loop=loop)
+
     server = loop.run_until_complete(loop.create_server(factory, "127.0.0.1", 0))
     found.port = server.sockets[0].getsockname()[1]
     thread = Thread(target=loop.run_forever)
@@ -182,7 +185,12 @@ class Talk:
         newest: dict[str, Any] = {}
 
         def is_there() -> bool:
-            wanted = {"anchor": "newest", "num_before": 1, "num_after": 0, "apply_markdown": "false"}
+            wanted = {
+                "anchor": "newest",
+                "num_before": 1,
+                "num_after": 0,
+                "apply_markdown": "false",
+            }
             for message in self.api.get("/messages", params=wanted).json()["messages"]:
                 newest.update(message)
             return newest.get("content") == text

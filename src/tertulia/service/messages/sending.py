@@ -43,8 +43,8 @@ async def send_message(
     files: Collection[int] = (),
 ) -> Sent:
     """Send a message as the caller, by the program `client`. `queue_id` and `local_id` say which
-    attempt this is: sent twice, it is one message. `form` is JSON text (`widgets.form`). `files` are
-    attachments that came with the message, which it opens whosever they are.
+    attempt this is: sent twice, it is one message. `form` is JSON text (`widgets.form`). `files`
+    are attachments that came with the message, which it opens whosever they are.
 
     Raises as `tertulia.domain.messages.sending.send`; Refused for content that cannot be.
     """
