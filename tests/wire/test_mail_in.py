@@ -248,7 +248,7 @@ async def test_files_count_for_who_was_given_the_address(post: Post) -> None:
     assert said["sender_id"] == gateway.id
     files = (await org["ben"].get("/attachments")).ok
     assert files["own_space_used"] == 600_000
-    assert [one["id"] for one in files["attachments"][0]["messages"]] == [said["id"]]
+    assert files["attachments"][0]["message_ids"] == [said["id"]]
     path = "/user_uploads/" + files["attachments"][0]["path_id"]
     assert (await org["cleo"].open(path)).status_code == 200
     code, why = (await post.bring(address, mail))[address]
