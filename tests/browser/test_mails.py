@@ -23,15 +23,11 @@ OVERFLOWS = "document.documentElement.scrollWidth > innerWidth"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_mails_can_be_read(browser: Browser, tmp_path: Path, scheme: Any) -> None:
+def test_mails_can_be_read(browser: Browser, tmp_path: Path, scheme: str) -> None:
     server = Server(tmp_path / "data")
     server.found()
-    with (
-        ended(server),
-        browser.new_context(
-            viewport=PHONE, color_scheme=scheme, bypass_csp=True, service_workers="block"
-        ) as context,
-    ):
+    how: dict[str, Any] = {"viewport": PHONE, "color_scheme": scheme, "bypass_csp": True}
+    with ended(server), browser.new_context(**how) as context:
         server.start("/ready", "--dev")
         page = context.new_page()
         names = re.findall("<h2>(.+?)</h2>", httpx.get(f"{server.url}/dev/mails").text)

@@ -185,7 +185,7 @@ class Talk:
         newest: dict[str, Any] = {}
 
         def is_there() -> bool:
-            wanted = {
+            wanted: dict[str, Any] = {
                 "anchor": "newest",
                 "num_before": 1,
                 "num_after": 0,
