@@ -173,6 +173,18 @@ SHAPES = {
         ),
         "Twelve.\n\n_______________________________________________\ncups mailing list",
     ),
+    "a newsletter with a table": (
+        html(NEWSLETTER.replace("<img", "<table><tr><th>cups</th><th>plates</th></tr><tr><td>12</td><td>9</td></tr></table><img")),
+        "**News**\n\nWe have [cups](https://example.com/c).\n\n| cups | plates |\n| --- | --- |\n| 12 | 9 |",
+    ),
+    "western, of windows, that says nothing": (
+        f"{HEAD}Content-Type: text/plain\r\n\r\nZwölf Tassen, und dann noch ein paar Teller.".encode("cp1252"),
+        "Zwölf Tassen, und dann noch ein paar Teller.",
+    ),
+    "unicode that says less": (
+        f"{HEAD}Content-Type: text/plain; charset=us-ascii\r\n\r\nZwölf".encode(),
+        "Zwölf",
+    ),
     "japanese": (in_charset("iso-2022-jp", "茶碗は十二個です"), "茶碗は十二個です"),
     "japanese, of windows": (in_charset("shift_jis", "①番の茶碗", "cp932"), "①番の茶碗"),
     "western, of windows": (in_charset("windows-1252", "“Zwölf” – 12 €"), "“Zwölf” – 12 €"),

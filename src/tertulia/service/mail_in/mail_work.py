@@ -42,8 +42,8 @@ what somebody wanted to show."""
 _CHARSETS: Final = {
     "iso-8859-1": "cp1252",
     "latin1": "cp1252",
-    "us-ascii": "cp1252",
-    "ascii": "cp1252",
+    "us-ascii": "utf-8",
+    "ascii": "utf-8",
     "gb2312": "gb18030",
     "gbk": "gb18030",
     "euc-kr": "cp949",
@@ -222,10 +222,12 @@ def _exact(content: bytes, charset: str) -> str | None:
 
 
 def _damaged(content: bytes, charset: str) -> str | None:
-    """The text where only a little of it is none in that charset; None for others."""
+    """The text where only a little of it is none in that charset, and something else shows that it
+    is this one; None for others."""
     with contextlib.suppress(LookupError, ValueError):
         text = content.decode(charset, "replace")
-        if text.count("\N{REPLACEMENT CHARACTER}") <= len(text) * _MOST_DAMAGED:
+        rest = text.replace("\N{REPLACEMENT CHARACTER}", "")
+        if not rest.isascii() and len(text) - len(rest) <= len(text) * _MOST_DAMAGED:
             return text
     return None
 
@@ -349,8 +351,10 @@ def _of_html(html: str, quotes: bool, footers: bool) -> str:
         element.decompose()
     for table in soup.find_all("table"):
         if _is_for_looks(table):
-            for element in [table, *table.find_all(["tbody", "thead", "tr", "td"])]:
-                element.name = "div"
+            for element in table.find_all(["tbody", "thead", "tr", "td"]):
+                if element.find_parent("table") is table:
+                    element.name = "div"
+            table.name = "div"
     if not quotes:
         for element in soup.find_all(class_=_QUOTING_CLASSES):
             element.decompose()
