@@ -9,11 +9,14 @@ from tertulia.domain.notices.telling import QUIET_LOOK_SECONDS, QUIET_LOOKS
 from tertulia.model.changes import RealmChanged
 from tertulia.service.notices.digests import ask_for_digests
 from tertulia.store import outbox
+from tests.mails import no_postman
 from tests.support import Organization, Person
 from tests.wire.test_missed_mails import Away, away
 from tests.wire.test_pushes import Phones, phones
 
-__all__ = ["away", "phones"]
+__all__ = ["away", "no_postman", "phones"]
+
+pytestmark = pytest.mark.usefixtures(no_postman.__name__)
 
 EVERY = list(range(7))
 NIGHT = {"days": EVERY, "begin": 1320, "end": 420}
