@@ -1,6 +1,7 @@
 """The command line: one module per command, of which only that of the command that was typed is
 loaded."""
 
+import gc
 import importlib
 import sys
 from collections.abc import Iterable
@@ -63,5 +64,10 @@ def _tertulia(
 def main() -> None:
     """Run what was typed."""
     first = sys.argv[1] if len(sys.argv) > 1 else ""
+    # What is loaded stays: to look for garbage in it again and again is an eighth of a start.
+    gc.disable()
     # Help, completion and what to say of a mistake need to know them all.
-    application([first] if first in COMMANDS else COMMANDS)()
+    app = application([first] if first in COMMANDS else COMMANDS)
+    gc.freeze()
+    gc.enable()
+    app()
