@@ -26,7 +26,7 @@ def take() -> None:
     request_measures.groups = cache(request_measures.groups)  # type: ignore[assignment]
     # What it parses, it keeps nothing of.
     markdown._parser = cache(markdown._parser)
-    argon2.PasswordHasher = QuickHasher  # type: ignore[misc]
+    argon2.PasswordHasher = QuickHasher  # type: ignore[misc,assignment]
 
 
 class QuickHasher(PasswordHasher):

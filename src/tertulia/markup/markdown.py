@@ -63,7 +63,7 @@ class Markdown:
         self._site = site
         self._external_media = external_media
         self._in_place = in_place
-        self._markdown = _parser()
+        self._parser = _parser()
 
     async def prepare(self, moment: Moment, content: str) -> None:
         """Have a worker render the code and formulas of the content, for `render` to find."""
@@ -71,7 +71,7 @@ class Markdown:
             return
         to_render = PartsToRender()
         context = RenderContext(moment, self._site, expensive=ExpensiveParts(to_render=to_render))
-        html_output.to_html(context, self._markdown.parse(content, environment(context)))
+        html_output.to_html(context, self._parser.parse(content, environment(context)))
         await prepare(to_render)
 
     def render(
@@ -88,7 +88,7 @@ class Markdown:
         context = RenderContext(
             moment, self._site, external_media, expensive=ExpensiveParts(in_place=self._in_place)
         )
-        tokens = self._markdown.parse(content, environment(context))
+        tokens = self._parser.parse(content, environment(context))
         tokens = previews.with_previews(context, tokens)
         html = html_output.to_html(context, tokens)
         return Rendered(

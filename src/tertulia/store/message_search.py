@@ -268,7 +268,7 @@ class _Walk:
         if self._has_looked_up and not self._has_counted and cost > _LONG + prepared:
             self._has_counted = True
             few = fewest(self._connection, self._rest)
-            if few is not None and few.count * _ID_COST + prepared < cost:
+            if few is not None and few.number * _ID_COST + prepared < cost:
                 self._few = few
         if self._few is not None:
             lookup.size = _LONGEST_STEP

@@ -23,7 +23,7 @@ class Few(NamedTuple):
     ids: str
     """A query for these."""
     parameters: list[Any]
-    count: int
+    number: int
 
 
 def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]) -> Clause:
@@ -84,7 +84,7 @@ def fewest(connection: Connection, terms: Sequence[Term]) -> Few | None:
     do so by itself."""
     if connection.dialect.intersects_indexes:
         return None
-    return min(_quick(connection, _all_indexed(terms)), key=lambda one: one.count, default=None)
+    return min(_quick(connection, _all_indexed(terms)), key=lambda one: one.number, default=None)
 
 
 def _quick(connection: Connection, clauses: Iterable[Clause]) -> list[Few]:
