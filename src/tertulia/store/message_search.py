@@ -35,10 +35,10 @@ _SAMPLE = 50
 """Messages by which it is estimated which phrases are common."""
 _MUCH_MORE = 8
 """A phrase so many times as common as another one is not looked up."""
-_SCAN_COST, _LOOKUP_COST, _HIT_COST, _ID_COST = 5.0, 1.5, 0.04, 0.2
+_SCAN_COST, _LOOKUP_COST, _HIT_COST, _HELD_COST = 5.0, 1.5, 0.04, 0.15
 """What it costs to scan a message, to read one that the search index has found, for the index to
-find it, and to have an ID of another index at hand. Microseconds, of which only the proportions
-matter."""
+find it, and to hold one that it finds against others by their IDs. Microseconds, of which only the
+proportions matter."""
 _LONG = 5000.0
 """Microseconds from which on it is worth to ask how many messages the narrow has."""
 
@@ -268,7 +268,8 @@ class _Walk:
         if self._has_looked_up and not self._has_counted and cost > _LONG + prepared:
             self._has_counted = True
             few = fewest(self._connection, self._rest)
-            if few is not None and few.number * _ID_COST + prepared < cost:
+            held = self._newest * lookup.density + (few.number if few is not None else 0)
+            if few is not None and held * _HELD_COST < cost:
                 self._few = few
         if self._few is not None:
             lookup.size = _LONGEST_STEP
