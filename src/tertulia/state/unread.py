@@ -353,6 +353,15 @@ class UnreadIndex:
 
     # Room
 
+    def add_reader(self, user_id: int, reader: Reader) -> None:
+        """Add what a user has done with messages, as of the state's entry, before it is asked what
+        is unread."""
+        self.questions += 1
+        reader.used_at = self.questions
+        self.readers[user_id] = reader
+        if self.questions % SPARED == 0:
+            self.make_room()
+
     def note_question(self, state: "State", user_id: int) -> None:
         """What the user has not read is about to be used: note it, so that it is not evicted."""
         self.questions += 1
