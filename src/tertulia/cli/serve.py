@@ -228,7 +228,7 @@ async def _serve(
     residents: "Sequence[Resident] | None",
     shared: tuple[Control, Counts] | None = None,
 ) -> None:
-    """Serve. `residents` are a demonstration's accounts; None where it is to be looked for them."""
+    """Serve. `residents` are a demonstration's accounts; None where they are to be looked for."""
     if residents is None:
         residents = await _residents(settings)
     is_first = settings.worker in (None, 0)
