@@ -1,8 +1,9 @@
 """Folds of pinned messages, and what moves and deletions of messages do to pins."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 
 import msgspec
+from pyroaring import BitMap
 
 from tertulia.model import changes
 from tertulia.model.pins import MAX_PINS
@@ -22,7 +23,7 @@ def _(state: State, change: changes.MessageUnpinned) -> None:
     state.pins.remove(change.pin.message_id)
 
 
-def take_pins_along(state: State, message_ids: Container[int], move: changes.MessagesMoved) -> None:
+def take_pins_along(state: State, message_ids: BitMap, move: changes.MessagesMoved) -> None:
     """The pins of messages that were moved are where the messages are. Of more than a channel may
     have, those that were pinned first are given up."""
     for pin in state.pins.of_channel[move.channel_id]:
