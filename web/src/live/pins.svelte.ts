@@ -18,9 +18,8 @@ export class Pins {
   #said = $state.raw<ReadonlyMap<number, Seen>>(new Map());
   /** Channels that are to be asked for again. */
   #unsure = $state.raw<ReadonlySet<number>>(new Set());
-  readonly #ids = $derived(
-    new Set([...this.#known.values()].flatMap((pins) => pins.map((one) => one.message_id))),
-  );
+  /** All that are known. (Nothing derived: that would go with the component that asked first.) */
+  #ids = $state.raw<ReadonlySet<number>>(new Set());
   /** When (`store.restarts`) each channel was asked for. */
   #since = new Map<number, number>();
   #asked = new Map<number, Promise<void>>();
@@ -81,7 +80,7 @@ export class Pins {
       allow_empty_topic_name: true,
     });
     await this.#askFor(pins.map((one) => one.message_id));
-    this.#known = new Map(this.#known).set(channelId, pins);
+    this.#keep(new Map(this.#known).set(channelId, pins));
     this.#since.set(channelId, restarts);
     const unsure = new Set(this.#unsure);
     unsure.delete(channelId);
@@ -103,6 +102,12 @@ export class Pins {
     this.#say(messages.map((wire) => seenOf(messageOf(wire, [], this.store.me))));
   }
 
+  #keep(known: Known): void {
+    this.#known = known;
+    const all = [...known.values()].flat();
+    this.#ids = new Set(all.map((one) => one.message_id));
+  }
+
   #say(some: readonly Seen[]): void {
     this.#said = new Map([...this.#said, ...some.map((one) => [one.id, one] as const)]);
   }
@@ -116,7 +121,7 @@ export class Pins {
 
   #take(event: ServerEvent): void {
     const { known, unsure } = pinsAfter(this.#known, event);
-    if (known !== this.#known) this.#known = known;
+    if (known !== this.#known) this.#keep(known);
     if (unsure.length) this.#unsure = new Set([...this.#unsure, ...unsure]);
     if (event.type === "update_message" && "content" in event) {
       const acts = Boolean(event["is_me_message"]);
