@@ -3,12 +3,14 @@
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 
 from starlette.types import ASGIApp
 
 from tertulia.app.founding import NoOrganization, require_fitting
 from tertulia.app.opening import opened_log, opened_vault
 from tertulia.delivery.delivery import Delivery
+from tertulia.embedded import catalog
 from tertulia.jobs.registry import jobs_of
 from tertulia.jobs.reports import reporter, troubles
 from tertulia.jobs.supervisor import Supervisor
@@ -25,6 +27,7 @@ from tertulia.service.notices.push_services import push_services_web
 from tertulia.service.vault import Vault
 from tertulia.service.webhooks.web import services_web
 from tertulia.store.store import database_at
+from tertulia.wire.api.embedded_bots import bot_interface
 from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
 from tertulia.wire.api.service_calls import encoded_call
@@ -85,6 +88,8 @@ async def opened_node(
     demonstration's accounts; `web` is how it fetches what is elsewhere, and `services`
     how it calls bots' services, and `push_web` how it asks push services, which it closes at
     its end."""
+    for name, reason in catalog.not_offered(config.embedded_bots).items():
+        report(f"The embedded bot {name} is not offered: {reason}.")
     membership = Membership(config, clock=clock)
     deliveries: list[Delivery] = []
     """Empty until the log is open."""
@@ -131,7 +136,9 @@ async def opened_node(
             jobs=supervisor.figures,
         )
         try:
-            async with supervisor.running(jobs_of(node, encoded_call)), receiving_mails(node):
+            interface = bot_interface(node, partial(application, node))
+            jobs = jobs_of(node, encoded_call, interface)
+            async with supervisor.running(jobs), receiving_mails(node):
                 membership.serving(delivery)
                 yield node
         finally:

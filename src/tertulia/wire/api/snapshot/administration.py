@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from tertulia.embedded.catalog import offered
 from tertulia.wire.api.objects.administration import (
     domain_objects,
     linkifier_objects,
@@ -40,6 +41,12 @@ def extensions(context: SnapshotContext) -> dict[str, Any]:
     return {"realm_banners": banner_objects(context.state), **realm_extensions(context.state.realm)}
 
 
+def embedded_bots(context: SnapshotContext) -> dict[str, Any]:
+    """The bots that the server can run, with what each is told to work."""
+    found = offered(context.node.config.embedded_bots).values()
+    return {"realm_embedded_bots": [{"name": one.name, "config": one.settings} for one in found]}
+
+
 SECTIONS: Final[Sections] = {
     ("custom_profile_fields",): fields,
     ("realm_domains",): lambda context: {"realm_domains": domain_objects(context.state)},
@@ -49,7 +56,7 @@ SECTIONS: Final[Sections] = {
     ("realm_playgrounds",): lambda context: {
         "realm_playgrounds": playground_objects(context.state)
     },
-    ("realm_embedded_bots",): lambda _: {"realm_embedded_bots": []},
+    ("realm_embedded_bots",): embedded_bots,
     ("realm_incoming_webhook_bots",): lambda _: {
         "realm_incoming_webhook_bots": integration_objects()
     },
