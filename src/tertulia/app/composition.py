@@ -10,7 +10,6 @@ from starlette.types import ASGIApp
 from tertulia.app.founding import NoOrganization, require_fitting
 from tertulia.app.opening import opened_log, opened_vault
 from tertulia.delivery.delivery import Delivery
-from tertulia.embedded import catalog
 from tertulia.jobs.registry import jobs_of
 from tertulia.jobs.reports import reporter, troubles
 from tertulia.jobs.supervisor import Supervisor
@@ -88,8 +87,6 @@ async def opened_node(
     demonstration's accounts; `web` is how it fetches what is elsewhere, and `services`
     how it calls bots' services, and `push_web` how it asks push services, which it closes at
     its end."""
-    for name, reason in catalog.not_offered(config.embedded_bots).items():
-        report(f"The embedded bot {name} is not offered: {reason}.")
     membership = Membership(config, clock=clock)
     deliveries: list[Delivery] = []
     """Empty until the log is open."""
@@ -136,8 +133,7 @@ async def opened_node(
             jobs=supervisor.figures,
         )
         try:
-            interface = bot_interface(node, partial(application, node))
-            jobs = jobs_of(node, encoded_call, interface)
+            jobs = jobs_of(node, encoded_call, bot_interface(node, partial(application, node)))
             async with supervisor.running(jobs), receiving_mails(node):
                 membership.serving(delivery)
                 yield node

@@ -156,8 +156,8 @@ class Host:
         return process
 
     async def _make_room(self) -> None:
-        """End the processes that were idle for longest, so that there is room for those that start. (Those
-        that are not idle are fewer than there may be: each has its place in `_room`.)"""
+        """End the processes that were idle for longest, so that there is room for those that start.
+        (Those that are not idle are fewer than there may be: each has its place in `_room`.)"""
         idle = {i: p for i, p in self._running.items() if p.idle_since is not None}
         excess = len(self._running) + self._starting - MOST_PROCESSES
         for user_id in sorted(idle, key=lambda i: idle[i].idle_since or 0.0)[: max(excess, 0)]:
@@ -200,7 +200,7 @@ class _Lost(Exception):
 async def _started(bot: HostedBot) -> "_BotProcess":
     try:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-B", "-m", "tertulia.embedded.process"),
+            *(sys.executable, "-P", "-B", "-u", "-m", "tertulia.embedded.process"),
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,

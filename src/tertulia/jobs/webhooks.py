@@ -30,7 +30,8 @@ def webhook_journal(node: Node) -> Job:
 
 
 def service_calls(node: Node, encode: Encoder, interface: Interface) -> Job:
-    """Telling bots' services and embedded bots of messages, as soon as one is sent, and again those that failed."""
+    """Telling bots' services and embedded bots of messages, as soon as one is sent, and again those
+    that failed."""
     caller = ServiceCaller(node, encode, interface)
     job = Job("service calls", caller.once, close=caller.close)
     caller.tasks.ended = job.want

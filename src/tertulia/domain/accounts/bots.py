@@ -185,9 +185,7 @@ def embedded_service(target: User) -> EmbeddedService:
     return service
 
 
-def embedded_settings(
-    service: EmbeddedService, unsealed: Callable[[str], str]
-) -> dict[str, str]:
+def embedded_settings(service: EmbeddedService, unsealed: Callable[[str], str]) -> dict[str, str]:
     """What an embedded bot is told."""
     return {name: unsealed(value) for name, value in service.settings_sealed.items()}
 

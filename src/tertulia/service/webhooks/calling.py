@@ -20,7 +20,13 @@ from tertulia.model.counts import counted
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.model.webhooks import Delivered, EmbeddedService, Outcome, OutgoingService, ServiceCall
+from tertulia.model.webhooks import (
+    Delivered,
+    EmbeddedService,
+    Outcome,
+    OutgoingService,
+    ServiceCall,
+)
 from tertulia.outbound.http_client import NotFetched, Reply, seconds_to_wait
 from tertulia.service.caller import Caller
 from tertulia.service.fair_tasks import FairTasks

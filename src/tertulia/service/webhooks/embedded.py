@@ -1,5 +1,6 @@
 """Telling embedded bots of messages: on the road of services' calls, by a pipe and not by HTTP."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -13,6 +14,8 @@ from tertulia.model.users import User
 from tertulia.model.webhooks import EmbeddedService, Outcome
 from tertulia.service.node import Node
 from tertulia.store.service_calls import WaitingCall
+
+logger = logging.getLogger("tertulia.embedded")
 
 BUSY: Final = "The server is busy or about to end."
 
@@ -37,6 +40,9 @@ class EmbeddedBots:
         self._node = node
         self._interface = interface
         self.host = Host()
+        for name, reason in catalog.not_offered(node.config.embedded_bots).items():
+            fields = {"bot": name, "reason": reason}
+            logger.warning("an embedded bot is not offered", extra={"fields": fields})
 
     async def tell(
         self, bot: User, service: EmbeddedService, waiting: WaitingCall

@@ -26,6 +26,9 @@ class EmbeddedBotService(Struct, kw_only=True, frozen=True):
         Meta(description="The names of its settings. Their values are told to nobody: empty."),
     ]
 
+    def __hash__(self) -> int:  # Views of events are compared.
+        return hash((self.service_name, *self.config_data))
+
 
 class BotObject(Struct, kw_only=True, frozen=True):
     """What only a bot's owner and administrators are told of it."""
