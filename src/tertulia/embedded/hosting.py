@@ -27,7 +27,7 @@ START_SECONDS: Final = 15.0
 MESSAGE_SECONDS: Final = 15.0
 """What a bot may take to begin, and for one message."""
 PROCESSOR_SECONDS: Final = 5.0
-"""The same, of the processor."""
+"""The same for one message, of the processor."""
 PATIENCE: Final = 45.0
 """Seconds that a message waits for those before it, and for room."""
 FIRST_PAUSE: Final = 1.0
@@ -188,6 +188,7 @@ def _begin(bot: HostedBot) -> Begin:
         full_name=bot.full_name,
         settings=dict(bot.settings),
         networks=bot.networks,
+        start_seconds=START_SECONDS,
         seconds=MESSAGE_SECONDS,
         processor=PROCESSOR_SECONDS,
     )

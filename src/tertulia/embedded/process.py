@@ -48,18 +48,18 @@ def main() -> None:
     begin = pipe.receive()
     if not isinstance(begin, Begin):
         raise TypeError("the node begins with something else")
-    _timed(begin)
+    _timed(begin.start_seconds, 0)
     try:
         handler, bot = _begun(begin, pipe)
     except (Exception, SystemExit) as error:  # Whatever it is, it is the node's to judge.
         _failed(pipe, error)
     pipe.send(Done())
     while True:
-        _untimed()
+        _timed(0, 0)
         told = pipe.receive()
         if not isinstance(told, Tell):
             raise TypeError("the node tells something else")
-        _timed(begin)
+        _timed(begin.seconds, begin.processor)
         try:
             handler.begin_message()
             _handle(told.message, handler, bot)
@@ -134,15 +134,11 @@ def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
 
-def _timed(begin: Begin) -> None:
-    # A little later than the node, which says why.
-    signal.setitimer(signal.ITIMER_REAL, begin.seconds + 5)
-    signal.setitimer(signal.ITIMER_PROF, begin.processor)
-
-
-def _untimed() -> None:
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.setitimer(signal.ITIMER_PROF, 0)
+def _timed(seconds: float, processor: float) -> None:
+    """Have the kernel end this process after so much time; 0 is never."""
+    # A little later than the node does it, which says why.
+    signal.setitimer(signal.ITIMER_REAL, seconds and seconds + 5)
+    signal.setitimer(signal.ITIMER_PROF, processor)
 
 
 if __name__ == "__main__":
