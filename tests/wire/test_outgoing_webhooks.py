@@ -9,7 +9,6 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -110,8 +109,7 @@ def _no_caller(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def caller_of(org: Organization, encode: Encoder = encoded_call) -> ServiceCaller:
     """What calls services for the organization's node."""
-    interface = bot_interface(org.node, partial(application, org.node))
-    return ServiceCaller(org.node, encode, interface)
+    return ServiceCaller(org.node, encode, bot_interface(org.node, application))
 
 
 async def next_due(org: Organization) -> float | None:

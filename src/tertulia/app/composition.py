@@ -3,7 +3,6 @@
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from functools import partial
 
 from starlette.types import ASGIApp
 
@@ -133,7 +132,7 @@ async def opened_node(
             jobs=supervisor.figures,
         )
         try:
-            jobs = jobs_of(node, encoded_call, bot_interface(node, partial(application, node)))
+            jobs = jobs_of(node, encoded_call, bot_interface(node, application))
             async with supervisor.running(jobs), receiving_mails(node):
                 membership.serving(delivery)
                 yield node

@@ -282,7 +282,8 @@ class _BotProcess:
         size = int.from_bytes(await out_of.readexactly(HEADER), "big")
         if size > MAX_FRAME:
             raise ValueError("a frame is too long")
-        return to_node.decode(await out_of.readexactly(size))
+        frame: Ask | Done = to_node.decode(await out_of.readexactly(size))
+        return frame
 
     async def _log_lines(self) -> None:
         """Log what it prints: some lines for each message."""

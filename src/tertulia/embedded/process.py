@@ -82,7 +82,9 @@ class _Pipe:
         header = self._requests.read(HEADER)
         if len(header) < HEADER:
             os._exit(0)
-        return to_process.decode(self._requests.read(int.from_bytes(header, "big")))
+        content = self._requests.read(int.from_bytes(header, "big"))
+        frame: ToProcess = to_process.decode(content)
+        return frame
 
     def send(self, frame: ToNode) -> None:
         content = framed(frame)

@@ -9,8 +9,8 @@ import msgspec
 from starlette.types import ASGIApp
 
 from tertulia.model.users import User
-from tertulia.service.node import Node
 from tertulia.service.webhooks.embedded import Interface, Said
+from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.routing import PREFIX
 
 _OPERATIONS: Final = {
@@ -24,13 +24,13 @@ _OPERATIONS: Final = {
 """What embedded bots may do."""
 
 
-def bot_interface(node: Node, application: Callable[[], ASGIApp]) -> Interface:
+def bot_interface(node: HttpNode, application: Callable[[HttpNode], ASGIApp]) -> Interface:
     """How embedded bots reach the node. `application` is asked for when the first one does."""
     clients: list[httpx.AsyncClient] = []
 
     def client() -> httpx.AsyncClient:
         if not clients:
-            transport = httpx.ASGITransport(app=application(), raise_app_exceptions=False)
+            transport = httpx.ASGITransport(app=application(node), raise_app_exceptions=False)
             base = node.config.external_url or "http://localhost"
             clients.append(httpx.AsyncClient(transport=transport, base_url=base))
         return clients[0]
