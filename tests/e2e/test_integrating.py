@@ -91,9 +91,10 @@ def test_a_bridge_makes_its_calls(sqlite_town: Town) -> None:
         bridge.auth = (email, made["api_key"])
 
         def asked(method: str, path: str, **form: Any) -> dict[str, Any]:
-            where = {"params" if method == "GET" else "data": form}
+            query, body = (form, None) if method == "GET" else (None, form)
             url = f"{sqlite_town.server.url}/api/v1/{path}"
-            return ok(bridge.request(method, url, timeout=PATIENCE, **where).json())
+            answer = bridge.request(method, url, params=query, data=body, timeout=PATIENCE)
+            return ok(answer.json())
 
         queue = asked("POST", "register", event_types='["message"]')
         streams = {one["stream_id"]: one["name"] for one in asked("GET", "streams")["streams"]}
