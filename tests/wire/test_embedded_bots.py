@@ -42,6 +42,8 @@ class Own:
         print("told", text)
         if text == "raise":
             raise RuntimeError("no idea")
+        if text == "leak":
+            raise RuntimeError("key=" + bot_handler.get_config_info("own")["key"])
         if text == "die":
             os._exit(3)
         if text == "hang":
@@ -317,7 +319,10 @@ async def test_settings_that_are_not_right(
     (await org["ben"].patch(f"/bots/{bot.user_id}", config_data={"key": "right"})).ok
     await told(org, caller, clock)
     assert await said(org) == ["1 right"]
-    # What it is told is for nobody to read, in the database neither.
+    # What it is told is for nobody to read: not in what went wrong, nor in the database.
+    await org["ben"].write([bot.user_id], "leak")
+    await told(org, caller, clock)
+    assert (await deliveries(org, bot))[0]["reason"] == "The bot failed: RuntimeError: key=…"
     record = org.node.state.users[bot.user_id].bot
     assert record is not None
     assert record.embedded is not None

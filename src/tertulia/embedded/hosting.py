@@ -9,6 +9,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
+from urllib.parse import quote, quote_plus
 
 import msgspec
 from msgspec import Struct
@@ -194,6 +195,15 @@ def _begin(bot: HostedBot) -> Begin:
     )
 
 
+def _masked(text: str, bot: HostedBot) -> str:
+    """The text without the values of the bot's settings: errors of requests name them."""
+    for _, value in bot.settings:
+        for one in (value, quote(value), quote_plus(value)):
+            if len(one) > 3:
+                text = text.replace(one, "…")
+    return text
+
+
 class _Lost(Exception):
     """The process does not answer any more. `str(error)` goes on where "it" begins."""
 
@@ -253,7 +263,7 @@ class _BotProcess:
             raise _Lost(f"took longer than {seconds:.0f} seconds, and was ended") from None
         except (OSError, EOFError, ValueError, msgspec.MsgspecError):
             raise _Lost("took too long or too much, and ended") from None
-        return said.error
+        return _masked(said.error, self.bot)
 
     async def end(self) -> None:
         """End it, whatever it does."""
@@ -298,7 +308,7 @@ class _BotProcess:
         self._log_line(rest)
 
     def _log_line(self, line: bytes) -> None:
-        text = line[:_LINE].decode(errors="replace").rstrip()
+        text = _masked(line[:_LINE].decode(errors="replace").rstrip(), self.bot)
         self._lines += bool(text)
         if text and self._lines <= MOST_LINES:
             said = {"bot_id": self.bot.user_id, "bot": self.bot.full_name, "line": text}
