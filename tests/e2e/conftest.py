@@ -62,6 +62,7 @@ def picture_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 
 @pytest.fixture
 def calling_town(tmp_path: Path) -> Iterator[Town]:
-    """The same on SQLite, with a server that may call this machine."""
-    with _opened(tmp_path / "data", settings='outgoing_webhook_networks = "127.0.0.1"\n') as town:
+    """The same on SQLite, with a server that may call this machine and runs some bots itself."""
+    settings = 'outgoing_webhook_networks = "127.0.0.1"\nembedded_bots = "giphy, helloworld"\n'
+    with _opened(tmp_path / "data", settings=settings) as town:
         yield town

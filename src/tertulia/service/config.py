@@ -511,6 +511,14 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " feeds may be in although they are not on the internet: 127.0.0.1, 10.1.0.0/16."
         ),
     ] = ""
+    embedded_bots: Annotated[
+        str,
+        Meta(
+            description="Bots of the package zulip_bots that people may have this server run, each"
+            " in a process of its own: names, separated by commas, or all. Needs"
+            " pip install 'tertulia[bots]'. Empty: none."
+        ),
+    ] = ""
     web_push: Annotated[
         bool,
         Meta(

@@ -23,6 +23,7 @@ SINCE: Mapping[str, int] = {
     "EventIdsUsedUp": 101,
     "Bot.incoming": 101,
     "Bot.service": 101,
+    "Bot.embedded": 101,
     "AgentKey": 101,
     "AgentKeyMade": 101,
     "AgentKeyUsed": 101,

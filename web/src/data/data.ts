@@ -123,7 +123,7 @@ const SINGLE =
 const SLICES = new Set(["realm_emoji", "realm_user_settings_defaults"]);
 
 /** Lists that are single values: each change tells them whole. */
-const LISTS = new Set(["realm_banners"]);
+const LISTS = new Set(["realm_banners", "realm_embedded_bots"]);
 
 function byId<T, K extends keyof T>(items: readonly T[], id: K): Map<T[K], T> {
   return new Map(items.map((item) => [item[id], item]));

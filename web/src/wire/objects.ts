@@ -288,6 +288,15 @@ export interface ManagedBot {
   default_sending_stream: string | null;
   default_events_register_stream: string | null;
   default_all_public_streams: boolean;
+  /** Of outgoing webhooks and embedded bots: what is behind it. */
+  services?: { service_name?: string; config_data?: Record<string, string> }[];
+}
+
+/** A bot that the server can run itself. */
+export interface EmbeddedBot {
+  name: string;
+  /** What it is told to work, each with an example. */
+  config: Record<string, string>;
 }
 
 /** What everybody is told for a time. */

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from tertulia.service import gifs
 from tertulia.service.gifs import GifService
+from tertulia.embedded.catalog import offered
 from tertulia.wire.api.objects.administration import (
     domain_objects,
     linkifier_objects,
@@ -48,6 +49,10 @@ def _gif_key(service: GifService, context: SnapshotContext) -> dict[str, Any]:
     write nothing."""
     wanted = context.viewer is not None and context.state.realm.gif_rating_policy
     return {f"{service.name}_api_key": service.key(context.node.config) if wanted else ""}
+def embedded_bots(context: SnapshotContext) -> dict[str, Any]:
+    """The bots that the server can run, with what each is told to work."""
+    found = offered(context.node.config.embedded_bots).values()
+    return {"realm_embedded_bots": [{"name": one.name, "config": one.settings} for one in found]}
 
 
 SECTIONS: Final[Sections] = {
@@ -59,7 +64,7 @@ SECTIONS: Final[Sections] = {
     ("realm_playgrounds",): lambda context: {
         "realm_playgrounds": playground_objects(context.state)
     },
-    ("realm_embedded_bots",): lambda _: {"realm_embedded_bots": []},
+    ("realm_embedded_bots",): embedded_bots,
     ("realm_incoming_webhook_bots",): lambda _: {
         "realm_incoming_webhook_bots": integration_objects()
     },
