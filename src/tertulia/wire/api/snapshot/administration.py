@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Any, Final
 
+from tertulia.embedded.catalog import offered
 from tertulia.service import gifs
 from tertulia.service.gifs import GifService
-from tertulia.embedded.catalog import offered
 from tertulia.wire.api.objects.administration import (
     domain_objects,
     linkifier_objects,
@@ -49,6 +49,8 @@ def _gif_key(service: GifService, context: SnapshotContext) -> dict[str, Any]:
     write nothing."""
     wanted = context.viewer is not None and context.state.realm.gif_rating_policy
     return {f"{service.name}_api_key": service.key(context.node.config) if wanted else ""}
+
+
 def embedded_bots(context: SnapshotContext) -> dict[str, Any]:
     """The bots that the server can run, with what each is told to work."""
     found = offered(context.node.config.embedded_bots).values()
