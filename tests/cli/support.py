@@ -13,12 +13,13 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 import tertulia
-from tertulia.cli import app
+from tertulia.cli import application
 from tertulia.service.config import Config
 from tests import databases
 from tests.programs import HeardProgram
 
 PASSWORD = "correct horse"
+APP = application()
 
 
 @dataclass(frozen=True)
@@ -109,4 +110,4 @@ def environment() -> dict[str, str]:
 
 def run(*arguments: str, typed: str = "") -> Result:
     """Run the command line in process; a mistake of ours is raised."""
-    return CliRunner().invoke(app, list(arguments), input=typed, catch_exceptions=False)
+    return CliRunner().invoke(APP, list(arguments), input=typed, catch_exceptions=False)

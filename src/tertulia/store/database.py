@@ -264,9 +264,10 @@ class Dialect(ABC):
         """A query for the number of messages that the search does not know."""
 
     @abstractmethod
-    def search_hits(self, comparison: str) -> str:
+    def search_hits(self, comparison: str, among: str = "") -> str:
         """A query for the messages that the search names, beyond one: their IDs, as `id`. Two
-        parameters: `search_query(…)`, and that one's ID."""
+        parameters: `search_query(…)`, and that one's ID. With `among`, a query for IDs whose
+        parameters follow, only those that both name: both are gone through to the end."""
 
     @abstractmethod
     def search_match(self) -> str:

@@ -27,7 +27,6 @@ from tertulia.store.history import Head, Position
 from tertulia.store.log_entries import Growth
 from tertulia.store.migrations import is_settled, migrate, require_known, settle
 from tertulia.store.readers import Readers
-from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, questions, size, text, write
 from tertulia.tracing.waits import OnDatabase
 
@@ -61,15 +60,18 @@ def database_at(data_dir: Path, url: str | None, bus: Path | None = None) -> Dat
     `bus` is the directory by which the processes of one server know each other, where there are
     several. DatabaseError for a URL of a kind that is not known.
     """
-    if not url:
-        return SqliteDatabase(data_dir / SQLITE_FILE, bus)
-    scheme = urlsplit(url).scheme
+    scheme = urlsplit(url).scheme if url else "sqlite"
+    # Only the one that is used is loaded: each driver takes a moment, and megabytes.
     if scheme in {"postgresql", "postgres"}:
-        from tertulia.store.postgres import PostgresDatabase  # Its driver takes a moment to load.
+        from tertulia.store.postgres import PostgresDatabase
 
-        return PostgresDatabase(url)
+        return PostgresDatabase(str(url))
     if scheme == "sqlite":
-        return SqliteDatabase(Path(url.removeprefix("sqlite:///")), bus)
+        from tertulia.store.sqlite import SqliteDatabase
+
+        return SqliteDatabase(
+            Path(url.removeprefix("sqlite:///")) if url else data_dir / SQLITE_FILE, bus
+        )
     raise DatabaseError(f"'{scheme}' is no kind of database: use postgresql://… or sqlite:///…")
 
 
