@@ -8,6 +8,7 @@ and is what each worker of a supervisor does.
 import atexit
 import contextlib
 import gc
+import importlib
 import json
 import os
 import select
@@ -118,6 +119,13 @@ class HeardProgram(Program):
         self.stderr.close()
 
 
+_WHEN_NEEDED = (
+    *("apsw", "argon2", "cryptography.fernet", "psycopg", "uvloop"),
+    *("tertulia.markup.markdown", "tertulia.store.postgres", "tertulia.store.sqlite"),
+)
+"""What programs load when they first need it, which nearly every test has them do."""
+
+
 @cache
 def _loaded() -> socket.socket:
     """The way to the process that has loaded the programs; it ends with this one."""
@@ -144,9 +152,9 @@ def _serve(requests: socket.socket) -> None:
     from tertulia import cli
 
     cli.application()  # What all have in common is loaded here.
-
-    with contextlib.suppress(ImportError):
-        import uvloop  # noqa: F401 (likewise)
+    for name in _WHEN_NEEDED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     signal.signal(signal.SIGCHLD, _reap)
     gc.collect()
     gc.freeze()
