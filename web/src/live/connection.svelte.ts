@@ -24,11 +24,10 @@ const LONGEST_PAUSE = 30_000;
 /** How long after its time an answer may still come, in milliseconds. */
 const LATENESS = 20_000;
 
-/** Ask for everything, and for a queue of what follows. */
+/** Ask for everything, and for a queue of what follows; visitors get none. */
 export function register(): Promise<Snapshot> {
   return post<Snapshot>("/register", {
     apply_markdown: true,
-    client_gravatar: true,
     slim_presence: true,
     client_capabilities: CAPABILITIES,
   });
