@@ -36,15 +36,9 @@ class Size:
 
 
 SIZES: Final = {
-    "small": Size(
-        30, 10, 2_000, {(FULL, "usable"): 1, (SLOW, "first paint"): 1}
-    ),
-    "large": Size(
-        5_200, 520, 20_000, {(FULL, "usable"): 2, (SLOW, "first paint"): 1}
-    ),
-    "largest": Size(
-        50_000, 520, 20_000, {(FULL, "usable"): 4, (SLOW, "first paint"): 1}
-    ),
+    "small": Size(30, 10, 2_000, {(FULL, "usable"): 1, (SLOW, "first paint"): 1}),
+    "large": Size(5_200, 520, 20_000, {(FULL, "usable"): 2, (SLOW, "first paint"): 1}),
+    "largest": Size(50_000, 520, 20_000, {(FULL, "usable"): 4, (SLOW, "first paint"): 1}),
 }
 
 UNITS: Final = {
@@ -69,7 +63,7 @@ new PerformanceObserver((list) => {
     for (const one of list.getEntries()) window.longTasks.push(one.duration);
 }).observe({type: "longtask", buffered: true});
 """
-"""Notes when the first view is painted, with something to choose in it; and what held the page up."""
+"""Notes when the first view is painted, with something to choose in it; and what held it up."""
 
 _FOUND = """
 () => {

@@ -1,7 +1,7 @@
 """Makes the pictures in `docs/pictures/`: `python -m docs.pictures`, with the client built.
 
-With `--all` it makes a contact sheet instead: every view and dialog in every look (light, dark, high
-contrast, 390, 1024 and 1440 pixels, from right to left, long names), to be looked at before a
+With `--all` it makes a contact sheet instead: every view and dialog in every look (light, dark,
+high contrast, 390, 1024 and 1440 pixels, from right to left, long names), to be looked at before a
 release. `index.html` has all of them, `sheet-….png` those of a look beside each other.
 
 They show the demonstration, so that they can be made again whenever the client changes. The
@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from docs import sheet
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 from tests.browser.driving import FLAGS, HOW_TO_GET, PHONE, chromium, settled, sign_in_resident
 from tests.e2e.server import Server, ended
-
-from docs import sheet
 
 HERE = Path(__file__).parent / "pictures"
 WIDE = {"width": 1280, "height": 800}
@@ -147,7 +146,9 @@ def main() -> None:
                     names=wanted,
                     looks=options.look or (),
                 )
-                sys.stdout.write("\n".join([*troubles, f"{options.into / 'index.html'}\n"]))
+                sys.stdout.write(f"{options.into / 'index.html'}\n")
+                if troubles:
+                    raise SystemExit("\n".join(["Not reached:", *troubles]))
             else:
                 for picture in PICTURES:
                     if not wanted or picture.name in wanted:

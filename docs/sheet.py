@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
+from docs.sheet_views import FEW, OWNER, PARTS, VIEWS, View, take
 from PIL import Image, ImageDraw, ImageFont
 from playwright.sync_api import Browser, BrowserContext, Page
 from playwright.sync_api import Error as BrowserError
 from tests.browser.driving import PHONE, settled, sign_in_resident
 from tests.e2e.server import Server
-
-from docs.sheet_views import FEW, OWNER, PARTS, VIEWS, View, take
 
 WIDE: Final = {"width": 1440, "height": 900}
 LESS: Final = {"width": 1024, "height": 768}
@@ -197,7 +196,7 @@ def _how(server: Server, look: Look) -> dict[str, Any]:
 
 def _dress(page: Page, look: Look) -> None:
     """Show the page so; it is the same page."""
-    page.emulate_media(color_scheme=look.scheme)  # type: ignore[arg-type]
+    page.emulate_media(color_scheme=look.scheme)
     page.evaluate(
         """([contrast, dir]) => {
             document.documentElement.dataset.contrast = contrast;
@@ -206,7 +205,7 @@ def _dress(page: Page, look: Look) -> None:
         ["high" if look.contrast else "", "rtl" if look.rtl else "ltr"],
     )
     if page.viewport_size != dict(look.size):
-        page.set_viewport_size(dict(look.size))  # type: ignore[arg-type]
+        page.set_viewport_size(dict(look.size))
     # What is laid out by script is laid out anew.
     page.wait_for_timeout(60)
 
@@ -243,19 +242,31 @@ def _fill(server: Server, channels: Mapping[str, str], key: str) -> None:
             data={"message_id": f"{newest}", "scheduled_delivery_timestamp": f"{later}"},
         )
         http.post("/saved_snippets", data={"title": "Opening hours", "content": "8 to 18"})
-        http.post("/bots", data={"full_name": "Weather vane", "short_name": "vane", "bot_type": "1"})
-        http.post("/realm/filters", data={"pattern": r"#(?P<id>\d+)", "url_template": "https://cafe.example/{id}"})
-        http.post("/invites", data={"invitee_emails": "zoe@cafe.example", "invite_as": "400", "stream_ids": "[]"})
+        http.post(
+            "/bots", data={"full_name": "Weather vane", "short_name": "vane", "bot_type": "1"}
+        )
+        http.post(
+            "/realm/filters",
+            data={"pattern": r"#(?P<id>\d+)", "url_template": "https://cafe.example/{id}"},
+        )
+        http.post(
+            "/invites",
+            data={"invitee_emails": "zoe@cafe.example", "invite_as": "400", "stream_ids": "[]"},
+        )
 
 
 def _lengthen(server: Server, channels: Mapping[str, str], key: str) -> None:
     """Give everybody and everything a long name."""
     with httpx.Client(base_url=f"{server.url}/api/v1", auth=(OWNER, key), timeout=60) as http:
         for one in http.get("/users").json()["members"]:
-            http.patch(f"/users/{one['user_id']}", data={"full_name": f"{one['full_name'].split()[0]} {LONG}"[:100]})
+            http.patch(
+                f"/users/{one['user_id']}",
+                data={"full_name": f"{one['full_name'].split()[0]} {LONG}"[:100]},
+            )
         for name, number in channels.items():
             http.patch(
-                f"/streams/{number}", data={"new_name": f"{name} and everything that belongs to it"[:60]}
+                f"/streams/{number}",
+                data={"new_name": f"{name} and everything that belongs to it"[:60]},
             )
         http.patch("/realm", data={"name": LONG[:40]})
 
@@ -263,7 +274,9 @@ def _lengthen(server: Server, channels: Mapping[str, str], key: str) -> None:
 # The sheets
 
 
-def _write_sheets(into: Path, shots: Mapping[str, Mapping[str, str]], looks: Iterable[Look]) -> None:
+def _write_sheets(
+    into: Path, shots: Mapping[str, Mapping[str, str]], looks: Iterable[Look]
+) -> None:
     (into / "index.html").write_text(_page(shots, list(looks)))
     for look in looks:
         names = [(view, found[look.name]) for view, found in shots.items() if look.name in found]
@@ -291,15 +304,16 @@ def _sheet(into: Path, names: Sequence[tuple[str, str]], look: Look) -> Image.Im
 
 def _page(shots: Mapping[str, Mapping[str, str]], looks: Sequence[Look]) -> str:
     """All of them in one table: a row for each view, a column for each look."""
+
+    def cell(file: str | None) -> str:
+        if file is None:
+            return "<td></td>"
+        return f'<td><a href="{file}"><img loading="lazy" src="{file}"></a></td>'
+
     head = "".join(f"<th>{look.name}</th>" for look in looks)
     rows = "".join(
         f'<tr id="{html.escape(view)}"><th>{html.escape(view)}</th>'
-        + "".join(
-            f'<td><a href="{found[look.name]}"><img loading="lazy" src="{found[look.name]}"></a></td>'
-            if look.name in found
-            else "<td></td>"
-            for look in looks
-        )
+        + "".join(cell(found.get(look.name)) for look in looks)
         + "</tr>"
         for view, found in shots.items()
     )

@@ -38,7 +38,7 @@ def take(page: Page, step: Step) -> None:
         page.keyboard.press(step)
     else:
         role, name = step
-        every = page.get_by_role(role, name=re.compile(name)).locator("visible=true")  # type: ignore[arg-type]
+        every = page.get_by_role(role, name=re.compile(name)).locator("visible=true")
         every.last.click(timeout=8_000)
     settled(page)
 
@@ -69,7 +69,11 @@ def attached(page: Page) -> None:
     chooser = page.locator('input[type="file"]').first
     chooser.set_input_files(
         [
-            {"name": "A rather long name of a file.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.4"},
+            {
+                "name": "A rather long name of a file.pdf",
+                "mimeType": "application/pdf",
+                "buffer": b"%PDF-1.4",
+            },
             {"name": "prices.csv", "mimeType": "text/csv", "buffer": b"a,b\n"},
         ]
     )
@@ -88,6 +92,7 @@ def first_picture(page: Page) -> None:
     )
 
 
+OWN_MENU: Final = ("button", "Your account|Iris")
 TOPIC: Final = "narrow/channel/{workshop}/topic/sales.20by.20hour"
 LUNCH: Final = "narrow/channel/{kitchen}/topic/staff.20lunch"
 
@@ -140,10 +145,20 @@ VIEWS: Final = (
     View("jump", "inbox", ("Control+k",)),
     View("jump-found", "inbox", ("Control+k", lambda page: page.keyboard.type("ki"))),
     View("keys", "inbox", ("?",), on=("wide",)),
-    View("own-menu", "inbox", (("button", "Your account|Iris"),), on=("wide",)),
-    View("status", "inbox", (("button", "Your account|Iris"), ("menuitem", "Set a status")), on=("wide",)),
-    View("pause", "inbox", (("button", "Your account|Iris"), ("menuitem", "^Until")), on=("wide",)),
-    View("invite", "inbox", (("button", "Your account|Iris"), ("menuitem", "Invite people")), on=("wide",)),
+    View("own-menu", "inbox", (OWN_MENU,), on=("wide",)),
+    View(
+        "status",
+        "inbox",
+        (OWN_MENU, ("menuitem", "Set a status")),
+        on=("wide",),
+    ),
+    View("pause", "inbox", (OWN_MENU, ("menuitem", "^Until")), on=("wide",)),
+    View(
+        "invite",
+        "inbox",
+        (OWN_MENU, ("menuitem", "Invite people")),
+        on=("wide",),
+    ),
     View("drawer", "inbox", (("button", "^Menu$"),), on=("phone",)),
     View("suggested-channels", "inbox", (("button", "Make channels"),)),
     View("offline", LUNCH, (away,)),

@@ -143,9 +143,7 @@ def test_ten_tasks_take_as_many_presses_as_is_said(sqlite_town: Town, opened: Op
     hand = begin(f"narrow/channel/{general}")
     hand.button("What to do with this channel")
     hand.item("Channel settings")
-    hand.choose(
-        main.get_by_label("Who can read it"), "Its subscribers, from the beginning"
-    )
+    hand.choose(main.get_by_label("Who can read it"), "Its subscribers, from the beginning")
     expect(page.get_by_role("main")).to_be_visible()
     counted["make a channel private"] = hand.presses
 
