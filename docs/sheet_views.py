@@ -94,7 +94,14 @@ def first_picture(page: Page) -> None:
 
 OWN_MENU: Final = ("button", "Your account|Iris")
 TOPIC: Final = "narrow/channel/{workshop}/topic/sales.20by.20hour"
-LUNCH: Final = "narrow/channel/{kitchen}/topic/staff.20lunch"
+LUNCH, MILK, LIST, DOUGH, OVEN, CAKE = (
+    f"narrow/channel/{{kitchen}}/topic/{topic}"
+    for topic in (
+        *("staff.20lunch", "oat.20milk", "shopping.20list"),
+        *("proofing.20times", "oven.20is.20too.20keen", "almond.20cake"),
+    )
+)
+"""What is written in one of them is kept there as a draft."""
 
 VIEWS: Final = (
     View("inbox", "inbox"),
@@ -129,19 +136,19 @@ VIEWS: Final = (
     View("channel-menu", "narrow/channel/{kitchen}", (("button", "to do with this channel"),)),
     View("new-message", "inbox", (("button", "^New message"),)),
     View("writing", LUNCH, (written("**Soup** today: @**topic**\n\n- leek\n- barley"),)),
-    View("files", LUNCH, (attached, written("The prices"))),
-    View("preview", LUNCH, (written("**Soup**, `now`"), ("button", "^Preview"))),
-    View("writing-menu", LUNCH, (("button", "^More$"),)),
-    View("send-later", LUNCH, (written("Soup"), ("button", "^Send later"))),
+    View("files", MILK, (attached, written("The prices"))),
+    View("preview", LIST, (written("**Soup**, `now`"), ("button", "^Preview"))),
+    View("writing-menu", DOUGH, (("button", "^More$"),)),
+    View("send-later", OVEN, (written("Soup"), ("button", "^Send later"))),
     View(
         "schedule",
-        LUNCH,
+        CAKE,
         (written("Soup"), ("button", "^Send later"), ("menuitem", "Another time")),
     ),
-    View("poll", LUNCH, (("button", "^More$"), ("menuitem", "^Poll"))),
-    View("time", LUNCH, (("button", "^More$"), ("menuitem", "^Time"))),
-    View("snippets", LUNCH, (("button", "^More$"), ("menuitem", "snippets"))),
-    View("voice-note", LUNCH, (("button", "^Record a voice note"),)),
+    View("poll", DOUGH, (("button", "^More$"), ("menuitem", "^Poll"))),
+    View("time", DOUGH, (("button", "^More$"), ("menuitem", "^Time"))),
+    View("snippets", DOUGH, (("button", "^More$"), ("menuitem", "snippets"))),
+    View("voice-note", DOUGH, (("button", "^Record a voice note"),)),
     View("jump", "inbox", ("Control+k",)),
     View("jump-found", "inbox", ("Control+k", lambda page: page.keyboard.type("ki"))),
     View("keys", "inbox", ("?",), on=("wide",)),
@@ -161,17 +168,17 @@ VIEWS: Final = (
     ),
     View("drawer", "inbox", (("button", "^Menu$"),), on=("phone",)),
     View("suggested-channels", "inbox", (("button", "Make channels"),)),
-    View("offline", LUNCH, (away,)),
+    View("offline", DOUGH, (away,)),
     # Dialogs of settings
-    View("new-bot", "settings/bots", (("button", "New bot"),)),
+    View("new-bot", "settings/your-bots", (("button", "New bot"),)),
     View("new-agent", "settings/agents", (("button", "New agent"),)),
     View("new-snippet", "settings/snippets", (("button", "New snippet"),)),
     View("leave-for-good", "settings/account", (("button", "Deactivate your account"),)),
     View("edit-person", "organization/users", (("button", "^Edit "),)),
     View("invite-mail", "organization/invitations", (("button", "Invite by e-mail"),)),
     View("invite-link", "organization/invitations", (("button", "Make a link"),)),
-    View("new-linkifier", "organization/linkifiers", (("button", "New linkifier"),)),
-    View("new-field", "organization/profileFields", (("button", "New field"),)),
+    View("new-linkifier", "organization/linkifier-settings", (("button", "New linkifier"),)),
+    View("new-field", "organization/profile-field-settings", (("button", "New field"),)),
     View("new-folder", "channels", (("button", "New folder"),)),
     View("channel-new", "channels/new"),
     View("channel-general", "channels/{kitchen}"),

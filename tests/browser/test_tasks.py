@@ -34,7 +34,7 @@ class Hand:
 
     def button(self, name: str, within: Locator | None = None) -> None:
         place = within or self._window.page
-        self.click(place.get_by_role("button", name=name, exact=True))  # type: ignore[union-attr]
+        self.click(place.get_by_role("button", name=name, exact=True))
 
     def item(self, name: str) -> None:
         found = self._window.page.get_by_role("menuitem", name=re.compile(f"^{name}"))

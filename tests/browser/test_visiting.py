@@ -6,7 +6,7 @@ import httpx
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import PHONE, settled
+from tests.browser.driving import settled
 from tests.browser.test_accessibility import AXE, faults
 from tests.e2e.conftest import Town
 
@@ -59,7 +59,7 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, open
     expect(main.get_by_role("heading", name="This is not open to everybody")).to_be_visible()
     found += faults(visitor, "closed")
     expect(page.get_by_text("Said in general")).to_have_count(0)
-    page.set_viewport_size(PHONE)
+    page.set_viewport_size({"width": 390, "height": 844})
     visitor.go("narrow/channel/square/topic/news")
     expect(said).to_be_visible()
     found += faults(visitor, "on a phone")

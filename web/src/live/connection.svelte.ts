@@ -43,6 +43,8 @@ export interface Hearing {
 export class Connection {
   /** Whether the server answers. */
   online = $state(true);
+  /** Where what is shown was kept, until the server answers: when it was so, in milliseconds. */
+  asOf = $state<number | null>(null);
   /** When the next try is, in milliseconds of this machine's clock, while it does not. */
   nextTry = $state(0);
 
@@ -150,6 +152,7 @@ export class Connection {
     const snapshot = await register();
     this.#queue = snapshot.queue_id;
     this.#last = snapshot.last_event_id;
+    this.asOf = null;
     this.hearing.restart(snapshot);
   }
 
