@@ -23,9 +23,7 @@ export function isKept(list: MessageList): boolean {
     !list.stale &&
     list.ids.length > 0 &&
     list.narrow.length > 0 &&
-    list.narrow.every(
-      (term) => !term.negated && ["channel", "topic", "dm"].includes(term.operator),
-    )
+    list.narrow.every((term) => !term.negated && ["channel", "topic", "dm"].includes(term.operator))
   );
 }
 
