@@ -6,6 +6,7 @@ user may not see is the same for them as what does not exist.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from tertulia.model.channels import Channel
@@ -169,17 +170,19 @@ def sees_unsubscribed(state: State, user: User, channel: Channel) -> bool:
     return administers(state, user, channel) or _invited_by_setting(state, user, channel)
 
 
+_BY_ID: Final = attrgetter("id")
+
+
 def channels_seen(state: State, user: User) -> list[Channel]:
     """The channels that the user may know of, in ascending order of ID. The same as asking
     `sees_channel` for each, and quicker."""
     own = state.subscriptions.of_user[user.id]
-    subscribed = {channel_id for channel_id, one in own.items() if one.is_active}
     to_members = not is_guest(state, user)
     return [
         channel
-        for channel in sorted(state.channels, key=lambda channel: channel.id)
+        for channel in sorted(state.channels, key=_BY_ID)
         if (to_members and not channel.is_private)
-        or channel.id in subscribed
+        or ((one := own.get(channel.id)) is not None and one.is_active)
         or sees_unsubscribed(state, user, channel)
     ]
 
