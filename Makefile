@@ -12,10 +12,10 @@ WORKERS ?= auto
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help serve client test lint format fuzz lexers histories bench soak chaos docs release lock clean
+.PHONY: help serve client test test-times lint format fuzz lexers histories bench soak chaos docs release lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 CLIENT := src/tertulia/web/index.html
 
@@ -37,6 +37,12 @@ test: $(VENV)/.dev $(CLIENT) ## lint, types, all tests, on PostgreSQL a part (te
 	test -d tests/unit/__pycache__ || $(PYTEST) -n 0 --collect-only -qq > /dev/null 2>&1 & compiled=$$!; \
 	$(MAKE) --no-print-directory lint; lint=$$?; wait $$compiled; wait $$client && exit $$lint
 	$(PYTEST) $(if $(ALL),,--postgres=$(DAY))
+
+TIMES := build/times
+
+test-times: $(VENV)/.dev $(CLIENT) ## the tests of make test, and where processors' time goes meanwhile
+	TEST_TIMES=$(TIMES) $(PYTEST) $(if $(ALL),,--postgres=$(DAY)) -p tests.processor_time; \
+	status=$$?; TEST_TIMES=$(TIMES) $(BIN)/python -m tests.processor_time; exit $$status
 
 lint: $(VENV)/.dev ## style and strict types
 	$(BIN)/ruff format --check .

@@ -2,10 +2,12 @@
 
 A test that takes the fixture `database_url` (or `org`, or `kept`) runs on SQLite and on PostgreSQL.
 `make test` runs on PostgreSQL all that differs there, and of the rest an eighth, another one each
-day: in eight days everything. Tests that name PostgreSQL themselves always run.
+day, all cases of a function together: in eight days everything. Tests that name PostgreSQL
+themselves always run.
 
-What is tested in the same way again and again has its turn one day in four (`BY_TURNS`). So has a
-made-up history (`tests/property`), on SQLite, and two days later on PostgreSQL.
+What is tested in the same way again and again has its turn one day in four or eight (`BY_TURNS`).
+So has, one day in four, a made-up history (`tests/property`), on SQLite, and two days later on
+PostgreSQL.
 """
 
 import datetime
@@ -71,11 +73,16 @@ unless what it tests is done otherwise there: its own SQL, locks, transactions, 
 PARTS = 8
 """The tests that are not always run on PostgreSQL come in so many parts, one for each day."""
 
-BY_TURNS = ("tests/browser/test_accessibility.py", "tests/fuzz/test_fuzz.py")
-"""Modules whose tests do the same to each endpoint, or to each page in each look."""
-
 ROUND = 4
-"""Days in which each of them, and each made-up history, has its turn once: twice in `PARTS`."""
+"""Days in which each made-up history has its turn once: twice in `PARTS`."""
+
+BY_TURNS = {
+    "tests/browser/test_accessibility.py": PARTS,
+    "tests/chaos/test_chaos.py": ROUND,
+    "tests/fuzz/test_fuzz.py": ROUND,
+}
+"""Modules whose tests do the same to each endpoint, or to each page in each look, and one that goes
+on for a while with what others try once: each test has its turn one day in so many."""
 
 EVERYTHING = "all"
 """In place of a day: all parts."""
@@ -109,7 +116,7 @@ def described(day: str) -> str:
         return ""
     return (
         f"PostgreSQL: what differs there, and part {part + 1} of {PARTS} of the rest;"
-        f" made-up requests and histories, accessibility: turn {part % ROUND + 1} of {ROUND};"
+        f" made-up requests and histories: turn {part % ROUND + 1} of {ROUND};"
         f" again: make test DAY={day}, or pytest --postgres={day}"
     )
 
@@ -119,12 +126,24 @@ def is_chosen(name: str, day: str, *, on_postgresql: bool = True) -> bool:
     part = part_of(day)
     if part is None:
         return True
-    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4])
-    if _place(name, BY_TURNS) is not None:
-        return number % ROUND == part % ROUND
+    turn = _place(name, (*BY_TURNS,))
+    if turn is not None:
+        days = [*BY_TURNS.values()][turn]
+        return _number(name) % days == part % days
     if not on_postgresql or _place(name, DIFFERENT_ON_POSTGRESQL) is not None:
         return True
-    return number % PARTS == part
+    # All cases of a function on one day: then its others are not even collected.
+    return _number(name.partition("[")[0]) % PARTS == part
+
+
+def is_on_sqlite_alone(function: str, day: str) -> bool:
+    """Whether no case of the test function with that ID runs on PostgreSQL that day."""
+    is_by_turns = _place(function, (*BY_TURNS,)) is not None
+    return not is_by_turns and not is_chosen(function, day)
+
+
+def _number(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4])
 
 
 def is_chosen_history(seed: int, kind: str, day: str) -> bool:

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from tests.support import Newcomer, Organization, as_worker, founded
 
 _TERMINAL = "terminalreporter"
 _MEMORY = Path("/dev/shm")
+_BY_DATABASE = {"database_url", "kept_database_url"}
+"""Fixtures that have a test run on each kind of database."""
 _ENOUGH_MEMORY = 2 << 30
 """Bytes: ten times what a whole run has lying about at a time."""
 
@@ -81,6 +84,17 @@ def _say_chosen(config: pytest.Config) -> None:
         terminal.write_line(said)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests that do not run on PostgreSQL that day are not even made: half of all there are."""
+    function = metafunc.definition
+    named = {mark.args[0] for mark in function.iter_markers("parametrize")}
+    made = _BY_DATABASE.intersection(metafunc.fixturenames) - named
+    if made and choice.is_on_sqlite_alone(function.nodeid, metafunc.config.option.postgres):
+        for fixture in made:
+            function.add_marker(pytest.mark.parametrize(fixture, ["sqlite"], indirect=True))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept, left = choice.divided(items, config.option.postgres)
     processes = getattr(config, "workerinput", {}).get("workercount", 1)
@@ -96,8 +110,9 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    """The event loop that servers have."""
+    return "asyncio", {"use_uvloop": find_spec("uvloop") is not None}
 
 
 @pytest.fixture(scope="session")

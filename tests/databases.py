@@ -3,10 +3,10 @@ node is started for the first changes, and what takes long in spite of that is c
 
 import contextlib
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tertulia.model.changes import Entry
 from tertulia.service.config import Config
@@ -20,6 +20,8 @@ from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.store import SQLITE_FILE, database_at
 from tertulia.store.writing import Batch, write
 from tests import postgres
+
+T = TypeVar("T")
 
 
 def begin(config: Config, verbs: Iterable[Verb[Any]], now: float, fingerprint: str) -> None:
@@ -70,37 +72,63 @@ def _migrated_file() -> bytes:
         return path.read_bytes()
 
 
+def is_empty(config: Config) -> bool:
+    """Whether there is nothing in the configured directory, and a database of the tests' own that
+    is to be the organization's is as it was given."""
+    if config.secret or (config.data_path.is_dir() and any(config.data_path.iterdir())):
+        return False
+    return not config.database_url or postgres.is_empty(config.database_url)
+
+
 class _Original(NamedTuple):
     """What an organization was right after it was made."""
 
     files: dict[str, tuple[int, bytes]]
     """Of the data directory: mode and content by path. The database on SQLite is one of them."""
-    rows: postgres.Rows | None
+    content: str
+    """Of the database on PostgreSQL."""
+    said: Any
+    """What was returned by who made it."""
 
 
-_originals: dict[tuple[str, str, bool], _Original] = {}
+_originals: dict[tuple[Hashable, bool], _Original] = {}
 
 
 async def copied(config: Config, make: Callable[[Config], Awaitable[object]]) -> None:
     """Make the configured, empty database and directory what `make` makes of them. It is done once
     on each kind of database, and then copied."""
-    key = make.__module__, make.__qualname__, bool(config.database_url)
-    original = _originals.get(key)
-    if original is None:
+    if _copied(config, make) is None:
         await make(config)
-        _originals[key] = _Original(
-            dict(_files(config.data_path)),
-            postgres.rows_of(config.database_url) if config.database_url else None,
-        )
-        return
+        _keep(config, make, None)
+
+
+def copied_as(name: str, config: Config, make: Callable[[], T]) -> T:
+    """The same for what is always made in the same way under that name, and `make`'s result."""
+    original = _copied(config, name)
+    return original.said if original is not None else _keep(config, name, make())
+
+
+def _copied(config: Config, key: Hashable) -> _Original | None:
+    original = _originals.get((key, bool(config.database_url)))
+    if original is None:
+        return None
     for name, (mode, content) in original.files.items():
         path = config.data_path / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.write_bytes(content)
         path.chmod(mode)
-    if original.rows is not None:
-        migrated(config)
-        postgres.fill(config.database_url, original.rows)
+    if config.database_url:
+        postgres.migrate_lent(config.database_url, original.content)
+    return original
+
+
+def _keep(config: Config, key: Hashable, said: T) -> T:
+    _originals[key, bool(config.database_url)] = _Original(
+        dict(_files(config.data_path)),
+        postgres.content_of(config.database_url) if config.database_url else "",
+        said,
+    )
+    return said
 
 
 def _files(directory: Path) -> Iterator[tuple[str, tuple[int, bytes]]]:

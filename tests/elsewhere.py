@@ -111,6 +111,9 @@ class Elsewhere:
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # The client has seen enough.
+        except RuntimeError:  # How uvloop says that the connection is closed.
+            if not writer.is_closing():
+                raise
         finally:
             writer.close()
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString
 from urllib.parse import quote
 
 import psycopg
@@ -88,34 +88,37 @@ _USES = 50
 """A schema is used so often and then made anew: what is deleted lies about in it for a while."""
 
 _FORM = """
-    SELECT c.relname, c.relkind::text, c.relhastriggers, c.relchecks,
-           array_agg((a.attname, a.atttypid, a.attnotnull)::text ORDER BY a.attnum)
-    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-    WHERE c.relnamespace = to_regnamespace(%s) AND a.attnum > 0
-    GROUP BY c.oid ORDER BY c.relname
+    SELECT COUNT(*), SUM(c.xmin::text::bigint), SUM(own.columns), SUM(own.changes)
+    FROM pg_class c, LATERAL (
+        SELECT COUNT(*) AS columns, SUM(a.xmin::text::bigint) AS changes
+        FROM pg_attribute a WHERE a.attrelid = c.oid
+    ) AS own
+    WHERE c.relnamespace = to_regnamespace(%s)
 """
-"""What there is in a schema, apart from rows."""
+"""Another answer where the tables of a schema are others than before, whatever is in them."""
 
 
 @dataclass
 class _Migrated:
-    """A schema as the migrations leave it."""
+    """A schema with the tables that the migrations make, and nothing in them."""
 
     name: str
+    form: Any
     uses: int = 0
 
 
 class _Schemas:
-    """The schemas of a server: empty ones, and migrated ones that tests have used and that hold
-    again what the migrations leave in them. (To make the tables takes longer than most tests.)"""
+    """The schemas of a server: empty ones, and migrated ones that tests have used, in which
+    others find what they want. (To make the tables takes longer than most tests.)"""
 
     def __init__(self, url: str, connection: "psycopg.Connection[Any]") -> None:
         self._url = url
         self._connection = connection
         self._lent: dict[str, _Migrated | None] = {}
         self._waiting: list[_Migrated] = []
-        self._form: list[Any] = []
-        self._restore = ""
+        self._migrated = ""
+        """The content that the migrations leave."""
+        self._clear = ""
         self._writer: Connection | None = None
 
     def url_of(self, name: str) -> str:
@@ -132,18 +135,22 @@ class _Schemas:
             yield name
         finally:
             migrated = self._lent.pop(name)
-            if migrated is None or migrated.uses == _USES or not self._restored(name):
+            if migrated is None or migrated.uses == _USES or self._form_of(name) != migrated.form:
                 self._run(f"DROP SCHEMA {name} CASCADE")
             else:
+                # Here, where it is known which test has left a table locked.
+                self._fill(name, self._clear)
                 self._run(f"ALTER SCHEMA {name} RENAME TO {migrated.name}")
                 self._waiting.append(migrated)
 
-    def migrate(self, name: str) -> None:
-        """Put a migrated schema in the place of one that was lent, where that is empty."""
-        if self._lent[name] is not None or self._has_tables(name):
+    def migrate(self, name: str, content: str = "") -> None:
+        """Put a migrated schema in the place of one that was lent, where that is empty: with that
+        in it, or with what the migrations leave."""
+        if not self.is_empty(name):
             return
         migrated = self._waiting.pop() if self._waiting else self._made()
         self._run(f"DROP SCHEMA {name}; ALTER SCHEMA {migrated.name} RENAME TO {name}")
+        self._fill(name, content or self._migrated)
         self._lent[name] = migrated
         migrated.uses += 1
 
@@ -151,27 +158,39 @@ class _Schemas:
         name = _new_name()
         self._run(f"CREATE SCHEMA {name}")
         migrate(PostgresDatabase(self.url_of(name)), lambda _: None)
-        if not self._form:
-            self._form = self._form_of(name)
-            self._restore = self._restoring(name)
-        return _Migrated(name)
+        if not self._migrated:
+            self._migrated = self.content_of(name)
+            self._clear = ";".join(f"DELETE FROM {table}" for table in self._tables(name))
+        self._fill(name, self._clear)
+        return _Migrated(name, self._form_of(name))
 
-    def _restoring(self, name: str) -> str:
-        """SQL that leaves in the tables of `search_path` what there is in this schema's now."""
-        tables = _tables(self._form)
-        statements = [f"DELETE FROM {table}" for table in tables]
-        for table in tables:
-            for row in self._connection.execute(f"SELECT * FROM {name}.{table}"):
-                values = ", ".join(pgsql.Literal(value).as_string() for value in row)
-                statements.append(f"INSERT INTO {table} VALUES ({values})")
+    def _fill(self, name: str, sql: str) -> None:
+        self._run(f"BEGIN; SET LOCAL search_path TO {name}; {sql}; COMMIT")
+
+    def _tables(self, name: str) -> list[str]:
+        found = self._connection.execute(
+            "SELECT relname FROM pg_class"
+            " WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'",
+            (name,),
+        )
+        return [table for (table,) in found]
+
+    def content_of(self, name: str) -> str:
+        """SQL that brings into the empty tables of `search_path` what there is in this schema's
+        now."""
+        statements = []
+        for table in self._tables(name):
+            rows = self._connection.execute(f"SELECT * FROM {name}.{table}".encode()).fetchall()
+            values = (", ".join(pgsql.Literal(v).as_string() for v in row) for row in rows)
+            if rows:
+                statements.append(f"INSERT INTO {table} VALUES ({'), ('.join(values)})")
+        counters = self._connection.execute(
+            "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = %s", (name,)
+        )
+        for counter, last in counters:
+            is_used = last is not None
+            statements.append(f"SELECT setval('{counter}', {last or 1}, {is_used})")
         return ";".join(statements)
-
-    def _restored(self, name: str) -> bool:
-        """Whether the schema holds again what it should: false where its tables are others now."""
-        if self._form_of(name) != self._form:
-            return False
-        self._run(f"BEGIN; SET LOCAL search_path TO {name}; {self._restore}; COMMIT")
-        return True
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Connection]:
@@ -188,33 +207,6 @@ class _Schemas:
             raise
         self._writer = connection
 
-    def rows_of(self, name: str) -> "Rows":
-        """What there is in the schema's tables."""
-        tables = {}
-        for table in _tables(self._form_of(name)):
-            place = f"{name}.{table}"
-            with self._connection.cursor().copy(f"COPY {place} TO STDOUT".encode()) as copy:
-                tables[table] = b"".join(copy)
-        counters = self._connection.execute(
-            "SELECT sequencename, last_value FROM pg_sequences"
-            " WHERE schemaname = %s AND last_value IS NOT NULL",
-            (name,),
-        )
-        return Rows(tables, dict(counters.fetchall()))
-
-    def fill(self, name: str, rows: "Rows") -> None:
-        """Put them into the schema, in place of what is there."""
-        with self._connection.transaction():
-            # In whatever order: they were there together.
-            self._run("SET LOCAL session_replication_role TO replica")
-            for table, content in rows.tables.items():
-                place = f"{name}.{table}"
-                self._run(f"DELETE FROM {place}")
-                with self._connection.cursor().copy(f"COPY {place} FROM STDIN".encode()) as copy:
-                    copy.write(content)
-            for counter, value in rows.counters.items():
-                self._connection.execute("SELECT setval(%s, %s)", (f"{name}.{counter}", value))
-
     def close(self) -> None:
         """Let go of the connections that are kept."""
         if self._writer is not None:
@@ -223,23 +215,18 @@ class _Schemas:
             while kept:
                 kept.pop().finish()
 
-    def _has_tables(self, name: str) -> bool:
+    def is_empty(self, name: str) -> bool:
+        """Whether one that was lent has no tables yet."""
+        if self._lent[name] is not None:
+            return False
         found = "SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(%s) LIMIT 1"
-        return self._connection.execute(found, (name,)).fetchone() is not None
+        return self._connection.execute(found, (name,)).fetchone() is None
 
-    def _form_of(self, name: str) -> list[Any]:
-        return self._connection.execute(_FORM, (name,)).fetchall()
+    def _form_of(self, name: str) -> Any:
+        return self._connection.execute(_FORM, (name,)).fetchone()
 
     def _run(self, sql: str) -> None:
         self._connection.execute(sql.encode())
-
-
-class Rows(NamedTuple):
-    """What there is in the tables of a schema."""
-
-    tables: dict[str, bytes]
-    counters: dict[str, int]
-    """How far the numbers are that rows are given."""
 
 
 _servers: dict[str, _Schemas] = {}
@@ -253,10 +240,6 @@ _KEPT_AT_MOST = 8
 _NOTHING = pq.PGconn.connect_start(b"host=/nowhere")
 _NOTHING.finish()
 """What a connection has that was kept: it is closed."""
-
-
-def _tables(form: list[Any]) -> list[str]:
-    return [row[0] for row in form if row[1] == "r"]
 
 
 def _new_name() -> str:
@@ -277,14 +260,23 @@ def schema(url: str) -> Iterator[str]:
             _sharing.pop(name, None)
 
 
-def migrate_lent(url: str) -> None:
-    """Bring the empty database of that URL to where the migrations lead; quickly, where `schema`
-    gave it."""
+def is_empty(url: str) -> bool:
+    """Whether `schema` gave the database of that URL, and nothing is in it yet."""
     if url not in _lent:
+        return False
+    schemas, name = _lent[url]
+    return schemas.is_empty(name)
+
+
+def migrate_lent(url: str, content: str = "") -> None:
+    """Bring the empty database of that URL to where the migrations lead; quickly, where `schema`
+    gave it. There it may have a `content_of` another in it."""
+    if url not in _lent:
+        assert not content
         migrate(PostgresDatabase(url), lambda _: None)
         return
     schemas, name = _lent[url]
-    schemas.migrate(name)
+    schemas.migrate(name, content)
 
 
 def writing(url: str) -> contextlib.AbstractContextManager[Connection]:
@@ -295,16 +287,10 @@ def writing(url: str) -> contextlib.AbstractContextManager[Connection]:
     return schemas.writing(name)
 
 
-def rows_of(url: str) -> Rows:
+def content_of(url: str) -> str:
     """What there is in the tables of the database that `schema` gave."""
     schemas, name = _lent[url]
-    return schemas.rows_of(name)
-
-
-def fill(url: str, rows: Rows) -> None:
-    """Put that into the database that `schema` gave, in place of what its tables have."""
-    schemas, name = _lent[url]
-    schemas.fill(name, rows)
+    return schemas.content_of(name)
 
 
 def share_connections(url: str) -> None:

@@ -1,8 +1,8 @@
 """Servers that tests start, without what takes longest about it: they are forked from a process
 that has loaded the program already, and go on as `python -m tertulia` does.
 
-That a program starts from nothing is tested where it is the subject (`tests/cli`), and is what each
-worker of a supervisor does.
+That a program starts from nothing is tested where it is the subject (`Place.program_from_nothing`),
+and is what each worker of a supervisor does.
 """
 
 import atexit
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -30,14 +31,22 @@ _MOST = 1 << 20
 class Program:
     """A program that was started; as much of `subprocess.Popen` as tests ask for."""
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str], output: int) -> None:
-        """Start `tertulia` with these words. What it writes goes to that file descriptor."""
+    def __init__(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        output: int,
+        errors: int | None = None,
+    ) -> None:
+        """Start `tertulia` with these words. What it writes goes to that file descriptor, and what
+        it says of errors too, unless there is another for that."""
         self._words = list(words)
         self._told, theirs = socket.socketpair()
         request = json.dumps({"words": self._words, "environment": dict(environment)}).encode()
         assert len(request) < _MOST
         with theirs:
-            socket.send_fds(_loaded(), [request], [theirs.fileno(), output])
+            files = [theirs.fileno(), output, output if errors is None else errors]
+            socket.send_fds(_loaded(), [request], files)
         self.pid = int(self._line())
         self.returncode: int | None = None
 
@@ -48,13 +57,13 @@ class Program:
             self._told.close()
         return self.returncode
 
-    def wait(self, timeout: float) -> int:
+    def wait(self, timeout: float | None = None) -> int:
         """The same when it has ended. `subprocess.TimeoutExpired` after so many seconds."""
         if self.returncode is None:
             select.select([self._told], [], [], timeout)
         status = self.poll()
         if status is None:
-            raise subprocess.TimeoutExpired(self._words, timeout)
+            raise subprocess.TimeoutExpired(self._words, timeout or 0)
         return status
 
     def send_signal(self, number: int) -> None:
@@ -62,6 +71,9 @@ class Program:
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
@@ -73,6 +85,37 @@ class Program:
             assert piece, "who starts programs has ended"
             found += piece
         return found
+
+
+class HeardProgram(Program):
+    """One whose output is read while it runs, as that of a `Popen` with pipes and text."""
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+        (output, theirs), (errors, their_errors) = os.pipe(), os.pipe()
+        self.stdout, self.stderr = os.fdopen(output), os.fdopen(errors)
+        try:
+            super().__init__(words, environment, theirs, their_errors)
+        finally:
+            os.close(theirs)
+            os.close(their_errors)
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """All that it writes from now on, output and errors, when it has ended."""
+        with ThreadPoolExecutor(2) as threads:
+            said = [threads.submit(file.read) for file in (self.stdout, self.stderr)]
+            try:
+                self.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self.kill()  # So that there is an end to what is read.
+                raise
+            return said[0].result(), said[1].result()
+
+    def close(self) -> None:
+        """End it, where it runs still."""
+        self.kill()
+        self.wait()
+        self.stdout.close()
+        self.stderr.close()
 
 
 @cache
@@ -108,7 +151,7 @@ def _serve(requests: socket.socket) -> None:
     gc.collect()
     gc.freeze()
     while True:
-        request, files, _, _ = socket.recv_fds(requests, _MOST, 2)
+        request, files, _, _ = socket.recv_fds(requests, _MOST, 3)
         if not request:
             return
         if os.fork():
@@ -126,15 +169,16 @@ def _reap(_: int, __: FrameType | None) -> None:
             pass
 
 
-def _watch(request: Any, told: int, output: int) -> None:
+def _watch(request: Any, told: int, output: int, errors: int) -> None:
     """Start the program, say which process it is and, when it has ended, how."""
     pid = os.fork()
     if not pid:
         os.dup2(output, 1)
-        os.dup2(output, 2)
-        os.closerange(3, max(told, output) + 1)
+        os.dup2(errors, 2)
+        os.closerange(3, max(told, output, errors) + 1)
         _become(request["words"], request["environment"])
     os.close(output)
+    os.close(errors)
     with contextlib.suppress(OSError):  # Nobody wants to know any more.
         os.write(told, b"%d\n" % pid)
         os.write(told, b"%d\n" % os.waitpid(pid, 0)[1])

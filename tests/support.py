@@ -370,6 +370,21 @@ def as_worker(config: Config, bus: Path, number: int = 0) -> Config:
     return WorkerConfig(**msgspec.structs.asdict(config), worker=number, bus=bus)
 
 
+@dataclass(frozen=True)
+class _Founding:
+    """What makes the configured database that of a new organization of `ann` and these."""
+
+    others: tuple[Newcomer, ...]
+    clock: Callable[[], float] = time.time
+
+    async def __call__(self, config: Config) -> None:
+        vault = opened_vault(config, create=True)
+        verbs = [founding(await vault.credential(realms.FIRST_USER, None))]
+        verbs += [new.joining(await vault.credential(0, None)) for new in self.others]
+        databases.begin(config, verbs, self.clock(), vault.fingerprint)
+        vault.close()
+
+
 @asynccontextmanager
 async def founded(
     config: Config,
@@ -382,11 +397,10 @@ async def founded(
     """A new organization on the configured (empty) database, its owner `ann`, and others (quicker
     than to add them one by one afterwards). `elapsed` tells how much time has passed: by `clock`,
     unless it is given. `web` is what its node sees of the web."""
-    vault = opened_vault(config, create=True)
-    verbs = [founding(await vault.credential(realms.FIRST_USER, None))]
-    verbs += [new.joining(await vault.credential(0, None)) for new in others]
-    databases.begin(config, verbs, clock(), vault.fingerprint)
-    vault.close()
+    if clock is time.time and databases.is_empty(config):
+        await databases.copied(config, _Founding(tuple(others)))
+    else:
+        await _Founding(tuple(others), clock)(config)
     async with reopened(config, clock=clock, elapsed=elapsed, web=web) as organization:
         yield organization
 

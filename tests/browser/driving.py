@@ -18,6 +18,7 @@ from playwright.sync_api import (
     Page,
     Request,
     Route,
+    ViewportSize,
 )
 from playwright.sync_api import Error as BrowserError
 
@@ -58,8 +59,8 @@ FLAGS = [
 ]
 EXPECTED = r"Failed to load resource|blocked by Playwright"
 """What a browser's console may say: refusals are answers like others, but it tells of each."""
-LAPTOP = {"width": 1280, "height": 800}
-PHONE = {"width": 390, "height": 844}
+LAPTOP: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
 def chromium() -> str | None:

@@ -1,9 +1,10 @@
 """The ways people use it: by keys alone, by touch, in Spanish, from right to left, enlarged."""
 
 import re
+from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import ViewportSize, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import PHONE, settled, sign_in_resident
@@ -11,6 +12,10 @@ from tests.e2e.conftest import Town
 from tests.e2e.server import PASSWORD, Server
 
 PLACES = ["inbox", "recent", "feed", "drafts", "settings", "organization", "channels"]
+ENLARGED: ViewportSize = {"width": 640, "height": 400}
+"""A laptop's window at 200 %."""
+NARROW: ViewportSize = {"width": 320, "height": 640}
+"""WCAG's measure for reflow."""
 WIDER = """
 () => [...document.querySelectorAll("body *")].filter((one) => {
     const box = one.getBoundingClientRect();
@@ -85,28 +90,30 @@ def test_on_a_phone(cafe: Server, opened: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    "how",
+    ("how", "sizes"),
     [
-        pytest.param({"viewport": PHONE, "has_touch": True, "is_mobile": True}, id="phone"),
-        pytest.param({"viewport": {"width": 640, "height": 400}}, id="enlarged"),
-        pytest.param({"viewport": {"width": 320, "height": 640}}, id="narrow"),
+        pytest.param({"has_touch": True, "is_mobile": True}, [PHONE], id="phone"),
+        pytest.param({}, [ENLARGED, NARROW], id="laptop"),
     ],
 )
 def test_nothing_sticks_out_of_a_small_window(
-    cafe: Server, opened: Open, how: dict[str, object]
+    cafe: Server, opened: Open, how: dict[str, Any], sizes: list[ViewportSize]
 ) -> None:
-    """640 pixels are a laptop's window at 200 %; 320 are WCAG's measure for reflow."""
-    small = opened(cafe, **how)
+    small = opened(cafe, viewport=sizes[0], **how)
     sign_in_resident(small.context, cafe, "iris@cafe.example")
     for place in PLACES:
         small.go(place)
-        settled(small.page)
-        width = small.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert width <= 0, (place, small.page.evaluate(WIDER))
+        for size in sizes:
+            small.page.set_viewport_size(size)
+            settled(small.page)
+            width = small.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert width <= 0, (place, size, small.page.evaluate(WIDER))
     small.go("narrow/search/cook/has/reaction")
     poll = small.page.get_by_role("group", name="Poll: What shall I cook").first
     expect(poll).to_be_visible()
-    assert poll.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+    for size in sizes:
+        small.page.set_viewport_size(size)
+        assert poll.evaluate("(one) => one.scrollWidth <= one.clientWidth")
 
 
 def test_in_spanish_nothing_is_left_in_english(cafe: Server, opened: Open) -> None:

@@ -1,24 +1,19 @@
 """Running the place from the browser: announcements, and what is counted."""
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import LAPTOP, PHONE, settled, sign_in_resident
+from tests.browser.driving import PHONE, settled, sign_in_resident
 from tests.browser.test_accessibility import AXE, faults
 from tests.e2e.server import Server
 
 TEXT = "Down tonight from nine to ten."
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_what_an_owner_announces_is_seen_until_it_is_closed(
-    cafe: Server, opened: Open, scheme: str
-) -> None:
-    size = LAPTOP if scheme == "light" else PHONE
-    iris = opened(cafe, bypass_csp=True, color_scheme=scheme, viewport=size)
+def test_what_an_owner_announces_is_seen_until_it_is_closed(cafe: Server, opened: Open) -> None:
+    iris = opened(cafe, bypass_csp=True)
     sign_in_resident(iris.context, cafe, "iris@cafe.example")
-    june = opened(cafe, viewport=size)
+    june = opened(cafe, viewport=PHONE)
     sign_in_resident(june.context, cafe, "june@cafe.example")
     june.go("inbox")
     settled(june.page)
@@ -42,6 +37,10 @@ def test_what_an_owner_announces_is_seen_until_it_is_closed(
     expect(page.get_by_role("columnheader", name="Number")).to_be_visible()
     page.add_script_tag(path=AXE)
     assert faults(iris, "usage, with a banner above") == []
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size(PHONE)
+    settled(page)
+    assert faults(iris, "the same in the dark, on a phone") == []
 
     iris.go("organization/announcements")
     page.get_by_role("button", name="End").click()

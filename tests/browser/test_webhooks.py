@@ -1,4 +1,5 @@
-"""Bots that connect other programs, in the settings: what comes in, what goes out, feeds."""
+"""Bots that connect other programs, in the settings: what comes in, what goes out, feeds,
+and bots that the server runs."""
 
 import json
 import re
@@ -163,3 +164,27 @@ def test_a_feed_is_followed_and_left(calling_town: Town, opened: Open, program: 
     expect(feeds.get_by_role("listitem")).to_contain_text("The blog")
     feeds.get_by_role("button", name="Stop following").click()
     expect(feeds.get_by_role("listitem")).to_have_count(0)
+
+
+def test_a_bot_that_the_server_runs_is_chosen_and_set(calling_town: Town, opened: Open) -> None:
+    ann = opened(calling_town.server, calling_town.ann)
+    ann.go("settings/your-bots")
+    page = ann.page
+    page.get_by_role("button", name="New bot").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name", exact=True).fill("Pictures")
+    dialog.get_by_label("Name", exact=True).press("Tab")
+    dialog.get_by_label("Kind", exact=True).select_option("Embedded bot")
+    expect(dialog.get_by_role("button", name="Create")).to_be_disabled()
+    dialog.get_by_label("Program").select_option("giphy")
+    dialog.get_by_label("key", exact=True).fill("secret")
+    dialog.get_by_role("button", name="Create").click()
+    row = page.get_by_role("listitem").filter(has_text="Pictures")
+    row.get_by_role("button", name="Last deliveries").click()
+    expect(dialog).to_contain_text("Nothing yet.")
+    dialog.get_by_role("button", name="Close").last.click()
+    row.get_by_role("button", name="Edit").click()
+    expect(dialog.get_by_label("key", exact=True)).to_have_value("")
+    dialog.get_by_label("key", exact=True).fill("another")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)

@@ -14,6 +14,9 @@ from typer.testing import CliRunner, Result
 
 import tertulia
 from tertulia.cli import application
+from tertulia.service.config import Config
+from tests import databases
+from tests.programs import HeardProgram
 
 PASSWORD = "correct horse"
 APP = application()
@@ -43,7 +46,14 @@ class Place:
         return answer
 
     def found(self) -> dict[str, Any]:
-        """Create an organization here; its owner is Ann."""
+        """Create an organization here; its owner is Ann. (What `init` does is done once, where
+        there is nothing yet.)"""
+        config = Config(data_dir=str(self.data_dir), database_url=self.database_url)
+        if not databases.is_empty(config):
+            return self._founded()
+        return databases.copied_as("init", config, self._founded)
+
+    def _founded(self) -> dict[str, Any]:
         return self.answer(
             "init",
             *("--org", "Example", "--email", "ann@example.com"),
@@ -59,14 +69,21 @@ class Place:
         )
 
     @contextmanager
-    def program(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    def program(self, *arguments: str) -> Iterator[HeardProgram]:
         """A `tertulia` process; killed at the end where it still runs."""
-        source = str(Path(tertulia.__file__).parents[1])
-        environment = {**os.environ, "PYTHONPATH": source}
+        program = HeardProgram([*arguments, *self.flags], environment())
+        try:
+            yield program
+        finally:
+            program.close()
+
+    @contextmanager
+    def program_from_nothing(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """The same, loaded as on anybody's machine."""
         command = [sys.executable, "-m", "tertulia", *arguments, *self.flags]
         with subprocess.Popen(
             command,
-            env=environment,
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -78,13 +95,17 @@ class Place:
                 process.kill()
 
     @contextmanager
-    def serving(self, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    def serving(self, *arguments: str) -> Iterator[tuple[HeardProgram, str]]:
         """A server that is ready, and its address."""
         with self.program("serve", "--port", "0", *arguments) as process:
-            assert process.stdout is not None
             line = process.stdout.readline()
             assert "ready at http://" in line, process.communicate()
             yield process, line.split()[-1]
+
+
+def environment() -> dict[str, str]:
+    """That of this process, for a program of ours."""
+    return {**os.environ, "PYTHONPATH": str(Path(tertulia.__file__).parents[1])}
 
 
 def run(*arguments: str, typed: str = "") -> Result:

@@ -4,6 +4,7 @@ import asyncio
 import io
 import re
 import time
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
@@ -155,27 +156,28 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-@pytest.mark.parametrize(
-    ("step", "is_written"), [(3, False), (60, True), (400, False), (400, True)]
-)
 async def test_a_start_that_was_cut_short_is_finished_by_the_next(
-    config: Config, monkeypatch: pytest.MonkeyPatch, step: int, is_written: bool
+    config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it was about to do, or had just done, is done once."""
+    """What it was about to do, or had just done, is done once, however often it is cut short."""
     submit = Builder.submit
 
-    async def failing(self: Builder, *arguments: Any, **more: Any) -> Any:
-        if self.done == step and not is_written:
-            raise Killed
-        answer = await submit(self, *arguments, **more)
-        if self.done == step:
-            raise Killed
-        return answer
+    def killed_at(step: int, is_written: bool) -> Callable[..., Awaitable[Any]]:
+        async def failing(self: Builder, *arguments: Any, **more: Any) -> Any:
+            if self.done == step and not is_written:
+                raise Killed
+            answer = await submit(self, *arguments, **more)
+            if self.done == step:
+                raise Killed
+            return answer
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Builder, "submit", failing)
-        with pytest.raises(Killed):
-            await demo.prepared(config)
+        return failing
+
+    for step, is_written in ((3, False), (60, True), (400, False), (400, True)):
+        with monkeypatch.context() as patch:
+            patch.setattr(Builder, "submit", killed_at(step, is_written))
+            with pytest.raises(Killed):
+                await demo.prepared(config)
     await demo.prepared(config)
     async with reopened(config) as org:
         state = org.node.state

@@ -31,7 +31,7 @@ def test_every_command_is_one(tmp_path: Path) -> None:
         assert (program, name) == ("tertulia", "serve"), command
         assert arguments.pop(0) == "--data-dir"
         place = Place(tmp_path / arguments.pop(0))
-        with place.program(name, *arguments, "--port", "0") as process:
+        with place.program_from_nothing(name, *arguments, "--port", "0") as process:
             assert process.stdout is not None
             assert "waiting at http://" in process.stdout.readline()
             process.terminate()

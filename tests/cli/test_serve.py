@@ -28,7 +28,7 @@ def accepts(host: str, port: int) -> bool:
 
 
 def test_in_an_empty_directory_it_says_where_to_begin(place: Place) -> None:
-    with place.program("serve", "--port", "0") as process:
+    with place.program_from_nothing("serve", "--port", "0") as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert "waiting at http://" in line, process.communicate()

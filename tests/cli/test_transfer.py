@@ -4,9 +4,8 @@ import asyncio
 import json
 import zipfile
 from collections.abc import Iterator
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -59,7 +58,7 @@ def test_a_backup_goes_down_a_pipe(tmp_path: Path) -> None:
     with place.program("backup", "-") as process:
         assert process.stdout is not None
         # As bytes: the text layer has read nothing.
-        written = cast(TextIOWrapper, process.stdout).buffer.read()
+        written = process.stdout.buffer.read()
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0
     assert "and the secret" in errors

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tertulia.service.config import Config
+from tests import databases
 from tests.e2e.server import Account, Server, ended
 
 
@@ -23,8 +25,8 @@ class Town:
 @contextmanager
 def _opened(data_dir: Path, database_url: str = "", settings: str = "") -> Iterator[Town]:
     server = Server(data_dir, database_url)
-    ann = server.found()
-    ben = server.add("ben")
+    config = Config(data_dir=str(data_dir), database_url=database_url)
+    ann, ben = databases.copied_as("town", config, lambda: (server.found(), server.add("ben")))
     if settings:
         (data_dir / "tertulia.toml").write_text(settings)
     with ended(server):
@@ -53,8 +55,16 @@ def sqlite_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
         yield town
 
 
+@pytest.fixture(scope="module")
+def picture_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    """The same on SQLite, with a key for looking for animated pictures, which nobody knows."""
+    with _opened(tmp_path_factory.mktemp("town"), settings='giphy_api_key = "key-1"\n') as town:
+        yield town
+
+
 @pytest.fixture
 def calling_town(tmp_path: Path) -> Iterator[Town]:
-    """The same on SQLite, with a server that may call this machine."""
-    with _opened(tmp_path / "data", settings='outgoing_webhook_networks = "127.0.0.1"\n') as town:
+    """The same on SQLite, with a server that may call this machine and runs some bots itself."""
+    settings = 'outgoing_webhook_networks = "127.0.0.1"\nembedded_bots = "giphy, helloworld"\n'
+    with _opened(tmp_path / "data", settings=settings) as town:
         yield town

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tests.cli.support import Place, run
-from tests.programs import Program
+from tests.cli.support import Place
+from tests.programs import HeardProgram, Program
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 PASSWORD = "correct horse"
@@ -65,31 +66,33 @@ class Server:
         """What a `tertulia` command prints as JSON. The command must succeed. While the server
         runs it is a program of its own; before, it runs here, which takes less time."""
         if self.process is None:
-            # In a thread: in that of the tests, a browser's event loop may run.
-            with ThreadPoolExecutor(1) as thread:
-                result = thread.submit(run, words[0], *self._place(), *words[1:], "--json").result()
-            assert result.exit_code == 0, result.output
-            return json.loads(result.stdout)
-        done = subprocess.run(
-            self._command_line(words[0], *self._place(), *words[1:], "--json"),
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            timeout=START_SECONDS,
+            place = Place(self.data_dir, self.database_url)
+            return self._in_thread(partial(place.answer, *words))
+        program = HeardProgram(
+            [words[0], *self._place(), *words[1:], "--json"], self._environment()
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return json.loads(done.stdout)
+        try:
+            said, errors = program.communicate(START_SECONDS)
+        finally:
+            program.close()
+        assert program.returncode == 0, said + errors
+        return json.loads(said)
 
     def found(self) -> Account:
         """Create the organization; its owner."""
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        words = ("--org", "Example", "--email", "ann@example.com", "--full-name", "Ann")
-        return _account(self.command("init", *words, "--password", PASSWORD))
+        return _account(self._in_thread(Place(self.data_dir, self.database_url).found))
 
     def add(self, name: str, role: str = "member") -> Account:
         """A new person, in the default channels."""
-        words = ("--email", f"{name}@example.com", "--full-name", name.title(), "--role", role)
-        return _account(self.command("create-user", *words, "--password", PASSWORD))
+        place = Place(self.data_dir, self.database_url)
+        return _account(self._in_thread(partial(place.add, name, role)))
+
+    @staticmethod
+    def _in_thread(function: Callable[[], Any]) -> Any:
+        """What it returns. In the thread of the tests, a browser's event loop may run."""
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(function).result()
 
     def start(self, path: str = "/ready", *more: str) -> None:
         """Start the process, and return when it answers there. `more` are flags of `serve`."""

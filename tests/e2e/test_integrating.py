@@ -7,10 +7,13 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+import requests
 
 from tests.e2e.conftest import Town
 from tests.e2e.people import client_of, ok
@@ -70,3 +73,40 @@ def test_a_program_answers(calling_town: Town) -> None:
     finally:
         process.terminate()
         process.wait(PATIENCE)
+
+
+def test_a_bridge_makes_its_calls(sqlite_town: Town) -> None:
+    """Those of matterbridge, with what its configuration says; the program itself is not here."""
+    config = tomllib.loads(block("toml", "gateway"))
+    assert {one["account"] for one in config["gateway"][0]["inout"]} == {
+        f"{kind}.{name}" for kind in ("zulip", "irc") for name in config[kind]
+    }
+    channel, topic = config["gateway"][0]["inout"][0]["channel"].split("/topic:")
+    with client_of(sqlite_town.ann, sqlite_town.server) as ann, requests.Session() as bridge:
+        wanted = {"full_name": "Bridge", "short_name": "bridge", "bot_type": 1}
+        made = ok(ann.call_endpoint("bots", method="POST", request=wanted))
+        ok(ann.add_subscriptions([{"name": channel}], principals=[made["user_id"]]))
+        email = ok(ann.get_user_by_id(made["user_id"]))["user"]["email"]
+        assert email.split("@")[0] == config["zulip"]["tertulia"]["Login"].split("@")[0]
+        bridge.auth = (email, made["api_key"])
+
+        def asked(method: str, path: str, **form: Any) -> dict[str, Any]:
+            query, body = (form, None) if method == "GET" else (None, form)
+            url = f"{sqlite_town.server.url}/api/v1/{path}"
+            answer = bridge.request(method, url, params=query, data=body, timeout=PATIENCE)
+            return ok(answer.json())
+
+        queue = asked("POST", "register", event_types='["message"]')
+        streams = {one["stream_id"]: one["name"] for one in asked("GET", "streams")["streams"]}
+        said = {"type": "stream", "to": channel, "subject": topic, "content": "hello"}
+        ok(ann.send_message(said))
+        at = {"queue_id": queue["queue_id"], "last_event_id": queue["last_event_id"]}
+        (event,) = asked("GET", "events", **at)["events"]
+        message = event["message"]
+        assert (streams[message["stream_id"]], message["subject"]) == (channel, topic)
+        assert message["sender_full_name"] == "Ann"
+        sent = asked("POST", "messages", **{**said, "content": "**cleo**: hello"})["id"]
+        asked("PATCH", f"messages/{sent}", content="**cleo**: hello!")
+        # What was deleted elsewhere is edited to be empty.
+        asked("PATCH", f"messages/{sent}", content="")
+        assert ok(ann.get_raw_message(sent))["raw_content"] == "(deleted)"

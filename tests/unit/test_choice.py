@@ -11,7 +11,7 @@ from tests import choice
 ROOT = Path(choice.__file__).parents[1]
 DAY = datetime.date(2026, 11, 22)
 DAYS = [(DAY + datetime.timedelta(n)).isoformat() for n in range(choice.PARTS)]
-NAMES = [f"tests/wire/test_channels.py::test_it[postgresql-{n}]" for n in range(400)]
+NAMES = [f"tests/wire/test_channels.py::test_{n}[postgresql]" for n in range(400)]
 
 
 def test_each_test_runs_once_in_so_many_days() -> None:
@@ -31,14 +31,15 @@ def test_each_history_is_on_both_databases_in_four_days() -> None:
     assert 12 < chosen.count(True) < 40
 
 
-@pytest.mark.parametrize("module", choice.BY_TURNS)
-def test_what_has_its_turn_has_it_every_four_days(module: str) -> None:
+@pytest.mark.parametrize(("module", "round_of"), choice.BY_TURNS.items())
+def test_what_has_its_turn_has_it_every_so_many_days(module: str, round_of: int) -> None:
     requests = list(range(35))
     for name in (f"{module}::test_it[{number}]" for number in range(100)):
         days = [n for n, day in enumerate(DAYS) if choice.is_chosen(name, day, on_postgresql=False)]
-        assert days == [days[0], days[0] + 4]
-        sent = [one for n in days for one in choice.chosen_requests(requests, DAYS[n])]
-        assert sorted(sent) == requests
+        assert days == [*range(days[0], len(DAYS), round_of)]
+        if round_of == choice.ROUND:
+            sent = [one for n in days for one in choice.chosen_requests(requests, DAYS[n])]
+            assert sorted(sent) == requests
 
 
 def test_the_parts_are_about_as_large() -> None:
@@ -48,8 +49,12 @@ def test_the_parts_are_about_as_large() -> None:
 
 
 def test_a_day_chooses_the_same_again() -> None:
-    name = "tests/wire/test_channels.py::test_it[postgresql-7]"
-    assert [day for day in DAYS if choice.is_chosen(name, day)] == ["2026-11-25"]
+    name = "tests/wire/test_channels.py::test_it"
+    days = [day for day in DAYS if choice.is_chosen(f"{name}[postgresql-7]", day)]
+    assert days == ["2026-11-23"]
+    # With all cases.
+    assert days == [day for day in DAYS if choice.is_chosen(f"{name}[postgresql-8]", day)]
+    assert days == [day for day in DAYS if not choice.is_on_sqlite_alone(name, day)]
 
 
 @pytest.mark.parametrize(
@@ -62,10 +67,12 @@ def test_a_day_chooses_the_same_again() -> None:
 )
 def test_what_differs_runs_each_day(name: str) -> None:
     assert all(choice.is_chosen(name, day) for day in DAYS)
+    assert not any(choice.is_on_sqlite_alone(name.partition("[")[0], day) for day in DAYS)
 
 
 def test_everything_is_everything() -> None:
     assert all(choice.is_chosen(name, choice.EVERYTHING) for name in NAMES)
+    assert not any(choice.is_on_sqlite_alone(name, choice.EVERYTHING) for name in NAMES)
     turns = (f"{module}::test_it" for module in choice.BY_TURNS)
     assert all(choice.is_chosen(name, choice.EVERYTHING, on_postgresql=False) for name in turns)
     assert choice.chosen_requests([1, 2, 3], choice.EVERYTHING) == [1, 2, 3]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tertulia.model.errors import Unavailable
-from tertulia.outbound import addresses
+from tertulia.outbound import addresses, http_client
 from tertulia.outbound.addresses import is_public, parsed
 from tertulia.outbound.http_client import Answer, NotFetched, Web
 from tests.elsewhere import Elsewhere, Page, elsewhere, redirect, unvouched
@@ -308,7 +308,9 @@ async def test_what_does_not_end_is_not_read_to_its_end(there: Elsewhere) -> Non
         await fetched(web, there.url("/"), limit=100_000)
 
 
-async def test_what_takes_too_long_is_given_up(there: Elsewhere) -> None:
+async def test_what_takes_too_long_is_given_up(
+    there: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def slow(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 X\r\n")
         await writer.drain()
@@ -317,6 +319,10 @@ async def test_what_takes_too_long_is_given_up(there: Elsewhere) -> None:
     there.pages["/"] = slow
     with pytest.raises(NotFetched, match="too long"):
         await fetched(there.web(), there.url("/"), seconds=0.2)
+    # Nothing comes at all, though there would be time.
+    monkeypatch.setattr(http_client, "_SILENT_SECONDS", 0.2)
+    with pytest.raises(NotFetched, match=r"^it took too long$"):
+        await fetched(there.web(), there.url("/"), seconds=1000)
 
 
 async def test_who_finds_no_place_in_time_asks_nobody(there: Elsewhere) -> None:

@@ -118,6 +118,9 @@ def test_a_table_has_a_head_rows_and_alignment() -> None:
     )
 
 
+_RUN = '<span class="ch">{}</span>\n<span class="mi">1</span>\n'
+
+
 @pytest.mark.parametrize(
     ("content", "language", "shown"),
     [
@@ -133,6 +136,13 @@ def test_a_table_has_a_head_rows_and_alignment() -> None:
         ("````\n```\n````", None, "```\n"),
         ("    a\n    b", None, "a\nb\n"),
         ("```klingon\n1\n```", "klingon", "1\n"),
+        ("```\n\n\n  1\n\n2\n\n```", None, "  1\n\n2\n"),
+        ("```\n\n```", None, ""),
+        ("```\n#!python\n1\n```", None, _RUN.format("#!python")),
+        ("```\n#!/usr/bin/python\n1\n```", None, _RUN.format("#!/usr/bin/python")),
+        ("```\n#!/usr/bin/env python3\n1\n```", None, _RUN.format("#!/usr/bin/env python3")),
+        ("```text\n#!python\n1\n```", None, "#!python\n1\n"),
+        ("```\n#!/bin/klingon\n1\n```", None, "#!/bin/klingon\n1\n"),
         ("```tex\n```", "TeX", ""),
         ("```latex\n```", "TeX", ""),
         ("```.py\n1\n```", "Python", '<span class="mi">1</span>\n'),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs import Program
+from tests.programs import HeardProgram, Program
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 
@@ -67,3 +67,26 @@ def test_it_gets_signals(number: int, status: int, tmp_path: Path) -> None:
         program.send_signal(number)  # Of no consequence.
     finally:
         program.kill()
+
+
+def test_what_it_says_is_read_apart_from_its_errors() -> None:
+    program = HeardProgram(["config", "--help"], environment())
+    said, errors = program.communicate(60)
+    assert "config" in said
+    assert errors == ""
+    program.close()
+    program = HeardProgram(["serve", "--port", "many"], environment())
+    said, errors = program.communicate(60)
+    assert (program.returncode, said) == (2, "")
+    assert "many" in errors
+    program.close()
+
+
+def test_one_that_does_not_end_in_time_is_ended(tmp_path: Path) -> None:
+    words = ["serve", "--host", "127.0.0.1", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    program = HeardProgram(words, environment(PYTHONUNBUFFERED="1"))
+    assert "waiting at" in program.stdout.readline()
+    with pytest.raises(subprocess.TimeoutExpired):
+        program.communicate(0.02)
+    assert program.wait() == -signal.SIGKILL
+    program.close()

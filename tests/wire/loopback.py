@@ -69,7 +69,9 @@ class Line:
         self._writer = writer
 
     def write(self, data: bytes) -> None:
-        self._writer.write(data)
+        """Send it, unless the server has closed the connection: then it is lost."""
+        if not self._writer.is_closing():
+            self._writer.write(data)
 
     async def read(self, method: str = "GET") -> Answer:
         """The next answer."""

@@ -437,7 +437,7 @@ async def test_a_connection_ends_however_much_it_says(
         reader, writer = await asyncio.open_connection("127.0.0.1", post.port)
         async with asyncio.timeout(20):
             with contextlib.suppress(ConnectionError):
-                while await reader.readline():
+                while await reader.readline() and not writer.is_closing():
                     writer.write(b"NOOP\r\n")
                     await asyncio.sleep(0.01)
         writer.close()

@@ -17,10 +17,12 @@ import pytest
 
 from tertulia.service.config import Config
 from tertulia.service.webhooks import calling
-from tertulia.service.webhooks.calling import Encoded, ServiceCaller
+from tertulia.service.webhooks.calling import Encoded, Encoder, ServiceCaller
 from tertulia.store import service_calls
 from tertulia.store.database import DatabaseUnavailable
+from tertulia.wire.api.embedded_bots import bot_interface
 from tertulia.wire.api.service_calls import encoded_call
+from tertulia.wire.application import application
 from tests.conftest import OTHERS
 from tests.support import Organization, Person, TestClock, founded, reopened
 
@@ -105,6 +107,11 @@ def _no_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ServiceCaller, "once", idle)
 
 
+def caller_of(org: Organization, encode: Encoder = encoded_call) -> ServiceCaller:
+    """What calls services for the organization's node."""
+    return ServiceCaller(org.node, encode, bot_interface(org.node, application))
+
+
 async def next_due(org: Organization) -> float | None:
     """When the next calls are due; None where none wait."""
     lanes = await org.node.store.read(service_calls.lanes)
@@ -113,7 +120,7 @@ async def next_due(org: Organization) -> float | None:
 
 async def called(org: Organization, caller: ServiceCaller | None = None) -> None:
     """Make the calls that are due."""
-    caller = caller or ServiceCaller(org.node, encoded_call)
+    caller = caller or caller_of(org)
     while (due := await next_due(org)) is not None:
         if due > org.node.clock():
             break
@@ -297,7 +304,7 @@ async def test_what_hinders_this_server_loses_no_call(
     def hindered(*_: Any) -> Encoded:
         raise DatabaseUnavailable("it is away")
 
-    await called(org, ServiceCaller(org.node, hindered))
+    await called(org, caller_of(org, hindered))
     assert (await outcomes(org, bot))[0][1] == "failed"
     clock.ahead += 60
     await called(org)
@@ -337,7 +344,7 @@ async def test_nobody_s_many_bots_hold_up_those_of_others(
         for bot in many:
             await org["ben"].write([bot.user_id], "hi")
         await org["cleo"].write([quick], "hello")
-        caller = ServiceCaller(org.node, encoded_call)
+        caller = caller_of(org)
         assert await _once(caller) == calling.LONGEST_SLEEP  # What waits does so for room.
         assert len(caller.tasks) == 3
         await asyncio.wait_for(service.heard.wait(), 10)
@@ -376,7 +383,7 @@ async def test_a_call_that_is_made_twice_has_one_answer(
     await org["ben"].write([bot.user_id], "do")
     now = org.node.clock()
     (lane,) = await org.node.store.write(lambda c: service_calls.take(c, now, 60.0, [bot.user_id]))
-    caller = ServiceCaller(org.node, encoded_call)
+    caller = caller_of(org)
     for _ in range(2):
         assert await caller._one(lane.calls[0]) is None
     assert len(service.told) == 2

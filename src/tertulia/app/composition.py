@@ -25,6 +25,7 @@ from tertulia.service.notices.push_services import push_services_web
 from tertulia.service.vault import Vault
 from tertulia.service.webhooks.web import services_web
 from tertulia.store.store import database_at
+from tertulia.wire.api.embedded_bots import bot_interface
 from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
 from tertulia.wire.api.service_calls import encoded_call
@@ -131,7 +132,8 @@ async def opened_node(
             jobs=supervisor.figures,
         )
         try:
-            async with supervisor.running(jobs_of(node, encoded_call)), receiving_mails(node):
+            jobs = jobs_of(node, encoded_call, bot_interface(node, application))
+            async with supervisor.running(jobs), receiving_mails(node):
                 membership.serving(delivery)
                 yield node
         finally:

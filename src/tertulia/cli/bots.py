@@ -43,7 +43,7 @@ class BotShown(Struct, frozen=True, kw_only=True):
     email: str
     full_name: str
     kind: str
-    """generic, incoming webhook, outgoing webhook."""
+    """generic, incoming webhook, outgoing webhook, embedded."""
     role: str
     owner: str | None
     """The owner's address."""

@@ -278,6 +278,17 @@ def visible_channel(
     return channel
 
 
+def readable_channel(state: State, user: User | None, channel_id: int) -> Channel:
+    """The channel of that ID, if the user (None: a spectator) can read messages of it. Refused as
+    if there were none otherwise."""
+    channel = state.channels.get(channel_id)
+    if channel is None or not (
+        open_to_spectators(channel) if user is None else reads_channel(state, user, channel)
+    ):
+        raise Refused("There is no such channel.")
+    return channel
+
+
 def may_send_to(state: State, user: User, channel: Channel) -> bool:
     """Whether the user may post in the channel. A bot may where its owner may."""
     if user.is_system_bot:
@@ -288,6 +299,14 @@ def may_send_to(state: State, user: User, channel: Channel) -> bool:
         return True
     owner = _owner(state, user)
     return owner is not None and state.memberships.holds(owner, channel.can_send_message_group)
+
+
+def may_pin(state: State, user: User, channel: Channel) -> bool:
+    """Whether the user may pin messages of the channel that they can read, and take pins away: who
+    may post in it, and who administers it."""
+    return not channel.is_archived and (
+        may_send_to(state, user, channel) or administers(state, user, channel)
+    )
 
 
 def _owner(state: State, user: User) -> User | None:

@@ -26,10 +26,12 @@ from tertulia.jobs.usage import usage_counts
 from tertulia.jobs.webhooks import service_calls, webhook_journal
 from tertulia.service.node import Node
 from tertulia.service.webhooks.calling import Encoder
+from tertulia.service.webhooks.embedded import Interface
 
 
-def jobs_of(node: Node, encode_call: Encoder) -> Sequence[Job]:
-    """Everything that the node does by itself. `encode_call` says what bots' services are told."""
+def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Sequence[Job]:
+    """Everything that the node does by itself. `encode_call` says what bots' services are told;
+    embedded bots do by `bot_interface` what they may."""
     config, log = node.config, node.log
     sending = mails(node)
     return (
@@ -49,7 +51,7 @@ def jobs_of(node: Node, encode_call: Encoder) -> Sequence[Job]:
         upgrades(log),
         usage_counts(log),
         webhook_journal(node),
-        service_calls(node, encode_call),
+        service_calls(node, encode_call, bot_interface),
         *((feeds(node),) if config.feed_minutes else ()),
         *((backups(node),) if config.backup_to else ()),
     )

@@ -7,6 +7,7 @@ from typing import Final
 from tertulia.jobs.supervisor import Job
 from tertulia.service.node import Node
 from tertulia.service.webhooks.calling import Encoder, ServiceCaller
+from tertulia.service.webhooks.embedded import Interface
 
 GATHERING_SECONDS: Final = 1.0
 """What comes in so many seconds is written together."""
@@ -28,10 +29,11 @@ def webhook_journal(node: Node) -> Job:
     return job
 
 
-def service_calls(node: Node, encode: Encoder) -> Job:
-    """Telling bots' services of messages, as soon as one is sent, and again those that failed."""
-    caller = ServiceCaller(node, encode)
-    job = Job("service calls", caller.once, close=caller.tasks.close)
+def service_calls(node: Node, encode: Encoder, interface: Interface) -> Job:
+    """Telling bots' services and embedded bots of messages, as soon as one is sent, and again those
+    that failed."""
+    caller = ServiceCaller(node, encode, interface)
+    job = Job("service calls", caller.once, close=caller.close)
     caller.tasks.ended = job.want
     node.log.on_call(job.want)
     return job

@@ -3,6 +3,7 @@
 `highlighted` runs in a worker: code can be written so that a grammar takes exponential time.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -19,6 +20,7 @@ MAX_SECONDS: Final = 0.2
 its worker lives on."""
 _PLAIN: Final = frozenset({"", "text", "none"})
 """Words after a fence that mean no language."""
+_SHEBANG: Final = re.compile(r"(?:#! ?(?:/[\w./-]*/)?(?:env )?|:::+)([\w#.+-]+)")
 _TEX: Final = frozenset({"latex", "tex"})
 HIGHLIGHTED: Final = frozenset(
     {
@@ -54,14 +56,24 @@ def is_language(word: str) -> bool:
 
 def block(source: str, language: str, default: str, highlight: Callable[[str, str], str]) -> str:
     """A block of code as HTML. `default` is the language where none is named; `highlight` takes
-    code and the name of one of the `HIGHLIGHTED` languages."""
+    code and the name of one of the `HIGHLIGHTED` languages. Empty lines around it are left out."""
+    source = f"{within}\n" if (within := source.strip("\n")) else ""
     word = language or default
+    if not word and (name := _interpreter(source)):
+        return _block(None, highlight(source, name))
     if word.lower() in _PLAIN:
         return _block(None, escaped(source))
     name = _names().get("tex" if word.lower() in _TEX else word.lower(), word)
     return _block(
         name, highlight(source, name) if source and name in HIGHLIGHTED else escaped(source)
     )
+
+
+def _interpreter(source: str) -> str | None:
+    """The language of a program that says in its first line what runs it, if it is highlighted."""
+    found = _SHEBANG.match(source)
+    name = _names().get(found[1].lower()) if found else None
+    return name if name in HIGHLIGHTED else None
 
 
 def _block(name: str | None, html: str) -> str:

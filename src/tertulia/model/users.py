@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from tertulia.model.webhooks import IncomingOptions, OutgoingService
+from tertulia.model.webhooks import EmbeddedService, IncomingOptions, OutgoingService
 
 
 class Role(IntEnum):
@@ -52,6 +52,8 @@ class Bot(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of incoming webhooks; None for the defaults."""
     service: OutgoingService | None = None
     """Of outgoing webhooks."""
+    embedded: EmbeddedService | None = None
+    """Of embedded bots."""
 
 
 class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -41,6 +41,15 @@ class OutgoingService(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Commands that go to it, without the slash."""
 
 
+class EmbeddedService(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The program behind a bot that the server itself runs."""
+
+    program: str
+    """Its name in the package `zulip_bots`."""
+    settings_sealed: dict[str, str] = {}
+    """What it is told to work, each value encrypted with the installation's secret."""
+
+
 Trigger = Literal["direct_message", "mention", "command"]
 """Why a bot's service is told of a message."""
 

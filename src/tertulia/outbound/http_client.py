@@ -181,7 +181,7 @@ class Web:
         except TimeoutError:
             raise NotFetched("it took too long") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            raise NotFetched(f"{type(error).__name__}: {error}") from error
+            raise NotFetched(_reason(error)) from error
 
     @asynccontextmanager
     async def _place(self, seconds: float) -> AsyncIterator[None]:
@@ -226,7 +226,7 @@ class Web:
                 finally:
                     await response.aclose()
             except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-                raise NotFetched(f"{type(error).__name__}: {error}") from error
+                raise NotFetched(_reason(error)) from error
         raise NotFetched("there are too many redirections")
 
     async def _request(
@@ -358,6 +358,14 @@ def _host_of(site: str) -> str:
         return httpx.URL(site).raw_host.decode("ascii").strip("[]").rstrip(".") if site else ""
     except httpx.InvalidURL:
         return ""
+
+
+def _reason(error: Exception) -> str:
+    import httpx
+
+    if isinstance(error, httpx.TimeoutException):
+        return "it took too long"
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def _joined(url: str, location: str) -> str:

@@ -23,7 +23,7 @@ class Users(Table[User]):
         self.bots = Subset(self, lambda user: user.is_bot)
         """Deactivated ones and the system's too."""
         self.services = Subset(self, _has_service)
-        """Active bots whose service is told of messages."""
+        """Active bots whose service, of outgoing webhooks or embedded, is told of messages."""
         self.guests = Subset(self, lambda user: user.is_guest)
         """Deactivated ones too."""
         self.members_by_joining = Ordered(self, _member_since)
@@ -47,7 +47,8 @@ class Users(Table[User]):
 
 
 def _has_service(user: User) -> bool:
-    return user.is_active and user.bot is not None and user.bot.service is not None
+    bot = user.bot if user.is_active else None
+    return bot is not None and (bot.service is not None or bot.embedded is not None)
 
 
 def _active_role(user: User) -> Role | None:

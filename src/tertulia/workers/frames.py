@@ -35,7 +35,7 @@ class Response(msgspec.Struct, array_like=True):
     """What the exception says."""
 
 
-def framed(frame: Request | Response) -> bytes:
+def framed(frame: msgspec.Struct) -> bytes:
     """The frame as bytes, with its length. ValueError where it is too long."""
     content = msgspec.msgpack.encode(frame)
     if len(content) > MAX_FRAME:

@@ -5,10 +5,8 @@ input, or is gone. What takes more of the processor than it may ends the process
 timer: so there is no step that goes on for longer.
 """
 
-import contextlib
 import importlib
 import os
-import resource
 import signal
 import sys
 import time
@@ -18,9 +16,8 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from tertulia.workers.frames import HEADER, Request, Response, framed
+from tertulia.workers.limits import restrict
 
-_NICE: Final = 5
-"""By how much the server comes first where both want the processor."""
 _OURS: Final = "tertulia."
 
 
@@ -32,22 +29,11 @@ def main() -> None:
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    _restrict(int(sys.argv[1]))
+    restrict(int(sys.argv[1]))
     _send(responses, Response(0.0))
     while header := requests.read(HEADER):
         content = requests.read(int.from_bytes(header, "big"))
         _send(responses, _done(msgspec.msgpack.decode(content, type=Request)))
-
-
-def _restrict(memory: int) -> None:
-    with contextlib.suppress(OSError):
-        os.nice(_NICE)
-    for kind, limit in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CORE, 0)):
-        # Not every system has each of them, and an operator may have set a lower one.
-        with contextlib.suppress(OSError, ValueError):
-            _, hard = resource.getrlimit(kind)
-            within = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-            resource.setrlimit(kind, (within, within))
 
 
 def _send(responses: BinaryIO, response: Response) -> None:

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from tertulia.workers.frames import HEADER, MAX_FRAME, Request, Response, framed
+from tertulia.workers.limits import environment
 
 logger = logging.getLogger("tertulia.workers")
 
@@ -34,8 +34,6 @@ FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 30.0
 """Seconds before a process is started again, after one that did not start."""
 _PIECE: Final = 1024 * 1024
-_ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
-"""What the process gets to see of the server's: no secrets."""
 
 
 class Unanswered(Exception):
@@ -256,18 +254,13 @@ class _Process:
     """The other process, and the pipes to it."""
 
     def __init__(self, memory: int) -> None:
-        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-        environment["PYTHONPATH"] = os.pathsep.join(
-            # As in this process: a package may be in a place that only it was told.
-            [str(Path(__file__).parents[2]), *filter(None, sys.path)]
-        )
         try:
             self._popen = subprocess.Popen(  # noqa: S603 (our own module, by our own interpreter)
                 [sys.executable, "-P", "-m", "tertulia.workers.process", str(memory)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=environment,
+                env=environment(),
                 # Ctrl+C is for the server, which ends this one.
                 start_new_session=True,
             )

@@ -117,13 +117,13 @@ export interface Data {
 }
 
 const SINGLE =
-  /^(realm_|server_|max_|password_|event_queue_|presence_last_|zulip_|jitsi_|stop_words|can_create)/;
+  /^(realm_|server_|max_|password_|event_queue_|presence_last_|zulip_|jitsi_|giphy_|klipy_|stop_words|can_create)/;
 
 /** Called like single values, and slices of their own, as all other lists of the realm are. */
 const SLICES = new Set(["realm_emoji", "realm_user_settings_defaults"]);
 
 /** Lists that are single values: each change tells them whole. */
-const LISTS = new Set(["realm_banners"]);
+const LISTS = new Set(["realm_banners", "realm_embedded_bots"]);
 
 function byId<T, K extends keyof T>(items: readonly T[], id: K): Map<T[K], T> {
   return new Map(items.map((item) => [item[id], item]));

@@ -288,6 +288,15 @@ export interface ManagedBot {
   default_sending_stream: string | null;
   default_events_register_stream: string | null;
   default_all_public_streams: boolean;
+  /** Of outgoing webhooks and embedded bots: what is behind it. */
+  services?: { service_name?: string; config_data?: Record<string, string> }[];
+}
+
+/** A bot that the server can run itself. */
+export interface EmbeddedBot {
+  name: string;
+  /** What it is told to work, each with an example. */
+  config: Record<string, string>;
 }
 
 /** What everybody is told for a time. */
@@ -298,4 +307,13 @@ export interface Banner {
   posted_at: number;
   /** Seconds since 1970. */
   ends_at: number;
+}
+
+/** A message that is pinned in its channel. */
+export interface Pin {
+  message_id: number;
+  stream_id: number;
+  topic: string;
+  pinned_by: number;
+  pinned_at: Seconds;
 }

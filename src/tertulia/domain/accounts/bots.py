@@ -1,7 +1,7 @@
 """Bots: accounts of programs, each with a person who owns it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -16,7 +16,7 @@ from tertulia.domain.messages.sending import ToPeople
 from tertulia.model.counts import counted
 from tertulia.model.errors import Refused
 from tertulia.model.users import Bot, BotKind, Credential, NewKey, Role, User
-from tertulia.model.webhooks import IncomingOptions, OutgoingService, ServiceFormat
+from tertulia.model.webhooks import EmbeddedService, IncomingOptions, OutgoingService, ServiceFormat
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -39,6 +39,8 @@ class NewBot(Struct, frozen=True, kw_only=True):
     credential: Credential
     service: OutgoingService | None = None
     """Of outgoing webhooks."""
+    embedded: EmbeddedService | None = None
+    """Of embedded bots."""
     default_sending_channel: str | None = None
     default_events_channel: str | None = None
     default_all_public_channels: bool = False
@@ -50,8 +52,7 @@ def create(moment: Moment, new: NewBot) -> Decision[User]:
     """Create a bot of the actor's.
 
     NotPermitted for bots and guests; Refused for those who may not have such bots, for names and
-    addresses that are impossible or in use, and for kinds that the server has nothing to run with.
-    NoSuchChannel for channels that the actor does not see.
+    addresses that are impossible or in use. NoSuchChannel for channels that the actor does not see.
     """
     state, actor = moment.state, moment.actor
     allow(moment, new.kind)
@@ -65,6 +66,7 @@ def create(moment: Moment, new: NewBot) -> Decision[User]:
         bot=Bot(
             kind=new.kind,
             service=new.service,
+            embedded=new.embedded,
             owner_id=actor.id,
             default_sending_channel_id=_channel_id(moment, new.default_sending_channel),
             default_events_channel_id=_channel_id(moment, new.default_events_channel),
@@ -77,8 +79,6 @@ def create(moment: Moment, new: NewBot) -> Decision[User]:
 def allow(moment: Moment, kind: BotKind) -> Decision[None]:
     """Refuse where the actor cannot have a new bot of that kind, as `create` does."""
     users.require_person(moment.actor)
-    if kind is BotKind.EMBEDDED:
-        raise Refused("This server runs no embedded bots.")
     permissions.require(
         permissions.may_create_bot(moment.state, moment.actor, kind),
         "You are not allowed to create such bots.",
@@ -116,6 +116,8 @@ class Revision(Struct, frozen=True, kw_only=True):
     default_all_public_channels: bool | None = None
     service_url: str | None = None
     service_format: ServiceFormat | None = None
+    settings_sealed: Mapping[str, str] | None = None
+    """All that an embedded bot is told, sealed."""
     avatar_file: str = ""
     """The name of an uploaded picture, where there is a new one."""
 
@@ -152,6 +154,10 @@ def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
         bot["default_all_public_channels"] = revision.default_all_public_channels
     if revision.service_url is not None or revision.service_format is not None:
         bot["service"] = _revised(target, revision)
+    if revision.settings_sealed is not None:
+        service = embedded_service(target)
+        settings = dict(revision.settings_sealed)
+        bot["embedded"] = msgspec.structs.replace(service, settings_sealed=settings)
     if bot and target.bot is not None:
         values["bot"] = msgspec.structs.replace(target.bot, **bot)
     return Decision(
@@ -169,6 +175,19 @@ def _revised(target: User, revision: Revision) -> OutgoingService:
     if revision.service_format is not None:
         service = msgspec.structs.replace(service, format=revision.service_format)
     return service
+
+
+def embedded_service(target: User) -> EmbeddedService:
+    """What an embedded bot runs. Refused for other bots."""
+    service = target.bot.embedded if target.bot else None
+    if service is None:
+        raise Refused("The bot is no embedded bot.")
+    return service
+
+
+def embedded_settings(service: EmbeddedService, unsealed: Callable[[str], str]) -> dict[str, str]:
+    """What an embedded bot is told."""
+    return {name: unsealed(value) for name, value in service.settings_sealed.items()}
 
 
 def service_url(text: str) -> str:

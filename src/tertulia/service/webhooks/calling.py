@@ -14,18 +14,26 @@ from msgspec import Struct
 from tertulia.domain import names
 from tertulia.domain.accounts import bots
 from tertulia.domain.messages.sending import ToChannel, ToPeople
+from tertulia.embedded.hosting import NotNow
 from tertulia.integrations.prose import short
 from tertulia.model.counts import counted
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.model.webhooks import Delivered, Outcome, OutgoingService, ServiceCall
+from tertulia.model.webhooks import (
+    Delivered,
+    EmbeddedService,
+    Outcome,
+    OutgoingService,
+    ServiceCall,
+)
 from tertulia.outbound.http_client import NotFetched, Reply, seconds_to_wait
 from tertulia.service.caller import Caller
 from tertulia.service.fair_tasks import FairTasks
 from tertulia.service.messages import sending
 from tertulia.service.messages.history import one_message
 from tertulia.service.node import Node
+from tertulia.service.webhooks.embedded import EmbeddedBots, Interface
 from tertulia.store import service_calls
 from tertulia.store.database import DatabaseError
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
@@ -41,7 +49,8 @@ OF_OWNER: Final = 4
 CALL_SECONDS: Final = 10.0
 """How long a service may take."""
 LEASE_SECONDS: Final = 120.0
-"""How long a lane is one node's: longer than its calls and answers can take."""
+"""How long a lane is one node's: longer than its calls and answers can take, and an embedded bot
+with those that wait for it."""
 FIRST_PAUSE: Final = 5.0
 LONGEST_PAUSE: Final = 900.0
 """Seconds after a failure: each pause is twice the one before, up to this."""
@@ -96,9 +105,10 @@ class _Failed(Exception):
 class ServiceCaller:
     """One node's."""
 
-    def __init__(self, node: Node, encode: Encoder) -> None:
+    def __init__(self, node: Node, encode: Encoder, interface: Interface) -> None:
         self._node = node
         self._encode = encode
+        self.embedded = EmbeddedBots(node, interface)
         self.tasks = FairTasks(
             AT_ONCE, OF_OWNER, self._owner_of, logger, "a bot's service was not called"
         )
@@ -117,6 +127,11 @@ class ServiceCaller:
                 self.tasks.begin(lane.bot_id, self._lane(lane))
             lanes = await store.read(service_calls.lanes)
         return self.tasks.pause(lanes, clock(), LONGEST_SLEEP)
+
+    async def close(self) -> None:
+        """End what is under way, and the processes of embedded bots."""
+        await self.tasks.close()
+        await self.embedded.host.close()
 
     def _owner_of(self, bot_id: int) -> int:
         """Whose bot it is; the bot itself, where it is nobody's."""
@@ -165,6 +180,8 @@ class ServiceCaller:
     async def _attempt(self, waiting: WaitingCall) -> tuple[Outcome, str]:
         node, call = self._node, waiting.call
         bot = node.state.users.get(call.bot_id)
+        if bot is not None and bot.is_active and bot.bot is not None and bot.bot.embedded:
+            return await self._told(bot, bot.bot.embedded, waiting)
         service = None if bot is None or bot.bot is None else bot.bot.service
         if bot is None or service is None or not bot.is_active or not node.config.outgoing_webhooks:
             return "given up", "The bot has no service any more."
@@ -184,6 +201,14 @@ class ServiceCaller:
         if not 200 <= reply.status < 300:
             return "given up", f"The service answered {reply.status}."
         return "delivered", await self._answered(bot, message, waiting, reply)
+
+    async def _told(
+        self, bot: User, service: EmbeddedService, waiting: WaitingCall
+    ) -> tuple[Outcome, str]:
+        try:
+            return await self.embedded.tell(bot, service, waiting)
+        except NotNow as error:
+            raise _Failed(str(error), error.wait) from None
 
     async def _sent(
         self, service: OutgoingService, encoded: Encoded, signature: str, waiting: WaitingCall

@@ -271,7 +271,10 @@ export const settings: AllWords["settings"] = {
     1: "Lee y escribe como una persona, con la API.",
     2: "Solo escribe: para servicios que cuentan lo que ha pasado.",
     3: "Pregunta a una dirección tuya cada vez que se le menciona.",
+    4: "Lo ejecuta este servidor: no hace falta otra máquina.",
   },
+  botProgram: "Programa",
+  botSettingHint: "Si se deja vacío, se queda como está.",
   payloadUrl: "Dirección a la que preguntar",
   payloadUrlHint: "Los mensajes para el bot se envían allí como JSON.",
   deactivateBotText: "Su clave dejará de funcionar enseguida. Lo que escribió se queda.",
@@ -334,6 +337,7 @@ export const settings: AllWords["settings"] = {
     language: "Idioma y hora",
     reading: "Lectura",
     writing: "Escritura",
+    browser: "Este navegador",
     presence: "Lo que otros ven de ti",
     address: "Tu dirección",
     mentions: "Menciones a todos",
@@ -363,6 +367,7 @@ export const settings: AllWords["settings"] = {
     web_left_sidebar_show_channel_folders: "Mostrar carpetas en la lista de canales",
     starred_message_counts: "Mostrar cuántos mensajes hay destacados",
     display_emoji_reaction_users: "Mostrar quién ha reaccionado",
+    undo_send: "Deshacer el envío",
     enter_sends: "Intro envía el mensaje",
     web_navigate_to_sent_message: "Ir a la conversación después de enviar",
     translate_emoticons: "Convertir :) en emoji",
@@ -395,6 +400,8 @@ export const settings: AllWords["settings"] = {
   },
   hints: {
     web_line_height_percent: "Del texto de los mensajes.",
+    undo_send:
+      "Durante cuánto tiempo se puede retirar un mensaje. Solo se guarda en este navegador.",
     enter_sends: "Mayúsculas e Intro empiezan otra línea. Si no, Ctrl e Intro envían.",
     enable_drafts_synchronization:
       "Para que los encuentres en cualquier navegador. Al desactivarlo, los del servidor se eliminan.",
@@ -403,6 +410,7 @@ export const settings: AllWords["settings"] = {
     fluid_layout_width: "En lugar de una columna cómoda de leer.",
   },
   options: {
+    undo_send: { 0: "Nunca", 5: "5 segundos", 10: "10 segundos", 20: "20 segundos" },
     timezone: { "": "Sin elegir" },
     color_scheme: common.schemes,
     web_font_size_px: {

@@ -1,9 +1,12 @@
 """Bots on the wire, as those who administer them see them."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from tertulia.domain import permissions
 from tertulia.model.users import Bot, User
+from tertulia.model.webhooks import EmbeddedService
 from tertulia.state.organization import State
 
 
@@ -14,6 +17,19 @@ class BotService(Struct, kw_only=True, frozen=True):
     interface: int
 
 
+class EmbeddedBotService(Struct, kw_only=True, frozen=True):
+    """What an embedded bot runs."""
+
+    service_name: str
+    config_data: Annotated[
+        dict[str, str],
+        Meta(description="The names of its settings. Their values are told to nobody: empty."),
+    ]
+
+    def __hash__(self) -> int:  # Views of events are compared.
+        return hash((self.service_name, *self.config_data))
+
+
 class BotObject(Struct, kw_only=True, frozen=True):
     """What only a bot's owner and administrators are told of it."""
 
@@ -21,7 +37,7 @@ class BotObject(Struct, kw_only=True, frozen=True):
     default_sending_stream: str | None
     default_events_register_stream: str | None
     default_all_public_streams: bool
-    services: tuple[BotService, ...] = ()
+    services: tuple[BotService | EmbeddedBotService, ...] = ()
 
 
 def administers_bot(state: State, viewer: User, bot: User) -> bool:
@@ -45,7 +61,15 @@ def bot_object(state: State, viewer: User, user: User) -> BotObject:
     )
 
 
-def _services(bot: Bot) -> tuple[BotService, ...]:
+def config_names(service: EmbeddedService | None) -> dict[str, str] | None:
+    """The names of an embedded bot's settings, without their values; None for other bots."""
+    return None if service is None else dict.fromkeys(sorted(service.settings_sealed), "")
+
+
+def _services(bot: Bot) -> tuple[BotService | EmbeddedBotService, ...]:
+    if bot.embedded is not None:
+        names = config_names(bot.embedded) or {}
+        return (EmbeddedBotService(service_name=bot.embedded.program, config_data=names),)
     service = bot.service
     if service is None:
         return ()

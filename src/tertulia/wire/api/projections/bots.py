@@ -11,7 +11,14 @@ from tertulia.model.changes import UserChanged
 from tertulia.model.users import Bot
 from tertulia.state.folds.registry import revised
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.objects.bots import BotObject, BotService, administers_bot, bot_object
+from tertulia.wire.api.objects.bots import (
+    BotObject,
+    BotService,
+    EmbeddedBotService,
+    administers_bot,
+    bot_object,
+    config_names,
+)
 from tertulia.wire.api.projection import ProjectionContext, Viewer
 
 
@@ -42,7 +49,7 @@ class BotNews(Struct, kw_only=True):
     default_sending_stream: str | UnsetType | None = UNSET
     default_events_register_stream: str | UnsetType | None = UNSET
     default_all_public_streams: bool | UnsetType = UNSET
-    services: tuple[BotService, ...] | UnsetType = UNSET
+    services: tuple[BotService | EmbeddedBotService, ...] | UnsetType = UNSET
 
 
 class BotUpdateEvent(Event, kw_only=True, tag="realm_bot"):
@@ -105,3 +112,5 @@ def bot_events(change: UserChanged, view: BotView) -> Iterable[Event]:
         before, after = was.service, now.service
         if (before.url, before.format) != (after.url, after.format):
             yield BotUpdateEvent(bot=BotNews(user_id=change.user_id, services=view.bot.services))
+    if config_names(was.embedded) != config_names(now.embedded):
+        yield BotUpdateEvent(bot=BotNews(user_id=change.user_id, services=view.bot.services))

@@ -1,16 +1,18 @@
 """Bots: the accounts of programs, for the people who own them."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain.accounts import bots, users
+from tertulia.embedded import catalog
 from tertulia.model.errors import Refused
 from tertulia.model.users import BotKind, Role, User
-from tertulia.model.webhooks import OutgoingService, ServiceFormat
+from tertulia.model.webhooks import EmbeddedService, OutgoingService, ServiceFormat
 from tertulia.service.files.avatars import delete, deleted_on_failure
-from tertulia.wire.api.objects.bots import bot_object
+from tertulia.wire.api.objects.bots import bot_object, config_names
 from tertulia.wire.api.objects.users import api_email, avatar_address
 from tertulia.wire.api.resources.pictures import kept_if_sent
 from tertulia.wire.api.resources.server import NoParams
@@ -71,7 +73,7 @@ class CreateBot(Params, kw_only=True, frozen=True):
     short_name: Annotated[str, Meta(description="Its address is `{short_name}-bot@` and the host.")]
     bot_type: Annotated[
         Literal[1, 2, 3, 4],
-        Meta(description="1 generic, 2 incoming and 3 outgoing webhook. The server runs no 4."),
+        Meta(description="1 generic, 2 incoming and 3 outgoing webhook, 4 embedded."),
     ] = 1
     payload_url: Annotated[
         str | None, Meta(description="Of outgoing webhooks: where their service is. JSON.")
@@ -79,6 +81,13 @@ class CreateBot(Params, kw_only=True, frozen=True):
     interface_type: Annotated[
         Literal[1, 2], Meta(description="Of outgoing webhooks: 1 our own format, 2 Slack's.")
     ] = 1
+    service_name: Annotated[
+        str | None, Meta(description="Of embedded bots: a name of realm_embedded_bots.")
+    ] = None
+    config_data: Annotated[
+        dict[str, str] | None,
+        Meta(description="Of embedded bots: the values that its `config` lists."),
+    ] = None
     default_sending_stream: Annotated[str | None, Meta(description="A channel's name.")] = None
     default_events_register_stream: Annotated[str | None, Meta(description="A channel's name.")] = (
         None
@@ -100,7 +109,7 @@ class CreatedBot(Answer, kw_only=True):
 async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
     """Create a bot that the caller owns."""
     call.consider(bots.allow, BotKind(params.bot_type))
-    service = _new_service(call, params)
+    service, embedded = _new_service(call, params), _new_embedded(call, params)
     vault = call.node.vault
     picture = await kept_if_sent(call)
     new = bots.NewBot(
@@ -110,6 +119,7 @@ async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
         host=call.node.config.address_host,
         credential=await vault.credential(0, None),
         service=service,
+        embedded=embedded,
         default_sending_channel=params.default_sending_stream,
         default_events_channel=params.default_events_register_stream,
         default_all_public_channels=params.default_all_public_streams,
@@ -145,6 +155,22 @@ def _new_service(call: Call, params: CreateBot) -> OutgoingService | None:
     )
 
 
+def _new_embedded(call: Call, params: CreateBot) -> EmbeddedService | None:
+    settings = params.config_data or {}
+    if BotKind(params.bot_type) is not BotKind.EMBEDDED:
+        if params.service_name or settings:
+            raise Refused("Only embedded bots have a name of a program, and settings.")
+        return None
+    if params.service_name is None:
+        raise MissingParameter("service_name")
+    program = catalog.require(call.node.config.embedded_bots, params.service_name, settings)
+    return EmbeddedService(program=program.name, settings_sealed=_sealed(call, settings))
+
+
+def _sealed(call: Call, settings: Mapping[str, str]) -> dict[str, str]:
+    return {name: call.node.vault.sealed(value) for name, value in settings.items()}
+
+
 def _unquoted(text: str) -> str:
     """Clients send addresses as JSON; people, who try it, as they are."""
     if not text.startswith('"'):
@@ -167,7 +193,8 @@ class UpdateBot(Params, kw_only=True, frozen=True):
     role: RoleNumber | None = None
     bot_owner_id: Int | None = None
     config_data: Annotated[
-        dict[str, str] | None, Meta(description="Of embedded bots, which the server does not run.")
+        dict[str, str] | None,
+        Meta(description="Of embedded bots: these values are new, and the others stay."),
     ] = None
     service_payload_url: Annotated[
         str | None, Meta(description="Of outgoing webhooks: where their service is. JSON.")
@@ -185,8 +212,8 @@ class UpdateBot(Params, kw_only=True, frozen=True):
 
 
 class UpdatedBot(Answer, kw_only=True):
-    """The bot as it is then; the service's fields for outgoing webhooks. The server runs no bots
-    that have `config_data`."""
+    """The bot as it is then; the service's fields for outgoing webhooks, and the names of an
+    embedded bot's settings."""
 
     full_name: str
     avatar_url: str
@@ -202,8 +229,7 @@ class UpdatedBot(Answer, kw_only=True):
 async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
     """Change a bot, for its owner and for administrators."""
     call.consider(bots.check_managed, params.bot_id)
-    if params.config_data is not None:
-        raise Refused("The bot is no embedded bot.")
+    settings = _new_settings(call, params)
     url, format_ = params.service_payload_url, params.service_interface
     picture = await kept_if_sent(call)
     before = call.state.users[params.bot_id].avatar_file
@@ -218,6 +244,7 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
         default_all_public_channels=params.default_all_public_streams,
         service_url=None if url is None else _unquoted(url),
         service_format=None if format_ is None else ServiceFormat(format_),
+        settings_sealed=settings,
         avatar_file=picture,
     )
     async with deleted_on_failure(call.node.files, picture):
@@ -232,12 +259,24 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
         full_name=bot.full_name,
         service_interface=None if service is None else int(service.format),
         service_payload_url=None if service is None else service.url,
+        config_data=config_names(bot.bot.embedded if bot.bot else None),
         avatar_url=avatar_address(bot, sees_address=True),
         default_sending_stream=shown.default_sending_stream,
         default_events_register_stream=shown.default_events_register_stream,
         default_all_public_streams=shown.default_all_public_streams,
         bot_owner=UNSET if owner is None else api_email(call.state, owner, host),
     )
+
+
+def _new_settings(call: Call, params: UpdateBot) -> Mapping[str, str] | None:
+    """All that an embedded bot is to be told, sealed; None where it stays as it is."""
+    if params.config_data is None:
+        return None
+    service = bots.embedded_service(call.state.users[params.bot_id])
+    settings = bots.embedded_settings(service, call.node.vault.unsealed) | params.config_data
+    settings = {name: value for name, value in settings.items() if value.strip()}
+    catalog.require(call.node.config.embedded_bots, service.program, settings)
+    return _sealed(call, settings)
 
 
 class OneBot(Params, kw_only=True, frozen=True):

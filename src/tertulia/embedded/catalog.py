@@ -1,0 +1,149 @@
+"""Which bots there are, of `zulip_bots` itself and of packages that register theirs with it, and
+what each has to be told to work."""
+
+import ast
+import configparser
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.model.errors import Refused
+
+EVERY: Final = "all"
+"""In place of names, in the operator's setting."""
+MAX_VALUE: Final = 1000
+"""Characters of one value of a bot's settings."""
+REGISTRY: Final = "zulip_bots.registry"
+"""The group of entry points by which other packages have bots: a name, and a module."""
+_MACHINE: Final = "it opens files or programs of the server's machine"
+_MEMORY: Final = "it forgets its games when its process ends: run it as a program of its own"
+NEVER: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("chessbot", "file_uploader", "witai"), _MACHINE),
+    **dict.fromkeys(
+        ("connect_four", "game_handler_bot", "game_of_fifteen", "merels", "tictactoe"), _MEMORY
+    ),
+}
+"""Those that a server does not run, each with the reason."""
+_WITHOUT: Final = frozenset({"github_detail"})
+"""Those that work without their settings too."""
+
+
+class Program(Struct, frozen=True, kw_only=True):
+    """A bot that can be run."""
+
+    name: str
+    module: str
+    settings: Mapping[str, str]
+    """What it is told, each with an example."""
+    settings_needed: bool
+
+
+def is_installed() -> bool:
+    """Whether the package is there."""
+    return find_spec("zulip_bots") is not None
+
+
+def offered(setting: str) -> Mapping[str, Program]:
+    """Those that the operator's setting names and that can be run, by name."""
+    wanted = _names(setting)
+    found = runnable()
+    return found if EVERY in wanted else {n: p for n, p in found.items() if n in wanted}
+
+
+def not_offered(setting: str) -> Mapping[str, str]:
+    """Those that the operator's setting names and that cannot be run, each with the reason."""
+    if not is_installed():
+        reason = "the package zulip_bots is not installed: pip install 'tertulia[bots]'"
+        return dict.fromkeys(_names(setting), reason)
+    missing = "there is no such bot, or a package that it needs is not installed"
+    return {
+        name: NEVER.get(name, missing)
+        for name in _names(setting)
+        if name != EVERY and name not in runnable()
+    }
+
+
+def require(setting: str, name: str, settings: Mapping[str, str]) -> Program:
+    """The bot of that name. Refused where it is not offered, or cannot work with such settings."""
+    if not setting.strip():
+        raise Refused("The operator of this server has not turned embedded bots on.")
+    if not is_installed():
+        raise Refused(
+            "This server cannot run embedded bots: its operator has not installed tertulia[bots]."
+        )
+    program = offered(setting).get(name)
+    if program is None:
+        raise Refused(f"There is no embedded bot called '{name[:60]}' here.")
+    if unknown := sorted(settings.keys() - program.settings.keys()):
+        raise Refused(f"The bot {name} has no setting '{unknown[0][:60]}'.")
+    for key, value in settings.items():
+        if len(value) > MAX_VALUE or "\0" in value:
+            raise Refused(f"The setting {key} of the bot is too long, or no text.")
+    missing = sorted(key for key in program.settings if not settings.get(key, "").strip())
+    if missing and (program.settings_needed or settings):
+        raise Refused(f"The bot {name} needs the setting '{missing[0]}' (config_data).")
+    return program
+
+
+def _names(setting: str) -> list[str]:
+    return sorted({name.strip() for name in setting.split(",")} - {""})
+
+
+@cache
+def runnable() -> Mapping[str, Program]:
+    """All that can be run: those whose packages are there, without those of `NEVER`. (They are
+    read and not loaded.)"""
+    spec = find_spec("zulip_bots")
+    places = [] if spec is None else list(spec.submodule_search_locations or ())
+    found: dict[str, Program] = {}
+    for place in places:
+        for directory in sorted(Path(place, "bots").iterdir()):
+            name, source = directory.name, directory / f"{directory.name}.py"
+            if name not in NEVER and source.is_file() and _has_packages(source):
+                found[name] = Program(
+                    name=name,
+                    module=f"zulip_bots.bots.{name}.{name}",
+                    settings=_example(directory / f"{name}.conf"),
+                    settings_needed=name not in _WITHOUT,
+                )
+    return found | (_registered() if places else {})
+
+
+def _registered() -> dict[str, Program]:
+    """Those of other packages."""
+    found: dict[str, Program] = {}
+    for entry in entry_points(group=REGISTRY):
+        path = entry.module.replace(".", "/")
+        beside = entry.dist.locate_file(path) if entry.dist is not None else path
+        found[entry.name] = Program(
+            name=entry.name,
+            module=entry.module,
+            settings=_example(Path(str(beside)).parent / f"{entry.name}.conf"),
+            settings_needed=True,
+        )
+    return found
+
+
+def _has_packages(source: Path) -> bool:
+    """Whether all packages are there that the module imports."""
+    wanted: set[str] = set()
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            wanted |= {one.name.partition(".")[0] for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            wanted.add(node.module.partition(".")[0])
+    return all(find_spec(name) is not None for name in wanted)
+
+
+def _example(file: Path) -> Mapping[str, str]:
+    """The settings of the example that lies beside the bot."""
+    parser = configparser.ConfigParser(interpolation=None)
+    # As they are written: some are in capitals.
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(file, encoding="utf-8")
+    return {key: value for section in parser.sections() for key, value in parser.items(section)}

@@ -1,0 +1,315 @@
+"""The node's side of embedded bots: their processes, started when they are wanted."""
+
+import asyncio
+import contextlib
+import logging
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import quote, quote_plus
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.embedded.frames import MAX_FRAME, Answer, Ask, Begin, Done, Tell, to_node
+from tertulia.workers.frames import HEADER, framed
+from tertulia.workers.limits import environment
+
+logger = logging.getLogger("tertulia.embedded")
+
+MOST_PROCESSES: Final = 8
+"""Of one node. One more takes the place of that which was idle for longest."""
+IDLE_SECONDS: Final = 300.0
+"""After so long without a message a process ends."""
+START_SECONDS: Final = 15.0
+MESSAGE_SECONDS: Final = 15.0
+"""What a bot may take to begin, and for one message."""
+PROCESSOR_SECONDS: Final = 5.0
+"""The same for one message, of the processor."""
+PATIENCE: Final = 45.0
+"""Seconds that a message waits for those before it, and for room."""
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 300.0
+"""Seconds until a bot whose process was lost is started again: each pause is twice the one
+before."""
+MOST_LINES: Final = 50
+"""Of what a bot prints for one message that are logged."""
+_LINE: Final = 2000
+"""Bytes."""
+
+Asked = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""Does something as the bot: an operation and its fields. Returns what the interface says."""
+
+
+class NotNow(Exception):
+    """The bot cannot be told now, and perhaps in `wait` seconds. `str(error)` says why."""
+
+    def __init__(self, reason: str, wait: float = 0.0) -> None:
+        self.wait = wait
+        super().__init__(reason)
+
+
+class NotHandled(Exception):
+    """The bot was told, and failed; it would do so again. `str(error)` says how."""
+
+
+class HostedBot(Struct, frozen=True, kw_only=True):
+    """A bot with what its process is told of it. Another one needs another process."""
+
+    program: str
+    module: str
+    user_id: int
+    email: str
+    full_name: str
+    settings: tuple[tuple[str, str], ...]
+    networks: str
+
+
+class Host:
+    """The processes of one node."""
+
+    def __init__(self) -> None:
+        self._running: dict[int, _BotProcess] = {}
+        self._starting = 0
+        self._turns: dict[int, asyncio.Lock] = {}
+        self._room = asyncio.Semaphore(MOST_PROCESSES)
+        self._lost: dict[int, tuple[int, float]] = {}
+        """Of bots whose process was lost: how often in a row, and until when it is not started."""
+
+    def process_id(self, user_id: int) -> int | None:
+        """Of the bot's process, if there is one at the moment."""
+        process = self._running.get(user_id)
+        return None if process is None else process.id
+
+    async def tell(self, bot: HostedBot, message: dict[str, Any], asked: Asked) -> None:
+        """Have the bot handle the message, after those that it was told of before. NotNow where it
+        could not be told; NotHandled where it failed."""
+        async with self._turn(bot.user_id):
+            process = await self._process(bot, asked)
+            failed: str | None = None
+            try:
+                failed = await process.converse(Tell(message=message), asked, MESSAGE_SECONDS)
+            except _Lost as error:
+                await self._end(bot.user_id, process)
+                self._note_loss(bot.user_id)
+                raise NotHandled(f"The bot {error}.") from None
+            except BaseException:
+                # Nobody knows where it was in the conversation.
+                await self._end(bot.user_id, process)
+                raise
+            if process.has_ended:
+                await self._end(bot.user_id, process)
+            else:
+                process.rest(IDLE_SECONDS, lambda: self._forget(bot.user_id, process))
+            if failed:
+                raise NotHandled(f"The bot failed: {failed}")
+            self._lost.pop(bot.user_id, None)
+
+    async def close(self) -> None:
+        """End all processes."""
+        for user_id, process in list(self._running.items()):
+            await self._end(user_id, process)
+
+    @asynccontextmanager
+    async def _turn(self, user_id: int) -> AsyncIterator[None]:
+        turn = self._turns.setdefault(user_id, asyncio.Lock())
+        taken = contextlib.AsyncExitStack()
+        async with taken:
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await taken.enter_async_context(turn)
+                    await taken.enter_async_context(self._room)
+            except TimeoutError:
+                raise NotNow("The bot is busy with other messages, or others are.") from None
+            yield
+
+    async def _process(self, bot: HostedBot, asked: Asked) -> "_BotProcess":
+        """The bot's process; started where there is none."""
+        process = self._running.get(bot.user_id)
+        if process is not None and process.bot == bot and not process.has_ended:
+            process.wake()
+            return process
+        if process is not None:
+            await self._end(bot.user_id, process)
+        times, until = self._lost.get(bot.user_id, (0, 0.0))
+        if (wait := until - time.monotonic()) > 0:
+            raise NotNow(f"The bot's process was lost {times} times and starts again soon.", wait)
+        self._starting += 1
+        try:
+            await self._make_room()
+            process = await _started(bot)
+            try:
+                failed = await process.converse(_begin(bot), asked, START_SECONDS)
+            except _Lost as error:
+                failed = f"it {error}"
+            except BaseException:
+                await process.end()
+                raise
+            if failed:
+                await process.end()
+                raise NotNow(f"The bot does not start: {failed}")
+            self._running[bot.user_id] = process
+        finally:
+            self._starting -= 1
+        return process
+
+    async def _make_room(self) -> None:
+        """End the processes that were idle for longest, so that there is room for those that start.
+        (Those that are not idle are fewer than there may be: each has its place in `_room`.)"""
+        idle = {i: p for i, p in self._running.items() if p.idle_since is not None}
+        excess = len(self._running) + self._starting - MOST_PROCESSES
+        for user_id in sorted(idle, key=lambda i: idle[i].idle_since or 0.0)[: max(excess, 0)]:
+            await self._end(user_id, idle[user_id])
+
+    def _note_loss(self, user_id: int) -> None:
+        times = self._lost.get(user_id, (0, 0.0))[0] + 1
+        pause = min(FIRST_PAUSE * 2 ** min(times - 1, 20), LONGEST_PAUSE)
+        self._lost[user_id] = (times, time.monotonic() + pause)
+
+    async def _end(self, user_id: int, process: "_BotProcess") -> None:
+        if self._running.get(user_id) is process:
+            del self._running[user_id]
+        await process.end()
+
+    def _forget(self, user_id: int, process: "_BotProcess") -> None:
+        if self._running.get(user_id) is process:
+            del self._running[user_id]
+        process.kill()
+
+
+def _begin(bot: HostedBot) -> Begin:
+    return Begin(
+        program=bot.program,
+        module=bot.module,
+        user_id=bot.user_id,
+        email=bot.email,
+        full_name=bot.full_name,
+        settings=dict(bot.settings),
+        networks=bot.networks,
+        start_seconds=START_SECONDS,
+        seconds=MESSAGE_SECONDS,
+        processor=PROCESSOR_SECONDS,
+    )
+
+
+def _masked(text: str, bot: HostedBot) -> str:
+    """The text without the values of the bot's settings: errors of requests name them."""
+    for _, value in bot.settings:
+        for one in (value, quote(value), quote_plus(value)):
+            if len(one) > 3:
+                text = text.replace(one, "…")
+    return text
+
+
+class _Lost(Exception):
+    """The process does not answer any more. `str(error)` goes on where "it" begins."""
+
+
+async def _started(bot: HostedBot) -> "_BotProcess":
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-B", "-u", "-m", "tertulia.embedded.process"),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=environment(),
+            # Ctrl+C is for the server, which ends this one.
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise NotNow(f"The bot's process could not be started: {error}") from None
+    return _BotProcess(bot, process)
+
+
+class _BotProcess:
+    def __init__(self, bot: HostedBot, process: Process) -> None:
+        self.bot = bot
+        self.id = process.pid
+        self.idle_since: float | None = None
+        self._process = process
+        self._end_of_rest: asyncio.TimerHandle | None = None
+        self._lines = 0
+        self._log = asyncio.create_task(self._log_lines())
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.returncode is not None
+
+    def rest(self, seconds: float, end: Callable[[], None]) -> None:
+        """It has nothing to do; call `end` when that is so for so many seconds."""
+        self.idle_since = time.monotonic()
+        self._end_of_rest = asyncio.get_running_loop().call_later(seconds, end)
+
+    def wake(self) -> None:
+        """It has something to do again."""
+        self.idle_since = None
+        if self._end_of_rest is not None:
+            self._end_of_rest.cancel()
+
+    async def converse(self, frame: Begin | Tell, asked: Asked, seconds: float) -> str:
+        """Send the frame, do what the bot asks for, until it is done. Returns what it says went
+        wrong, if anything. _Lost where it takes longer than so many seconds, or ends."""
+        self._lines = 0
+        try:
+            async with asyncio.timeout(seconds):
+                await self._send(frame)
+                while isinstance(said := await self._receive(), Ask):
+                    answer = await asked(said.operation, said.fields)
+                    await self._send(Answer(said=answer))
+        except TimeoutError:
+            raise _Lost(f"took longer than {seconds:.0f} seconds, and was ended") from None
+        except (OSError, EOFError, ValueError, msgspec.MsgspecError):
+            raise _Lost("took too long or too much, and ended") from None
+        return _masked(said.error, self.bot)
+
+    async def end(self) -> None:
+        """End it, whatever it does."""
+        self.kill()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._log
+        await self._process.wait()
+
+    def kill(self) -> None:
+        """The same, without waiting for it."""
+        self.wake()
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def _send(self, frame: Begin | Tell | Answer) -> None:
+        into = self._process.stdin
+        if into is None:
+            raise RuntimeError("a process without pipes")
+        into.write(framed(frame))
+        await into.drain()
+
+    async def _receive(self) -> Ask | Done:
+        out_of = self._process.stdout
+        if out_of is None:
+            raise RuntimeError("a process without pipes")
+        size = int.from_bytes(await out_of.readexactly(HEADER), "big")
+        if size > MAX_FRAME:
+            raise ValueError("a frame is too long")
+        frame: Ask | Done = to_node.decode(await out_of.readexactly(size))
+        return frame
+
+    async def _log_lines(self) -> None:
+        """Log what it prints: some lines for each message."""
+        errors = self._process.stderr
+        rest = b""
+        while errors is not None and (part := await errors.read(_LINE)):
+            *lines, rest = (rest + part).split(b"\n")
+            if len(rest) > _LINE:
+                lines, rest = [*lines, rest], b""
+            for line in lines:
+                self._log_line(line)
+        self._log_line(rest)
+
+    def _log_line(self, line: bytes) -> None:
+        text = _masked(line[:_LINE].decode(errors="replace").rstrip(), self.bot)
+        self._lines += bool(text)
+        if text and self._lines <= MOST_LINES:
+            said = {"bot_id": self.bot.user_id, "bot": self.bot.full_name, "line": text}
+            logger.info("an embedded bot says", extra={"fields": said})

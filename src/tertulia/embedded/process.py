@@ -1,0 +1,147 @@
+"""A bot's own process: `python -m tertulia.embedded.process`.
+
+It handles one message after the other that its node tells it of, and ends when the node closes its
+input, or is gone. A message that takes longer than it may, on the clock or of the processor, ends
+the process by the kernel's timers.
+"""
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Any, BinaryIO, Final, NoReturn
+
+from tertulia.embedded.bounds import keep_within_bounds
+from tertulia.embedded.frames import (
+    MAX_FRAME,
+    Answer,
+    Ask,
+    Begin,
+    Done,
+    Tell,
+    ToNode,
+    ToProcess,
+    to_process,
+)
+from tertulia.embedded.handler import BotHandler
+from tertulia.outbound.addresses import networks
+from tertulia.workers.frames import HEADER, framed
+from tertulia.workers.limits import restrict
+
+MEMORY: Final = 1024 * 1024 * 1024
+FILES: Final = 64
+"""That are open, connections among them."""
+
+
+def main() -> None:
+    """Handle messages until the node closes the input."""
+    # What the bot reads and prints must not get between the frames.
+    pipe = _Pipe(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for one in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(one, signal.SIG_DFL)
+    restrict(MEMORY, files=FILES, file_size=0)
+    begin = pipe.receive()
+    if not isinstance(begin, Begin):
+        raise TypeError("the node begins with something else")
+    _timed(begin.start_seconds, 0)
+    try:
+        handler, bot = _begun(begin, pipe)
+    except (Exception, SystemExit) as error:  # Whatever it is, it is the node's to judge.
+        _failed(pipe, error)
+    pipe.send(Done())
+    while True:
+        _timed(0, 0)
+        told = pipe.receive()
+        if not isinstance(told, Tell):
+            raise TypeError("the node tells something else")
+        _timed(begin.seconds, begin.processor)
+        try:
+            handler.begin_message()
+            _handle(told.message, handler, bot)
+        except SystemExit as error:
+            _failed(pipe, error)
+        except Exception as error:
+            traceback.print_exc()
+            pipe.send(Done(error=_said(error)))
+        else:
+            pipe.send(Done())
+
+
+class _Pipe:
+    def __init__(self, requests: BinaryIO, responses: BinaryIO) -> None:
+        self._requests = requests
+        self._responses = responses
+
+    def receive(self) -> ToProcess:
+        """The next frame. Ends the process where the node is gone."""
+        header = self._requests.read(HEADER)
+        if len(header) < HEADER:
+            os._exit(0)
+        content = self._requests.read(int.from_bytes(header, "big"))
+        frame: ToProcess = to_process.decode(content)
+        return frame
+
+    def send(self, frame: ToNode) -> None:
+        content = framed(frame)
+        if len(content) > MAX_FRAME:
+            raise ValueError("that is too much at once")
+        self._responses.write(content)
+        self._responses.flush()
+
+    def ask(self, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """What the node says to that."""
+        self.send(Ask(operation=operation, fields=dict(fields)))
+        answer = self.receive()
+        if not isinstance(answer, Answer):
+            raise TypeError("the node answers something else")
+        return answer.said
+
+
+def _begun(begin: Begin, pipe: _Pipe) -> tuple[BotHandler, Any]:
+    from zulip_bots.lib import prepare_message_handler
+
+    handler = BotHandler(begin, pipe.ask)
+    module = importlib.import_module(begin.module)
+    keep_within_bounds(networks(begin.networks))
+    return handler, prepare_message_handler(begin.program, handler, module)
+
+
+def _handle(message: dict[str, Any], handler: BotHandler, bot: Any) -> None:
+    """Have the bot handle the message, if it is meant to: of a mention, what comes behind it."""
+    from zulip_bots.lib import extract_query_without_mention, is_private_message_but_not_group_pm
+
+    full = message["content"]
+    behind = extract_query_without_mention(message, handler)
+    if behind is None and not is_private_message_but_not_group_pm(message, handler):
+        return
+    content = full if behind is None else behind
+    bot.handle_message(
+        message={**message, "full_content": full, "content": content}, bot_handler=handler
+    )
+
+
+def _failed(pipe: _Pipe, error: BaseException) -> NoReturn:
+    traceback.print_exception(error)
+    pipe.send(Done(error=_said(error)))
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:300]
+
+
+def _timed(seconds: float, processor: float) -> None:
+    """Have the kernel end this process after so much time; 0 is never."""
+    # A little later than the node does it, which says why.
+    signal.setitimer(signal.ITIMER_REAL, seconds and seconds + 5)
+    signal.setitimer(signal.ITIMER_PROF, processor)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Telling embedded bots of messages: on the road of services' calls, by a pipe and not by HTTP."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tertulia.domain.accounts import bots
+from tertulia.embedded import catalog
+from tertulia.embedded.hosting import Host, HostedBot, NotHandled, NotNow
+from tertulia.model.users import User
+from tertulia.model.webhooks import EmbeddedService, Outcome
+from tertulia.service.node import Node
+from tertulia.store.service_calls import WaitingCall
+
+logger = logging.getLogger("tertulia.embedded")
+
+BUSY: Final = "The server is busy or about to end."
+
+
+class Said(Struct, frozen=True):
+    """What the interface says to a bot."""
+
+    status: int
+    content: dict[str, Any]
+
+
+Interface = Callable[[User, str, Mapping[str, Any], str], Awaitable[Said]]
+"""Does something as the bot by the HTTP interface, with the bot's own rights: one of the operations
+that bots have, with its fields. The last argument marks what is done, so that it is not done twice;
+empty where that does not matter."""
+
+
+class EmbeddedBots:
+    """One node's."""
+
+    def __init__(self, node: Node, interface: Interface) -> None:
+        self._node = node
+        self._interface = interface
+        self.host = Host()
+        for name, reason in catalog.not_offered(node.config.embedded_bots).items():
+            fields = {"bot": name, "reason": reason}
+            logger.warning("an embedded bot is not offered", extra={"fields": fields})
+
+    async def tell(
+        self, bot: User, service: EmbeddedService, waiting: WaitingCall
+    ) -> tuple[Outcome, str]:
+        """Have the bot handle the message. Returns what came of it; NotNow where it is to be tried
+        again."""
+        node = self._node
+        program = catalog.offered(node.config.embedded_bots).get(service.program)
+        if program is None:
+            return "given up", "This server does not run that bot any more."
+        got = await self._interface(bot, "get_message", {"message_id": waiting.call.message_id}, "")
+        if got.status == 429 or got.status >= 500:
+            raise NotNow(BUSY)
+        if got.status != 200:
+            return "nothing", "The message is gone, or the bot may not read it."
+        hosted = HostedBot(
+            program=program.name,
+            module=program.module,
+            user_id=bot.id,
+            email=bot.address,
+            full_name=bot.full_name,
+            settings=tuple(sorted(bots.embedded_settings(service, node.vault.unsealed).items())),
+            networks=node.config.outgoing_webhook_networks,
+        )
+        asked = partial(self._asked, bot.id, _Marks(waiting.id))
+        try:
+            await self.host.tell(hosted, got.content["message"], asked)
+        except NotHandled as error:
+            return "given up", str(error)
+        return "delivered", ""
+
+    async def _asked(
+        self, bot_id: int, marks: "_Marks", operation: str, fields: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        bot = self._node.state.users[bot_id]
+        return (await self._interface(bot, operation, fields, marks.next())).content
+
+
+class _Marks:
+    """What the requests of one message are marked by: the same when it is handled again."""
+
+    def __init__(self, call_id: str) -> None:
+        self._call_id = call_id
+        self._number = 0
+
+    def next(self) -> str:
+        self._number += 1
+        return f"{self._call_id}:{self._number}"
