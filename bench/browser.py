@@ -1,4 +1,8 @@
-"""`python -m bench.browser [--json FILE]`: what the web client costs in a real Chromium."""
+"""`python -m bench.browser`: what the web client costs in a real Chromium.
+
+First what it takes to open it, in a small organization and in large ones, at full speed and at
+400 kbit/s; then what it takes to use it, in a large one.
+"""
 
 import argparse
 import asyncio
@@ -7,7 +11,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -16,7 +21,7 @@ import httpx
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.browser.driving import FLAGS, HOW_TO_GET, chromium
 
-from bench import archive, machine
+from bench import archive, machine, opening
 from bench.serving import ROOT, served
 from tertulia.service.config import Config
 
@@ -28,16 +33,6 @@ TRAFFIC: Final = 3_000
 """Messages: what a busy organization may say in an hour."""
 WARM: Final = 500
 """How many of them come before growth is counted."""
-
-USABLE = """
-const here = () => document.querySelector("main h1")
-    && document.querySelector("main a[href], main textarea");
-const look = () => here()
-    ? requestAnimationFrame(() => setTimeout(() => { window.usable = performance.now(); }))
-    : requestAnimationFrame(look);
-look();
-"""
-"""Notes when the first view is painted, with something to choose in it."""
 
 PAINTED = """
 addEventListener("keydown", (event) => {
@@ -91,7 +86,7 @@ class Client:
 
     def opened(self, context: BrowserContext, fragment: str = "inbox") -> Page:
         page = context.new_page()
-        page.add_init_script(USABLE)
+        page.add_init_script(opening.NOTED)
         page.goto(f"/#{fragment}")
         page.wait_for_function("() => window.usable > 0")
         return page
@@ -182,11 +177,13 @@ class Client:
             page = self.opened(context, self._place)
             devtools = context.new_cdp_session(page)
             self._talk(WARM)
-            first = _heap(page, devtools.send)
+            page.wait_for_timeout(1_500)
+            first = opening.heap(page, devtools) / 1e6
             began = time.monotonic()
             self._talk(TRAFFIC)
             took = time.monotonic() - began
-            last = _heap(page, devtools.send)
+            page.wait_for_timeout(1_500)
+            last = opening.heap(page, devtools) / 1e6
             nodes = float(page.evaluate("document.querySelectorAll('*').length"))
         return {
             "before": first,
@@ -227,16 +224,6 @@ def _loaded(page: Page) -> float:
     return float(page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd"))
 
 
-def _heap(page: Page, send: Callable[..., Any]) -> float:
-    """MB that are in use when all is collected that can be."""
-    page.wait_for_timeout(1500)
-    send("Performance.enable")
-    for _ in range(2):
-        send("HeapProfiler.collectGarbage")
-    metrics = {one["name"]: one["value"] for one in send("Performance.getMetrics")["metrics"]}
-    return float(metrics["JSHeapUsedSize"]) / 1e6
-
-
 def _spread(name: str, found: list[float]) -> dict[str, float]:
     ordered = sorted(found)
     return {
@@ -247,22 +234,73 @@ def _spread(name: str, found: list[float]) -> dict[str, float]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m bench.browser", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.browser",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     parser.add_argument(
         "--directory", type=Path, default=ROOT / "build", help="where the database is to lie"
+    )
+    parser.add_argument(
+        "--size",
+        action="append",
+        choices=list(opening.SIZES),
+        help="open it in such an organization only; may be repeated",
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="how often it is opened in each case (default: 5)"
+    )
+    parser.add_argument(
+        "--opening", action="store_true", help="measure only what it takes to open it"
     )
     options = parser.parse_args()
     program = chromium()
     if program is None:
         raise SystemExit(HOW_TO_GET)
     options.directory.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        about = {"browser": f"Chromium {browser.version}", **machine.described(options.directory)}
+        opens = _opened(browser, options.directory, options.size, max(1, options.rounds))
+        sys.stdout.writelines(f"{line}\n" for line in opening.table(opens))
+        used = {} if options.opening else _used(browser, options.directory)
+        browser.close()
+    sys.stdout.writelines(f"{name}: {value}\n" for name, value in about.items())
+    if options.json:
+        told = {f"{name}, {speed}": values for (name, speed), values in opens.items()}
+        found = {"about": about, "opening": told, **used}
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
+
+
+def _opened(
+    browser: Browser, directory: Path, sizes: list[str] | None, rounds: int
+) -> dict[tuple[str, str], dict[str, float]]:
+    """What it takes to open the client, by size and speed."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for name in sizes or opening.SIZES:
+        size = opening.SIZES[name]
+        with tempfile.TemporaryDirectory(prefix="bench-", dir=directory) as place:
+            config = Config(data_dir=place)
+            made = _made(archive.made(config, size.messages, size.people, size.channels))
+            headers = {"Authorization": made.authorization}
+            with served(Path(place)) as port:
+                for speed in (opening.FULL, opening.SLOW):
+                    found[name, speed] = opening.opened(
+                        browser, f"http://127.0.0.1:{port}", headers, speed, rounds
+                    )
+                    sys.stderr.write(f"{size}, {speed}\n")
+    return found
+
+
+def _used(browser: Browser, directory: Path) -> dict[str, dict[str, float]]:
+    """What it takes to use it."""
     found: dict[str, dict[str, float]] = {}
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=options.directory) as name:
-        config = Config(data_dir=name)
-        made = asyncio.run(archive.made(config, MESSAGES, PEOPLE, CHANNELS))
-        with served(Path(name)) as port, sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=directory) as place:
+        config = Config(data_dir=place)
+        made = _made(archive.made(config, MESSAGES, PEOPLE, CHANNELS))
+        with served(Path(place)) as port:
             client = Client(browser, f"http://127.0.0.1:{port}", made)
             for title, measure in (
                 ("script at first load (KB)", client.script),
@@ -276,11 +314,13 @@ def main() -> None:
                 for what, value in found[title].items():
                     sys.stdout.write(f"  {what:<32}{value:>10.1f}\n")
                 sys.stdout.flush()
-            about = {"browser": f"Chromium {browser.version}", **machine.described(Path(name))}
-            browser.close()
-    sys.stdout.writelines(f"{name}: {value}\n" for name, value in about.items())
-    if options.json:
-        options.json.write_text(json.dumps({"about": about, **found}, indent=2) + "\n")
+    return found
+
+
+def _made(making: Coroutine[Any, Any, archive.Archive]) -> archive.Archive:
+    """Run it in a thread: in this one, the browser's event loop runs."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, making).result()
 
 
 if __name__ == "__main__":

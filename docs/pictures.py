@@ -1,5 +1,9 @@
 """Makes the pictures in `docs/pictures/`: `python -m docs.pictures`, with the client built.
 
+With `--all` it makes a contact sheet instead: every view and dialog in every look (light, dark,
+high contrast, 390, 1024 and 1440 pixels, from right to left, long names), to be looked at before a
+release. `index.html` has all of them, `sheet-….png` those of a look beside each other.
+
 They show the demonstration, so that they can be made again whenever the client changes. The
 machine needs Chromium, and fonts for emoji and for the languages that the demonstration's people
 write (Debian: fonts-noto-color-emoji, fonts-noto-core, fonts-noto-cjk).
@@ -12,6 +16,7 @@ import argparse
 import io
 import itertools
 import re
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from docs import sheet as contact_sheet
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 from tests.browser.driving import FLAGS, HOW_TO_GET, PHONE, chromium, settled, sign_in_resident
@@ -26,6 +32,7 @@ from tests.e2e.server import Server, ended
 
 HERE = Path(__file__).parent / "pictures"
 WIDE = {"width": 1280, "height": 800}
+SHEET = Path(__file__).parents[1] / "build" / "pictures"
 SHEET_COLUMNS = 4
 MAIL_WIDTHS = (640, 390)
 MAIL_LANGUAGES = ("en", "de", "ja")
@@ -103,10 +110,14 @@ def small(png: bytes) -> bytes:
     raise SystemExit("A picture is too large.")
 
 
+def key_of(server: Server) -> str:
+    """The owner's, as a demonstration prints it."""
+    return str(re.findall(r"key=(\S+)", server.log_text())[0])
+
+
 def channels_of(server: Server) -> dict[str, str]:
     """How the demonstration's channels are called in addresses, by name."""
-    found = re.findall(r"key=(\S+)", server.log_text())
-    auth = ("iris@cafe.example", found[0])
+    auth = ("iris@cafe.example", key_of(server))
     answer = httpx.get(f"{server.url}/api/v1/streams", auth=auth).json()
     return {one["name"]: f"{one['stream_id']}" for one in answer["streams"]}
 
@@ -150,14 +161,24 @@ def sheet(shots: list[bytes]) -> Image.Image:
 def main() -> None:
     """Make all of them, or those that are named."""
     parser = argparse.ArgumentParser(prog="python -m docs.pictures", description=__doc__)
-    parser.add_argument("names", nargs="*", help="only these")
+    parser.add_argument("names", nargs="*", help="only these pictures, or views of the sheet")
+    parser.add_argument("--all", action="store_true", help="make the contact sheet")
+    parser.add_argument(
+        "--look",
+        action="append",
+        choices=[look.name for look in contact_sheet.LOOKS],
+        help="only this one",
+    )
+    parser.add_argument(
+        "--into", type=Path, default=SHEET, help="where the contact sheet goes (build/pictures)"
+    )
     parser.add_argument("--mails", metavar="DIRECTORY", type=Path, help="sheets of all mails")
-    arguments = parser.parse_args()
-    wanted = arguments.names
+    options = parser.parse_args()
+    wanted = options.names
     program = chromium()
     if program is None:
         raise SystemExit(HOW_TO_GET)
-    if arguments.mails is not None:
+    if options.mails is not None:
         with (
             tempfile.TemporaryDirectory() as directory,
             ended(Server(Path(directory))) as server,
@@ -166,7 +187,7 @@ def main() -> None:
             server.found()
             server.start("/ready", "--dev")
             browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-            mail_sheets(browser, server, arguments.mails)
+            mail_sheets(browser, server, options.mails)
             browser.close()
         return
     HERE.mkdir(exist_ok=True)
@@ -175,10 +196,24 @@ def main() -> None:
         channels = channels_of(server)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-            for picture in PICTURES:
-                if not wanted or picture.name in wanted:
-                    content = small(made(browser, server, picture, channels))
-                    (HERE / f"{picture.name}.webp").write_bytes(content)
+            if options.all:
+                troubles = contact_sheet.made(
+                    browser,
+                    server,
+                    options.into,
+                    channels,
+                    key_of(server),
+                    names=wanted,
+                    looks=options.look or (),
+                )
+                sys.stdout.write(f"{options.into / 'index.html'}\n")
+                if troubles:
+                    raise SystemExit("\n".join(["Not reached:", *troubles]))
+            else:
+                for picture in PICTURES:
+                    if not wanted or picture.name in wanted:
+                        content = small(made(browser, server, picture, channels))
+                        (HERE / f"{picture.name}.webp").write_bytes(content)
             browser.close()
 
 

@@ -28,6 +28,7 @@ html_search_options = {"type": "default"}
 PAGES = {
     "For everybody": {
         "using": "Using it in a browser",
+        "tasks": "Ten tasks, in presses",
     },
     "For administrators": {
         "administering": "Administering an organization",

@@ -7,6 +7,7 @@ import httpx
 import msgspec
 import pytest
 
+from tertulia.model.changes import RealmChanged
 from tertulia.service.config import Config
 from tertulia.wire.http.content_policies import NOTHING
 from tertulia.wire.pages.web_client import client_page
@@ -138,6 +139,23 @@ async def test_the_manifests_colours_are_those_of_the_page(shared: Organization)
     assert manifest["background_color"] in colours["paper"]
     assert manifest["theme_color"] == side[0]
     assert re.findall(r'name="theme-color" content="([^"]+)"', page) == side
+
+
+async def test_without_an_account_the_page_is_there_where_something_is_open(
+    org: Organization,
+) -> None:
+    async def answer() -> tuple[int, str | None]:
+        found = await org.http.get("/", follow_redirects=False)
+        return found.status_code, found.headers.get("location")
+
+    door = (302, "/login")
+    assert await answer() == door
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    assert await answer() == door
+    square = await org.channel("square", "ann", is_web_public=True)
+    assert await answer() == (200, None)
+    (await org["ann"].patch(f"/streams/{square}", is_web_public=False)).ok
+    assert await answer() == door
 
 
 async def test_pictures_are_looked_for_only_where_the_operator_has_a_key(config: Config) -> None:

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fitted, isOnlyEmoji, ownFragment, plainText, prepared, styled } from "./content";
+import { aboutOf, fitted, isOnlyEmoji, ownFragment, plainText, prepared, styled } from "./content";
 
 const THUMB =
   '<span aria-label="thumbs up" class="emoji emoji-1f44d" role="img" title="thumbs up">:thumbs_up:</span>';
@@ -44,4 +44,9 @@ describe("content", () => {
     expect(ownFragment("https://cafe.example/help#narrow", own)).toBeNull();
     expect(ownFragment("https://else.example/#narrow/is/starred", own)).toBeNull();
   });
+});
+
+it("what a channel is about is its words, and what is marked stays in its line", () => {
+  const rendered_description = "<p>One <em>topic</em>, one recipe. <strong>Weigh</strong>!</p>";
+  expect(aboutOf({ rendered_description })).toBe("One topic, one recipe. Weigh!");
 });

@@ -53,6 +53,13 @@ export function plainText(html: string): string {
     .trim();
 }
 
+/** What a channel is about, in its words alone: what is only marked stays within its line. */
+export function aboutOf(channel: { rendered_description: string }): string {
+  return plainText(
+    channel.rendered_description.replace(/<\/?(?:a|code|del|em|span|strong)\b[^<>]*>/g, ""),
+  );
+}
+
 /** The part of a `/me` message after it. */
 export function withoutMe(html: string): string {
   return html.replace(/^<p>\/me /, "<p>");

@@ -8,6 +8,7 @@ import type { Data } from "../data/data";
 import { del, patch, post, told } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import { TopicPolicy, type Subscription } from "../wire/objects";
+import { forgetReading } from "./forgetting";
 import { words } from "../words/index.svelte";
 import { readMarkerOf, type ReadMarker } from "./markRead.svelte";
 
@@ -191,7 +192,8 @@ export async function copyLink(app: App, fragment: string): Promise<void> {
   }
 }
 
-export function signOut(csrf: string): void {
+export async function signOut(csrf: string): Promise<void> {
+  await forgetReading();
   const form = document.createElement("form");
   form.method = "post";
   form.action = "/logout";

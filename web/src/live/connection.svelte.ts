@@ -24,11 +24,10 @@ const LONGEST_PAUSE = 30_000;
 /** How long after its time an answer may still come, in milliseconds. */
 const LATENESS = 20_000;
 
-/** Ask for everything, and for a queue of what follows. */
+/** Ask for everything, and for a queue of what follows; visitors get none. */
 export function register(): Promise<Snapshot> {
   return post<Snapshot>("/register", {
     apply_markdown: true,
-    client_gravatar: true,
     slim_presence: true,
     client_capabilities: CAPABILITIES,
   });
@@ -44,6 +43,8 @@ export interface Hearing {
 export class Connection {
   /** Whether the server answers. */
   online = $state(true);
+  /** Where what is shown was kept, until the server answers: when it was so, in milliseconds. */
+  asOf = $state<number | null>(null);
   /** When the next try is, in milliseconds of this machine's clock, while it does not. */
   nextTry = $state(0);
 
@@ -151,6 +152,7 @@ export class Connection {
     const snapshot = await register();
     this.#queue = snapshot.queue_id;
     this.#last = snapshot.last_event_id;
+    this.asOf = null;
     this.hearing.restart(snapshot);
   }
 

@@ -71,6 +71,9 @@ export async function upToDate(store: Store, ask: () => Promise<Answer>): Promis
   }
 }
 
+/** What visitors ask for besides: they read nothing else. */
+const OPEN: Term = { operator: "channels", operand: "web-public" };
+
 /** A page of a narrow. */
 export function page(
   store: Store,
@@ -79,7 +82,8 @@ export function page(
   before: number,
   after: number,
 ): Promise<Answer> {
-  return upToDate(store, () => ask(narrow, anchor, before, after));
+  const asked = store.visiting ? [...narrow, OPEN] : narrow;
+  return upToDate(store, () => ask(asked, anchor, before, after));
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The newest messages of everything, as far as lists of conversations need to know of them. */
 
 import { topicKey, type ConversationKey } from "../data/conversations";
-import { messageOf } from "../data/data";
+import { messageOf, type Message } from "../data/data";
 import { ALL } from "../data/narrow";
 import { edited, latestOf, moved, seenOf, type Latest, type Seen } from "../data/recent";
 import { get } from "../wire/http";
@@ -55,6 +55,13 @@ export class Recent {
       this.#started = false;
       throw error;
     }
+  }
+
+  /** Take what was kept, to be shown until there is an answer. */
+  offer(messages: Iterable<Message>): void {
+    const seen = new Map(this.#seen);
+    for (const message of messages) seen.set(message.id, seenOf(message));
+    this.#seen = seen;
   }
 
   /** What is known may be old: it is shown until the answer to asking again is there. */

@@ -13,6 +13,8 @@ export class Store {
   restarts = $state(0);
 
   readonly me = $derived(this.#data.me);
+  /** Whether nobody is signed in: no account has the ID 0. */
+  readonly visiting = $derived(this.#data.me === 0);
   readonly realm = $derived(this.#data.realm);
   readonly settings = $derived(this.#data.settings);
   readonly defaultSettings = $derived(this.#data.defaultSettings);

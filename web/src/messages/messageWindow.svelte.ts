@@ -148,7 +148,11 @@ export class MessageWindow {
       const found = await open(this.app.store, this.narrow, anchor, isWanted);
       if (isWanted()) this.#aim(anchor, found, how, light);
     } catch (error) {
-      if (isWanted()) this.#failed(error);
+      if (!isWanted()) return;
+      // Without the server one reads what there is.
+      if (isPassing(error) && this.ids.length && !this.app.connection.online) {
+        this.#aim(anchor, this.ids.at(-1) ?? null, how, light);
+      } else this.#failed(error);
     }
   }
 

@@ -38,6 +38,9 @@ class Speech {
   get manage() {
     return this.#part("manage");
   }
+  get visit() {
+    return this.#part("visit");
+  }
 
   #part<Name extends Part>(name: Name): LaterWords[Name] {
     const part = this.#later[name];

@@ -5,6 +5,10 @@ import { LANGUAGES } from "./languages";
 
 export async function whole(tag: string): Promise<AllWords> {
   const { first, later } = await LANGUAGES[tag]!();
-  const [settings, manage] = await Promise.all([later.settings(), later.manage()]);
-  return { ...first, settings, manage };
+  const [settings, manage, visit] = await Promise.all([
+    later.settings(),
+    later.manage(),
+    later.visit(),
+  ]);
+  return { ...first, settings, manage, visit };
 }

@@ -1,6 +1,6 @@
 /**
  * The service worker: it keeps the client's own files, so that the client opens at once, and opens
- * without the server too, to say so. It keeps nothing of what people wrote.
+ * without the server too. It keeps nothing of what people wrote: that is `live/keeping.ts`.
  *
  * It shows notes of messages too (`pushes.ts`).
  *
@@ -20,6 +20,8 @@ const PREFIX = "tertulia-";
 const CACHE = PREFIX + __MARK__;
 const PAGE = "/app/";
 const ASSETS = "/app/assets/";
+/** As in `live/forgetting.ts`: what both import would be a file of its own, which no worker loads. */
+const READING = "tertulia-offline";
 /** How long the server may take for the page before the one that is kept is shown. */
 const PATIENCE = 2500;
 
@@ -61,6 +63,8 @@ async function page(request: Request): Promise<Response> {
   const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), PATIENCE));
   const asked = fetch(request).catch(() => null);
   const answer = await Promise.race([asked, late]);
+  // Who is not signed in any more is sent to the door, and leaves nothing behind.
+  if (answer?.type === "opaqueredirect") indexedDB.deleteDatabase(READING);
   // A proxy in front of a server that restarts answers with these.
   return answer && ![502, 503, 504].includes(answer.status) ? answer : kept();
 }

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.domain import names
+from tertulia.domain import names, permissions
 from tertulia.domain.accounts import sessions
 from tertulia.domain.accounts.sessions import NewPassword
 from tertulia.model.errors import (
@@ -61,12 +61,13 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     resets = node.limits.limiters.limiter("resets", MAILS_PER_ACCOUNT, RESET_SECONDS)
 
     async def home(request: Request) -> Response:
-        """The web client, for browsers that are signed in."""
+        """The web client, for browsers that are signed in, and for others where there is something
+        that is open to everybody."""
         try:
             user = authenticated(node, request)
         except Refused:
             user = None
-        if user is None:
+        if user is None and not _is_open(node):
             return RedirectResponse(LOGIN, status_code=302, headers={"Cache-Control": "no-store"})
         return client_page(node.config)
 
@@ -85,6 +86,11 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         route(links.RESET.rstrip("/"), forgot),
         route(links.RESET + "{token}", _reset),
     )
+
+
+def _is_open(node: HttpNode) -> bool:
+    """Whether there is something to read without an account."""
+    return node.admits_spectators and any(map(permissions.open_to_spectators, node.state.channels))
 
 
 # In and out

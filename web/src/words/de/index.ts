@@ -11,4 +11,5 @@ export const first: Language["first"] = { common, shell, views, messages, compos
 export const later: Language["later"] = {
   settings: async () => (await import("./settings")).settings,
   manage: async () => (await import("./manage")).manage,
+  visit: async () => (await import("./visit")).visit,
 };

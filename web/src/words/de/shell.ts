@@ -42,6 +42,7 @@ export const shell: Words["shell"] = {
   putAway: "Unter „Mehr Ansichten“ ablegen",
   beginHere: "Hier beginnen",
   offline: "Der Server ist nicht erreichbar. Was du schreibst, bleibt erhalten.",
+  asOf: (time) => `Du siehst, was hier gelesen wurde, Stand ${time}.`,
   nextTry: (seconds: number) => `Nächster Versuch in ${seconds} s.`,
   trying: "Versuch läuft …",
   tryNow: "Jetzt versuchen",

@@ -12,6 +12,7 @@ export const first = { common, shell, views, messages, compose, media };
 export const later = {
   settings: async () => (await import("./settings")).settings,
   manage: async () => (await import("./manage")).manage,
+  visit: async () => (await import("./visit")).visit,
 };
 
 /** In any language: the same names, other texts. */

@@ -37,6 +37,7 @@ export const shell = {
   putAway: "Put under “More views”",
   beginHere: "Begin here",
   offline: "The server cannot be reached. What you write is kept.",
+  asOf: (time: string) => `You see what was read here, as of ${time}.`,
   nextTry: (seconds: number) => `Next try in ${seconds} s.`,
   trying: "Trying…",
   tryNow: "Try now",

@@ -39,6 +39,7 @@ export const shell: Words["shell"] = {
   putAway: "Guardar en «Más vistas»",
   beginHere: "Empezar aquí",
   offline: "No se puede conectar con el servidor. Lo que escribas se conserva.",
+  asOf: (time) => `Ves lo que se leyó aquí; estado: ${time}.`,
   nextTry: (seconds) => `Próximo intento en ${seconds} s.`,
   trying: "Intentándolo…",
   tryNow: "Intentar ahora",

@@ -42,6 +42,7 @@ export const shell: Words["shell"] = {
   putAway: "Ranger sous « Plus de vues »",
   beginHere: "Commencer ici",
   offline: "Le serveur est injoignable. Ce que vous écrivez est conservé.",
+  asOf: (time) => `Vous voyez ce qui a été lu ici ; état : ${time}.`,
   nextTry: (seconds) => `Prochain essai dans ${seconds} s.`,
   trying: "Essai en cours…",
   tryNow: "Essayer maintenant",

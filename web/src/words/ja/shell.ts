@@ -38,6 +38,7 @@ export const shell: Words["shell"] = {
   putAway: "「ほかのビュー」に移す",
   beginHere: "はじめの一歩",
   offline: "サーバーに接続できません。書いた内容は保存されます。",
+  asOf: (time) => `ここで読んだ内容（${time} 時点）を表示しています。`,
   nextTry: (seconds) => `${seconds}秒後に再試行します。`,
   trying: "接続しています…",
   tryNow: "今すぐ試す",

@@ -41,6 +41,7 @@ export const shell: Words["shell"] = {
   putAway: "Guardar em “Mais visões”",
   beginHere: "Começar aqui",
   offline: "Não foi possível acessar o servidor. O que você escreve fica guardado.",
+  asOf: (time) => `Você vê o que foi lido aqui; situação: ${time}.`,
   nextTry: (seconds) => `Nova tentativa em ${seconds} s.`,
   trying: "Tentando…",
   tryNow: "Tentar agora",

@@ -1,0 +1,133 @@
+"""What it costs to open the client: by the size of the organization, and by the network's speed."""
+
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from playwright.sync_api import Browser, CDPSession, Page
+
+from bench.arithmetic import with_unit
+
+FULL, SLOW = "full speed", "400 kbit/s"
+_SLOW: Final = {
+    "offline": False,
+    "latency": 100,
+    "downloadThroughput": 400_000 / 8,
+    "uploadThroughput": 400_000 / 8,
+}
+"""As the browser's own tools slow a network down; the latency is in ms."""
+PATIENCE: Final = 120_000
+"""How long the slowest of all may take, in ms."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """An organization."""
+
+    people: int
+    channels: int
+    messages: int
+    targets: Mapping[tuple[str, str], float]
+    """By speed and by what is measured, in its unit."""
+
+    def __str__(self) -> str:
+        return f"{self.people:,} people, {self.channels} channels"
+
+
+SIZES: Final = {
+    "small": Size(30, 10, 2_000, {(FULL, "usable"): 1, (SLOW, "first paint"): 1}),
+    "large": Size(5_200, 520, 20_000, {(FULL, "usable"): 2, (SLOW, "first paint"): 1}),
+    "largest": Size(50_000, 520, 20_000, {(FULL, "usable"): 4, (SLOW, "first paint"): 1}),
+}
+
+UNITS: Final = {
+    "first paint": "s",
+    "first words": "s",
+    "usable": "s",
+    "transferred": "KiB",
+    "memory": "MiB",
+    "longest task": "ms",
+    "tasks over 50 ms": "ms",
+}
+
+NOTED = """
+const here = () => document.querySelector("main h1")
+    && document.querySelector("main a[href], main textarea");
+const look = () => here()
+    ? requestAnimationFrame(() => setTimeout(() => { window.usable = performance.now(); }))
+    : requestAnimationFrame(look);
+look();
+window.longTasks = [];
+new PerformanceObserver((list) => {
+    for (const one of list.getEntries()) window.longTasks.push(one.duration);
+}).observe({type: "longtask", buffered: true});
+"""
+"""Notes when the first view is painted, with something to choose in it; and what held it up."""
+
+_FOUND = """
+() => {
+    const paint = (name) => performance.getEntriesByName(name)[0]?.startTime ?? NaN;
+    const all = [...performance.getEntriesByType("navigation"),
+        ...performance.getEntriesByType("resource")];
+    return {
+        "first paint": paint("first-paint") / 1000,
+        "first words": paint("first-contentful-paint") / 1000,
+        "usable": window.usable / 1000,
+        "transferred": all.reduce((sum, one) => sum + one.transferSize, 0),
+        "longest task": Math.max(0, ...window.longTasks) / 1000,
+        "tasks over 50 ms": window.longTasks.reduce((sum, one) => sum + one, 0) / 1000,
+    };
+}
+"""
+
+
+def opened(
+    browser: Browser, site: str, headers: Mapping[str, str], speed: str, rounds: int
+) -> dict[str, float]:
+    """The medians of what it takes to open the inbox with nothing kept; in seconds and bytes."""
+    found: list[dict[str, float]] = []
+    for _ in range(rounds):
+        with browser.new_context(
+            base_url=site,
+            extra_http_headers=dict(headers),
+            viewport={"width": 1280, "height": 800},
+            service_workers="block",
+        ) as context:
+            page = context.new_page()
+            page.add_init_script(NOTED)
+            devtools = context.new_cdp_session(page)
+            if speed == SLOW:
+                devtools.send("Network.enable")
+                devtools.send("Network.emulateNetworkConditions", _SLOW)
+            page.goto("/#inbox", wait_until="commit", timeout=PATIENCE)
+            page.wait_for_function("() => window.usable > 0", timeout=PATIENCE)
+            # What comes after the first view belongs to what is transferred and kept.
+            page.wait_for_timeout(1_500)
+            one: dict[str, float] = page.evaluate(_FOUND)
+            found.append(one | {"memory": heap(page, devtools)})
+    return {name: statistics.median(one[name] for one in found) for name in UNITS}
+
+
+def heap(page: Page, devtools: CDPSession) -> float:
+    """The bytes that are in use when all is collected that can be."""
+    devtools.send("Performance.enable")
+    for _ in range(2):
+        devtools.send("HeapProfiler.collectGarbage")
+    metrics = devtools.send("Performance.getMetrics")["metrics"]
+    return float(next(one["value"] for one in metrics if one["name"] == "JSHeapUsedSize"))
+
+
+def table(found: Mapping[tuple[str, str], Mapping[str, float]]) -> Iterator[str]:
+    """A table of Markdown: what was found, by size and speed, with the targets and whether they
+    hold."""
+    yield "| organization | network | " + " | ".join(UNITS) + " | target |  |"
+    yield "|---|---|" + "---:|" * len(UNITS) + "---|---|"
+    for (name, speed), values in found.items():
+        size = SIZES[name]
+        wanted = {what: most for (at, what), most in size.targets.items() if at == speed}
+        missed = [what for what, most in wanted.items() if not values[what] <= most]
+        cells = [with_unit(values[what], unit) for what, unit in UNITS.items()]
+        target = ", ".join(f"{what} ≤ {most:g} {UNITS[what]}" for what, most in wanted.items())
+        verdict = "" if not wanted else "**misses**" if missed else "holds"
+        yield f"| {size} | {speed} | {' | '.join(cells)} | {target} | {verdict} |"

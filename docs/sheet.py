@@ -1,0 +1,334 @@
+"""The contact sheet: every view and dialog in every look, to be looked at as a whole.
+
+Each view is reached once by a wide window and once by a phone, and then shown in its looks; and
+both once more when everybody and everything has a long name.
+"""
+
+import html
+import io
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+from docs.sheet_views import FEW, OWNER, PARTS, VIEWS, View, take
+from PIL import Image, ImageDraw, ImageFont
+from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Error as BrowserError
+from tests.browser.driving import PHONE, settled, sign_in_resident
+from tests.e2e.server import Server
+
+WIDE: Final = {"width": 1440, "height": 900}
+LESS: Final = {"width": 1024, "height": 768}
+
+
+@dataclass(frozen=True)
+class Look:
+    """One way in which a view is seen, once it is there."""
+
+    name: str
+    window: str
+    """`wide` or `phone`."""
+    size: Mapping[str, int]
+    scheme: str = "light"
+    contrast: bool = False
+    rtl: bool = False
+    long: bool = False
+    """With long names."""
+
+
+LOOKS: Final = (
+    Look("light-1440", "wide", WIDE),
+    Look("dark-1440", "wide", WIDE, "dark"),
+    Look("contrast-1440", "wide", WIDE, contrast=True),
+    Look("contrast-dark-1440", "wide", WIDE, "dark", contrast=True),
+    Look("rtl-1440", "wide", WIDE, rtl=True),
+    Look("light-1024", "wide", LESS),
+    Look("long-1440", "wide", WIDE, long=True),
+    Look("long-1024", "wide", LESS, long=True),
+    Look("light-390", "phone", PHONE),
+    Look("dark-390", "phone", PHONE, "dark"),
+    Look("contrast-390", "phone", PHONE, contrast=True),
+    Look("rtl-390", "phone", PHONE, rtl=True),
+    Look("long-390", "phone", PHONE, long=True),
+)
+
+LONG: Final = "Wilhelmina Konstantinopolitanskaya-Featherstonehaugh of the Upper Terrace"
+COLUMNS: Final = {"wide": 4, "phone": 8}
+ROWS: Final = {"wide": 4, "phone": 2}
+"""Of one sheet."""
+SMALL: Final = {"wide": 480, "phone": 240}
+"""How wide a picture is there, in pixels."""
+
+
+def made(
+    browser: Browser,
+    server: Server,
+    into: Path,
+    channels: Mapping[str, str],
+    key: str,
+    *,
+    names: Sequence[str] = (),
+    looks: Sequence[str] = (),
+) -> list[str]:
+    """Make the sheets of these views (all, where none is named) in these looks. What could not be
+    reached comes back, with the reason."""
+    into.mkdir(parents=True, exist_ok=True)
+    wanted = [look for look in LOOKS if not looks or look.name in looks]
+    shots: dict[str, dict[str, str]] = {}
+    troubles: list[str] = []
+    _fill(server, channels, key)
+    for long in (False, True):
+        if not any(look.long is long for look in wanted):
+            continue
+        if long:
+            _lengthen(server, channels, key)
+        for window in ("wide", "phone"):
+            some = [look for look in wanted if look.long is long and look.window == window]
+            if some:
+                camera = _Camera(browser, server, into, channels, some)
+                troubles += camera.shoot(names, shots)
+    _write_sheets(into, shots, wanted)
+    return troubles
+
+
+class _Camera:
+    """One window, with which all views are gone through."""
+
+    def __init__(
+        self,
+        browser: Browser,
+        server: Server,
+        into: Path,
+        channels: Mapping[str, str],
+        looks: Sequence[Look],
+    ) -> None:
+        self._browser, self._server, self._into = browser, server, into
+        self._channels, self._looks = channels, looks
+        self._window = looks[0].window
+        self._contexts: dict[str | None, BrowserContext] = {}
+
+    def shoot(self, names: Sequence[str], shots: dict[str, dict[str, str]]) -> list[str]:
+        troubles = []
+        for view in self._all(names):
+            began = time.monotonic()
+            try:
+                self._shown(view, shots.setdefault(view.name, {}))
+            except BrowserError as error:
+                troubles.append(f"{view.name} ({self._window}): {str(error).splitlines()[0]}")
+            sys.stdout.write(f"{self._window} {view.name} {time.monotonic() - began:.1f} s\n")
+            sys.stdout.flush()
+        for context in self._contexts.values():
+            context.close()
+        return troubles
+
+    def _all(self, names: Sequence[str]) -> Iterator[View]:
+        for view in VIEWS:
+            if self._window in view.on and (not names or view.name in names):
+                yield view
+        for part in PARTS:
+            if not names or part in names:
+                yield from self._pages(part)
+
+    def _pages(self, part: str) -> Iterator[View]:
+        """The pages that it leads to."""
+        page = self._context(OWNER).new_page()
+        page.goto(f"/#{part}")
+        settled(page)
+        found: list[str] = page.evaluate(
+            f"""[...document.querySelectorAll('main a[href^="#{part}/"]')]
+                .map((one) => one.hash.slice(1))"""
+        )
+        page.close()
+        places = list(dict.fromkeys([part, *found]))
+        for place in places[: FEW.get(part, len(places))]:
+            name = re.sub(r"[^\w-]+", "-", place)
+            yield View(name, place.replace("{", "{{").replace("}", "}}"))
+
+    def _context(self, who: str | None) -> BrowserContext:
+        """A browser in which they are signed in."""
+        if who not in self._contexts:
+            context = self._browser.new_context(**_how(self._server, self._looks[0]))
+            if who is not None:
+                sign_in_resident(context, self._server, who)
+            self._contexts[who] = context
+        return self._contexts[who]
+
+    def _shown(self, view: View, shots: dict[str, str]) -> None:
+        context = self._context(view.who)
+        page = context.new_page()
+        try:
+            at = view.at.format(**self._channels)
+            page.goto(at if at.startswith("/") else f"/#{at}")
+            if at.startswith("/"):
+                page.wait_for_load_state("load")
+            else:
+                settled(page)
+            for step in view.steps:
+                take(page, step)
+            # Pictures and presence come after.
+            page.wait_for_timeout(350)
+            for look in self._looks:
+                _dress(page, look)
+                name = f"{view.name}.{look.name}.webp"
+                (self._into / name).write_bytes(_small(page.screenshot(), look))
+                shots[look.name] = name
+        finally:
+            context.set_offline(False)
+            page.close()
+
+
+def _how(server: Server, look: Look) -> dict[str, Any]:
+    is_phone = look.window == "phone"
+    return {
+        "base_url": server.url,
+        "viewport": dict(look.size),
+        "reduced_motion": "reduce",
+        "has_touch": is_phone,
+        "is_mobile": is_phone,
+        "service_workers": "block",
+    }
+
+
+def _dress(page: Page, look: Look) -> None:
+    """Show the page so; it is the same page."""
+    page.emulate_media(color_scheme=look.scheme)
+    page.evaluate(
+        """([contrast, dir]) => {
+            document.documentElement.dataset.contrast = contrast;
+            document.documentElement.dir = dir;
+        }""",
+        ["high" if look.contrast else "", "rtl" if look.rtl else "ltr"],
+    )
+    if page.viewport_size != dict(look.size):
+        page.set_viewport_size(dict(look.size))
+    # What is laid out by script is laid out anew.
+    page.wait_for_timeout(60)
+
+
+def _small(png: bytes, look: Look) -> bytes:
+    with Image.open(io.BytesIO(png)) as image:
+        written = io.BytesIO()
+        image.convert("RGB").save(written, "WEBP", quality=80)
+        return written.getvalue()
+
+
+# The organization
+
+
+def _fill(server: Server, channels: Mapping[str, str], key: str) -> None:
+    """Something of everything that one may have."""
+    later = int(time.time()) + 86_400
+    kitchen = channels["kitchen"]
+    drafts = f"""[{{"type": "stream", "to": [{kitchen}], "topic": "staff lunch",
+        "content": "Leek soup, and the rest of the bread"}}]"""
+    with httpx.Client(base_url=f"{server.url}/api/v1", auth=(OWNER, key), timeout=60) as http:
+        where = {"type": "stream", "to": kitchen, "topic": "staff lunch"}
+        http.post("/drafts", data={"drafts": drafts})
+        for text in ("Fire drill today at four.", "The **prices** of winter:\n\n- soup 6\n- tea 3"):
+            http.post(
+                "/scheduled_messages",
+                data={**where, "content": text, "scheduled_delivery_timestamp": f"{later}"},
+            )
+        newest = http.get(
+            "/messages", params={"anchor": "newest", "num_before": 1, "num_after": 0}
+        ).json()["messages"][0]["id"]
+        http.post(
+            "/reminders",
+            data={"message_id": f"{newest}", "scheduled_delivery_timestamp": f"{later}"},
+        )
+        http.post("/saved_snippets", data={"title": "Opening hours", "content": "8 to 18"})
+        http.post(
+            "/bots", data={"full_name": "Weather vane", "short_name": "vane", "bot_type": "1"}
+        )
+        http.post(
+            "/realm/filters",
+            data={"pattern": r"#(?P<id>\d+)", "url_template": "https://cafe.example/{id}"},
+        )
+        http.post(
+            "/invites",
+            data={"invitee_emails": "zoe@cafe.example", "invite_as": "400", "stream_ids": "[]"},
+        )
+
+
+def _lengthen(server: Server, channels: Mapping[str, str], key: str) -> None:
+    """Give everybody and everything a long name."""
+    with httpx.Client(base_url=f"{server.url}/api/v1", auth=(OWNER, key), timeout=60) as http:
+        for one in http.get("/users").json()["members"]:
+            http.patch(
+                f"/users/{one['user_id']}",
+                data={"full_name": f"{one['full_name'].split()[0]} {LONG}"[:100]},
+            )
+        for name, number in channels.items():
+            http.patch(
+                f"/streams/{number}",
+                data={"new_name": f"{name} and everything that belongs to it"[:60]},
+            )
+        http.patch("/realm", data={"name": LONG[:40]})
+
+
+# The sheets
+
+
+def _write_sheets(
+    into: Path, shots: Mapping[str, Mapping[str, str]], looks: Iterable[Look]
+) -> None:
+    (into / "index.html").write_text(_page(shots, list(looks)))
+    for look in looks:
+        names = [(view, found[look.name]) for view, found in shots.items() if look.name in found]
+        count = COLUMNS[look.window] * ROWS[look.window]
+        for number, first in enumerate(range(0, len(names), count), start=1):
+            sheet = _sheet(into, names[first : first + count], look)
+            sheet.save(into / f"sheet-{look.name}-{number}.png")
+
+
+def _sheet(into: Path, names: Sequence[tuple[str, str]], look: Look) -> Image.Image:
+    """Pictures in a grid, each with its name above."""
+    width, columns, line = SMALL[look.window], COLUMNS[look.window], 18
+    height = width * look.size["height"] // look.size["width"] + line
+    rows = -(-len(names) // columns)
+    sheet = Image.new("RGB", (columns * (width + 8), rows * (height + 8)), "#777")
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(13)
+    for number, (view, file) in enumerate(names):
+        x, y = number % columns * (width + 8) + 4, number // columns * (height + 8) + 4
+        draw.text((x, y), view, fill="white", font=font)
+        with Image.open(into / file) as image:
+            small = image.resize((width, height - line), Image.Resampling.LANCZOS)
+            sheet.paste(small, (x, y + line))
+    return sheet
+
+
+def _page(shots: Mapping[str, Mapping[str, str]], looks: Sequence[Look]) -> str:
+    """All of them in one table: a row for each view, a column for each look."""
+
+    def cell(file: str | None) -> str:
+        if file is None:
+            return "<td></td>"
+        return f'<td><a href="{file}"><img loading="lazy" src="{file}"></a></td>'
+
+    head = "".join(f"<th>{look.name}</th>" for look in looks)
+    rows = "".join(
+        f'<tr id="{html.escape(view)}"><th>{html.escape(view)}</th>'
+        + "".join(cell(found.get(look.name)) for look in looks)
+        + "</tr>"
+        for view, found in shots.items()
+    )
+    return _HTML.replace("HEAD", head).replace("ROWS", rows)
+
+
+_HTML: Final = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Every view in every look</title>
+<style>
+  body { margin: 0; background: #777; color: #fff; font: 13px system-ui, sans-serif; }
+  table { border-spacing: 6px; }
+  th { position: sticky; top: 0; left: 0; background: #555; padding: 4px; }
+  img { display: block; max-width: 320px; max-height: 320px; }
+</style>
+<table><thead><tr><th></th>HEAD</tr></thead><tbody>ROWS</tbody></table>
+"""

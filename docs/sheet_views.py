@@ -1,0 +1,201 @@
+"""Every view and dialog of the client, and how one gets there: what the contact sheet shows."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from playwright.sync_api import Page
+from tests.browser.driving import settled
+
+OWNER: Final = "iris@cafe.example"
+MEMBER: Final = "june@cafe.example"
+GUEST: Final = "theo@cafe.example"
+
+Step = tuple[str, str] | str | Callable[[Page], None]
+"""What is pressed, by its role and its name (a pattern); a key; or anything else."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What is looked at."""
+
+    name: str
+    at: str
+    """A fragment of the client's, with names of channels in braces; with a slash before it, a page
+    of its own."""
+    steps: tuple[Step, ...] = ()
+    who: str | None = OWNER
+    """Who is signed in; None: nobody."""
+    on: tuple[str, ...] = ("wide", "phone")
+
+
+def take(page: Page, step: Step) -> None:
+    """Do it, and wait until it is seen."""
+    if callable(step):
+        step(page)
+    elif isinstance(step, str):
+        page.keyboard.press(step)
+    else:
+        role, name = step
+        every = page.get_by_role(role, name=re.compile(name)).locator("visible=true")
+        every.last.click(timeout=8_000)
+    settled(page)
+
+
+def last_message(page: Page) -> None:
+    """The last message is the one that keys are about."""
+    page.get_by_role("region", name="Messages").focus()
+    page.keyboard.press("k")
+
+
+def menu_of_message(page: Page) -> None:
+    """What can be done with it."""
+    last_message(page)
+    page.locator("article.selected [data-more]").click(timeout=8_000)
+
+
+def written(text: str) -> Callable[[Page], None]:
+    """Something that is not sent."""
+
+    def write(page: Page) -> None:
+        page.get_by_role("textbox", name=re.compile("^Write to")).last.fill(text)
+
+    return write
+
+
+def attached(page: Page) -> None:
+    """Two files, one of which is a picture."""
+    chooser = page.locator('input[type="file"]').first
+    chooser.set_input_files(
+        [
+            {
+                "name": "A rather long name of a file.pdf",
+                "mimeType": "application/pdf",
+                "buffer": b"%PDF-1.4",
+            },
+            {"name": "prices.csv", "mimeType": "text/csv", "buffer": b"a,b\n"},
+        ]
+    )
+
+
+def away(page: Page) -> None:
+    """Without a network for some seconds."""
+    page.context.set_offline(True)
+    page.get_by_text(re.compile("cannot be reached")).first.wait_for()
+
+
+def first_picture(page: Page) -> None:
+    """A picture, large."""
+    page.locator("main article a.picture, main article .message_inline_image a").first.click(
+        timeout=8_000
+    )
+
+
+OWN_MENU: Final = ("button", "Your account|Iris")
+TOPIC: Final = "narrow/channel/{workshop}/topic/sales.20by.20hour"
+LUNCH, MILK, LIST, DOUGH, OVEN, CAKE = (
+    f"narrow/channel/{{kitchen}}/topic/{topic}"
+    for topic in (
+        *("staff.20lunch", "oat.20milk", "shopping.20list"),
+        *("proofing.20times", "oven.20is.20too.20keen", "almond.20cake"),
+    )
+)
+"""What is written in one of them is kept there as a draft."""
+
+VIEWS: Final = (
+    View("inbox", "inbox"),
+    View("recent", "recent"),
+    View("feed", "feed"),
+    View("mentions", "narrow/is/mentioned"),
+    View("starred", "narrow/is/starred"),
+    View("direct-messages", "narrow/is/dm"),
+    View("search", "narrow/search/coffee"),
+    View("search-nothing", "narrow/search/zeppelin"),
+    View("drafts", "drafts"),
+    View("scheduled", "scheduled"),
+    View("reminders", "reminders"),
+    View("unknown", "nowhere"),
+    View("channel", "narrow/channel/{kitchen}"),
+    View("topic", TOPIC),
+    View("topic-new", "narrow/channel/{kitchen}/topic/something.20new"),
+    View("topics", "topics/channel/{kitchen}"),
+    View("pictures", "narrow/has/image"),
+    # What lies above them
+    View("message-chosen", TOPIC, (last_message,)),
+    View("message-menu", TOPIC, (menu_of_message,)),
+    View("emoji", TOPIC, (last_message, ":")),
+    View("person", TOPIC, (last_message, "u")),
+    View("receipts", TOPIC, (last_message, "V")),
+    View("move", TOPIC, (last_message, "m")),
+    View("remove", TOPIC, (menu_of_message, ("menuitem", "Delete"))),
+    View("remind", TOPIC, (menu_of_message, ("menuitem", "Remind me"))),
+    View("lightbox", "narrow/has/image", (first_picture,)),
+    View("topic-menu", TOPIC, (("button", "What to do with this topic"),)),
+    View("topic-policy", TOPIC, (("button", "How you hear of this topic"),)),
+    View("channel-menu", "narrow/channel/{kitchen}", (("button", "to do with this channel"),)),
+    View("new-message", "inbox", (("button", "^New message"),)),
+    View("writing", LUNCH, (written("**Soup** today: @**topic**\n\n- leek\n- barley"),)),
+    View("files", MILK, (attached, written("The prices"))),
+    View("preview", LIST, (written("**Soup**, `now`"), ("button", "^Preview"))),
+    View("writing-menu", DOUGH, (("button", "^More$"),)),
+    View("send-later", OVEN, (written("Soup"), ("button", "^Send later"))),
+    View(
+        "schedule",
+        CAKE,
+        (written("Soup"), ("button", "^Send later"), ("menuitem", "Another time")),
+    ),
+    View("poll", DOUGH, (("button", "^More$"), ("menuitem", "^Poll"))),
+    View("time", DOUGH, (("button", "^More$"), ("menuitem", "^Time"))),
+    View("snippets", DOUGH, (("button", "^More$"), ("menuitem", "snippets"))),
+    View("voice-note", DOUGH, (("button", "^Record a voice note"),)),
+    View("jump", "inbox", ("Control+k",)),
+    View("jump-found", "inbox", ("Control+k", lambda page: page.keyboard.type("ki"))),
+    View("keys", "inbox", ("?",), on=("wide",)),
+    View("own-menu", "inbox", (OWN_MENU,), on=("wide",)),
+    View(
+        "status",
+        "inbox",
+        (OWN_MENU, ("menuitem", "Set a status")),
+        on=("wide",),
+    ),
+    View("pause", "inbox", (OWN_MENU, ("menuitem", "^Until")), on=("wide",)),
+    View(
+        "invite",
+        "inbox",
+        (OWN_MENU, ("menuitem", "Invite people")),
+        on=("wide",),
+    ),
+    View("drawer", "inbox", (("button", "^Menu$"),), on=("phone",)),
+    View("suggested-channels", "inbox", (("button", "Make channels"),)),
+    View("offline", DOUGH, (away,)),
+    # Dialogs of settings
+    View("new-bot", "settings/your-bots", (("button", "New bot"),)),
+    View("new-agent", "settings/agents", (("button", "New agent"),)),
+    View("new-snippet", "settings/snippets", (("button", "New snippet"),)),
+    View("leave-for-good", "settings/account", (("button", "Deactivate your account"),)),
+    View("edit-person", "organization/users", (("button", "^Edit "),)),
+    View("invite-mail", "organization/invitations", (("button", "Invite by e-mail"),)),
+    View("invite-link", "organization/invitations", (("button", "Make a link"),)),
+    View("new-linkifier", "organization/linkifier-settings", (("button", "New linkifier"),)),
+    View("new-field", "organization/profile-field-settings", (("button", "New field"),)),
+    View("new-folder", "channels", (("button", "New folder"),)),
+    View("channel-new", "channels/new"),
+    View("channel-general", "channels/{kitchen}"),
+    View("channel-personal", "channels/{kitchen}/personal"),
+    View("channel-subscribers", "channels/{kitchen}/subscribers"),
+    View("group-new", "groups/new"),
+    # Others, and nobody
+    View("member", "inbox", who=MEMBER),
+    View("guest", "inbox", who=GUEST),
+    View("sign-in", "/login", who=None),
+    View("new-password", "/reset", who=None),
+    View("join", "/join", who=None),
+    View("interface", "/api", who=None),
+)
+"""The pages of settings are found by `PARTS`."""
+
+PARTS: Final = ("settings", "organization", "channels", "groups")
+"""Each of them leads to all of its pages."""
+FEW: Final = {"channels": 3, "groups": 3}
+"""Of so many alike some stand for the others."""

@@ -1,0 +1,109 @@
+"""What was read lately can be read without the server, by whom it was read, and by nobody else."""
+
+import time
+from collections.abc import Callable
+
+import httpx
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Open
+from tests.e2e.conftest import Town
+
+PLACE = "narrow/channel/general/topic/tides"
+
+RECORDS = """async () => {
+    const known = await indexedDB.databases();
+    if (!known.some((one) => one.name === "tertulia-offline")) return [];
+    const done = (request) => new Promise((resolve, reject) => {
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+    });
+    const database = await done(indexedDB.open("tertulia-offline"));
+    const found = database.objectStoreNames.contains("records")
+        ? await done(database.transaction("records").objectStore("records").getAll()) : [];
+    const text = new TextDecoder("latin1");
+    const all = found.map((one) => text.decode(one.sealed));
+    database.close();
+    return all;
+}"""
+
+
+def records(page: Page) -> list[str]:
+    """What lies in the browser, as it lies there."""
+    found: list[str] = page.evaluate(RECORDS)
+    return found
+
+
+def eventually(page: Page, holds: Callable[[list[str]], bool]) -> list[str]:
+    """What lies there as soon as it is so."""
+    until = time.monotonic() + 60
+    while not holds(found := records(page)):
+        assert time.monotonic() < until, f"{len(found)} records"
+        page.wait_for_timeout(100)
+    return found
+
+
+def test_what_was_read_is_read_without_the_server_and_goes_with_the_session(
+    sqlite_town: Town, opened: Open
+) -> None:
+    server = sqlite_town.server
+    auth = (sqlite_town.ben.email, sqlite_town.ben.api_key)
+    with httpx.Client(base_url=f"{server.url}/api/v1", auth=auth, timeout=60) as http:
+        where = {"type": "stream", "to": "general"}
+        for said in ("tides: High at nine", "winds: Calm", "tides: Low at three"):
+            topic, text = said.split(": ")
+            about = {**where, "topic": topic, "content": text}
+            sent = http.post("/messages", data=about).raise_for_status().json()["id"]
+        ann = opened(server, sqlite_town.ann, service_workers="allow")
+        page = ann.page
+        ann.go("narrow/channel/general/topic/winds")
+        expect(ann.message("Calm")).to_be_visible()
+        ann.go(PLACE)
+        expect(ann.message("Low at three")).to_be_visible()
+        page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+        page.wait_for_function("navigator.serviceWorker.controller !== null")
+        # Two conversations, and what a client begins with.
+        found = eventually(page, lambda found: len(found) == 3)
+        assert not any("High at nine" in one for one in found)
+
+    # What is taken back is not kept, wherever one looks: the record of two messages has one.
+    ann.go("inbox")
+    larger = sorted(map(len, found))[1]
+    auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
+    httpx.delete(f"{server.url}/api/v1/messages/{sent}", auth=auth).raise_for_status()
+    eventually(page, lambda found: sorted(map(len, found))[1] < larger)
+    ann.away = True
+    ann.context.set_offline(True)
+    page.reload()
+    expect(page.get_by_text("You see what was read here, as of")).to_be_visible()
+    ann.go(PLACE)
+    expect(ann.message("High at nine")).to_be_visible()
+    expect(ann.message("Low at three")).to_have_count(0)
+    ann.say("Written at sea")
+    expect(ann.message("Written at sea")).to_be_visible()
+    ann.context.set_offline(False)
+    expect(page.get_by_text("You see what was read here")).to_have_count(0)
+    expect(page.get_by_text("Sending")).to_have_count(0)
+    expect(ann.message("Written at sea")).to_have_count(1)
+    ann.away = False
+
+    # The session goes, and all of it.
+    page.locator("#own-menu").click()
+    page.get_by_role("menuitem", name="Sign out").click()
+    expect(page.get_by_label("Password")).to_be_visible()
+    assert records(page) == []
+
+
+def test_a_session_that_was_ended_elsewhere_leaves_nothing(sqlite_town: Town, opened: Open) -> None:
+    server = sqlite_town.server
+    ben = opened(server, sqlite_town.ben, service_workers="allow")
+    ben.go("narrow/channel/general/topic/notes")
+    ben.say("To be forgotten")
+    expect(ben.message("To be forgotten")).to_be_visible()
+    eventually(ben.page, lambda found: len(found) == 2)
+    ben.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    ben.page.goto("about:blank")
+    ben.context.clear_cookies()
+    ben.page.goto(server.url)
+    expect(ben.page.get_by_label("Password")).to_be_visible()
+    eventually(ben.page, lambda found: not found)

@@ -1,0 +1,183 @@
+"""Ten tasks, done by hand: `docs/tasks.md` says how many presses each of them takes."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+from playwright.sync_api import FilePayload, Locator, expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import Window, settled
+from tests.e2e.conftest import Town
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "tasks.md"
+
+
+def told() -> dict[str, int]:
+    """What the page says of us."""
+    rows = re.findall(r"^\| ([^|]+?) \| (\d+) \|", PAGE.read_text(), re.MULTILINE)
+    return {task: int(presses) for task, presses in rows}
+
+
+class Hand:
+    """Presses, and counts it."""
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self.presses = 0
+
+    def click(self, what: Locator) -> None:
+        self.presses += 1
+        what.click()
+
+    def button(self, name: str, within: Locator | None = None) -> None:
+        place = within or self._window.page
+        self.click(place.get_by_role("button", name=name, exact=True))
+
+    def item(self, name: str) -> None:
+        found = self._window.page.get_by_role("menuitem", name=re.compile(f"^{name}"))
+        self.click(found)
+
+    def key(self, name: str) -> None:
+        self.presses += 1
+        self._window.page.keyboard.press(name)
+
+    def choose(self, what: Locator, option: str) -> None:
+        """Of a list: it is opened, and one is chosen."""
+        self.presses += 2
+        what.select_option(label=option)
+
+    def type(self, text: str) -> None:
+        self._window.page.keyboard.type(text)
+
+
+def test_ten_tasks_take_as_many_presses_as_is_said(sqlite_town: Town, opened: Open) -> None:
+    ann = opened(sqlite_town.server, sqlite_town.ann)
+    page, main, counted = ann.page, ann.page.get_by_role("main"), dict[str, int]()
+    auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
+    http = httpx.Client(base_url=f"{sqlite_town.server.url}/api/v1", auth=auth, timeout=60)
+    where = {"type": "stream", "to": "general", "topic": "prices"}
+    http.post("/messages", data={**where, "content": "We decided on six"}).raise_for_status()
+    general = http.get("/get_stream_id", params={"stream": "general"}).json()["stream_id"]
+
+    def begin(fragment: str = "narrow/channel/general/topic/prices") -> Hand:
+        ann.go("inbox")
+        settled(page)
+        ann.go(fragment)
+        settled(page)
+        return Hand(ann)
+
+    def have(path: str, name: str) -> Any:
+        return http.get(path).json()[name]
+
+    def message() -> Locator:
+        return ann.message("We decided on six").first
+
+    # A file
+    hand = begin()
+    with page.expect_file_chooser() as chooser:
+        hand.button("Attach files")
+    paper = FilePayload(name="prices.pdf", mimeType="application/pdf", buffer=b"%PDF-1.4")
+    chooser.value.set_files([paper])
+    expect(page.get_by_role("list", name="Files").get_by_text("Uploaded")).to_be_visible()
+    hand.button("Send")
+    expect(page.locator(".file")).to_contain_text("PDF")
+    counted["send a file"] = hand.presses
+
+    # A decision
+    hand = begin()
+    hand.key("/")
+    expect(page.get_by_role("combobox").last).to_be_focused()
+    hand.type("decided")
+    hand.key("Enter")
+    expect(ann.message("We decided on six")).to_be_visible()
+    # The calendar opens with a press, and a day is chosen by another.
+    hand.presses += 2
+    month = datetime.now(UTC) - timedelta(days=31)
+    page.get_by_label("From a day on").fill(month.strftime("%Y-%m-%d"))
+    expect(ann.message("We decided on six")).to_be_visible()
+    counted["find last month's decision"] = hand.presses
+
+    # Somebody new
+    hand = begin()
+    side = page.get_by_role("navigation", name="Views and channels")
+    hand.button("Invite people", side)
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("E-mail addresses")).to_be_visible()
+    dialog.get_by_label("E-mail addresses").fill("zoe@example.com")
+    hand.button("Send invitations", dialog)
+    expect(dialog).to_contain_text("zoe@example.com")
+    assert have("/invites", "invites")
+    page.keyboard.press("Escape")
+    counted["invite somebody"] = hand.presses
+
+    # Peace
+    hand = begin()
+    link = ann.link("general").first
+    link.hover()
+    hand.button("Actions for general", side)
+    hand.item("Mute channel")
+    expect(page.get_by_role("menu")).to_be_hidden()
+    counted["mute a channel"] = hand.presses
+
+    # Later
+    hand = begin()
+    ann.box.fill("Good morning")
+    hand.button("Send later")
+    hand.item("Tomorrow morning")
+    expect(page.locator(".toasts")).to_contain_text("It will be sent")
+    assert len(have("/scheduled_messages", "scheduled_messages")) == 1
+    counted["schedule what is written for tomorrow"] = hand.presses
+
+    # A new channel
+    hand = begin()
+    hand.click(side.get_by_role("link", name="New channel"))
+    main.get_by_label("Name", exact=True).fill("prices")
+    hand.button("Create channel", main)
+    expect(ann.link("prices").first).to_be_visible()
+    counted["make a new channel"] = hand.presses
+
+    # Among few
+    hand = begin(f"narrow/channel/{general}")
+    hand.button("What to do with this channel")
+    hand.item("Channel settings")
+    hand.choose(main.get_by_label("Who can read it"), "Its subscribers, from the beginning")
+    expect(page.get_by_role("main")).to_be_visible()
+    counted["make a channel private"] = hand.presses
+
+    # Not forgotten
+    hand = begin()
+    message().hover()
+    hand.button("More", message())
+    hand.item("Remind me")
+    hand.button("Remind me", page.get_by_role("dialog"))
+    expect(page.locator(".toasts")).to_contain_text("You will be reminded")
+    assert len(have("/reminders", "reminders")) == 1
+    counted["be reminded of a message tomorrow"] = hand.presses
+
+    # What one is up to
+    hand = begin()
+    hand.click(page.locator("#own-menu"))
+    hand.item("Set a status")
+    hand.click(page.get_by_role("dialog").get_by_role("button", name=re.compile("In a meeting")))
+    hand.button("Save", page.get_by_role("dialog"))
+    expect(page.locator("#own-menu")).to_contain_text("In a meeting")
+    counted["set a status"] = hand.presses
+
+    # A slip
+    hand = begin()
+    ann.say("Sevn it is")
+    expect(ann.message("Sevn it is")).to_be_visible()
+    expect(page.get_by_text("Sending")).to_have_count(0)
+    ann.box.focus()
+    hand.key("ArrowUp")
+    editor = page.get_by_role("textbox", name="Edit message")
+    editor.fill("Seven it is")
+    hand.key("Control+Enter")
+    expect(ann.message("Seven it is")).to_be_visible()
+    counted["mend one's last message"] = hand.presses
+
+    http.close()
+    assert counted == told()

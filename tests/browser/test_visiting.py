@@ -1,0 +1,79 @@
+"""Without an account: what is open to the web can be read, and nothing else is shown."""
+
+import json
+
+import httpx
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import settled
+from tests.browser.test_accessibility import AXE, faults
+from tests.e2e.conftest import Town
+
+
+def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, opened: Open) -> None:
+    server = sqlite_town.server
+    visitor = opened(server, bypass_csp=True, reduced_motion="reduce")
+    page, main = visitor.page, visitor.page.get_by_role("main")
+    # Where nothing is open there is the door alone.
+    visitor.go("inbox")
+    expect(page.get_by_label("Password")).to_be_visible()
+
+    auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
+    with httpx.Client(base_url=f"{server.url}/api/v1", auth=auth, timeout=60) as http:
+        http.patch("/realm", data={"enable_spectator_access": "true"}).raise_for_status()
+        made = json.dumps([{"name": "square", "description": "Come in"}])
+        http.post(
+            "/users/me/subscriptions", data={"subscriptions": made, "is_web_public": "true"}
+        ).raise_for_status()
+        for place in ("square", "general"):
+            where = {"type": "stream", "to": place, "topic": "news"}
+            http.post("/messages", data={**where, "content": f"Said in {place}"})
+        message = http.get(
+            "/messages", params={"anchor": "newest", "num_before": 2, "num_after": 0}
+        ).json()["messages"][0]["id"]
+        http.post(f"/messages/{message}/reactions", data={"emoji_name": "tada"})
+
+    visitor.go("inbox")
+    expect(page.get_by_role("navigation").get_by_role("link")).to_have_count(1)
+    main.get_by_role("link", name="square").click()
+    said = visitor.message("Said in square")
+    expect(said).to_be_visible()
+    page.add_script_tag(path=AXE)
+    found = faults(visitor, "a channel")
+    # Nothing to write in, nothing to do with a message; what needs an account says so.
+    said.hover()
+    expect(page.get_by_role("textbox")).to_have_count(0)
+    expect(page.get_by_role("toolbar")).to_have_count(0)
+    said.get_by_role("button", name="reacted").click()
+    dialog = page.get_by_role("dialog", name="This needs an account")
+    expect(dialog.get_by_role("link", name="Sign in")).to_be_visible()
+    found += faults(visitor, "the door")
+    page.keyboard.press("Escape")
+    page.get_by_role("navigation").get_by_role("link", name="news").click()
+    expect(main.get_by_text("You are reading without an account")).to_be_visible()
+    expect(said).to_be_visible()
+
+    # What is not open is as what does not exist.
+    visitor.go("narrow/channel/general/topic/news")
+    expect(main.get_by_role("heading", name="This is not open to everybody")).to_be_visible()
+    found += faults(visitor, "closed")
+    expect(page.get_by_text("Said in general")).to_have_count(0)
+    page.set_viewport_size({"width": 390, "height": 844})
+    visitor.go("narrow/channel/square/topic/news")
+    expect(said).to_be_visible()
+    found += faults(visitor, "on a phone")
+    page.get_by_role("button", name="Open to everybody").click()
+    expect(page.get_by_role("navigation").get_by_role("link", name="square")).to_be_visible()
+    page.keyboard.press("Escape")
+    assert found == []
+
+    # The door leads back to where one was.
+    page.set_viewport_size({"width": 1280, "height": 800})
+    main.get_by_role("link", name="Sign in").click()
+    page.get_by_label("E-mail address").fill(sqlite_town.ben.email)
+    page.get_by_label("Password").fill("correct horse")
+    page.get_by_role("button", name="Sign in").click()
+    settled(page)
+    expect(visitor.message("Said in square")).to_be_visible()
+    expect(visitor.box).to_be_visible()

@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import type { Data, Message } from "./data";
+import { isKept, isReadable, MOST, pageOf, peopleIn, withPages } from "./kept";
+import type { MessageList } from "./lists";
+import type { Narrow } from "./narrow";
+
+const TOPIC: Narrow = [
+  { operator: "channel", operand: 7 },
+  { operator: "topic", operand: "tides" },
+];
+
+function message(id: number, more: object = {}): Message {
+  const about = { id, type: "stream", stream_id: 7, subject: "tides", sender_id: 1, reactions: [] };
+  return { ...about, display_recipient: "x", key: "c7/tides", flags: [], ...more } as never;
+}
+
+function list(count: number, more: Partial<MessageList> = {}): MessageList {
+  const ids = Array.from({ length: count }, (_, place) => place + 1);
+  return { narrow: TOPIC, ids, foundOldest: true, foundNewest: true, stale: false, ...more };
+}
+
+describe("what is kept", () => {
+  it("is conversations and channels up to their newest message", () => {
+    expect(isKept(list(3))).toBe(true);
+    for (const other of [
+      list(0),
+      list(3, { foundNewest: false }),
+      list(3, { stale: true }),
+      list(3, { narrow: [] }),
+      list(3, { narrow: [...TOPIC, { operator: "search", operand: "x" }] }),
+      list(3, { narrow: [{ operator: "is", operand: "starred" }] }),
+      list(3, { narrow: [{ operator: "channel", operand: 7, negated: true }] }),
+    ]) {
+      expect(isKept(other)).toBe(false);
+    }
+  });
+
+  it("is the newest of many, which do not begin at the beginning any more", () => {
+    const many = list(MOST.messages + 5);
+    const messages = new Map(many.ids.map((id) => [id, message(id)]));
+    const page = pageOf({ messages }, many);
+    expect(page.messages.map((one) => one.id)).toEqual(many.ids.slice(5));
+    expect(page.foundOldest).toBe(false);
+    expect(pageOf({ messages }, list(4)).foundOldest).toBe(true);
+  });
+
+  it("may be read as long as its channel is there for one", () => {
+    const page = { narrow: TOPIC };
+    expect(isReadable({ channels: new Map([[7, {} as never]]) }, page)).toBe(true);
+    expect(isReadable({ channels: new Map() }, page)).toBe(false);
+    const direct = { narrow: [{ operator: "dm", operand: [2] }] };
+    expect(isReadable({ channels: new Map() }, direct)).toBe(true);
+  });
+
+  it("needs the names of all who are seen in it", () => {
+    const page = {
+      narrow: TOPIC,
+      foundOldest: true,
+      messages: [
+        message(1, { sender_id: 2, reactions: [{ user_id: 3 }] }),
+        message(2, { sender_id: 4, display_recipient: [{ id: 5 }] }),
+      ],
+    };
+    expect([...peopleIn([page], 9)].sort()).toEqual([2, 3, 4, 5, 9]);
+  });
+
+  it("is shown, and asked for again", () => {
+    const empty = { messages: new Map(), lists: new Map(), topicNames: new Map() } as never as Data;
+    const page = { narrow: TOPIC, foundOldest: true, messages: [message(1), message(2)] };
+    const { lists, messages, topicNames } = withPages(empty, [page]);
+    expect([...lists.values()]).toEqual([list(2, { stale: true })]);
+    expect(messages.size).toBe(2);
+    expect(topicNames.get("c7/tides" as never)).toBe("tides");
+  });
+});

@@ -1,0 +1,111 @@
+/** What is kept for reading without the server: of what, and how much. Pure. */
+
+import type { Snapshot } from "../wire/snapshot";
+import type { Data, Message } from "./data";
+import { peopleOf } from "./data";
+import type { MessageList } from "./lists";
+import { channelIn, nameOf, type Narrow } from "./narrow";
+
+/** The conversations that were looked at last, the newest messages of each, and the bytes of all. */
+export const MOST = { pages: 24, messages: 60, bytes: 3_000_000 };
+
+/** The newest messages of a conversation, or of a channel. */
+export interface Page {
+  narrow: Narrow;
+  messages: readonly Message[];
+  foundOldest: boolean;
+}
+
+/** Lists that are worth keeping: of one conversation or one channel, up to its newest message. */
+export function isKept(list: MessageList): boolean {
+  return (
+    list.foundNewest &&
+    !list.stale &&
+    list.ids.length > 0 &&
+    list.narrow.length > 0 &&
+    list.narrow.every((term) => !term.negated && ["channel", "topic", "dm"].includes(term.operator))
+  );
+}
+
+/** What is kept of a list. */
+export function pageOf(data: Pick<Data, "messages">, list: MessageList): Page {
+  const ids = list.ids.slice(-MOST.messages);
+  const messages = ids.flatMap((id) => data.messages.get(id) ?? []);
+  return {
+    narrow: list.narrow,
+    messages,
+    foundOldest: list.foundOldest && ids.length === list.ids.length,
+  };
+}
+
+/** Whether the page may still be read: its channel may have gone, or be closed to one. */
+export function isReadable(data: Pick<Data, "channels">, page: Pick<Page, "narrow">): boolean {
+  const channelId = channelIn(page.narrow);
+  return channelId === null || data.channels.has(channelId);
+}
+
+/** Whose names the pages need. */
+export function peopleIn(pages: Iterable<Page>, me: number): Set<number> {
+  const found = new Set([me]);
+  for (const page of pages) {
+    for (const message of page.messages) {
+      found.add(message.sender_id);
+      for (const id of peopleOf(message)) found.add(id);
+      for (const one of message.reactions) found.add(one.user_id);
+    }
+  }
+  return found;
+}
+
+/**
+ * The snapshot that a client without the server begins with: as it is now, of people those who are
+ * needed, and nothing that is of no use for reading.
+ */
+export function slim(snapshot: Snapshot, data: Data, people: ReadonlySet<number>): Snapshot {
+  const there = (one: { stream_id: number }) => data.channels.has(one.stream_id);
+  const users = [...people].flatMap((id) => data.users.get(id) ?? []);
+  return {
+    ...snapshot,
+    // No queue is called so: whoever comes back begins anew.
+    queue_id: "kept",
+    last_event_id: -1,
+    realm_users: users,
+    realm_non_active_users: [],
+    cross_realm_bots: [],
+    realm_bots: [],
+    realm_user_groups: snapshot.realm_user_groups.map((group) => ({
+      ...group,
+      members: group.members.filter((id) => id === data.me),
+    })),
+    subscriptions: snapshot.subscriptions.filter(there).map(withoutPeople),
+    unsubscribed: snapshot.unsubscribed.filter(there).map(withoutPeople),
+    never_subscribed: snapshot.never_subscribed.filter(there).map(withoutPeople),
+    presences: {},
+    user_status: {},
+  };
+}
+
+function withoutPeople<Channel extends object>(channel: Channel): Channel {
+  return { ...channel, subscribers: undefined, partial_subscribers: undefined };
+}
+
+/** What is known, with the pages as they were kept: all of it is asked for again with the server. */
+export function withPages(data: Data, pages: Iterable<Page>): Data {
+  const messages = new Map(data.messages);
+  const lists = new Map(data.lists);
+  const topicNames = new Map(data.topicNames);
+  for (const { narrow, messages: kept, foundOldest } of pages) {
+    for (const message of kept) {
+      messages.set(message.id, message);
+      if (message.type === "stream") topicNames.set(message.key, message.subject);
+    }
+    lists.set(nameOf(narrow), {
+      narrow,
+      ids: kept.map((message) => message.id),
+      foundOldest,
+      foundNewest: true,
+      stale: true,
+    });
+  }
+  return { ...data, messages, lists, topicNames };
+}

@@ -1,0 +1,239 @@
+/**
+ * Keeps what is read for reading without the server, and lets go of it: of what is too much, of what is
+ * changed or taken away, and of all of it where the account is another one.
+ */
+
+import type { Message } from "../data/data";
+import { messageOf } from "../data/data";
+import { isKept, isReadable, MOST, pageOf, peopleIn, slim, type Page } from "../data/kept";
+import { nameOf } from "../data/narrow";
+import { concerned, type ServerEvent } from "../wire/events";
+import { get } from "../wire/http";
+import type { Snapshot } from "../wire/snapshot";
+import { newId } from "./browserStorage";
+import { forgetReading } from "./forgetting";
+import type { Answer } from "./history";
+import type { Store } from "./store.svelte";
+import { Vault } from "./vault";
+
+const BEGINNING = "beginning";
+/** How often is looked whether something is new, and how soon after a right went, in ms. */
+const PACE = 10_000;
+const SOON = 500;
+/** So many messages are asked for by their IDs at once. */
+const AT_ONCE = 400;
+
+/** What a client without the server begins with. */
+export interface Beginning {
+  account: string;
+  /** In milliseconds: when it was so. */
+  at: number;
+  snapshot: Snapshot;
+}
+
+interface Record {
+  id: string;
+  page: Page;
+  bytes: number;
+}
+
+/** What is kept; null where nothing is. */
+export async function keptReading(): Promise<{ beginning: Beginning; pages: Page[] } | null> {
+  const vault = await Vault.open(false);
+  if (!vault) return null;
+  try {
+    const beginning = await vault.get<Beginning>(BEGINNING);
+    if (!beginning) return null;
+    return { beginning, pages: (await recordsOf(vault)).map((one) => one.page) };
+  } finally {
+    vault.close();
+  }
+}
+
+async function recordsOf(vault: Vault): Promise<Record[]> {
+  const found: Record[] = [];
+  for (const id of await vault.names()) {
+    if (id === BEGINNING) continue;
+    const page = await vault.get<Page>(id);
+    if (page) found.push({ id, page, bytes: JSON.stringify(page).length });
+  }
+  return found;
+}
+
+/** Begin. Returns how to stop. */
+export async function keepReading(
+  store: Store,
+  account: string,
+  snapshot: () => Snapshot,
+  isOnline: () => boolean,
+): Promise<() => void> {
+  let vault = await Vault.open(true);
+  const before = await vault?.get<Beginning>(BEGINNING);
+  if (before && before.account !== account) {
+    vault?.close();
+    await forgetReading();
+    vault = await Vault.open(true);
+  }
+  if (!vault) return () => undefined;
+  const keeper = new Keeper(store, account, snapshot, isOnline, vault);
+  await keeper.begin();
+  return () => keeper.stop();
+}
+
+class Keeper {
+  /** By the names of their lists, those that were looked at last at the end. */
+  #records = new Map<string, Record>();
+  #seen: unknown[] = [];
+  #restarts: number;
+  #stops: (() => void)[] = [];
+  #soon: ReturnType<typeof setTimeout> | undefined;
+  /** One thing after the other. */
+  #work: Promise<unknown> = Promise.resolve();
+  #stopped = false;
+
+  constructor(
+    private readonly store: Store,
+    private readonly account: string,
+    private readonly snapshot: () => Snapshot,
+    private readonly isOnline: () => boolean,
+    private readonly vault: Vault,
+  ) {
+    this.#restarts = store.restarts;
+  }
+
+  async begin(): Promise<void> {
+    for (const one of await recordsOf(this.vault)) this.#records.set(nameOf(one.page.narrow), one);
+    this.#stops.push(this.store.onEvent((event) => this.#hear(event)));
+    const timer = setInterval(() => this.#save(), PACE);
+    const hidden = () => document.visibilityState === "hidden" && this.#save();
+    document.addEventListener("visibilitychange", hidden);
+    this.#stops.push(
+      () => clearInterval(timer),
+      () => clearTimeout(this.#soon),
+      () => document.removeEventListener("visibilitychange", hidden),
+    );
+    this.#do(() => this.#prove());
+    this.#save();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const stop of this.#stops) stop();
+    this.vault.close();
+  }
+
+  /** What it cannot do now it does the next time. */
+  #do(what: () => Promise<void>): void {
+    this.#work = this.#work.then(() => (this.#stopped ? undefined : what())).catch(() => undefined);
+  }
+
+  #hear(event: ServerEvent): void {
+    const ids = new Set(concerned(event));
+    const all = event["all"] === true;
+    if (all) this.#do(() => this.#prove());
+    // What is in a list that is there is kept up by it.
+    const touched = [...this.#records].filter(
+      ([name, { page }]) =>
+        !this.store.data.lists.has(name) && page.messages.some((one) => ids.has(one.id)),
+    );
+    for (const [name] of touched) this.#do(() => this.#drop(name));
+    if (ids.size || ["stream", "subscription", "realm_user"].includes(event.type)) {
+      clearTimeout(this.#soon);
+      this.#soon = setTimeout(() => this.#save(), SOON);
+    }
+  }
+
+  /** Ask the server whether what is kept still says what it says, and may be read. */
+  async #prove(): Promise<void> {
+    const ids = [...new Set([...this.#records.values()].flatMap(({ page }) => idsOf(page)))];
+    const now = new Map<number, Message>();
+    for (let first = 0; first < ids.length; first += AT_ONCE) {
+      const { messages } = await get<Answer>("/messages", {
+        message_ids: ids.slice(first, first + AT_ONCE),
+        client_gravatar: true,
+        apply_markdown: true,
+        allow_empty_topic_name: true,
+      });
+      for (const wire of messages) {
+        now.set(wire.id, messageOf(wire, wire.flags ?? [], this.store.me));
+      }
+    }
+    for (const [name, one] of [...this.#records]) {
+      const kept = one.page.messages.flatMap((message) => {
+        const found = now.get(message.id);
+        // What was moved is elsewhere.
+        return found && found.key === message.key ? found : [];
+      });
+      if (!kept.length) await this.#drop(name);
+      else if (JSON.stringify(kept) !== JSON.stringify(one.page.messages)) {
+        await this.#put(name, { ...one.page, messages: kept });
+      }
+    }
+  }
+
+  #save(): void {
+    this.#do(async () => {
+      const { store } = this;
+      // Without the server nothing is newer than what is kept.
+      if (!this.isOnline()) return;
+      if (this.#restarts !== store.restarts) {
+        this.#restarts = store.restarts;
+        await this.#prove();
+      }
+      const { data } = store;
+      const seen = [data.lists, data.messages, data.channels];
+      if (seen.every((one, place) => one === this.#seen[place])) return;
+      this.#seen = seen;
+      for (const [name, list] of data.lists) {
+        if (!isKept(list)) continue;
+        const page = pageOf(data, list);
+        const before = this.#records.get(name)?.page;
+        if (!isSame(page, before)) await this.#put(name, page);
+      }
+      for (const [name, { page }] of [...this.#records]) {
+        if (!isReadable(data, page)) await this.#drop(name);
+      }
+      await this.#bound();
+      const pages = [...this.#records.values()].map((one) => one.page);
+      const snapshot = slim(this.snapshot(), data, peopleIn(pages, data.me));
+      const beginning: Beginning = { account: this.account, at: Date.now(), snapshot };
+      await this.vault.put(BEGINNING, beginning);
+    });
+  }
+
+  async #put(name: string, page: Page): Promise<void> {
+    const id = this.#records.get(name)?.id ?? newId();
+    const bytes = await this.vault.put(id, page);
+    this.#records.delete(name);
+    this.#records.set(name, { id, page, bytes });
+  }
+
+  async #drop(name: string): Promise<void> {
+    const one = this.#records.get(name);
+    if (!one) return;
+    this.#records.delete(name);
+    await this.vault.remove(one.id);
+  }
+
+  /** Let go of what was looked at longest ago. */
+  async #bound(): Promise<void> {
+    let bytes = [...this.#records.values()].reduce((sum, one) => sum + one.bytes, 0);
+    for (const [name, one] of [...this.#records]) {
+      if (this.#records.size <= MOST.pages && bytes <= MOST.bytes) return;
+      bytes -= one.bytes;
+      await this.#drop(name);
+    }
+  }
+}
+
+const idsOf = (page: Page) => page.messages.map((message) => message.id);
+
+/** Whether nothing in it has changed: messages that are equal are the same. */
+function isSame(page: Page, before: Page | undefined): boolean {
+  return (
+    before !== undefined &&
+    before.foundOldest === page.foundOldest &&
+    before.messages.length === page.messages.length &&
+    before.messages.every((message, place) => message === page.messages[place])
+  );
+}
