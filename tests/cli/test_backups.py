@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import os
 import time
 import zipfile
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ from tertulia.store.kept_backups import (
     name_at,
     superseded,
 )
+from tertulia.store.scratch import scratch_directory, sweep
 from tertulia.store.trial_restore import try_restore
 from tests.cli.support import Place, run
 from tests.support import Organization
@@ -74,6 +76,25 @@ def test_a_backup_of_a_clock_that_was_wrong_is_in_place_of_none() -> None:
     there = kept("2026-03-11T03:00", "2026-03-12T09:00", "2036-01-01T03:00")
     assert [one.name for one in superseded(there, 1, 0, now)] == [there[0].name]
     assert made(there, now) == there[:2]
+
+
+def test_what_a_process_left_that_was_killed_is_deleted(tmp_path: Path) -> None:
+    """The lock ends with the process, and with the file that holds it. What nobody ever locked is
+    of an older version, and has a day; or no backup at all."""
+    left, unheld, old, other = (tmp_path / f"backup-{n}" for n in ("left", "new", "old", "other"))
+    for directory in (left, unheld, old, other):
+        directory.mkdir()
+        (directory / "backup.zip").write_bytes(b"secret")
+    (left / "held").touch()
+    (other / "notes").touch()
+    for directory in (old, other):
+        os.utime(directory, (0, 0))
+    with scratch_directory(tmp_path) as mine:
+        assert {one.name for one in tmp_path.iterdir()} == {mine.name, unheld.name, other.name}
+        (mine / "plain.zip").write_bytes(b"secret")
+        sweep(tmp_path)
+        assert (mine / "plain.zip").exists()
+    assert not mine.exists()
 
 
 async def test_what_is_only_called_as_a_backup_is_none(tmp_path: Path) -> None:
