@@ -16,15 +16,25 @@ from tertulia.cli import (
     config,
     create_bot,
     create_user,
+    defaults,
+    domains,
+    emoji,
     end_queues,
+    fields,
+    files,
+    folders,
+    groups,
     init,
     invitations,
     invite,
     keys,
+    linkifiers,
     mail,
     move_files,
+    next_steps,
     nodes,
     password,
+    playgrounds,
     reactivate,
     restore,
     serve,
@@ -35,6 +45,7 @@ from tertulia.cli import (
     usage,
     users,
 )
+from tertulia.cli.commands import command
 from tertulia.cli.errors import Commands
 
 app = typer.Typer(
@@ -67,13 +78,18 @@ def _tertulia(
 
 app.command("serve", epilog=serve.EXAMPLE)(serve.serve)
 app.command("init", epilog=init.EXAMPLE)(init.init)
+command(app, "first-steps", "first-steps --data-dir data")(next_steps.first_steps)
 app.command("create-user", epilog=create_user.EXAMPLE)(create_user.create_user)
 app.command("create-bot", epilog=create_bot.EXAMPLE)(create_bot.create_bot)
 app.command("password", epilog=password.EXAMPLE)(password.password)
 app.command("sign-out", epilog=sign_out.EXAMPLE)(sign_out.sign_out)
 app.command("reactivate", epilog=reactivate.EXAMPLE)(reactivate.reactivate)
 app.command("invite", epilog=invite.EXAMPLE)(invite.invite)
-for group in (users, bots, keys, sessions, agents, channels, invitations, settings, announce):
+for group in (
+    *(users, bots, keys, sessions, agents, invitations, groups),
+    *(channels, folders, settings, defaults, fields, domains),
+    *(emoji, linkifiers, playgrounds, files, announce),
+):
     app.add_typer(group.app)
 app.command("mail", epilog=mail.EXAMPLE)(mail.mail)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
