@@ -4,6 +4,8 @@ import asyncio
 import io
 import json
 import os
+import shutil
+import sys
 import time
 import zipfile
 from datetime import UTC, datetime
@@ -271,11 +273,32 @@ def test_what_cannot_be_encrypted_is_said(size: int) -> None:
             file.write(bytes(size))
 
 
+def left_by_a_killed_one(data_dir: Path) -> Path:
+    """A directory whose process is gone."""
+    left = data_dir / "backup-left"
+    left.mkdir(parents=True)
+    (left / "held").touch()
+    (left / "plain.zip").write_bytes(b"secret")
+    return left
+
+
+async def test_what_a_process_left_that_failed_is_deleted_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = left_by_a_killed_one(tmp_path)
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(BackupFailed):
+        await job._make(load({"data_dir": str(tmp_path)}, environment={}))
+    assert not left.exists()
+
+
 def test_the_server_makes_one_by_itself(tmp_path: Path) -> None:
     place, to = Place(tmp_path / "data"), tmp_path / "backups"
     place.found()
+    left = left_by_a_killed_one(place.data_dir)
     (place.data_dir / "tertulia.toml").write_text(f'backup_to = "{to}"\n')
     with place.serving() as (process, _):
+        assert not left.exists()
         deadline = time.monotonic() + 60
         # Another process makes it: there is nothing to wait on but the file.
         while not any(to.glob("tertulia-*.zip")) and time.monotonic() < deadline:
