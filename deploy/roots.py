@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
-PORT = 9991
+PORT = int(os.environ.get("TRY_PORT", "9991"))
 SECONDS = 120
 """Until something that is waited for is given up."""
 PASSWORD = "correct horse battery staple"

@@ -11,7 +11,7 @@ first page, an organization, a message, and that nothing but the data is left wh
 one of them also mail, an invitation, the `zulip` package, a backup while it serves, and its
 restoration. In a last one the first release is upgraded to this one and goes back again.
 
-What it needs, `deploy/roots.py` says.
+What it needs, `deploy/roots.py` says. Where port 9991 is taken: TRY_PORT=9992.
 """
 
 import argparse
@@ -146,7 +146,7 @@ class Place:
     @contextmanager
     def serving(self, directory: str = "chat", **more: str) -> Iterator[str]:
         """The server; the code of its first page where there is nothing yet."""
-        words = [f"{HOME}/{self._way.program}", "serve", "--data-dir", directory]
+        words = [f"{HOME}/{self._way.program}", "serve", "--data-dir", directory, "--port", str(PORT)]
         log = self.home / "log"
         with log.open("wb") as said:
             process = subprocess.Popen(
