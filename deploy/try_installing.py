@@ -277,6 +277,8 @@ def upgrade(place: Place, old: Path, new: Path) -> None:
     with place.serving():
         require(messages(ann) == ["from before"], "what was there before is there, with its key")
         send_message("from after", ann)
+    # The first release made what everybody on the machine can read: `check` says how to mend it.
+    place.shell("chmod -R o-rwx chat")
     place.tertulia("check", "--data-dir", "chat")
     (copy,) = (place.home / "chat").glob("tertulia.db.before-migration-from-*")
     place.install(old)
