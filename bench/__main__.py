@@ -15,11 +15,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import StatisticsError
 
 import psycopg
 from tests import postgres
 
 from bench import machine, processes, report
+from bench.asking import BadAnswer
 from bench.cases import Case
 from bench.cases.all import CASES
 from bench.context import Bench
@@ -53,7 +55,8 @@ def main() -> None:
         with _cluster(options.database) as url:
             datasets = Datasets(directory, url)
             with Bench(directory, datasets, url, quick=options.quick) as bench:
-                lines = list(_measured(bench, cases))
+                failures: list[str] = []
+                lines = list(_measured(bench, cases, failures))
             about = machine.described(directory, url)
         if not url:
             # A PostgreSQL cannot be told from others.
@@ -64,6 +67,8 @@ def main() -> None:
         options.json.write_text(json.dumps(report.figures(lines, about), indent=2) + "\n")
     sys.stdout.write(report.table(lines, about))
     sys.stdout.write(f"{report.summary(lines)}\n")
+    if failures:
+        raise SystemExit(f"Could not be measured as a whole: {', '.join(failures)}.")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -103,13 +108,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _measured(bench: Bench, cases: Sequence[Case]) -> Iterator[Line]:
+def _measured(bench: Bench, cases: Sequence[Case], failures: list[str]) -> Iterator[Line]:
+    """What each case finds; a case that fails is named in `failures`, and the others go on."""
     for number, case in enumerate(cases, 1):
         bench.tell(f"[{number}/{len(cases)}] {case.name}: {case.about}")
         start = time.perf_counter()
-        for line in case.measure(bench):
-            bench.tell(f"  {report.short(line)}")
-            yield line
+        try:
+            for line in case.measure(bench):
+                bench.tell(f"  {report.short(line)}")
+                yield line
+        except (BadAnswer, BenchError, StatisticsError) as error:
+            bench.tell(f"  failed: {error}")
+            failures.append(case.name)
         bench.tell(f"  ({time.perf_counter() - start:.0f} s)")
 
 

@@ -30,6 +30,8 @@ from tertulia.store.writing import Batch
 LONG = 0.01
 """Seconds in one callback from which on it is looked where they are spent."""
 LOOK_SECONDS = 0.002
+UNTOLD = 10.0
+"""Seconds within which whoever waits has surely been told."""
 _SOURCE = "/tertulia/"
 
 
@@ -140,7 +142,8 @@ def _obey(holds: Holds, logs: list[Log]) -> None:
             case "expire":
                 _run(holds, expired_once(log))
             case "prune":
-                _run(holds, pruned_once(log.store, time.time() + 1))
+                # Not what those who wait have not been told: their queues would end.
+                _run(holds, pruned_once(log.store, time.time() - UNTOLD))
             case _:
                 pass
         sys.stdout.write(json.dumps(holds.take()) + "\n")

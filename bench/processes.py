@@ -65,11 +65,13 @@ def peak(pid: int) -> int:
 
 
 def family(pid: int) -> list[int]:
-    """The process and all that come of it."""
+    """The process and all that come of it and have not ended."""
     found = [pid]
     for parent in found:
-        for children in Path(f"/proc/{parent}/task").glob("*/children"):
-            found += [int(child) for child in children.read_text().split()]
+        # A database ends processes of its own at any moment.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for children in list(Path(f"/proc/{parent}/task").glob("*/children")):
+                found += [int(child) for child in children.read_text().split()]
     return found
 
 

@@ -360,10 +360,10 @@ async def test_who_waits_for_an_answer_is_not_silent(
     await org.channel("kitchen", "ben")
 
     async def receive(*_: object) -> None:
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(1.5)
 
     monkeypatch.setattr(server, "receive", receive)
-    monkeypatch.setattr(server, "COMMAND_SECONDS", 0.2)
+    monkeypatch.setattr(server, "COMMAND_SECONDS", 1.0)
     async with listening(org) as post:
         assert await post.bring(post.of_channel("kitchen", "ben"), a_mail("x")) == {}
 

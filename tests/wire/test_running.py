@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import logging
 from collections import deque
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ from tertulia.store.feeds import Standing
 from tertulia.store.nodes import SlowRequest
 from tertulia.store.pushes import Wanted
 from tertulia.store.usage import Counted
+from tertulia.wire.http import request_log
 from tertulia.wire.http.request_log import RequestLog
 from tertulia.wire.http.request_measures import RequestMeasures
 from tertulia.wire.http.slow_requests import SlowRequests
@@ -232,9 +234,11 @@ async def test_slow_requests_are_written_down_without_what_they_said(
             assert (await ann.get("/failing_deliveries", secret="word")).ok
             assert (await ann.get(f"/bots/{made['user_id']}/deliveries")).ok
             await _polled_by_a_page(org)
-        first, second = (one for one in kept if one.database_ms >= 15)
+        # On a busy machine others are slow as well.
+        first, second = (one for one in kept if "deliveries" in one.route)
         assert (first.method, first.user_id, first.status) == ("GET", ann.user_id, 200)
-        assert first.database_ms <= first.ms
+        assert 15 <= first.database_ms <= first.ms
+        assert second.database_ms >= 15
         assert first.route == "/api/v1/failing_deliveries"
         assert second.route == "/api/v1/bots/{bot_id}/deliveries"
         lines = [vars(one) for one in caplog.records if one.message == "slow request"]
@@ -244,14 +248,17 @@ async def test_slow_requests_are_written_down_without_what_they_said(
         assert "word" not in str(lines)
 
 
-async def test_a_large_answer_is_no_slow_request() -> None:
+async def test_a_large_answer_is_no_slow_request(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: deque[SlowRequest] = deque()
     slow = SlowRequests(20, kept, Histogram(SECONDS), RequestMeasures(), lambda: 5.0)
+    now = 0.0
+    monkeypatch.setattr(request_log, "time", SimpleNamespace(perf_counter=lambda: now))
 
     async def answering(scope: Scope, receive: Receive, send: Send) -> None:
-        await asyncio.sleep(0.03 if scope["method"] == "POST" else 0)
+        nonlocal now
+        now += 0.03 if scope["method"] == "POST" else 0
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        await asyncio.sleep(0.03)
+        now += 0.03
         await send({"type": "http.response.body", "body": b""})
 
     async def nowhere(*_: Any) -> Any:

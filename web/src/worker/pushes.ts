@@ -84,6 +84,11 @@ async function take(told: Told | Read | Tried): Promise<void> {
     await show(told.title, { body: told.body, tag: told.tag, data: told });
     return;
   }
+  // Beside it: what is shown waits for no number on an icon.
+  await Promise.all([setBadge(told.badge), showAndClose(told)]);
+}
+
+async function showAndClose(told: Told | Read): Promise<void> {
   const open = new Set(told.open);
   const shown = await self.registration.getNotifications();
   for (const note of shown) {
@@ -91,7 +96,6 @@ async function take(told: Told | Read | Tried): Promise<void> {
     // Of more than so many the list does not tell.
     if (isOver && (open.size < 20 || note.tag === told.tag)) note.close();
   }
-  await setBadge(told.badge);
   if (told.type === "read" || (await isLookedAt())) return;
   const { words } = told;
   await show(told.title, {
