@@ -69,7 +69,8 @@ class Way(NamedTuple):
 APT = "apt-get update -qq && apt-get install -qq -y --no-install-recommends"
 WAYS = {
     "uv": Way(
-        f"{APT} python3-venv && python3 -m venv /usr/local/uv && /usr/local/uv/bin/pip install -q uv"
+        f"{APT} python3-venv && python3 -m venv /usr/local/uv"
+        " && /usr/local/uv/bin/pip install -q uv"
         " && ln -s /usr/local/uv/bin/uv /usr/local/bin/uv",
         "uv tool install -q {wheel}",
         "uv tool uninstall -q tertulia",
@@ -146,7 +147,8 @@ class Place:
     @contextmanager
     def serving(self, directory: str = "chat", **more: str) -> Iterator[str]:
         """The server; the code of its first page where there is nothing yet."""
-        words = [f"{HOME}/{self._way.program}", "serve", "--data-dir", directory, "--port", str(PORT)]
+        more_words = ["--data-dir", directory, "--port", str(PORT)]
+        words = [f"{HOME}/{self._way.program}", "serve", *more_words]
         log = self.home / "log"
         with log.open("wb") as said:
             process = subprocess.Popen(

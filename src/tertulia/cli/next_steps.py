@@ -88,7 +88,7 @@ def next_steps(config: Config, facts: Facts) -> list[Step]:
             facts.channels > len(founding.FIRST_CHANNELS),
             counted(facts.channels, "channel")
             if facts.channels > len(founding.FIRST_CHANNELS)
-            else f"`tertulia channels create NAME{at}` for each, or in the browser, which suggests some",
+            else f"`tertulia channels create NAME{at}`, or in the browser, which suggests some",
         ),
         "backups": (
             "backups" not in missing,
