@@ -3,10 +3,14 @@
 They show the demonstration, so that they can be made again whenever the client changes. The
 machine needs Chromium, and fonts for emoji and for the languages that the demonstration's people
 write (Debian: fonts-noto-color-emoji, fonts-noto-core, fonts-noto-cjk).
+
+With `--mails DIRECTORY` it writes sheets of all mails there instead, in light and dark, for a
+window and a phone, to be looked at: they are not kept.
 """
 
 import argparse
 import io
+import itertools
 import re
 import tempfile
 from collections.abc import Callable
@@ -22,6 +26,9 @@ from tests.e2e.server import Server, ended
 
 HERE = Path(__file__).parent / "pictures"
 WIDE = {"width": 1280, "height": 800}
+SHEET_COLUMNS = 4
+MAIL_WIDTHS = (640, 390)
+MAIL_LANGUAGES = ("en", "de", "ja")
 LARGEST = 250_000
 """Bytes that a picture may have."""
 
@@ -104,14 +111,64 @@ def channels_of(server: Server) -> dict[str, str]:
     return {one["name"]: f"{one['stream_id']}" for one in answer["streams"]}
 
 
+def mail_sheets(browser: Browser, server: Server, directory: Path) -> None:
+    """Write a sheet of all mails for each language, width and scheme."""
+    directory.mkdir(parents=True, exist_ok=True)
+    names = re.findall("<h2>(.+?)</h2>", httpx.get(f"{server.url}/dev/mails").text)
+    for width, scheme in itertools.product(MAIL_WIDTHS, ("light", "dark")):
+        size = {"width": width, "height": 300}
+        with browser.new_context(
+            base_url=server.url, viewport=size, color_scheme=scheme
+        ) as context:
+            page = context.new_page()
+            for language in MAIL_LANGUAGES:
+                shots = []
+                for name in names:
+                    page.goto(f"/dev/mails/{name}?language={language}")
+                    shots.append(page.screenshot(full_page=True))
+                sheet(shots).save(directory / f"{language}-{scheme}-{width}.png")
+
+
+def sheet(shots: list[bytes]) -> Image.Image:
+    """The pictures on one, in columns that are about as long as each other."""
+    images = [Image.open(io.BytesIO(shot)).convert("RGB") for shot in shots]
+    images.sort(key=lambda one: -one.height)
+    columns: list[list[Image.Image]] = [[] for _ in range(SHEET_COLUMNS)]
+    for image in images:
+        min(columns, key=lambda column: sum(one.height for one in column)).append(image)
+    width = images[0].width
+    height = max(sum(one.height for one in column) for column in columns)
+    found = Image.new("RGB", (width * len(columns), height), "#808080")
+    for number, column in enumerate(columns):
+        top = 0
+        for image in column:
+            found.paste(image, (number * width, top))
+            top += image.height
+    return found
+
+
 def main() -> None:
     """Make all of them, or those that are named."""
     parser = argparse.ArgumentParser(prog="python -m docs.pictures", description=__doc__)
     parser.add_argument("names", nargs="*", help="only these")
-    wanted = parser.parse_args().names
+    parser.add_argument("--mails", metavar="DIRECTORY", type=Path, help="sheets of all mails")
+    arguments = parser.parse_args()
+    wanted = arguments.names
     program = chromium()
     if program is None:
         raise SystemExit(HOW_TO_GET)
+    if arguments.mails is not None:
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            ended(Server(Path(directory))) as server,
+            sync_playwright() as playwright,
+        ):
+            server.found()
+            server.start("/ready", "--dev")
+            browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+            mail_sheets(browser, server, arguments.mails)
+            browser.close()
+        return
     HERE.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as directory, ended(Server(Path(directory))) as server:
         server.start("/ready", "--demo")

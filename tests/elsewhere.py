@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tertulia.outbound.addresses import Address, is_public
-from tertulia.outbound.http_client import Web
+from tertulia.outbound.http_client import AT_ONCE, Web
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
@@ -65,14 +65,15 @@ class Elsewhere:
         """The address of a path."""
         return f"{self.scheme}://{host}:{self.port}{path}"
 
-    def web(self, *ports: int) -> Web:
+    def web(self, *ports: int, at_once: int = AT_ONCE) -> Web:
         """What a node sees of it: this machine counts as public, and nothing else does that is
-        not. `ports` may be asked too."""
+        not. `ports` may be asked too; `at_once` as for any."""
         return Web(
             f"http://{OWN_HOST}",
             resolve=self._resolve,
             may_ask=_is_here_or_public,
             ports=(80, 443, self.port, *ports),
+            at_once=at_once,
         )
 
     async def _resolve(self, host: str, port: int) -> Sequence[Address]:

@@ -98,10 +98,12 @@ def _loaded() -> socket.socket:
 
 def _serve(requests: socket.socket) -> None:
     """Start what is asked for until nobody can ask any more."""
-    import tertulia.cli  # noqa: F401 (here, for all)
+    from tertulia import cli
+
+    cli.application()  # What all have in common is loaded here.
 
     with contextlib.suppress(ImportError):
-        import uvloop  # noqa: F401 (as above)
+        import uvloop  # noqa: F401 (likewise)
     signal.signal(signal.SIGCHLD, _reap)
     gc.collect()
     gc.freeze()

@@ -7,11 +7,11 @@ The servers that tests start are programs, and do as they always do.
 import sys
 from functools import cache
 
+import argon2
 from argon2 import PasswordHasher
 from starlette import routing
 
-from tertulia.markup import render
-from tertulia.service import vault
+from tertulia.markup import markdown
 from tertulia.wire.http import paths, request_measures
 
 
@@ -25,8 +25,8 @@ def take() -> None:
     # The same paths each time.
     request_measures.groups = cache(request_measures.groups)  # type: ignore[assignment]
     # What it parses, it keeps nothing of.
-    render._parser = cache(render._parser)
-    vault.PasswordHasher = QuickHasher  # type: ignore[attr-defined,assignment]  # as above
+    markdown._parser = cache(markdown._parser)
+    argon2.PasswordHasher = QuickHasher  # type: ignore[misc,assignment]
 
 
 class QuickHasher(PasswordHasher):

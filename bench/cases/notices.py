@@ -31,7 +31,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         bench.fresh(COMPANY, settings=MAILS) as quiet,
         bench.fresh(COMPANY, settings=MAILS) as telling,
     ):
-        _turn_on(telling)
+        turn_on(telling, "enable_stream_email_notifications")
 
         def send(served: Served) -> Sample:
             return bench.requests(served.server, asking.send(served.made.people[0], LARGE, "topic"))
@@ -46,10 +46,10 @@ def _measure(bench: Bench) -> Iterator[Line]:
     yield line
 
 
-def _turn_on(served: Served) -> None:
-    """Everybody wants to be told of everything in all channels."""
+def turn_on(served: Served, setting: str) -> None:
+    """Everybody wants to be told of everything in all channels, by that setting."""
     values = {
-        "enable_stream_email_notifications": True,
+        setting: True,
         "target_users": {"group_ids": [EVERYBODY]},
     }
     request = asking.form("PATCH", "/settings", served.made.organization.owner, values)

@@ -14,10 +14,10 @@ from tertulia.demo import prepared
 from tertulia.service.config import Config
 from tests import databases
 from tests.browser.driving import FLAGS, HOW_TO_GET, Window, chromium, sign_in, window
-from tests.e2e.conftest import calling_town, sqlite_town, town
+from tests.e2e.conftest import calling_town, picture_town, sqlite_town, town
 from tests.e2e.server import Account, Server, ended
 
-__all__ = ["calling_town", "sqlite_town", "town"]
+__all__ = ["calling_town", "picture_town", "sqlite_town", "town"]
 
 Open = Callable[..., Window]
 """`Open(server, account=None, **how)`: a window, as Playwright's `new_context` takes `how`."""

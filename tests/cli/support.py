@@ -13,9 +13,10 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 import tertulia
-from tertulia.cli import app
+from tertulia.cli import application
 
 PASSWORD = "correct horse"
+APP = application()
 
 
 @dataclass(frozen=True)
@@ -88,4 +89,4 @@ class Place:
 
 def run(*arguments: str, typed: str = "") -> Result:
     """Run the command line in process; a mistake of ours is raised."""
-    return CliRunner().invoke(app, list(arguments), input=typed, catch_exceptions=False)
+    return CliRunner().invoke(APP, list(arguments), input=typed, catch_exceptions=False)

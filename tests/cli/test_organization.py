@@ -12,10 +12,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tertulia.cli import app
 from tertulia.cli.settings import _names
 from tertulia.service.config import Config
-from tests.cli.support import PASSWORD, Place, run
+from tests.cli.support import APP, PASSWORD, Place, run
 from tests.support import reopened
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
@@ -524,7 +523,7 @@ def leaves(command: Any, *names: str) -> Iterator[tuple[tuple[str, ...], Any]]:
         yield from leaves(one, *names, name)
 
 
-COMMANDS = dict(leaves(typer.main.get_command(app)))
+COMMANDS = dict(leaves(typer.main.get_command(APP)))
 
 
 @pytest.mark.parametrize("names", COMMANDS, ids=" ".join)
@@ -557,6 +556,6 @@ def test_shells_complete_commands_and_names(shell: str, typed: str, offered: set
         "fish": {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
     }
     variables = {"_TERTULIA_COMPLETE": f"complete_{shell}", **environment[shell]}
-    result = CliRunner().invoke(app, [], prog_name="tertulia", env=variables)
+    result = CliRunner().invoke(APP, [], prog_name="tertulia", env=variables)
     assert {name for name in offered if name not in result.stdout} == set()
     assert "deactivate" in offered or "deactivate" not in result.stdout

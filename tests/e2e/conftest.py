@@ -53,6 +53,13 @@ def sqlite_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
         yield town
 
 
+@pytest.fixture(scope="module")
+def picture_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    """The same on SQLite, with a key for looking for animated pictures, which nobody knows."""
+    with _opened(tmp_path_factory.mktemp("town"), settings='giphy_api_key = "key-1"\n') as town:
+        yield town
+
+
 @pytest.fixture
 def calling_town(tmp_path: Path) -> Iterator[Town]:
     """The same on SQLite, with a server that may call this machine."""

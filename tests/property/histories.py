@@ -553,6 +553,16 @@ async def react(history: History) -> None:
         history.accepted(await person.delete(path, emoji_name=name))
 
 
+async def pin(history: History) -> None:
+    if not history.sent:
+        return
+    rng = history.rng
+    message_id = rng.choice(history.sent)
+    person = history.org[history.who()]
+    how = person.post if rng.random() < 0.7 else person.delete
+    history.accepted(await how(f"/messages/{message_id}/pin"))
+
+
 async def react_at_once(history: History) -> None:
     """With the same emoji, at the same moment: one of them is first."""
     if not history.sent:
@@ -729,6 +739,7 @@ STEPS: dict[Step, int] = {
     rename: 1,
     react: 6,
     react_at_once: 1,
+    pin: 4,
     use_widget: 2,
     change_emoji: 1,
     change_alert_words: 2,

@@ -211,12 +211,15 @@ def test_no_event_brings_a_message_that_could_not_be_fetched(
 
     async def check(history: History, config: Config) -> None:
         prompt = [await history.org[v].register(all_public_streams=v == "ann") for v in VIEWERS]
-        late = [await history.org[v].register() for v in VIEWERS]
+        knowing = {"server_extensions": True}
+        late = [await history.org[v].register(client_capabilities=knowing) for v in VIEWERS]
         for number in range(40):
             await history.step()
             for listener in [*prompt, *(late if number % 10 == 9 else [])]:
                 for event in await listener.events():
-                    message_id = event.get("message_id", event.get("message", {}).get("id"))
+                    of_message = event.get("message", {}).get("id")
+                    of_message = event.get("pin", {}).get("message_id", of_message)
+                    message_id = event.get("message_id", of_message)
                     if event["type"] in TELLING:
                         reply = await listener.person.get(f"/messages/{message_id}")
                         assert reply.status == 200, (message_id, reply.body)
@@ -225,7 +228,7 @@ def test_no_event_brings_a_message_that_could_not_be_fetched(
         on_a_new_database(url, seed, check)
 
 
-TELLING = {"message", "update_message", "reaction", "submessage"}
+TELLING = {"message", "update_message", "reaction", "submessage", "pins"}
 """Events that say something of a message that is there."""
 
 

@@ -17,8 +17,9 @@ from tertulia.domain.notices.telling import (
     HERE_LONGEST,
     HERE_SECONDS,
     LOOK_AGAIN_SECONDS,
-    QUIET_LONGEST,
+    QUIET_LOOK_LONGEST,
     QUIET_LOOK_SECONDS,
+    QUIET_LOOKS,
 )
 from tertulia.domain.organization.realms import WELCOME_BOT
 from tertulia.log.log import Log
@@ -297,8 +298,10 @@ class Rule:
             until = rests_until(history.state, user_id, now)
             if until:
                 waiting -= due
-                if self.way is Way.MAIL and until <= now + QUIET_LONGEST:
-                    later = min(math.ceil(until / 60) * 60.0, now + QUIET_LOOK_SECONDS)
+                if self.way is Way.MAIL:
+                    wait = min((until - now) / QUIET_LOOKS, QUIET_LOOK_LONGEST)
+                    wait = max(wait, QUIET_LOOK_SECONDS)
+                    later = min(math.ceil(until / 60) * 60.0, now + wait)
                     waiting |= {(one, later, later + HERE_LONGEST) for one, _, _ in due}
                 continue
             latest = history.org.node.delivery.presence.of(user_id)

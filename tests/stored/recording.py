@@ -15,7 +15,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from tertulia import __version__
-from tertulia.cli import app
+from tertulia.cli import application
 from tertulia.service.config import Config
 from tertulia.service.vault import SECRET_FILE
 from tertulia.store.store import SQLITE_FILE
@@ -71,7 +71,8 @@ def main() -> None:
         config = Config(data_dir=directory, external_url="http://chat.test", rate_limits=False)
         asyncio.run(_record(config, folder))
         target = str(folder / "backup.zip")
-        CliRunner().invoke(app, ["backup", "--data-dir", directory, target], catch_exceptions=False)
+        arguments = ["backup", "--data-dir", directory, target]
+        CliRunner().invoke(application(), arguments, catch_exceptions=False)
         with gzip.open(folder / f"{SQLITE_FILE}.gz", "wb") as packed:
             packed.write((config.data_path / SQLITE_FILE).read_bytes())
         shutil.copy(config.data_path / SECRET_FILE, folder / SECRET_FILE)

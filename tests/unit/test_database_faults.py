@@ -376,6 +376,57 @@ async def test_a_read_is_tried_once_more_where_its_connection_was_cut(
     assert await far.read(seq) == 0
 
 
+async def test_housekeeping_keeps_its_connection_as_long_as_it_lasts(
+    far: Store, near: Store, proxy: Proxy
+) -> None:
+    def process(connection: Connection) -> int:
+        ((found,),) = connection.query("SELECT pg_backend_pid()")
+        return int(found)
+
+    first = await far.write(process)
+    assert await far.write(process) == first
+    # Whoever comes while it is in use has another one.
+    entered, gate = threading.Event(), threading.Event()
+
+    def hold(connection: Connection) -> int:
+        connection.run("ROLLBACK")  # Lets others write.
+        entered.set()
+        assert gate.wait(HANG_SECONDS)
+        connection.run("BEGIN")
+        return process(connection)
+
+    holding = asyncio.create_task(far.write(hold))
+    await asyncio.to_thread(entered.wait, HANG_SECONDS)
+    assert await ends(far.write(process)) != first
+    gate.set()
+    assert await ends(holding) == first
+    # One that was ended meanwhile is made anew, and one that was left in the middle of something.
+    kept = await far.write(process)
+    proxy.cut()
+    assert await ends(far.write(process)) != kept
+
+    def fail(connection: Connection) -> None:
+        connection.run("UPDATE head SET seq = 7")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await far.write(fail)
+    assert await near.write(seq) == await far.write(seq) == 0
+    # What was lost in between is not done twice.
+    runs = 0
+
+    def lose(connection: Connection) -> None:
+        nonlocal runs
+        runs += 1
+        proxy.cut()
+        connection.run("UPDATE head SET seq = 7")
+
+    with pytest.raises(ConnectionLost):
+        await ends(far.write(lose))
+    assert runs == 1
+    assert await far.write(seq) == 0
+
+
 async def test_a_read_on_a_frozen_connection_ends(far: Store, proxy: Proxy) -> None:
     assert await far.read(seq) == 0
     proxy.freeze()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tertulia.model.errors import Unavailable
 from tertulia.outbound import addresses
 from tertulia.outbound.addresses import is_public, parsed
 from tertulia.outbound.http_client import Answer, NotFetched, Web
@@ -316,6 +317,19 @@ async def test_what_takes_too_long_is_given_up(there: Elsewhere) -> None:
     there.pages["/"] = slow
     with pytest.raises(NotFetched, match="too long"):
         await fetched(there.web(), there.url("/"), seconds=0.2)
+
+
+async def test_who_finds_no_place_in_time_asks_nobody(there: Elsewhere) -> None:
+    there.pages["/"] = Page(b"hello")
+    web = there.web(at_once=1)
+    async with web.opened(there.url("/"), accept="*/*", seconds=60):
+        with pytest.raises(Unavailable, match="Too many"):
+            async with web.opened(there.url("/"), accept="*/*", seconds=0.01):
+                pass
+        with pytest.raises(Unavailable, match="Too many"):
+            await web.send(there.url("/"), b"", {}, seconds=0.01, limit=10)
+    assert there.asked == ["/"]
+    assert await content(web, there.url("/")) == b"hello"
 
 
 @pytest.mark.parametrize(

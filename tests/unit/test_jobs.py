@@ -25,6 +25,7 @@ from tertulia.model.errors import Conflict, Refused, Unavailable
 from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
+from tertulia.store.database import ConnectionLost
 from tests.support import Organization, TestClock, founded
 from tests.wire.own import later
 
@@ -88,6 +89,21 @@ async def test_a_job_that_fails_is_tried_again_and_the_others_go_on(
         "OSError: no disk",
         "KeyError: 'x'",
     ]
+
+
+@pytest.mark.usefixtures(quick.__name__)
+async def test_one_round_that_an_outage_interrupts_is_no_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    away = ConnectionLost("the connection was ended")
+    work = Work(away, None, away, away, OSError("no disk"), None, pause=0.001)
+    job = Job("notices", work)
+    async with Supervisor().running([job]):
+        await until(lambda: work.rounds > 6)
+    said = [(one.levelname, one.message) for one in caplog.records]
+    interrupted, failed = ("WARNING", "job interrupted"), ("ERROR", "job failed")
+    assert said == [interrupted, interrupted, failed, failed]
+    assert (job.all_failures, job.trouble) == (2, None)
 
 
 async def test_a_failing_job_is_named_with_its_reason() -> None:

@@ -1,6 +1,7 @@
 """The writer: groups, refusals, failures, snapshots, other processes."""
 
 import asyncio
+import math
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -12,8 +13,10 @@ import pytest
 
 from tertulia.app.opening import opened_log
 from tertulia.jobs.supervisor import Job
-from tertulia.log import inbox, transactions
+from tertulia.log import commits, deciding, gathering, inbox, transactions
+from tertulia.log.gathering import Gathering
 from tertulia.log.log import Log
+from tertulia.log.requests import Command, Group
 from tertulia.model.changes import ChannelCreated, Entry, RealmChanged
 from tertulia.model.channels import Channel
 from tertulia.model.errors import OutcomeUnknown, Refused, Unavailable
@@ -157,6 +160,87 @@ async def test_commands_that_wait_together_are_committed_together(
     assert sorted(ids) == list(range(1, 201))
     assert counting.commits <= 3
     await assert_true_to_the_tables(log)
+
+
+async def test_very_many_entries_are_folded_and_followed_in_turns(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commits, "AT_ONCE", 2)
+    monkeypatch.setattr(deciding, "TURN_SECONDS", 0.0)
+    log, names = org.node.log, [f"N{n}" for n in range(5)]
+    followed: list[str] = []
+
+    def follow(entries: Sequence[Entry]) -> None:
+        assert len(entries) <= 2
+        assert log.durable == entries[-1].seq
+        followed.extend(
+            e.change.values["name"] for e in entries if isinstance(e.change, RealmChanged)
+        )
+
+    log.follow(follow)
+    halves = 0
+
+    async def look() -> None:
+        nonlocal halves
+        while log.state.realm.name != names[-1]:
+            if log.state.realm.name in names:
+                halves += 1
+                assert not followed
+                monkeypatch.setattr(inbox, "ANSWER_SECONDS", 0.0)
+                log._inbox.expire()
+            await asyncio.sleep(0)
+        # Who sees it is answered when all of it is on disk.
+        await log.settled()
+        assert followed == names
+
+    def many(_: Moment) -> Decision[None]:
+        return Decision(None, tuple(RealmChanged(values={"name": name}) for name in names))
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(look())
+        # Whoever has waited for too long by then cannot be told that nothing is done.
+        with pytest.raises(OutcomeUnknown):
+            await log.submit(None, many)
+    assert halves
+
+
+async def test_a_group_waits_a_moment_for_those_who_write_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where some of them are at other nodes."""
+    monkeypatch.setattr(gathering, "GATHERED_SECONDS", 1000.0)
+    monkeypatch.setattr(gathering, "LULL_SECONDS", 1000.0)
+    waiting = inbox.Inbox()
+
+    def command(actor_id: int, until: float = math.inf) -> Command:
+        answer = asyncio.get_running_loop().create_future()
+        return Command(actor_id, rename, ("x",), (), answer, until=until)
+
+    def group(*commands: Command) -> Group:
+        return Group([*commands], [], [], has_probe=False)
+
+    # Where all are at this one, they are there or will be with the next group.
+    alone = Gathering(waiting)
+    alone.committed(group(command(1), command(2)))
+    await asyncio.wait_for(alone.wait(group(command(1))), 60)
+
+    gatherer = Gathering(waiting)
+    gatherer.committed(group(command(3)))
+    gatherer.committed(group(command(1), command(2, until=2.0**60)))
+    gatherer_waits = asyncio.create_task(gatherer.wait(group(command(1))))
+    for missing in (2, 3):
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not gatherer_waits.done()
+        waiting.add(command(missing))
+    await asyncio.wait_for(gatherer_waits, 60)
+    # Nobody is waited for for long, and nobody at all after a lull.
+    monkeypatch.setattr(gathering, "GATHERED_SECONDS", 0.001)
+    waiting = gatherer._inbox = inbox.Inbox()
+    await asyncio.wait_for(gatherer.wait(group(command(1))), 60)
+    monkeypatch.setattr(gathering, "GATHERED_SECONDS", 1000.0)
+    monkeypatch.setattr(gathering, "LULL_SECONDS", 0.0)
+    await asyncio.wait_for(gatherer.wait(group(command(1))), 60)
 
 
 async def test_a_command_sees_what_earlier_ones_of_its_group_decided(

@@ -8,7 +8,7 @@ from markdown_it.parser_inline import ParserInline, RuleFuncInlineType
 from markdown_it.rules_core import block
 from markdown_it.rules_inline import StateInline
 
-from tertulia.markup import blocks, render
+from tertulia.markup import blocks, markdown
 from tertulia.markup.render import Renderer
 from tertulia.state.moment import Moment
 from tests.unit.markup_stage import EVE, SITE, STATE, rendered
@@ -25,18 +25,18 @@ PARTS = st.sampled_from(
 def _thorough() -> Renderer:
     """One whose parser tries all rules at all signs, and all kinds of blocks."""
     renderer = Renderer(SITE, in_place=True)
-    markdown = renderer._markdown
+    parser = renderer._markdown._parser
     inline = ParserInline()
     names = []
-    for sign, rules in render.RULES_BY_SIGN.items():
+    for sign, rules in markdown.RULES_BY_SIGN.items():
         for number, rule in enumerate(rules):
             names.append(f"{sign}{number}")
             inline.ruler.push(names[-1], partial(_at, sign, rule))
     inline.ruler.enableOnly(["text", *names])
-    inline.ruler2 = markdown.inline.ruler2
-    markdown.inline = inline
-    markdown.core.ruler.at("block", block)
-    markdown.core.ruler.enable("text_join")
+    inline.ruler2 = parser.inline.ruler2
+    parser.inline = inline
+    parser.core.ruler.at("block", block)
+    parser.core.ruler.enable("text_join")
     return renderer
 
 

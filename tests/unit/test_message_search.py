@@ -20,6 +20,7 @@ from tertulia.service.config import Config
 from tertulia.store import message_search, queries
 from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection, Row, TimeLimitReached
+from tertulia.store.narrow_sql import Few, fewest
 from tertulia.store.store import database_at
 from tertulia.store.writing import Batch, write
 from tests import databases
@@ -182,17 +183,21 @@ def scopes_at_random(rng: random.Random, messages: list[Message]) -> Scope:
     )
 
 
-READS, ASKS, TAKES_TURNS = (0.0, 1e9), (1e9, 0.0), (5.0, 1.5)
+READS, ASKS, TAKES_TURNS, HOLDS = (0.0, 1e9, 1e9), (1e9, 0.0, 1e9), (5.0, 1.5, 1e9), (5.0, 1.5, 0.0)
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("costs", [READS, ASKS, TAKES_TURNS])
+@pytest.mark.parametrize("costs", [READS, ASKS, TAKES_TURNS, HOLDS])
 def test_a_search_finds_what_a_plain_filter_finds(
-    connection: Connection, seed: int, costs: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+    connection: Connection,
+    seed: int,
+    costs: tuple[float, float, float],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whichever way it thinks the shorter one, and however many steps it takes."""
     monkeypatch.setattr(message_search, "_SCAN_COST", costs[0])
     monkeypatch.setattr(message_search, "_LOOKUP_COST", costs[1])
+    monkeypatch.setattr(message_search, "_LONG", costs[2])
     monkeypatch.setattr(message_search, "_FIRST_STEP", 4)
     monkeypatch.setattr(message_search, "_GROWTH", 2)
     rng = random.Random(seed)
@@ -348,6 +353,27 @@ def test_a_search_looks_at_few_messages_however_common_the_word_is(connection: C
         assert [message.id for message in page.messages] == wanted[-10:], asked
         assert len(page.messages) == min(count, 10) or count == 3, asked
         assert counting.rows < MANY / 3, asked
+
+
+def test_a_common_word_in_a_narrow_of_few_that_hardly_say_it(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two thirds of all messages say it, and of one sender's only the oldest."""
+    monkeypatch.setattr(message_search, "_LONG", 1000.0)
+    monkeypatch.setattr(message_search, "_FIRST_STEP", 50)
+    looked: list[Few | None] = []
+
+    def counted(*arguments: Any) -> Few | None:
+        looked.append(fewest(*arguments))
+        return looked[-1]
+
+    monkeypatch.setattr(message_search, "fewest", counted)
+    written(connection, archive(lambda mid: "the tree" if mid % 3 or mid < 7 else "apple"), {})
+    terms = Term(narrow.Matches(phrases_of("the"))), Term(narrow.FromSender(1))
+    page = message_search.find(connection, saying(*terms))
+    assert [message.id for message in page.messages] == [3, 6]
+    intersects = connection.dialect.intersects_indexes
+    assert [one and one.number for one in looked] == [None if intersects else MANY // 3]
 
 
 @pytest.mark.parametrize(("matched", "is_looked_up"), [(250, False), (6, True)])

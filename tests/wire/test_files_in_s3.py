@@ -357,6 +357,24 @@ async def test_another_node_goes_on_with_an_upload(
     assert (await ben.open(answer.json()["url"])).content == b"hello well"
 
 
+async def test_what_has_begun_has_room_until_it_ends(
+    org: Organization, bucket: S3Server, config: Config
+) -> None:
+    ben, partials, now = org["ben"], org.node.partials, org.node.clock()
+    where = await begun(ben, 10)
+    assert [one[::2] for one in await partials.reservations(now)] == [(ben.user_id, 10)]
+    assert await partials.reservations(now + 2 * 86400) == []
+    await piece(ben, where, 0, b"hello well")
+    assert await partials.reservations(now) == []
+    await test_tus.ask(ben, "DELETE", await begun(ben, 10))
+    assert await partials.reservations(now) == []
+    # What a crash left is not there for ever, whether anything else is or not.
+    await begun(ben, 10)
+    assert [name for name in objects(bucket, config) if "/reserved/" in name]
+    await partials.expired(now + 2 * 86400)
+    assert not [name for name in objects(bucket, config) if "/reserved/" in name]
+
+
 @pytest.mark.parametrize(
     ("pieces", "expected"),
     [

@@ -219,6 +219,43 @@ async def test_what_opens_nothing_any_more_says_nothing(
     assert [one["id"] for one in await newest(org, "ann")] == [asked]
 
 
+async def test_what_nobody_sent_is_a_bounce(post: Post) -> None:
+    address = post.of_channel("kitchen", "ben")
+
+    def talk() -> None:
+        with smtplib.LMTP("127.0.0.1", post.port) as connection:
+            content = a_mail("I am sorry to inform you").as_bytes()
+            assert connection.sendmail("<>", [address], content) == {}
+
+    await asyncio.to_thread(talk)
+    await post.bring(address, a_mail("From somebody"))
+    assert [one["content"] for one in await newest(post.org, "ann", 2)][-1:] == ["From somebody"]
+    assert "sorry" not in (await newest(post.org, "ann", 2))[0]["content"]
+
+
+async def test_files_count_for_who_was_given_the_address(post: Post) -> None:
+    org, state = post.org, post.org.node.state
+    (await org["ann"].patch("/realm", upload_quota_per_user_mib=1)).ok
+    channel = state.channel_named("kitchen")
+    gateway = next(one for one in state.users if one.is_system_bot)
+    assert channel is not None
+    asker = state.users[org["ben"].user_id]
+    address = post.addresses.of_channel(state, channel.id, gateway, asker)
+    mail = a_mail("See there")
+    mail.add_attachment(b"x" * 600_000, maintype="application", subtype="zip", filename="a.zip")
+    assert await post.bring(address, mail) == {}
+    (said,) = await newest(org, "ann")
+    assert said["sender_id"] == gateway.id
+    files = (await org["ben"].get("/attachments")).ok
+    assert files["own_space_used"] == 600_000
+    assert files["attachments"][0]["message_ids"] == [said["id"]]
+    path = "/user_uploads/" + files["attachments"][0]["path_id"]
+    assert (await org["cleo"].open(path)).status_code == 200
+    code, why = (await post.bring(address, mail))[address]
+    assert (code, b"no room" in why) == (550, True)
+    assert len((await org["ben"].get("/attachments")).ok["attachments"]) == 1
+
+
 async def test_who_may_not_any_more_is_told_so(post: Post) -> None:
     org = post.org
     asked = await org["ann"].send("kitchen", "cups", "how many?")
@@ -320,6 +357,30 @@ async def test_each_recipient_is_told_that_a_mail_is_too_large(
         monkeypatch.setattr(server, "COMMAND_SECONDS", 10.0)
         assert await post.bring_to_both(ben, ann, a_mail("x" * 1_200_000)) == [552, 552]
         assert await post.bring_to_both(ben, ann, a_mail("x")) == [250, 250]
+
+
+async def test_a_mail_of_forty_megabytes_is_refused_and_not_held(org: Organization) -> None:
+    await org.channel("kitchen", "ben")
+    piece = (b"x" * 998 + b"\r\n") * 500
+    async with listening(org, mail_in_max_mib=1) as post:
+        reader, writer = await asyncio.open_connection("127.0.0.1", post.port)
+        said = f"MAIL FROM:<{UNDER}>\r\nRCPT TO:<{post.of_channel('kitchen', 'ben')}>\r\n"
+        writer.write(b"LHLO x\r\n" + said.encode() + b"DATA\r\n")
+        while not (await reader.readline()).startswith(b"354"):
+            pass
+        tracemalloc.start()
+        try:
+            for _ in range(80):
+                writer.write(piece)
+                await writer.drain()
+            writer.write(b".\r\nQUIT\r\n")
+            answers = (await reader.read()).splitlines()
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+            writer.close()
+    assert [line[:3] for line in answers] == [b"552", b"221"]
+    assert most < 8 << 20
 
 
 async def test_a_mail_of_very_many_lines_costs_what_it_is_long(

@@ -321,10 +321,15 @@ async def test_developers_see_all_mails(config: Config) -> None:
     async with founded(msgspec.structs.replace(config, dev=True)) as org:
         page = await org.http.get("/dev/mails")
         assert page.status_code == 200
-        for number in range(page.text.count("<iframe")):
-            shown = await org.http.get(f"/dev/mails/{number}")
+        names = re.findall("<h2>(.+?)</h2>", page.text)
+        assert {kind.value for kind in MailKind} <= set(names)
+        for name in names:
+            shown = await org.http.get(f"/dev/mails/{name}", params={"language": "ja"})
             assert shown.status_code == 200
-            assert "</html>" in shown.text
+            assert '<html lang="ja">' in shown.text or name == "trial"
+            assert "cid:" not in shown.text
+        assert "<pre>" in (await org.http.get("/dev/mails", params={"as": "text"})).text
+        assert (await org.http.get("/dev/mails/none")).status_code == 404
     async with founded_without_dev(config) as org:
         assert (await org.http.get("/dev/mails")).status_code == 404
 

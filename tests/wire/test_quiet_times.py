@@ -1,14 +1,22 @@
 """Being left in peace: how it is said, who hears of it, and what waits for its end."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from tests.support import Organization
+from tertulia.domain.notices.telling import QUIET_LOOK_SECONDS, QUIET_LOOKS
+from tertulia.model.changes import RealmChanged
+from tertulia.service.notices.digests import ask_for_digests
+from tertulia.store import outbox
+from tests.mails import no_postman
+from tests.support import Organization, Person
 from tests.wire.test_missed_mails import Away, away
 from tests.wire.test_pushes import Phones, phones
 
-__all__ = ["away", "phones"]
+__all__ = ["away", "no_postman", "phones"]
+
+pytestmark = pytest.mark.usefixtures(no_postman.__name__)
 
 EVERY = list(range(7))
 NIGHT = {"days": EVERY, "begin": 1320, "end": 420}
@@ -83,7 +91,8 @@ async def test_mails_wait_for_the_end_and_tell_what_is_unread_then(away: Away) -
         (await person.patch("/quiet_times", paused_until=start + seconds)).ok
     read = await ann.send("kitchen", "cups", "@**Ben** read meanwhile")
     await ann.write([ben.user_id], "for later")
-    await ann.write([cleo.user_id], "too long ago by then")
+    await ann.write([cleo.user_id], "a month ago by then")
+    await ann.write([cleo.user_id], "so is this")
     assert await away.mails() == []
     assert await away.mails(3600) == []
     assert (await ben.post("/messages/flags", messages=[read], op="add", flag="read")).ok
@@ -94,10 +103,69 @@ async def test_mails_wait_for_the_end_and_tell_what_is_unread_then(away: Away) -
     await ann.write([ben.user_id], "five days")
     assert await away.mails() == []
     (await ben.patch("/quiet_times", paused_until=0)).ok
-    (mail,) = await away.mails(1801)
+    (mail,) = await away.mails(5 * 86400 / QUIET_LOOKS + 1)
     assert "five days" in mail.text
-    # Who pauses for very long has seen it by then, in the client or the digest.
-    assert await away.mails(30 * 86400) == []
+    # However long it is, one mail says what is left of a conversation.
+    assert await away.mails(start + 30 * 86400 - 60 - away.clock()) == []
+    (mail,) = await away.mails(121)
+    assert mail.to == cleo.email
+    assert "a month ago" in mail.text
+    assert "so is this" in mail.text
+
+
+async def test_what_waits_for_the_mail_server_waits_for_the_end_too(away: Away) -> None:
+    ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
+    for person in (ben, cleo):
+        await ann.write([person.user_id], "due already")
+    await away.notices.once()
+    away.clock.ahead += 121
+    await away.notices.once()
+    (await ben.patch("/quiet_times", paused_until=int(away.clock()) + 3000)).ok
+    assert [mail.to for mail in await away.sent()] == [cleo.email]
+    away.clock.ahead += QUIET_LOOK_SECONDS + 1
+    assert await away.sent() == []
+    away.clock.ahead += QUIET_LOOK_SECONDS
+    assert [mail.to for mail in await away.sent()] == [ben.email]
+
+
+async def test_a_digest_waits_for_the_end_or_is_left_out(away: Away) -> None:
+    org, node = away.org, away.org.node
+    ann, ben, cleo = (org[name] for name in ("ann", "ben", "cleo"))
+    monday = int(datetime(2030, 4, 1, 12, tzinfo=UTC).timestamp())
+    away.clock.stopped_at = monday - 86400
+    await ann.send("kitchen", "cups", "who brings the cups?")
+    await org.do(RealmChanged(values={"digest_emails_enabled": True, "digest_weekday": 0}))
+    assert (await ann.post("/users/me/presence", status="active")).ok
+
+    async def paused(person: Person, days: float) -> None:
+        until = int(away.clock() + days * 86400)
+        (await person.patch("/quiet_times", paused_until=until)).ok
+
+    async def digests() -> list[str]:
+        await ask_for_digests(node, lambda: None)
+        return [mail.to for mail in await away.sent()]
+
+    away.clock.stopped_at = monday
+    await paused(ben, 2)
+    await paused(cleo, 6.5)
+    assert await digests() == []
+    away.clock.ahead += 86400
+    assert await digests() == []
+    away.clock.ahead += 86401
+    assert await digests() == [ben.email]
+    # Put off until the next one is due, it is not told; nor to who has come back meanwhile.
+    away.clock.ahead += 5 * 86400
+    await paused(ben, 1)
+    await paused(cleo, 1)
+    await ann.send("kitchen", "cups", "and who the plates?")
+    assert (await ann.post("/users/me/presence", status="active")).ok
+    assert await digests() == []
+    assert (await cleo.post("/users/me/presence", status="active")).ok
+    await paused(ben, 6)
+    away.clock.ahead += 6 * 86400 + 1
+    assert (await ann.post("/users/me/presence", status="active")).ok
+    assert await digests() == []
+    assert await node.store.read(outbox.waiting) == []
 
 
 async def test_nothing_is_pushed_meanwhile_nor_afterwards(phones: Phones) -> None:

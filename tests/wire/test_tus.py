@@ -15,7 +15,8 @@ from starlette.requests import ClientDisconnect
 
 from tertulia.jobs.files import FileCleanup
 from tertulia.service.config import Config
-from tertulia.store.partial_uploads import DiskPartials, DiskPieces
+from tertulia.store.bucket_partials import BucketPartials
+from tertulia.store.partial_uploads import DiskPartials, DiskPieces, Reservation
 from tertulia.store.uploads import Uploads
 from tertulia.wire.files import tus
 from tests.pictures import picture
@@ -284,22 +285,48 @@ def small(config: Config) -> Config:
 
 
 async def test_a_file_beyond_the_limits_does_not_begin(small: Config) -> None:
-    async with founded(small) as org:
+    clock = TestClock()
+    async with founded(small, clock=clock) as org:
         ann = org["ann"]
         assert (await org.http.options("/api/v1/tus")).headers["tus-max-size"] == str(MIB)
         refused(await ask(ann, "POST", Upload_Length=str(MIB + 1)), 413)
-        await begun(ann, MIB)
-        await ann.upload("a", b"x" * MIB)
-        await ann.upload("b", b"x" * (MIB - 3))
+        first = await begun(ann, MIB)
+        await ann.upload("a", b"x" * (MIB - 3))
+        # There is room for what has begun, and not for anything else; until it is given up.
         refused(await ask(ann, "POST", Upload_Length="4"), 413, "REALM_UPLOAD_QUOTA")
-        await begun(ann, 3)
+        (await ann.raw("POST", "/user_uploads", files={"file": ("b", b"1234")})).refused(
+            "REALM_UPLOAD_QUOTA"
+        )
+        last = await begun(ann, 3)
+        assert (await piece(ann, first, 0, b"x" * MIB)).status_code == 200
+        assert (await piece(ann, last, 0, b"xxx")).status_code == 200
+        refused(await ask(ann, "POST", Upload_Length="1"), 413, "REALM_UPLOAD_QUOTA")
+        await ann.delete("/attachments/1")
+        given_up = await begun(ann, MIB - 3)
+        refused(await ask(ann, "POST", Upload_Length="1"), 413, "REALM_UPLOAD_QUOTA")
+        assert (await ask(ann, "DELETE", given_up)).status_code == 204
+        tries = [ask(ann, "POST", Upload_Length=str(MIB - 3)) for _ in range(3)]
+        assert sorted(one.status_code for one in await asyncio.gather(*tries)) == [201, 413, 413]
+        clock.ahead += tus.EXPIRY_SECONDS + 1
+        await begun(ann, MIB - 3)
 
 
-async def test_a_file_for_which_there_is_no_room_any_more_does_not_end(small: Config) -> None:
+async def none(*_: object) -> list[Reservation]:
+    """What nothing is kept for."""
+    return []
+
+
+async def test_a_file_for_which_there_is_no_room_any_more_does_not_end(
+    small: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with founded(small) as org:
         where = await begun(org["ann"], 4)
         await org["ann"].upload("a", b"x" * MIB)
-        await org["ann"].upload("b", b"x" * (MIB - 3))
+        # (Only where the room was made smaller meanwhile, or by two nodes at once.)
+        with monkeypatch.context() as patched:
+            patched.setattr(DiskPartials, "reservations", none)
+            patched.setattr(BucketPartials, "reservations", none)
+            await org["ann"].upload("b", b"x" * (MIB - 3))
         refused(await piece(org["ann"], where, 0, b"1234"), 400, "REALM_UPLOAD_QUOTA")
         await org["ann"].delete("/attachments/1")
         assert await offset_of(org["ann"], where) == 4

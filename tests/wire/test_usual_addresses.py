@@ -7,7 +7,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from tertulia.markup.emoji import extra_address
+from tertulia.markup.emoji_addresses import extra_address
 from tertulia.wire.pages import manual
 from tertulia.wire.pages.built_files import BuiltFiles
 from tests.support import Organization

@@ -4,11 +4,14 @@ import re
 from importlib import resources
 
 import httpx
+import msgspec
 import pytest
 
+from tertulia.service.config import Config
 from tertulia.wire.http.content_policies import NOTHING
+from tertulia.wire.pages.web_client import client_page
 from tests.browsers import signed_in
-from tests.support import Organization
+from tests.support import Organization, founded
 
 pytestmark = pytest.mark.skipif(
     not resources.files("tertulia").joinpath("web", "index.html").is_file(),
@@ -135,3 +138,29 @@ async def test_the_manifests_colours_are_those_of_the_page(shared: Organization)
     assert manifest["background_color"] in colours["paper"]
     assert manifest["theme_color"] == side[0]
     assert re.findall(r'name="theme-color" content="([^"]+)"', page) == side
+
+
+async def test_pictures_are_looked_for_only_where_the_operator_has_a_key(config: Config) -> None:
+    """In the browser: the key is told to who is signed in, and its policy lets it ask that service
+    and no other."""
+    policies = {
+        key: client_page(msgspec.structs.replace(config, **{key: "k-1"})).headers[
+            "content-security-policy"
+        ]
+        for key in ("giphy_api_key", "klipy_api_key")
+    }
+    assert "giphy" not in policies["klipy_api_key"]
+    assert "connect-src 'self' https://api.klipy.com;" in policies["klipy_api_key"]
+    assert "img-src 'self' data: blob: https://static.klipy.com;" in policies["klipy_api_key"]
+    assert "connect-src 'self' https://api.giphy.com;" in policies["giphy_api_key"]
+    assert " https://media3.giphy.com" in policies["giphy_api_key"]
+    assert "klipy" not in policies["giphy_api_key"]
+    assert "https:" not in client_page(config).headers["content-security-policy"]
+
+    async with founded(msgspec.structs.replace(config, klipy_api_key="k-1")) as org:
+        ann = org["ann"]
+        keys = {"giphy_api_key": "", "klipy_api_key": "k-1", "tenor_api_key": ""}
+        data = (await ann.register()).data
+        assert {name: data[name] for name in keys} == keys
+        (await ann.patch("/realm", gif_rating_policy=0)).ok
+        assert (await ann.register()).data["klipy_api_key"] == ""

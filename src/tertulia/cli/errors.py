@@ -3,7 +3,6 @@
 import logging
 from typing import Any
 
-import apsw
 import typer
 from typer.core import TyperGroup
 
@@ -31,7 +30,8 @@ class Failed(Exception):
 
 def sentence_for(error: BaseException) -> tuple[str, int] | None:
     """The sentence and the exit code for an error; None for a mistake of ours."""
-    import psycopg  # Only where something went wrong: most servers have no PostgreSQL.
+    import apsw  # Only where something went wrong: a server has one of the two.
+    import psycopg
 
     match error:
         case UsageError() | ConfigError() | NoOrganization():

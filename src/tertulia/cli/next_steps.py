@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from tertulia.app import founding
-from tertulia.cli.commands import Printed
 from tertulia.model.counts import counted
-from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.state.organization import State
-from tertulia.store import nodes
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -21,12 +18,6 @@ class Step(Struct, frozen=True, kw_only=True):
     done: bool
     about: str
     """How it is, or what to do."""
-
-
-class FirstSteps(Struct, frozen=True, kw_only=True):
-    """All of them, in the order in which they are best done."""
-
-    steps: list[Step]
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -117,14 +108,3 @@ def _place(config: Config) -> str:
     if config.data_dir == Config().data_dir:
         return ""
     return f" --data-dir {shlex.quote(config.data_dir)}"
-
-
-async def first_steps(caller: Caller) -> Printed:
-    """What there is to do after an organization was created, and what of it is done: its address,
-    mail, people, channels, backups."""
-    config = caller.node.config
-    listed = await caller.node.store.read(nodes.listed)
-    serving = any(node.is_living for node in listed)
-    facts = facts_of(caller.state, caller.user.address, serving=serving)
-    steps = next_steps(config, facts)
-    return Printed(FirstSteps(steps=steps), lines_of(config, steps))

@@ -136,15 +136,16 @@ def serve(
         return
     _certificates(settings)  # Better said before anything begins.
     with opened(settings, os.environ) as (listener, path):
-        if demo:
-            _make_demonstration(settings)
+        residents = _residents_apart(settings) if demo else []
         with database_at(settings.data_path, settings.database_url).served() as lock:
             # The host of links in mails, which come from no request.
             settings = msgspec.structs.replace(settings, port=with_port_of(listener, settings))
             processes = usable_cores() if settings.workers == AUTO else int(settings.workers)
             if processes > 1:
-                _supervise(settings, processes, listener, path, lock, demo=demo)
-            run(_serve(settings, listener, _limits(settings), demo=demo))
+                if residents is None:  # Two workers would finish it twice.
+                    run(_prepare(settings))
+                _supervise(settings, processes, listener, path, lock)
+            run(_serve(settings, listener, _limits(settings), residents))
 
 
 def _certificates(settings: Config) -> Certificates | None:
@@ -158,12 +159,8 @@ def _supervise(
     listener: socket.socket,
     path: str | None,
     lock: int | None,
-    *,
-    demo: bool,
 ) -> None:
     """Become the supervisor of so many workers. Does not return."""
-    if demo:
-        run(_prepare(settings))  # Two workers would finish it twice, where that is left to do.
     become_supervisor(
         Plan(
             workers=workers,
@@ -203,7 +200,8 @@ def _work(settings: Config, place: Place, *, demo: bool) -> None:
         port = with_port_of(listener, settings)
         given = {**msgspec.structs.asdict(settings), "port": port}
         own = WorkerConfig(**given, worker=place.number, bus=Path(place.bus))
-        run(_serve(own, listener, _limits(own, place.of), demo=demo, shared=(control, counts)))
+        residents = None if demo else ()
+        run(_serve(own, listener, _limits(own, place.of), residents, (control, counts)))
     if control.is_lost:
         shutil.rmtree(place.bus, ignore_errors=True)  # Nobody else does.
 
@@ -227,11 +225,12 @@ async def _serve(
     settings: Config,
     listener: socket.socket,
     limits: Limits,
-    *,
-    demo: bool,
+    residents: "Sequence[Resident] | None",
     shared: tuple[Control, Counts] | None = None,
 ) -> None:
-    residents = await _residents(settings) if demo else []
+    """Serve. `residents` are a demonstration's accounts; None where they are to be looked for."""
+    if residents is None:
+        residents = await _residents(settings)
     is_first = settings.worker in (None, 0)
 
     def say(*lines: str) -> None:
@@ -331,10 +330,10 @@ def _files_allowed() -> int:
     return hard
 
 
-def _make_demonstration(settings: Config) -> None:
-    from tertulia.demo import make_apart
+def _residents_apart(settings: Config) -> "Sequence[Resident] | None":
+    from tertulia.demo import prepared_apart
 
-    make_apart(settings)
+    return prepared_apart(settings)
 
 
 async def _residents(settings: Config) -> "Sequence[Resident]":

@@ -8,9 +8,9 @@ from tertulia.model.changes import Entry
 
 class CachedEntry:
     """A committed entry, with its events as they were encoded for each distinct view: what
-    `views` and `view_groups` hold is the encoder's business."""
+    `views`, `grouping` and `view_groups` hold is the encoder's business."""
 
-    __slots__ = ("entry", "view_groups", "view_groups_at", "views")
+    __slots__ = ("entry", "grouping", "view_groups", "view_groups_at", "views")
 
     def __init__(self, entry: Entry) -> None:
         self.revise(entry)
@@ -20,5 +20,6 @@ class CachedEntry:
         self.entry = entry
         self.views: dict[Hashable, Any] = {}
         self.view_groups: dict[Hashable, Sequence[bytes]] = {}
+        self.grouping: Any = None
         self.view_groups_at = 0
-        """The sequence number of the state for which `view_groups` holds."""
+        """The sequence number of the state for which `view_groups` and `grouping` hold."""

@@ -3,13 +3,23 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Protocol
 
+import msgspec
+
 from tertulia.delivery import event_ids
-from tertulia.model.queues import QueueRecord
+from tertulia.model.queues import QueueRecord, Registration
 
 PENDING_TRANSIENTS = 100
 """Transient events that a queue keeps for its next poll; beyond that the oldest are dropped."""
+
+
+@lru_cache(maxsize=1000)
+def _shared(registration: Registration) -> Registration:
+    """One object for all queues that are registered alike: among thousands of queues most of the
+    time goes by for fetching what is looked at into the processor's cache."""
+    return registration
 
 
 class Queue:
@@ -32,7 +42,8 @@ class Queue:
     )
 
     def __init__(self, record: QueueRecord, seen_at: float, *, is_found: bool = False) -> None:
-        self.record = record
+        registration = _shared(record.registration)
+        self.record = msgspec.structs.replace(record, registration=registration)
         self.user_id = record.user_id
         self.numbering = event_ids.of_queue(record)
         self.last_seq = event_ids.last_seq(record)

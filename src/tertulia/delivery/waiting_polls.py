@@ -29,6 +29,8 @@ TURN_SECONDS: Final = 0.01
 """So long polls are answered; then others have their turn of the event loop."""
 AT_ONCE: Final = 16
 """Queues that are looked at between two looks at the clock."""
+_LOOKED_UP: Final = 4
+"""Asking for somebody's queues takes so many times as long as asking whether a queue is theirs."""
 SPARED: Final = 32
 """Where an entry has so few IDs left for transient events of a queue, another entry is wanted."""
 UNDELIVERED_TRANSIENTS: Final = 1000
@@ -54,8 +56,11 @@ class WaitingPolls:
         """Each with the time since when (the event loop's), the longest first."""
         self._waiting_for_all_public: set[Queue] = set()
         """Those of them that follow all public channels."""
-        self._undelivered: dict[Queue, list[CachedEntry]] = {}
-        """Those of them for which there may be something in entries that were committed."""
+        self._undelivered: dict[Queue, tuple[CachedEntry] | list[CachedEntry]] = {}
+        """Those of them for which there may be something in entries that were committed; of a
+        single one, the same tuple for all."""
+        self._told: tuple[Sequence[bytes], tuple[int, int]] = (), (0, 0)
+        """The events that were delivered last, and `seen_through` of a queue that has them."""
         self._undelivered_transients: deque[tuple[Transient, Iterator[Queue]]] = deque(
             maxlen=UNDELIVERED_TRANSIENTS
         )
@@ -159,10 +164,17 @@ class WaitingPolls:
         """Deliver entries that were committed."""
         undelivered = self._undelivered
         for cached in cached_entries if self._waiting else ():
-            for queue in self._waiting_of(self._encoder.audience(cached.entry)):
+            offered = self._waiting_of(self._encoder.audience(cached.entry))
+            if not undelivered:
+                # Mostly nothing else is on its way, and all of them wait for the same.
+                undelivered.update(dict.fromkeys(offered, (cached,)))
+                continue
+            for queue in offered:
                 of_queue = undelivered.get(queue)
                 if of_queue is None:
-                    undelivered[queue] = [cached]
+                    undelivered[queue] = (cached,)
+                elif isinstance(of_queue, tuple):
+                    undelivered[queue] = [*of_queue, cached]
                 else:
                     of_queue.append(cached)
                     if len(of_queue) >= PAGE:
@@ -183,7 +195,7 @@ class WaitingPolls:
         waiting = self._waiting
         if audience is None:
             return list(waiting)
-        if len(audience) > len(waiting):
+        if len(audience) * _LOOKED_UP > len(waiting):
             found = [queue for queue in waiting if queue.user_id in audience]
         else:
             found = [queue for queue in self._queues.of(audience) if queue.poll is not None]
@@ -225,8 +237,17 @@ class WaitingPolls:
         if len(events) > PAGE:
             self.answer(queue, events[:PAGE])
         elif events:
-            queue.seen_through = (event_ids.of_encoded(events[-1]), self._log.durable)
+            queue.seen_through = self._seen_through(events)
             self.answer(queue, events)
+
+    def _seen_through(self, events: Sequence[bytes]) -> tuple[int, int]:
+        """What a queue with these events has seen, found once for those that share them."""
+        told, seen = self._told
+        durable = self._log.durable
+        if told is not events or seen[1] != durable:
+            seen = event_ids.of_encoded(events[-1]), durable
+            self._told = events, seen
+        return seen
 
     def _deliver_transient(self, queue: Queue, transient: Transient) -> None:
         """Answer the queue's poll with the event, or keep it for the next one."""

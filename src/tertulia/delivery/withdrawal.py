@@ -13,9 +13,7 @@ from tertulia.model.changes import (
     MessagesDeleted,
     MessageSent,
     MessagesMoved,
-    ReactionAdded,
-    ReactionRemoved,
-    SubmessageAdded,
+    OnMessage,
     UserChanged,
     UserCreated,
 )
@@ -42,7 +40,7 @@ class Withdrawal:
             if change.message.id not in concerned:
                 return None
             return replace(earlier, change=replace(change, **self._of_message))
-        if isinstance(change, ReactionAdded | ReactionRemoved | SubmessageAdded):
+        if isinstance(change, OnMessage):
             if change.place.id not in concerned:
                 return None
             return replace(earlier, change=replace(change, **self._of_message))

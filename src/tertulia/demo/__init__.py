@@ -14,6 +14,7 @@ import threading
 import time
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from tertulia.app import founding
@@ -66,31 +67,38 @@ async def prepared(config: Config) -> list[Resident]:
             vault.close()
 
 
-def make_apart(config: Config) -> None:
-    """Create the demonstration in a process of its own: what is loaded and drawn for that would
-    otherwise stay with the server as long as it runs. To be called before there are threads and
-    an event loop, and before the caller serves the database itself. NotADemo where there is
-    another organization.
+def prepared_apart(config: Config) -> list[Resident] | None:
+    """The same in a process of its own: what is loaded and drawn for that would otherwise stay with
+    the server as long as it runs. To be called before there are threads and an event loop, and
+    before the caller serves the database itself. NotADemo where there is another organization.
 
-    What fails there is not said: `prepared` finds it unfinished, goes on, and says it.
+    What fails there is not said, and None returned: `prepared` finds it unfinished, goes on, and
+    says it.
     """
-    if _require_demo(config) == _DONE:
-        return
+    _require_demo(config)
     ours, theirs = os.pipe()
+    answer, told = os.pipe()
     if child := os.fork():
         os.close(ours)
+        os.close(told)
         try:
+            with os.fdopen(answer, "rb") as found:
+                residents = found.read()
             os.waitpid(child, 0)
         finally:
             os.close(theirs)
-        return
+        if not residents:
+            return None
+        return msgspec.json.decode(residents, type=list[Resident])
     code = 1
     try:
         os.close(theirs)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         threading.Thread(target=_end_with_parent, args=(ours,), daemon=True).start()
         with database_at(config.data_path, config.database_url).served():
-            asyncio.run(_make(config))
+            encoded = msgspec.json.encode(asyncio.run(prepared(config)))
+        with os.fdopen(told, "wb") as file:
+            file.write(encoded)
         code = 0
     finally:
         os._exit(code)

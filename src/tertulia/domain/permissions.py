@@ -6,6 +6,7 @@ user may not see is the same for them as what does not exist.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from tertulia.model.channels import Channel
@@ -169,17 +170,19 @@ def sees_unsubscribed(state: State, user: User, channel: Channel) -> bool:
     return administers(state, user, channel) or _invited_by_setting(state, user, channel)
 
 
+_BY_ID: Final = attrgetter("id")
+
+
 def channels_seen(state: State, user: User) -> list[Channel]:
     """The channels that the user may know of, in ascending order of ID. The same as asking
     `sees_channel` for each, and quicker."""
     own = state.subscriptions.of_user[user.id]
-    subscribed = {channel_id for channel_id, one in own.items() if one.is_active}
     to_members = not is_guest(state, user)
     return [
         channel
-        for channel in sorted(state.channels, key=lambda channel: channel.id)
+        for channel in sorted(state.channels, key=_BY_ID)
         if (to_members and not channel.is_private)
-        or channel.id in subscribed
+        or ((one := own.get(channel.id)) is not None and one.is_active)
         or sees_unsubscribed(state, user, channel)
     ]
 
@@ -275,6 +278,17 @@ def visible_channel(
     return channel
 
 
+def readable_channel(state: State, user: User | None, channel_id: int) -> Channel:
+    """The channel of that ID, if the user (None: a spectator) can read messages of it. Refused as
+    if there were none otherwise."""
+    channel = state.channels.get(channel_id)
+    if channel is None or not (
+        open_to_spectators(channel) if user is None else reads_channel(state, user, channel)
+    ):
+        raise Refused("There is no such channel.")
+    return channel
+
+
 def may_send_to(state: State, user: User, channel: Channel) -> bool:
     """Whether the user may post in the channel. A bot may where its owner may."""
     if user.is_system_bot:
@@ -285,6 +299,14 @@ def may_send_to(state: State, user: User, channel: Channel) -> bool:
         return True
     owner = _owner(state, user)
     return owner is not None and state.memberships.holds(owner, channel.can_send_message_group)
+
+
+def may_pin(state: State, user: User, channel: Channel) -> bool:
+    """Whether the user may pin messages of the channel that they can read, and take pins away: who
+    may post in it, and who administers it."""
+    return not channel.is_archived and (
+        may_send_to(state, user, channel) or administers(state, user, channel)
+    )
 
 
 def _owner(state: State, user: User) -> User | None:

@@ -1,8 +1,8 @@
 """Runs jobs: again and again, each in its own task, whatever happens in one of them.
 
 A job that fails is logged, tried again with growing pauses, and named by `Supervisor.failing` until
-it succeeds. A job whose work consists of items sets an item that fails aside (`FailedItems`), and
-goes on with the others.
+it succeeds; one round that an outage interrupts is no failure, but the next one is. A job whose
+work consists of items sets an item that fails aside (`FailedItems`), and goes on with the others.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ SET_ASIDE: Final = 1000
 
 
 def pause_after(failures: int) -> float:
-    """Seconds until the next attempt at what has failed so many times."""
-    return float(min(FIRST_PAUSE * 2 ** min(failures - 1, 30), LONGEST_PAUSE))
+    """Seconds until the next attempt at what has failed so many times, or was interrupted."""
+    return float(min(FIRST_PAUSE * 2 ** min(max(failures - 1, 0), 30), LONGEST_PAUSE))
 
 
 def is_outage(error: Exception) -> bool:
@@ -120,6 +120,8 @@ class Job:
     """Why the last one did."""
     all_failures: int = 0
     """How many failed altogether."""
+    is_interrupted: bool = False
+    """Whether an outage ended the last round, and none before it failed."""
     succeeded_at: float = 0.0
     """When one last succeeded, in UNIX seconds; 0 where none has."""
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
@@ -139,17 +141,17 @@ class Job:
                 async with asyncio.timeout(self.round_seconds):
                     pause = await self.once()
             except Exception as error:
-                self._failed(error)
+                self._note(error)
                 pause = pause_after(self.failures)
             else:
-                self.failures, self.reason = 0, ""
+                self.failures, self.reason, self.is_interrupted = 0, "", False
                 self.succeeded_at = time.time()
             if (in_trouble := self.trouble is not None) != was_in_trouble:
                 was_in_trouble = in_trouble
                 report(self)
             if _is_cancelled():
                 return
-            if self.failures:
+            if self.failures or self.is_interrupted:
                 # Whatever wants it: it is not tried in vain without a pause.
                 await asyncio.sleep(pause)
                 continue
@@ -161,6 +163,19 @@ class Job:
             async with asyncio.timeout(seconds):
                 await self._wanted.wait()
                 await asyncio.sleep(REST_SECONDS)
+
+    def _note(self, error: Exception) -> None:
+        """The round has ended so."""
+        was_well = not self.failures and not self.is_interrupted
+        self.is_interrupted = was_well and is_outage(error)
+        if not self.is_interrupted:
+            self._failed(error)
+            return
+        # A database ends connections now and then, when it is restarted for instance.
+        logger.warning(
+            "job interrupted",
+            extra={"fields": {"job": self.name, "reason": _reason(error)}},
+        )
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tertulia import tracing
 from tertulia.log.deciding import TURN_SECONDS, decide
@@ -12,6 +12,7 @@ from tertulia.log.durability import Durability
 from tertulia.log.errors import not_done_error
 from tertulia.log.forwarding import Forwarding
 from tertulia.log.freshness import Freshness
+from tertulia.log.gathering import Gathering
 from tertulia.log.inbox import GROUP, Inbox
 from tertulia.log.measures import Measures
 from tertulia.log.replica import Replica
@@ -21,6 +22,9 @@ from tertulia.log.transactions import NotBegun, Transactions
 from tertulia.model.changes import Entry
 from tertulia.store.history import Position
 from tertulia.store.writing import Batch, CallAsked, MailAsked, Note
+
+AT_ONCE: Final = 500
+"""Entries of which the followers are told before the event loop runs other tasks."""
 
 
 class _Decided(NamedTuple):
@@ -50,6 +54,7 @@ class Commits:
     subscribers: Subscribers
     measures: Measures
     forwarding: Forwarding
+    gathering: Gathering
     clock: Callable[[], float]
     """Tells UNIX seconds."""
 
@@ -77,6 +82,7 @@ class Commits:
         self.inbox.has_grown = False
         began = time.monotonic()
         with self.replica.hearing():  # What is missing comes with the lock.
+            await self.gathering.wait(group)
             growth = await self.transactions.begin(self._position)
         locked = time.monotonic()
         self.replica.adopt(growth)
@@ -89,12 +95,12 @@ class Commits:
         batch = Batch(decided.entries, self.replica.state.take_dirty(), notes)
         with self.inbox.committing():
             await self.transactions.commit(batch, growth.head)
-        self.replica.advance(decided.entries, batch.id)
+        self.measures.committed(len(group.commands), len(decided.entries), began, locked)
+        await self._follow(decided.entries, batch.id)
         self.durability.succeed()
+        self.gathering.committed(group)
         if decided.entries:
             self.forwarding.wrote_here()
-        self.measures.committed(len(group.commands), len(decided.entries), began, locked)
-        self.subscribers.committed(decided.entries)
         if any(isinstance(note, MailAsked) for note in notes):
             self.subscribers.mail_written()
         if any(isinstance(note, CallAsked) for note in notes):
@@ -105,6 +111,15 @@ class Commits:
             # wait for the next commit too. (After a small group they had better wait: the requests
             # that follow them then come together, and are committed together.)
             await asyncio.sleep(0)
+
+    async def _follow(self, entries: Sequence[Entry], batch_id: str) -> None:
+        """Our own entries are on disk: let the followers know, in turns where these are many."""
+        for first in range(0, len(entries), AT_ONCE):
+            if first:
+                await asyncio.sleep(0)
+            some = entries[first : first + AT_ONCE]
+            self.replica.advance(some, batch_id)
+            self.subscribers.committed(some)
 
     def _position(self) -> Position:
         return self.replica.position

@@ -40,6 +40,7 @@ async def decide(
     result, or its exception. FoldFailed where the state must not be used any more. `log_format` is
     the newest in which something may be written."""
     turn = time.perf_counter()
+    command.is_begun = True
     try:
         decision: Decision[Any] = command.verb(
             moment_of(state, now, command.actor_id), *command.arguments
@@ -52,6 +53,7 @@ async def decide(
         return NotBeforeUpgrade()
     if time.perf_counter() - turn > TURN_SECONDS:
         await asyncio.sleep(0)  # The state stays: only the writer changes it.
+        turn = time.perf_counter()
     try:
         for change in user_visibility.accompanied(state, decision.changes):
             entry = Entry(state.seq + 1, now, command.actor_id, change)
@@ -59,6 +61,10 @@ async def decide(
             entries.append(entry)
             if isinstance(change, MessageSent):
                 asked.extend(CallAsked(call, now) for call in calls_for(state, change.message))
+            if time.perf_counter() - turn > TURN_SECONDS:
+                # At each entry the state is whole: other nodes come by it as well.
+                await asyncio.sleep(0)
+                turn = time.perf_counter()
     except Exception as error:
         raise FoldFailed(command) from error
     asked.extend(MailAsked(mail, now) for mail in decision.mails)

@@ -51,6 +51,11 @@ class Inbox:
         """How many requests wait or are in hand."""
         return len(self) + len(self._in_hand)
 
+    @property
+    def actors(self) -> set[int | None]:
+        """Whose commands wait."""
+        return {command.actor_id for command in self._commands}
+
     # What comes in
 
     def require_room(self) -> None:
@@ -136,7 +141,10 @@ class Inbox:
 
     def give_back(self, group: Group) -> None:
         """Let the group's requests that have no answer be the next."""
-        self._commands.extendleft(c for c in reversed(group.commands) if not c.answer.done())
+        again = [command for command in group.commands if not command.answer.done()]
+        for command in again:
+            command.is_begun = False
+        self._commands.extendleft(reversed(again))
         self._snapshots.extendleft(reversed(group.snapshots))
 
     def keep_notes(self, group: Group) -> None:
@@ -170,10 +178,10 @@ class Inbox:
         for request in self._in_hand:
             if request.since > before or request.answer.done():
                 continue
-            if self.is_committing and isinstance(request, Command):
-                self.refuse(OutcomeUnknown(), [request])
-                continue
             if isinstance(request, Command):
+                if self.is_committing or request.is_begun:
+                    self.refuse(OutcomeUnknown(), [request])
+                    continue
                 request.is_expired = True
             self.refuse(not_done_error(), [request])
 

@@ -21,6 +21,7 @@ from tertulia.log.durability import Durability
 from tertulia.log.errors import stale_error
 from tertulia.log.forwarding import Errand, Forwarding
 from tertulia.log.freshness import Freshness, Lag
+from tertulia.log.gathering import Gathering
 from tertulia.log.head_watch import HeadWatch
 from tertulia.log.inbox import Inbox
 from tertulia.log.measures import Measures
@@ -115,6 +116,7 @@ class Log:
                 subscribers,
                 self.measures,
                 self._forwarding,
+                Gathering(inbox),
                 self.clock,
             ),
             Snapshots(self.store, inbox, replica),

@@ -126,7 +126,7 @@ class Replica:
     def advance(self, entries: Sequence[Entry], batch_id: str) -> None:
         """Our own entries, which the state has folded already, are on disk."""
         if entries:
-            self.position = Position(self.position.history, self.state.seq, batch_id)
+            self.position = Position(self.position.history, entries[-1].seq, batch_id)
 
     async def catch_up(self) -> None:
         """Read and adopt what other processes have committed. HistoryChanged, HistoryPruned and

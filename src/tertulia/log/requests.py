@@ -38,6 +38,8 @@ class Command:
     until: float = math.inf
     """When it must not be decided any more, by the monotonic clock: whoever asked for it gave up
     by then, and decides by itself."""
+    is_begun: bool = False
+    """Whether it decides or has decided, so that it may come to be done."""
     is_expired: bool = False
     """Whether it was answered that nothing was done, so that nothing may be done."""
 

@@ -9,6 +9,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from tertulia.markup.elements import element
+from tertulia.markup.emoji_addresses import custom_address, extra_address
 from tertulia.markup.render_context import RenderContext, add_html, context_of, html_token
 from tertulia.model.emoji import code_of, codes_by_name, names_by_code, text_of, told_name
 from tertulia.model.reactions import EXTRA_NAMES
@@ -72,16 +73,6 @@ def named_emoji(context: RenderContext, name: str) -> str | None:
         return _picture(name, extra_address(name))
     code = codes_by_name().get(name)
     return None if code is None else _character(code, told_name(code, name))
-
-
-def custom_address(realm_id: int, file: str) -> str:
-    """The address of the picture of a custom emoji."""
-    return f"/user_avatars/{realm_id}/emoji/images/{file}"
-
-
-def extra_address(name: str) -> str:
-    """The address of the picture of an emoji that the server adds to Unicode's."""
-    return f"/static/generated/emoji/images/emoji/unicode/{name}.png"
 
 
 def _picture(name: str, address: str) -> str:

@@ -126,8 +126,6 @@ def with_linkifiers(context: RenderContext, text: str) -> list[Token | str] | No
 
 def in_topic(state: State, topic: str) -> list[tuple[str, str]]:
     """The links in the name of a topic, by position: each as its text and its URL."""
-    if not len(state.linkifiers) and "://" not in topic:
-        return []
     linked = addresses(topic)
     linked.extend(
         match

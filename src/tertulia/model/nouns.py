@@ -29,6 +29,7 @@ from tertulia.model.organization import (
     Playground,
 )
 from tertulia.model.personal import AlertWords, MutedUser, QuietTimes
+from tertulia.model.pins import Pin
 from tertulia.model.previews import PendingPreview
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.reactions import CustomEmoji
@@ -102,4 +103,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("feeds", Feed, ("id",), removable=True),
     Noun("banners", Banner, ("id",), removable=True),
     Noun("quiet_times", QuietTimes, ("user_id",)),
+    Noun("pins", Pin, ("message_id",)),
 )

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class Capabilities(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Capabilities(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_hash=True):
     """What a client says it understands; everything it does not say, it does not."""
 
     notification_settings_null: bool = False
@@ -21,8 +21,8 @@ class Capabilities(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of this server alone: banners, and settings of the organization that the reference lacks."""
 
 
-class Registration(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What events a client wants, and in which form."""
+class Registration(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_hash=True):
+    """What events a client wants, and in which form. Its hash is asked for with every event."""
 
     event_types: tuple[str, ...] | None = None
     """None is all of them."""

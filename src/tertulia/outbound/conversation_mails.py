@@ -32,6 +32,12 @@ class ShownConversation(Struct, frozen=True, kw_only=True):
     more: str = ""
     """What is said of messages that are left out."""
 
+    @property
+    def direction(self) -> str:
+        """In which its name is written: that of a channel and topic as its letters are, while a
+        sentence of ours has its own, whoever is named in it."""
+        return "auto" if self.name.startswith("#") else "ltr"
+
 
 class ConversationMail(Struct, frozen=True, kw_only=True):
     """What such a mail is made of, in the recipient's language."""

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
 from tertulia import __version__
+from tertulia.model.errors import Unavailable
 from tertulia.outbound.addresses import Address, Network, embedded, is_elsewhere, parsed
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ class Web:
     `resolve` looks a host's addresses up, and `may_ask` says which of them may be connected to:
     without them, the system's resolver and public addresses of other machines. `ports` are those
     that may be connected to; None for all. Addresses in `networks` may be connected to in any case.
-    `at_once` answers are awaited at the same time; later requests wait for their turn.
+    `at_once` answers are awaited at the same time; later requests wait for their turn, for as long
+    as they themselves may take.
     """
 
     def __init__(
@@ -148,9 +150,9 @@ class Web:
 
         Raises NotFetched: also inside of the context, where the answer does not go on, and where
         all of it takes longer than so many seconds. NotModified where the known version is the
-        newest.
+        newest; Unavailable where nobody was asked, because others took all places for as long.
         """
-        async with self._free:
+        async with self._place(seconds):
             try:
                 async with asyncio.timeout(seconds):
                     async with self._get(url, {"Accept": accept, **(since or {})}) as answer:
@@ -162,11 +164,12 @@ class Web:
         self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, limit: int
     ) -> Reply:
         """Send the body by POST, and read the answer, of no more than so many bytes. Nobody is
-        followed elsewhere. NotFetched where there is no whole answer in so many seconds."""
+        followed elsewhere. NotFetched where there is no whole answer in so many seconds;
+        Unavailable where nothing was sent, because others took all places for as long."""
         import httpx
 
         try:
-            async with self._free, asyncio.timeout(seconds):
+            async with self._place(seconds), asyncio.timeout(seconds):
                 sent = {"Accept": "application/json", **headers}
                 response = await self._request(url, "POST", sent, body)
                 try:
@@ -179,6 +182,19 @@ class Web:
             raise NotFetched("it took too long") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise NotFetched(f"{type(error).__name__}: {error}") from error
+
+    @asynccontextmanager
+    async def _place(self, seconds: float) -> AsyncIterator[None]:
+        """A place among those that await an answer. Unavailable where none was free in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            raise Unavailable("Too many other servers are being asked at the moment.") from None
+        try:
+            yield
+        finally:
+            self._free.release()
 
     async def close(self) -> None:
         """End all connections."""

@@ -35,11 +35,19 @@ LONGEST_SLEEP: Final = 60.0
 """Seconds until the next look: another node may have left a mail to send."""
 
 
+class NotNow(Exception):
+    """Whom the mail is for is left in peace. `until` is when to look again, in UNIX seconds."""
+
+    def __init__(self, until: float) -> None:
+        self.until = until
+        super().__init__()
+
+
 class MailWriter(Protocol):
     """Finds the words of mails."""
 
     async def written(self, mail: Mail, now: float) -> RenderedMail | None:
-        """The mail in words; None where what it is about is over."""
+        """The mail in words; None where what it is about is over. NotNow where it is put off."""
 
 
 class MailSender:
@@ -89,6 +97,11 @@ class MailSender:
         facts = _facts(waiting)
         try:
             mail = await self._writer.written(waiting.mail, self._clock())
+        except NotNow as later:
+            logger.info("mail put off, they are left in peace", extra={"fields": facts})
+            now, until = self._clock(), later.until
+            await self._store.write(lambda c: outbox.put_off(c, waiting, now, until))
+            return
         except (DatabaseError, Unavailable) as error:
             await self._postpone(waiting, type(error).__name__)
             return

@@ -32,6 +32,8 @@ _BLOCKS: Final = frozenset(
     {"p", "div", "ul", "ol", "li", "blockquote", "pre", "table", "tr", "hr"}
     | {f"h{level}" for level in range(1, 7)}
 )
+_OF_ITS_OWN_DIRECTION: Final = frozenset({"p", "li", "th", "td", *(f"h{n}" for n in range(1, 7))})
+"""Written from the right or from the left, as their own first letter is."""
 _EMOJI: Final = re.compile(r"\bemoji-([0-9a-f]{2,6}(?:-[0-9a-f]{2,6})*)\b")
 _THUMBNAIL: Final = re.compile(r"/user_uploads/thumbnail/(.+)/[^/]+")
 _BLANK: Final = re.compile(r"\n{3,}")
@@ -145,6 +147,8 @@ def _clean(element: "etree._Element", site: str) -> None:
             element.set(name, f"{site.rstrip('/')}/{address}")
         elif not re.match(r"(?:https?|mailto|cid|tel):", address):
             del element.attrib[name]
+    if element.tag in _OF_ITS_OWN_DIRECTION:
+        element.set("dir", "auto")
     style = _STYLES.get(str(element.tag))
     if style:
         element.set("style", style)

@@ -4,15 +4,16 @@ import asyncio
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
-from email.message import EmailMessage
-from email.policy import SMTP as WIRE_POLICY
 from email.utils import format_datetime, parseaddr
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from msgspec import Struct
 
 from tertulia.outbound.mail_templates import RenderedMail
+
+if TYPE_CHECKING:
+    from email.message import EmailMessage
 
 TIMEOUT_SECONDS: Final = 30
 """How long one mail may take."""
@@ -131,9 +132,12 @@ class Folder:
 
 def mail_message(
     mail: RenderedMail, mail_id: str, sender: str, *, readable: bool = False
-) -> EmailMessage:
+) -> "EmailMessage":
     """The mail as it is sent, as text and as HTML. `readable` writes the text as it is, for
     people who look at the file."""
+    from email.message import EmailMessage  # Where there is something to be sent.
+    from email.policy import SMTP as WIRE_POLICY
+
     message = EmailMessage(WIRE_POLICY.clone(linesep="\n") if readable else WIRE_POLICY)
     message["From"] = sender
     message["To"] = mail.to

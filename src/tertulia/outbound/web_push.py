@@ -4,15 +4,14 @@ knows which server pushes (RFC 8292)."""
 import base64
 import hashlib
 import os
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import msgspec
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
+
+if TYPE_CHECKING:  # It is loaded where something is pushed.
+    from cryptography.hazmat.primitives.asymmetric import ec
 
 MAX_PAYLOAD: Final = 3900
 """Bytes: encrypted it is less than the 4096 that every push service takes."""
@@ -33,6 +32,11 @@ def encrypted(payload: bytes, p256dh: bytes, auth: bytes) -> bytes:
     `Content-Encoding: aes128gcm`. ValueError where the key is none, or the payload too long."""
     if len(payload) > MAX_PAYLOAD:
         raise ValueError("the payload is too long")
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
+
     theirs = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), p256dh)
     once = ec.generate_private_key(ec.SECP256R1())
     own = _point(once.public_key())
@@ -57,11 +61,19 @@ class PushKey:
     service takes their pushes from nobody else."""
 
     def __init__(self, seed: bytes) -> None:
-        number = int.from_bytes(hashlib.sha512(seed).digest(), "big") % (_ORDER - 1) + 1
-        self._key = ec.derive_private_key(number, ec.SECP256R1())
-        self.public = _text(_point(self._key.public_key()))
-        """In base64url."""
+        self._number = int.from_bytes(hashlib.sha512(seed).digest(), "big") % (_ORDER - 1) + 1
         self._known: dict[str, tuple[float, str]] = {}
+
+    @cached_property
+    def _key(self) -> "ec.EllipticCurvePrivateKey":
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        return ec.derive_private_key(self._number, ec.SECP256R1())
+
+    @cached_property
+    def public(self) -> str:
+        """In base64url."""
+        return _text(_point(self._key.public_key()))
 
     def authorization(self, endpoint: str, contact: str, now: float) -> str:
         """The `Authorization` header of a request to that address. `contact` is whom the service's
@@ -77,6 +89,10 @@ class PushKey:
         return header
 
     def _token(self, origin: str, contact: str, now: float) -> str:
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
         head = {"typ": "JWT", "alg": "ES256"}
         claims = {"aud": origin, "exp": int(now) + TOKEN_SECONDS, "sub": contact}
         said = ".".join(_text(msgspec.json.encode(part)) for part in (head, claims))
@@ -84,7 +100,9 @@ class PushKey:
         return f"{said}.{_text(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
 
-def _point(key: ec.EllipticCurvePublicKey) -> bytes:
+def _point(key: "ec.EllipticCurvePublicKey") -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
     return key.public_bytes(
         serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
     )

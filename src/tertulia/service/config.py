@@ -458,6 +458,21 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     bigbluebutton_secret: Annotated[
         str, Meta(description="The secret that it shares with programs that use it.")
     ] = ""
+    giphy_api_key: Annotated[
+        str,
+        Meta(
+            pattern=r"^[\w-]{0,200}$",
+            description="A key of GIPHY's, with which people look for animated pictures to send."
+            " Their browsers and programs are told it, and ask GIPHY themselves. Empty: none do.",
+        ),
+    ] = ""
+    klipy_api_key: Annotated[
+        str,
+        Meta(
+            pattern=r"^[\w-]{0,200}$",
+            description="The same of KLIPY's. The web client asks GIPHY where there are both.",
+        ),
+    ] = ""
     jwt_secret: Annotated[
         str,
         Meta(

@@ -17,6 +17,7 @@ from tertulia.service.config import Config
 from tertulia.service.lifecycle import Lifecycle
 from tertulia.service.links import Links
 from tertulia.service.membership import Membership
+from tertulia.service.messages.loading import ReaderLoads
 from tertulia.service.messages.recent import RecentMessages
 from tertulia.service.single_flight import SingleFlight
 from tertulia.service.vault import Vault
@@ -73,6 +74,7 @@ class Node:
     """Those that are being made."""
     recent_messages: RecentMessages = field(default_factory=RecentMessages)
     """The newest ones, in memory."""
+    reader_loads: ReaderLoads = field(default_factory=ReaderLoads)
     journal: Journal = field(default_factory=Journal)
     """What came of webhooks."""
     template_shares: Shares = field(default_factory=Shares)
@@ -128,7 +130,8 @@ class Node:
         return BucketPartials(self.files, self.uploads)
 
     async def close(self) -> None:
-        """Let go of connections to other servers."""
+        """Let go of connections to other servers, and of what is under way by itself."""
+        await self.reader_loads.close()
         await self.web.close()
         await self.services.close()
         await self.push_web.close()

@@ -15,14 +15,15 @@ import string
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
-
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
-from cryptography.fernet import Fernet, InvalidToken
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tertulia.model.users import Credential, NewKey
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+    from cryptography.fernet import Fernet
 
 T = TypeVar("T")
 
@@ -92,16 +93,35 @@ class Vault:
     its own, two at a time."""
 
     def __init__(self, secret: str) -> None:
-        key = hashlib.sha256(b"tertulia api keys\0" + secret.encode()).digest()
+        self._sealing = hashlib.sha256(b"tertulia api keys\0" + secret.encode()).digest()
         self._links = hashlib.sha256(b"tertulia links\0" + secret.encode()).digest()
-        self._seal = Fernet(base64.urlsafe_b64encode(key))
         self._tickets = hashlib.sha256(b"tertulia tickets\0" + secret.encode()).digest()
         self._marks = hashlib.sha256(b"tertulia marks\0" + secret.encode()).digest()
         self.push_seed = hashlib.sha256(b"tertulia pushes\0" + secret.encode()).digest()
         """What the key for push services is made of (`outbound/web_push.py`)."""
-        self._hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="argon2")
         self._decoy: str | None = None
+
+    @cached_property
+    def _seal(self) -> "Fernet":
+        from cryptography.fernet import Fernet  # Takes 3 MiB, and no start needs it.
+
+        return Fernet(base64.urlsafe_b64encode(self._sealing))
+
+    def _opened(self, sealed: str) -> str | None:
+        """The text that was sealed; None where it was with another secret."""
+        from cryptography.fernet import InvalidToken
+
+        try:
+            return self._seal.decrypt(sealed.encode()).decode()
+        except InvalidToken:
+            return None
+
+    @cached_property
+    def _hasher(self) -> "PasswordHasher":
+        from argon2 import PasswordHasher  # When somebody first signs in.
+
+        return PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 
     @property
     def fingerprint(self) -> str:
@@ -110,10 +130,13 @@ class Vault:
 
     def fits(self, fingerprint: str) -> bool:
         """Whether the fingerprint was made with this secret."""
+        # What is sealed ends with an HMAC of the rest, by the first half of the key (Fernet).
         try:
-            return self._seal.decrypt(fingerprint.encode()) == b"tertulia"
-        except InvalidToken:
+            content = base64.urlsafe_b64decode(fingerprint)
+        except ValueError:
             return False
+        proof = hmac.digest(self._sealing[:16], content[:-32], "sha256")
+        return hmac.compare_digest(proof, content[-32:])
 
     def token(self, purpose: str, number: int, nonce: str) -> str:
         """What a link is made of that opens something: known to nobody who does not know the
@@ -166,10 +189,10 @@ class Vault:
 
     def api_key(self, credential: Credential) -> str:
         """The credential's API key. VaultError when it was sealed with another secret."""
-        try:
-            return self._seal.decrypt(credential.key_sealed.encode()).decode()
-        except InvalidToken as error:
-            raise VaultError("The API key was sealed with another secret.") from error
+        api_key = self._opened(credential.key_sealed)
+        if api_key is None:
+            raise VaultError("The API key was sealed with another secret.")
+        return api_key
 
     def sealed(self, text: str) -> str:
         """The text encrypted with the installation's secret; nothing for an empty one."""
@@ -177,10 +200,10 @@ class Vault:
 
     def unsealed(self, sealed: str) -> str:
         """The text that was sealed. VaultError when it was with another secret."""
-        try:
-            return self._seal.decrypt(sealed.encode()).decode() if sealed else ""
-        except InvalidToken as error:
-            raise VaultError("It was sealed with another secret.") from error
+        text = self._opened(sealed) if sealed else ""
+        if text is None:
+            raise VaultError("It was sealed with another secret.")
+        return text
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """What the function answers, which computes for long about a password."""
@@ -203,6 +226,8 @@ class Vault:
 
     async def _verify(self, hashed: str, password: str) -> bool:
         def verify() -> bool:
+            from argon2.exceptions import InvalidHashError, VerificationError
+
             try:
                 return self._hasher.verify(hashed, password)
             except (VerificationError, InvalidHashError):

@@ -57,6 +57,7 @@ from tertulia.state.personal import (
     Statuses,
     UserTopics,
 )
+from tertulia.state.pins import Pins
 from tertulia.state.recent_writes import RecentWrites
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, StaleIndexError, Table
@@ -76,6 +77,7 @@ _TABLES: Final[Mapping[str, type[Table[Any]]]] = {
     "muted_users": MutedUsers,
     "navigation_views": PersonalTable,
     "onboarding_steps": PersonalTable,
+    "pins": Pins,
     "profile_values": ProfileValues,
     "push_subscriptions": PushSubscriptions,
     "push_tokens": PersonalTable,
@@ -151,6 +153,7 @@ class State:
         self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
         self.playgrounds: Table[Playground] = self.tables["playgrounds"]
         self.banners: Table[Banner] = self.tables["banners"]
+        self.pins: Pins = self.tables["pins"]
         self.default_channel_groups: Table[DefaultChannelGroup] = self.tables[
             "default_channel_groups"
         ]

@@ -5,13 +5,13 @@ needed, and then kept in step by the fold. Channels and readers that are not loa
 What was not used for the longest time is evicted (`make_room`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyroaring import BitMap
 
-from tertulia.model.channels import topic_key
+from tertulia.model.channels import Subscription, topic_key
 from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.state.tables import next_version
 
@@ -86,6 +86,8 @@ class Reader:
     """... of these versions of the subscriptions and the channels."""
     fresh: dict[int, "Fresh"] = field(default_factory=dict)
     """What is unread of channels, as it was last found."""
+    fresh_of: tuple[int, int] = (0, 0)
+    """The versions of the subscriptions and the channels then."""
     touched: BitMap = field(default_factory=BitMap)
     """Messages that were marked since then."""
 
@@ -109,6 +111,8 @@ class Fresh(NamedTuple):
     """`State.unread_since` then."""
     ids: BitMap
     """Where that is all of them, the channel's own bitmap."""
+    mentioning: BitMap
+    """Those of them that mention everybody, and the user with everybody."""
 
 
 @dataclass
@@ -144,6 +148,20 @@ def _take_out(channel: ChannelMessages, ids: BitMap, key: str) -> None:
         channel.topics[key] = topic
     else:
         channel.topics.pop(key, None)
+
+
+def _made_fresh(
+    state: "State", reader: Reader, channel: ChannelMessages, subscription: Subscription
+) -> Fresh:
+    every, read = channel.all, reader.read
+    since = state.unread_since(subscription)
+    fresh = every - read if read.intersect(every) else every
+    if fresh and fresh.min() <= since:
+        recorded = reader.with_any(Flag.RECORD)
+        fresh = fresh & (BitMap(range(since + 1, fresh.max() + 1)) | recorded)
+    # A wildcard mentions the users who received it: a reader's record does not mean that.
+    mentioning = BitMap(one for one in channel.wildcards & fresh if subscription.covers(one))
+    return Fresh(channel.version, since, fresh, mentioning)
 
 
 class UnreadIndex:
@@ -195,6 +213,7 @@ class UnreadIndex:
         """A message mentions everybody now, or does not any more."""
         channel = self.channels.get(message.channel_id or 0)
         if channel is not None:
+            channel.changed()
             (channel.wildcards.add if message.mentions_all else channel.wildcards.discard)(
                 message.id
             )
@@ -273,16 +292,12 @@ class UnreadIndex:
         unread = Unread(BitMap())
         wildcards = BitMap()
         for channel_id, fresh in self._fresh(state, reader, user_id):
-            unread.channels[channel_id] = fresh
-            if all_mentioned := self.channels[channel_id].wildcards:
-                subscription = state.subscriptions[(channel_id, user_id)]
-                # A wildcard mentions the users who received it: a reader's record does not mean
-                # that.
-                wildcards |= BitMap(m for m in all_mentioned & fresh if subscription.covers(m))
+            unread.channels[channel_id] = fresh.ids
+            if fresh.mentioning:
+                wildcards |= fresh.mentioning
         for direct_id in state.directs.of_user[user_id]:
-            fresh = self.directs[direct_id].all - reader.read
-            if fresh:
-                unread.directs[direct_id] = fresh
+            if unread_directs := self.directs[direct_id].all - reader.read:
+                unread.directs[direct_id] = unread_directs
         unread.all = BitMap.union(BitMap(), *unread.channels.values(), *unread.directs.values())
         unread.mentions = (wildcards | reader.with_any(ANY_MENTION)) & unread.all
         return unread
@@ -309,41 +324,43 @@ class UnreadIndex:
         own = state.directs.of_user[user_id]
         directs = BitMap.union(BitMap(), *(self.directs[direct_id].all for direct_id in own))
         return BitMap.union(
-            directs - reader.read, *(fresh for _, fresh in self._fresh(state, reader, user_id))
+            directs - reader.read, *(one.ids for _, one in self._fresh(state, reader, user_id))
         )
 
-    def _fresh(self, state: "State", reader: Reader, user_id: int) -> Iterator[tuple[int, BitMap]]:
-        """The channels in which the user has something unread, each with it: where that is all of
-        it, the channel's own bitmap, which is not the caller's to change."""
-        read, touched, before = reader.read, reader.touched, reader.fresh
+    def _fresh(self, state: "State", reader: Reader, user_id: int) -> list[tuple[int, Fresh]]:
+        """The channels in which the user has something unread, each with it."""
+        touched, before = reader.touched, reader.fresh
         own, loaded = state.subscriptions.of_user[user_id], self.channels
+        made_of = state.subscriptions.version, state.channels.version
+        is_since_known = reader.fresh_of == made_of
         found: dict[int, Fresh] = {}
-        recorded: BitMap | None = None
+        unread: list[tuple[int, Fresh]] = []
         for channel_id in self._channel_ids(state, user_id):
             channel = loaded[channel_id]
-            every = channel.all
-            if not every:
-                continue
-            since = state.unread_since(own[channel_id])
             known = before.get(channel_id)
             if (
                 known is None
                 or known.version != channel.version
-                or known.since != since
-                or (touched and touched.intersect(every))
+                or not (is_since_known or known.since == state.unread_since(own[channel_id]))
+                or (touched and touched.intersect(channel.all))
             ):
-                fresh = every - read if read.intersect(every) else every
-                if fresh and fresh.min() <= since:
-                    recorded = reader.with_any(Flag.RECORD) if recorded is None else recorded
-                    fresh = fresh & (BitMap(range(since + 1, fresh.max() + 1)) | recorded)
-                known = Fresh(channel.version, since, fresh)
+                known = _made_fresh(state, reader, channel, own[channel_id])
             found[channel_id] = known
             if known.ids:
-                yield channel_id, known.ids
-        # Only when all were looked at.
-        reader.fresh, reader.touched = found, BitMap()
+                unread.append((channel_id, known))
+        reader.fresh, reader.fresh_of, reader.touched = found, made_of, BitMap()
+        return unread
 
     # Room
+
+    def add_reader(self, user_id: int, reader: Reader) -> None:
+        """Add what a user has done with messages, as of the state's entry, before it is asked what
+        is unread."""
+        self.questions += 1
+        reader.used_at = self.questions
+        self.readers[user_id] = reader
+        if self.questions % SPARED == 0:
+            self.make_room()
 
     def note_question(self, state: "State", user_id: int) -> None:
         """What the user has not read is about to be used: note it, so that it is not evicted."""

@@ -36,6 +36,9 @@ def accompanied(state: State, decided: Iterable[AnyChange]) -> Iterator[AnyChang
     change must be folded before the next is taken from the iterator."""
     for change in decided:
         found = moved(state, change)
+        if found is _NOTHING:
+            yield change
+            continue
         for part in _parts(found.gained):
             yield UserVisibilityChanged(gained=grouped(part))
         yield change

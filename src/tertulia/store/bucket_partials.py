@@ -1,7 +1,8 @@
 """Files that arrive in pieces, in a bucket: any node can go on with them.
 
 What is known of one is `begun/<user>/<key>`, and `whole/<user>/<key>` once it is an attachment. Its
-pieces are objects, `pieces/<key>/<offset>-<length>`. There is no lock among nodes, and none is
+pieces are objects, `pieces/<key>/<offset>-<length>`. What room it will take is the name of an empty
+object, so that all of them are known by a listing. There is no lock among nodes, and none is
 needed: an object is never written twice, and the file is as long as objects lead without a gap, so
 that it never becomes shorter. Where two requests bring the same bytes at once, they are there twice
 and count once.
@@ -21,13 +22,14 @@ from tertulia.model.errors import FilesUnavailable, Refused
 from tertulia.store import file_modes
 from tertulia.store.bucket_files import copied
 from tertulia.store.files import INCOMING, Files
-from tertulia.store.partial_uploads import Partial, Partials, Pieces, decoder
+from tertulia.store.partial_uploads import Partial, Partials, Pieces, Reservation, decoder
 from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, Uploads
 
 _BEGUN: Final = f"{INCOMING}/begun"
 _WHOLE: Final = f"{INCOMING}/whole"
 _PIECES: Final = f"{INCOMING}/pieces"
-DIRECTORIES: Final = (_BEGUN, _WHOLE, _PIECES)
+_RESERVED: Final = f"{INCOMING}/reserved"
+DIRECTORIES: Final = (_BEGUN, _WHOLE, _PIECES, _RESERVED)
 """Below these is all that is in the bucket of files that arrive in pieces."""
 PIECE: Final = 4 * 1024 * 1024
 """Bytes of an object at most: so many are in memory while it is written."""
@@ -154,11 +156,13 @@ class BucketPartials(Partials):
         self._uploads = uploads
 
     async def begin(self, partial: Partial) -> None:
+        await self._files.put(_reservation(partial), b"")
         await self._files.put(_record(_BEGUN, partial), msgspec.json.encode(partial))
 
     async def finish(self, partial: Partial) -> None:
         await self._files.put(_record(_WHOLE, partial), msgspec.json.encode(partial))
         await self._files.delete(_record(_BEGUN, partial))
+        await self._files.delete(_reservation(partial))
         await self._files.delete_below(f"{_PIECES}/{partial.key}")
 
     async def load(self, user_id: int, key: str) -> Partial | None:
@@ -216,10 +220,24 @@ class BucketPartials(Partials):
             await self._uploads.forget(partial.key)
         await self._files.delete_below(f"{_PIECES}/{partial.key}")
         await self._files.delete(_record(_BEGUN, partial))
+        await self._files.delete(_reservation(partial))
         await self._files.delete(_record(_WHOLE, partial))
 
     async def unfinished(self, user_id: int) -> int:
         return len([one async for one in self._files.below(f"{_BEGUN}/{user_id}")])
+
+    async def reservations(self, now: float) -> list[Reservation]:
+        return [one for _, one, expires in await self._reserved() if expires > now]
+
+    async def _reserved(self) -> list[tuple[str, Reservation, int]]:
+        """Each with the object's path before it, and when it expires behind it."""
+        found: list[tuple[str, Reservation, int]] = []
+        async for one in self._files.below(_RESERVED):
+            user_id, _, name = one.path.removeprefix(f"{_RESERVED}/").partition("/")
+            key, length, expires = name.split("-")
+            reserved = Reservation(int(user_id), key, int(length))
+            found.append((one.path, reserved, int(expires)))
+        return found
 
     async def keys(self) -> set[str]:
         return {
@@ -229,6 +247,10 @@ class BucketPartials(Partials):
         }
 
     async def expired(self, now: float) -> list[Partial]:
+        # A crash may have left some of which nothing else is there.
+        for path, _, expires in await self._reserved():
+            if expires <= now:
+                await self._files.delete(path)
         found: list[Partial] = []
         for directory in (_BEGUN, _WHOLE):
             async for one in self._files.below(directory):
@@ -243,3 +265,7 @@ class BucketPartials(Partials):
 
 def _record(directory: str, partial: Partial) -> str:
     return f"{directory}/{partial.user_id}/{partial.key}"
+
+
+def _reservation(partial: Partial) -> str:
+    return f"{_RESERVED}/{partial.user_id}/{partial.key}-{partial.length}-{partial.expires}"

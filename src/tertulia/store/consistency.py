@@ -47,6 +47,7 @@ REFERENCES = (
     Reference("attachment_messages", "attachment_id", "attachments"),
     Reference("attachment_messages", "message_id", "messages"),
     Reference("pending_previews", "message_id", "messages"),
+    Reference("pins", "message_id", "messages"),
 )
 
 

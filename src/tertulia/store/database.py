@@ -89,10 +89,10 @@ class Exchanges(Protocol):
     `Connection`. Nobody else may use the connection meanwhile, and after an exception it is of no
     use any more."""
 
-    async def take_head(self, seq: int) -> tuple[TextRow, Sequence[TextRow]]:
+    async def take_head(self, batch: str, seq: int) -> tuple[TextRow, Sequence[TextRow]]:
         """Start a transaction that no other writer can enter before it ends. Returns the log's
         head for `history.head_of`, and its entries from that number on for
-        `newest_entries.growth`."""
+        `newest_entries.growth`; none where the head's batch is that one."""
 
     async def ask(self, questions: Sequence[Question]) -> Sequence[list[Row]]:
         """The rows of each."""
@@ -264,9 +264,10 @@ class Dialect(ABC):
         """A query for the number of messages that the search does not know."""
 
     @abstractmethod
-    def search_hits(self, comparison: str) -> str:
+    def search_hits(self, comparison: str, among: str = "") -> str:
         """A query for the messages that the search names, beyond one: their IDs, as `id`. Two
-        parameters: `search_query(…)`, and that one's ID."""
+        parameters: `search_query(…)`, and that one's ID. With `among`, a query for IDs whose
+        parameters follow, only those that both name: both are gone through to the end."""
 
     @abstractmethod
     def search_match(self) -> str:

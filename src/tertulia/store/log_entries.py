@@ -13,8 +13,7 @@ from tertulia.model.changes import (
     MessageEdited,
     MessageSent,
     MessagesMoved,
-    ReactionAdded,
-    ReactionRemoved,
+    OnMessage,
     SubmessageAdded,
 )
 from tertulia.model.changes.editing import Arrival
@@ -94,7 +93,7 @@ def entries(
             ids += [one.message_id for one in entry.change.arrivals]
             parts += [part.id for one in entry.change.arrivals for part in one.submessages]
             placed += entry.change.message_ids
-        elif isinstance(entry.change, ReactionAdded | ReactionRemoved | SubmessageAdded):
+        elif isinstance(entry.change, OnMessage):
             placed.append(entry.change.place.id)
     if not ids and not parts and not placed:
         return found
@@ -171,7 +170,7 @@ def _submessage_in(change: MessageSent | SubmessageAdded) -> Submessage | None:
 def _filled(change: AnyChange, seq: int, words: _Words) -> AnyChange:
     """The change with what people wrote."""
     replace = msgspec.structs.replace
-    if isinstance(change, ReactionAdded | ReactionRemoved | SubmessageAdded):
+    if isinstance(change, OnMessage):
         place = change.place
         if place.id not in words.channels:
             return replace(change, gone=True)

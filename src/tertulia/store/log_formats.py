@@ -39,6 +39,9 @@ SINCE: Mapping[str, int] = {
     "Banner": 101,
     "BannerPosted": 101,
     "BannersEnded": 101,
+    "MessagePinned": 101,
+    "MessageUnpinned": 101,
+    "Pin": 101,
     "Realm.upload_quota_per_user_mib": 101,
     "User.upload_quota_mib": 101,
     "QuietHours": 101,
@@ -48,7 +51,7 @@ SINCE: Mapping[str, int] = {
     "UserStatus.ends_at": 101,
 }
 """What came later, each with the format since which it may be written: a kind of change by its
-name (`MessagePinned`), or of a struct or an enumeration that is stored a field or a value
+name (`BannerPosted`), or of a struct or an enumeration that is stored a field or a value
 (`Channel.pinned`). What one release adds has one format, a higher one than all before."""
 
 _RECORDS: Final[Mapping[type, str]] = {RealmChanged: "Realm", UserChanged: "User"}

@@ -3,7 +3,9 @@
 Everything but text is a condition in SQL (`narrow_sql`). For text there are two strategies: to scan
 the messages from the anchor on, which soon fills a page where the phrase is common; and to look
 them up in the database's search index, which is fast where it is rare. The walk estimates after
-each step which of the two is cheaper for the rest.
+each step which of the two is cheaper for the rest. Where both take long, because the phrase is
+common and not in the narrow, and that has few messages, what the index names is held against those
+by their IDs alone.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +20,7 @@ from tertulia.model.narrow import Scope, Search, Term
 from tertulia.model.tokenizer import Phrase, folded, folded_say
 from tertulia.store.codec import MESSAGE_COLUMNS, message_of
 from tertulia.store.database import Connection
-from tertulia.store.narrow_sql import Clause, narrow_condition, scope_condition
+from tertulia.store.narrow_sql import Clause, Few, fewest, narrow_condition, scope_condition
 
 _FIRST_SLICE = 1000
 """Unread messages that are searched first."""
@@ -33,9 +35,12 @@ _SAMPLE = 50
 """Messages by which it is estimated which phrases are common."""
 _MUCH_MORE = 8
 """A phrase so many times as common as another one is not looked up."""
-_SCAN_COST, _LOOKUP_COST, _HIT_COST = 5.0, 1.5, 0.04
-"""What it costs to scan a message, to read one that the search index has found, and for the index
-to find it. Microseconds, of which only the proportions matter."""
+_SCAN_COST, _LOOKUP_COST, _HIT_COST, _HELD_COST = 5.0, 1.5, 0.04, 0.15
+"""What it costs to scan a message, to read one that the search index has found, for the index to
+find it, and to hold one that it finds against others by their IDs. Microseconds, of which only the
+proportions matter."""
+_LONG = 5000.0
+"""Microseconds from which on it is worth to ask how many messages the narrow has."""
 
 TextTerm = tuple[tuple[Phrase, ...], bool]
 """Phrases that a message must have all of; with True (negated), that it must not have all of."""
@@ -183,10 +188,14 @@ class _Walk:
         self._order = "DESC" if comparison == "<" else "ASC"
         self._last_id = anchor
         """Everything up to this ID was looked at."""
-        self._texts, rest = split_terms(search.terms)
+        self._texts, self._rest = split_terms(search.terms)
+        self._few: Few | None = None
+        """Among which messages is looked up, where that is less than among all."""
+        self._has_looked_up = self._has_counted = False
+        """Whether it is known how common the phrases are, and how many messages the narrow has."""
         self._queried = self._phrases = search.phrases
         """The phrases that are looked up in the search index."""
-        self._where = narrow_condition(connection, search.scope, rest)
+        self._where = narrow_condition(connection, search.scope, self._rest)
 
     def found(self, limit: int) -> list[Message]:
         """The first so many."""
@@ -222,6 +231,7 @@ class _Walk:
                 passed, some, is_end = self._scan(strategy.size)
             else:
                 passed, some, is_end = self._look_up(strategy.size, need)
+                self._has_looked_up = True
             new = _matching_text(self._connection, some, self._texts)
             found += new
             if is_end or len(found) >= limit:
@@ -252,9 +262,18 @@ class _Walk:
         ids = self._last_id if self._comparison == "<" else self._newest - self._last_id
         to_scan, to_look_up = scan.left(need, ids), lookup.left(need, ids)
         prepared = self._newest * lookup.density * _HIT_COST
-        strategy, left = scan, to_scan
-        if to_look_up * lookup.cost + prepared < to_scan * scan.cost:
-            strategy, left = lookup, to_look_up
+        strategy, left, cost = scan, to_scan, to_scan * scan.cost
+        if to_look_up * lookup.cost + prepared < cost:
+            strategy, left, cost = lookup, to_look_up, to_look_up * lookup.cost + prepared
+        if self._has_looked_up and not self._has_counted and cost > _LONG + prepared:
+            self._has_counted = True
+            few = fewest(self._connection, self._rest)
+            held = self._newest * lookup.density + (few.number if few is not None else 0)
+            if few is not None and held * _HELD_COST < cost:
+                self._few = few
+        if self._few is not None:
+            lookup.size = _LONGEST_STEP
+            return lookup
         strategy.size = min(max(left * 5 // 4, _FIRST_STEP), strategy.size * _GROWTH, _LONGEST_STEP)
         return strategy
 
@@ -285,7 +304,8 @@ class _Walk:
         database."""
         dialect = self._connection.dialect
         where, values = self._where
-        named = dialect.search_hits(self._comparison)
+        among, own = ("", []) if self._few is None else (self._few.ids, self._few.parameters)
+        named = dialect.search_hits(self._comparison, among)
         last_of = "MIN" if self._order == "DESC" else "MAX"
         nothing = "NULL, " * MESSAGE_COLUMNS.count(",")
         (last, *_, count), *rows = self._connection.query(
@@ -295,7 +315,14 @@ class _Walk:
             f" UNION ALL SELECT {MESSAGE_COLUMNS}, 1 FROM named CROSS JOIN messages"
             f" WHERE messages.id = named.id AND {where}"
             f" ORDER BY place, id {self._order} LIMIT ?",
-            (dialect.search_query(self._queried), self._last_id, size, *values, enough + 1),
+            (
+                dialect.search_query(self._queried),
+                self._last_id,
+                *own,
+                size,
+                *values,
+                enough + 1,
+            ),
         )
         passed = -count
         is_all = len(rows) < enough

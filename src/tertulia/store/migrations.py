@@ -364,6 +364,10 @@ def _pushes(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _pins(dialect: Dialect) -> Sequence[str]:
+    return (records("pins", "message_id BIGINT"),)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -396,6 +400,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_banners),
     Expand(_failing_since),
     Expand(_quiet_times),
+    Expand(_pins),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tertulia.model import narrow
 from tertulia.model.messages import Flag
@@ -15,6 +15,15 @@ _FEW = 5000
 _QUICK = 30_000
 """So many entries of an index are looked through within a moment."""
 _NONE: Clause = ("1 = 0", [])
+
+
+class Few(NamedTuple):
+    """Messages whose IDs an index has."""
+
+    ids: str
+    """A query for these."""
+    parameters: list[Any]
+    number: int
 
 
 def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]) -> Clause:
@@ -61,20 +70,48 @@ def _few(
 def _intersection(connection: Connection, terms: Sequence[Term]) -> Clause | None:
     """The messages that several terms hold for, found by their indexes alone: where each holds for
     so few that those take less time than reading the messages of one, to find few of the other."""
-    wanted = [term.condition for term in terms if not term.negated]
-    clauses = [one for condition in wanted if (one := _indexed(condition)) is not None]
-    if len(clauses) < 2:
-        return None
-    counted = "SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE {} LIMIT {})"
-    few = [
-        (sql, values)
-        for sql, values in clauses
-        if connection.query(counted.format(sql, _QUICK + 1), values)[0][0] <= _QUICK
-    ]
+    clauses = _all_indexed(terms)
+    few = _quick(connection, clauses) if len(clauses) > 1 else []
     if len(few) < 2:
         return None
-    ids = " INTERSECT ".join(f"SELECT id FROM messages WHERE {sql}" for sql, _ in few)
-    return f"messages.id IN ({ids})", [one for _, values in few for one in values]
+    ids = " INTERSECT ".join(one.ids for one in few)
+    return f"messages.id IN ({ids})", [value for one in few for value in one.parameters]
+
+
+def fewest(connection: Connection, terms: Sequence[Term]) -> Few | None:
+    """The messages that one of the terms holds for, of that which holds for the fewest: where they
+    are so few that another index is held against them within a moment, and the database does not
+    do so by itself."""
+    if connection.dialect.intersects_indexes:
+        return None
+    return min(_quick(connection, _all_indexed(terms)), key=lambda one: one.number, default=None)
+
+
+def _quick(connection: Connection, clauses: Iterable[Clause]) -> list[Few]:
+    """What the conditions hold for, of those that hold for few."""
+    found: list[Few] = []
+    for sql, values in clauses:
+        ids = f"SELECT id FROM messages WHERE {sql}"
+        counted = f"SELECT COUNT(*) FROM ({ids} LIMIT {_QUICK + 1})"
+        ((count,),) = connection.query(counted, values)
+        if count <= _QUICK:
+            found.append(Few(ids, values, count))
+    return found
+
+
+def _all_indexed(terms: Iterable[Term]) -> list[Clause]:
+    wanted = [term.condition for term in terms if not term.negated]
+    found = [one for condition in wanted if (one := _indexed(condition)) is not None]
+    channels = [one for one in wanted if isinstance(one, narrow.InChannels) and _is_one(one)]
+    topics = [one for one in wanted if isinstance(one, narrow.InTopic)]
+    if channels and topics:
+        (channel_id,) = channels[0].channel_ids
+        found.append(("channel_id = ? AND topic_key = ?", [channel_id, topics[0].key]))
+    return found
+
+
+def _is_one(condition: narrow.InChannels) -> bool:
+    return len(condition.channel_ids) == 1
 
 
 def _indexed(condition: narrow.Condition) -> Clause | None:

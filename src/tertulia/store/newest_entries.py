@@ -23,7 +23,7 @@ QUERY: Final = f"""
     SELECT log.seq, log.batch, log.at, log.actor_id,
         CASE WHEN log.batch = newest.batch THEN log.change END,
         said.content, said.rendered, said.channel_id
-    FROM (SELECT batch FROM head WHERE id = 1) AS newest
+    FROM (SELECT batch FROM head WHERE id = 1 AND batch <> ?) AS newest
     CROSS JOIN log
     LEFT JOIN LATERAL (
         SELECT content, rendered, channel_id FROM messages WHERE messages.id = CASE
@@ -34,8 +34,9 @@ QUERY: Final = f"""
     ) AS said ON TRUE
     WHERE log.seq >= ? ORDER BY log.seq LIMIT {LIMIT}
 """
-"""The entries from one on (one parameter). Not before the head is locked: each statement sees what
-was committed when it began."""
+"""The entries from one on; none where the head's batch is that one's, which is to say that nothing
+came since (two parameters: its batch and its number). Not before the head is locked: each statement
+sees what was committed when it began."""
 
 
 def growth(head: Head, rows: Sequence[TextRow], known: Position) -> Growth | None:

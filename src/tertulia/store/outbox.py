@@ -96,6 +96,16 @@ def postpone(connection: Connection, waiting: Waiting, until: float, trouble: st
     )
 
 
+def put_off(connection: Connection, waiting: Waiting, now: float, until: float) -> None:
+    """Nobody is to have the mail before then: send it as if it were asked for now. Nothing happens
+    where the lease has passed to another."""
+    connection.run(
+        "UPDATE mails SET asked_at = ?, due_at = ?, attempts = 0, trouble = ''"
+        " WHERE id = ? AND attempts = ?",
+        (now, until, waiting.id, waiting.attempts),
+    )
+
+
 def drop(
     connection: Connection, addresses: Collection[str], user_ids: Collection[int] = ()
 ) -> None:

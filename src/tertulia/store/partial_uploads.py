@@ -13,7 +13,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -42,6 +42,15 @@ class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What lies behind so many bytes has not been held against its checksum."""
     path: str | None = None
     """That of the attachment, once it is whole and is one."""
+
+
+class Reservation(NamedTuple):
+    """The room that a file takes which is not whole yet."""
+
+    user_id: int
+    key: str
+    length: int
+    """Bytes that it will have."""
 
 
 decoder: Final = msgspec.json.Decoder(Partial)
@@ -107,6 +116,10 @@ class Partials(ABC):
     @abstractmethod
     async def unfinished(self, user_id: int) -> int:
         """How many of the user's files are not whole yet."""
+
+    @abstractmethod
+    async def reservations(self, now: float) -> list[Reservation]:
+        """Of all files that are not whole yet, and whose time is not over (UNIX seconds)."""
 
     @abstractmethod
     async def keys(self) -> set[str]:
@@ -242,6 +255,15 @@ class DiskPartials(Partials):
 
     def _unfinished(self, user_id: int) -> int:
         return sum(one.user_id == user_id and one.path is None for one in self._all())
+
+    async def reservations(self, now: float) -> list[Reservation]:
+        return await asyncio.to_thread(
+            lambda: [
+                Reservation(one.user_id, one.key, one.length)
+                for one in self._all()
+                if one.path is None and one.expires > now
+            ]
+        )
 
     async def keys(self) -> set[str]:
         return await asyncio.to_thread(lambda: {one.key for one in self._all()})

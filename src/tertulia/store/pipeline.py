@@ -6,8 +6,10 @@ writes everything and commits.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import psycopg
@@ -18,6 +20,14 @@ from tertulia.store.database import Row, TextRow
 
 _NAMED = 400
 """Statements that are prepared on one connection at most. (There are fewer in the program.)"""
+_TOGETHER = 8
+"""Rows that one statement inserts at most: each number of rows is a statement to prepare."""
+_INSERT = re.compile(
+    r"(?P<begin>INSERT INTO \w+ \((?P<columns>[\w, ]+)\) VALUES )"
+    r"(?P<row>\((?:[^()]|\([^()]*\))+\))"
+    r"(?P<end>(?: ON CONFLICT(?: \((?P<keys>[\w, ]+)\))? DO [^?]+)?)"
+)
+"""A statement that inserts one row, and asks for nothing."""
 _NAME_LENGTH = 50
 """What a name shows of its statement: PostgreSQL keeps 63 bytes."""
 
@@ -212,6 +222,53 @@ class _Exchange:
     def _fail(self, error: Exception) -> None:
         if not self._done.done():
             self._done.set_exception(self._error or error)
+
+
+def together(sql: str, rows: Iterable[Sequence[Any]]) -> list[Statement]:
+    """One statement for several rows where it inserts them one by one; else one for each. The same
+    is done: rows that would meet each other's, and not only the table's, stay apart."""
+    rows = list(rows)
+    parts = _insertion(sql)
+    if parts is None or len(rows) == 1:
+        return [Statement(sql, row) for row in rows]
+    found = []
+    for first in range(0, len(rows), _TOGETHER):
+        some = rows[first : first + _TOGETHER]
+        if parts.keys and len({tuple(row[: parts.keys]) for row in some}) < len(some):
+            found += [Statement(sql, row) for row in some]
+        else:
+            found.append(Statement(_multiplied(parts, len(some)), [*chain(*some)]))
+    return found
+
+
+class _Insertion(NamedTuple):
+    """The parts of a statement that inserts one row."""
+
+    begin: str
+    row: str
+    end: str
+    keys: int
+    """How many of the first columns say which row of the table is changed instead; 0: none is."""
+
+
+@lru_cache(maxsize=2000)
+def _insertion(sql: str) -> _Insertion | None:
+    """The statement's parts; None where it may mean something else for several rows."""
+    match = _INSERT.fullmatch(sql)
+    if match is None:
+        return None
+    begin, row, end = match.group("begin", "row", "end")
+    if "DO UPDATE" not in end:
+        return _Insertion(begin, row, end, 0)
+    keys = (match["keys"] or "").split(", ")
+    if keys != match["columns"].split(", ")[: len(keys)]:
+        return None
+    return _Insertion(begin, row, end, len(keys))
+
+
+@lru_cache(maxsize=2000)
+def _multiplied(parts: _Insertion, count: int) -> str:
+    return parts.begin + ", ".join([parts.row] * count) + parts.end
 
 
 def encoded(statements: Iterable[Statement]) -> list[Encoded]:

@@ -51,6 +51,7 @@ from tertulia.store.pipeline import (
     Statement,
     Unencodable,
     encoded,
+    together,
 )
 from tertulia.store.postgres_dialect import CHANNEL, PostgresDialect
 from tertulia.store.server_lock import this_process
@@ -301,7 +302,7 @@ class PostgresConnection:
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         if self._script is not None:
-            self._script += [Statement(sql, row) for row in rows]
+            self._script += together(sql, rows)
             return
         self._begin_alone()
         self._allow()
@@ -464,8 +465,8 @@ class PostgresConnection:
 
     # On the event loop (`database.Exchanges`)
 
-    async def take_head(self, seq: int) -> tuple[TextRow, Sequence[TextRow]]:
-        query = Statement(newest_entries.QUERY, (seq,))
+    async def take_head(self, batch: str, seq: int) -> tuple[TextRow, Sequence[TextRow]]:
+        query = Statement(newest_entries.QUERY, (batch, seq))
         try:
             answers = await self._exchanged(encoded([*map(Statement, _TAKE_HEAD), query]))
         except psycopg.Error as error:

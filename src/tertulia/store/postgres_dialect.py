@@ -115,10 +115,11 @@ class PostgresDialect(Dialect):
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('message_id')}"
 
-    def search_hits(self, comparison: str) -> str:
+    def search_hits(self, comparison: str, among: str = "") -> str:
+        both = f" AND message_id IN ({among})" if among else ""
         return (
             "SELECT message_id AS id FROM message_search"
-            f" WHERE words @@ CAST(? AS tsquery) AND message_id {comparison} ?"
+            f" WHERE words @@ CAST(? AS tsquery) AND message_id {comparison} ?{both}"
         )
 
     def search_match(self) -> str:

@@ -192,7 +192,11 @@ def _marks(
     )
 
 
-def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[Flag, BitMap]]:
+Marked = tuple[BitMap, dict[Flag, BitMap]]
+"""What a user has read, and the messages with each of their sparse flags."""
+
+
+def reader(connection: Connection, user_id: int) -> Marked:
     """All that the user has read, and the messages with each of their sparse flags."""
     read = bitmaps.of_user(connection, bitmaps.READ, user_id)
     rows = connection.query(

@@ -92,10 +92,12 @@ class SqliteDialect(Dialect):
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('rowid')}"
 
-    def search_hits(self, comparison: str) -> str:
+    def search_hits(self, comparison: str, among: str = "") -> str:
+        # The `+` keeps the planner from asking the search for each of them by itself.
+        both = f" AND +rowid IN ({among})" if among else ""
         return (
             "SELECT rowid AS id FROM message_search"
-            f" WHERE message_search MATCH ? AND rowid {comparison} ?"
+            f" WHERE message_search MATCH ? AND rowid {comparison} ?{both}"
         )
 
     def search_match(self) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,7 +27,6 @@ from tertulia.store.history import Head, Position
 from tertulia.store.log_entries import Growth
 from tertulia.store.migrations import is_settled, migrate, require_known, settle
 from tertulia.store.readers import Readers
-from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, questions, size, text, write
 from tertulia.tracing.waits import OnDatabase
 
@@ -60,15 +60,18 @@ def database_at(data_dir: Path, url: str | None, bus: Path | None = None) -> Dat
     `bus` is the directory by which the processes of one server know each other, where there are
     several. DatabaseError for a URL of a kind that is not known.
     """
-    if not url:
-        return SqliteDatabase(data_dir / SQLITE_FILE, bus)
-    scheme = urlsplit(url).scheme
+    scheme = urlsplit(url).scheme if url else "sqlite"
+    # Only the one that is used is loaded: each driver takes a moment, and megabytes.
     if scheme in {"postgresql", "postgres"}:
-        from tertulia.store.postgres import PostgresDatabase  # Its driver takes a moment to load.
+        from tertulia.store.postgres import PostgresDatabase
 
-        return PostgresDatabase(url)
+        return PostgresDatabase(str(url))
     if scheme == "sqlite":
-        return SqliteDatabase(Path(url.removeprefix("sqlite:///")), bus)
+        from tertulia.store.sqlite import SqliteDatabase
+
+        return SqliteDatabase(
+            Path(url.removeprefix("sqlite:///")) if url else data_dir / SQLITE_FILE, bus
+        )
     raise DatabaseError(f"'{scheme}' is no kind of database: use postgresql://… or sqlite:///…")
 
 
@@ -97,6 +100,10 @@ class Store:
         # So that slow reads of others do not hold up the log.
         self._log_reader = Readers(database, 1, "log-reader")
         self._write_connection: Connection | None = None
+        self._spare_lock = threading.Lock()
+        self._spare_connection: Connection | None = None
+        """For those who write apart from the log (`write`)."""
+        self._is_closed = False
         self._hearing: Hearing | None = None
         self.told: Sequence[str] = ()
         """What the others were told of the entries that were committed last, as far as there were
@@ -197,7 +204,7 @@ class Store:
         heard: Callable[[], Position] | None,
     ) -> Growth:
         """Begin without a thread."""
-        row, rows = await exchanges.take_head(after.seq)
+        row, rows = await exchanges.take_head(after.batch, after.seq)
         head = history.head_of(row)
         require_known(head)
         self.hear()
@@ -320,21 +327,60 @@ class Store:
         """Run the function in a write transaction of its own: housekeeping only.
 
         It has a connection of its own too, because the log's writer may be between `begin` and
-        `commit`; the two wait for each other as two processes would.
+        `commit`; the two wait for each other as two processes would. The function must leave the
+        connection as it was: the next one may have it.
         """
 
         def transaction() -> T:
-            connection = self.database.connect(readonly=False, limits=WRITING)
+            connection = self._begun_apart()
             try:
-                for statement in connection.dialect.begin_write:
-                    connection.run(statement)
                 result = function(connection)
                 connection.commit()
-            finally:
+            except BaseException:
                 connection.close()
+                raise
+            self._spare(connection)
             return result
 
         return await asyncio.to_thread(transaction)
+
+    def _begun_apart(self) -> Connection:
+        """A connection in a transaction that keeps others out: the spare one, or a new one where it
+        is in use or was lost."""
+        with self._spare_lock:
+            connection, self._spare_connection = self._spare_connection, None
+        if connection is not None:
+            try:
+                return self._begun_or_closed(connection)
+            except ConnectionLost:  # While nobody used it. Nothing is done yet.
+                pass
+        connection = self.database.connect(readonly=False, limits=WRITING)
+        return self._begun_or_closed(connection)
+
+    def _begun_or_closed(self, connection: Connection) -> Connection:
+        try:
+            return self._begun(connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _spare(self, connection: Connection) -> None:
+        """Keep a connection for the next one who writes apart from the log, if there is none yet.
+        Only one to a server: making it takes longer than what is done on it. Else an open one
+        could be in the way of others."""
+        if connection.exchanges is not None:
+            with self._spare_lock:
+                if self._spare_connection is None and not self._is_closed:
+                    self._spare_connection = connection
+                    return
+        connection.close()
+
+    def _drop_spare_connection(self) -> None:
+        with self._spare_lock:
+            self._is_closed = True
+            connection, self._spare_connection = self._spare_connection, None
+        if connection is not None:
+            connection.close()
 
     # Other nodes
 
@@ -417,6 +463,7 @@ class Store:
         self._writer.submit(self._drop_write_connection).result()
         self._looker.submit(self._drop_look_connection).result()
         self._lister.submit(self._drop_list_connection).result()
+        self._drop_spare_connection()
         self._lister.shutdown()
         self._looker.shutdown()
         self._writer.shutdown()

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct, field
@@ -249,8 +250,12 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
             " VALUES (?, ?, ?, ?, ?)",
             [(s.id, s.message_id, s.sender_id, s.kind, s.content) for s in submessages],
         )
-    for user, mid, flag, added in flags:
-        _write_flag(connection, user, mid, flag, added)
+    for added, some in groupby(flags, key=itemgetter(3)):
+        if added:
+            _add_flags(connection, [(user, mid, int(flag)) for user, mid, flag, _ in some])
+            continue
+        for user, mid, flag, _ in some:
+            _remove_flag(connection, user, mid, flag)
     marks = _marks_of(entries)
     bitmaps.write(connection, bitmaps.READ, marks.of_read)
     bitmaps.write(connection, bitmaps.RECORDS, marks.of_records)
@@ -372,15 +377,17 @@ def _write_reaction(connection: Connection, seq: int, reaction: Reaction, added:
     )
 
 
-def _write_flag(connection: Connection, user: int, mid: int, flag: Flag, added: bool) -> None:
-    if added:
-        connection.run(
-            "INSERT INTO message_flags (user_id, message_id, flags) VALUES (?, ?, ?)"
-            " ON CONFLICT (user_id, message_id)"
-            " DO UPDATE SET flags = message_flags.flags | excluded.flags",
-            (user, mid, int(flag)),
-        )
-        return
+def _add_flags(connection: Connection, rows: Sequence[tuple[int, int, int]]) -> None:
+    """Each row is a user, a message, and flags."""
+    connection.run_many(
+        "INSERT INTO message_flags (user_id, message_id, flags) VALUES (?, ?, ?)"
+        " ON CONFLICT (user_id, message_id)"
+        " DO UPDATE SET flags = message_flags.flags | excluded.flags",
+        rows,
+    )
+
+
+def _remove_flag(connection: Connection, user: int, mid: int, flag: Flag) -> None:
     connection.run(
         "UPDATE message_flags SET flags = flags & ~CAST(? AS BIGINT)"
         " WHERE user_id = ? AND message_id = ?",

@@ -22,8 +22,6 @@ export class Composition {
   readonly uploads = new Uploads((upload, stored) =>
     this.#arrived(upload, stored ? fileLink(stored.filename || upload.name, stored.url) : ""),
   );
-  readonly #content = $derived(joined(this));
-  readonly length = $derived(lengthOf(this.#content));
 
   #field: HTMLTextAreaElement | null = null;
   #placeholders = new Map<number, string>();
@@ -37,9 +35,14 @@ export class Composition {
     this.content = content.replace(CUT_OFF, (place) => (awaited.has(place.trim()) ? place : ""));
   }
 
-  /** All of the message. */
+  /** All of the message. (Not derived: files arrive, and are asked for, after the box has gone.) */
   get content(): string {
-    return this.#content;
+    return joined(this);
+  }
+
+  /** How long it is, as the server counts. */
+  get length(): number {
+    return lengthOf(this.content);
   }
 
   set content(content: string) {

@@ -6,7 +6,7 @@
 import { Role, type GroupSetting, type Seconds } from "../wire/objects";
 import { isResolved } from "./conversations";
 import type { Channel, Data, Message } from "./data";
-import { holds, isAdmin, may, mayPost } from "./permissions";
+import { holds, isAdmin, isGuest, may, mayPost } from "./permissions";
 
 type Known = Pick<Data, "me" | "realm" | "groups" | "channels" | "users">;
 
@@ -75,6 +75,16 @@ export function mayDeleteTopic(data: Known, channel: Channel): boolean {
     !channel.is_archived &&
     (may(data, "realm_can_delete_any_message_group") ||
       holds(data.groups, channel.can_delete_any_message_group, data.me))
+  );
+}
+
+/** Whether one may pin messages of a channel for everybody, and take pins away. */
+export function mayPin(data: Known, channel: Channel): boolean {
+  return (
+    !channel.is_archived &&
+    (mayPost(data, channel) ||
+      isAdmin(data) ||
+      (!isGuest(data) && holds(data.groups, channel.can_administer_channel_group, data.me)))
   );
 }
 

@@ -117,7 +117,7 @@ export interface Data {
 }
 
 const SINGLE =
-  /^(realm_|server_|max_|password_|event_queue_|presence_last_|zulip_|jitsi_|stop_words|can_create)/;
+  /^(realm_|server_|max_|password_|event_queue_|presence_last_|zulip_|jitsi_|giphy_|klipy_|stop_words|can_create)/;
 
 /** Called like single values, and slices of their own, as all other lists of the realm are. */
 const SLICES = new Set(["realm_emoji", "realm_user_settings_defaults"]);

@@ -52,6 +52,14 @@ export function channelIn(narrow: Narrow): number | null {
   return typeof operand === "number" ? operand : null;
 }
 
+/** Whether it is a channel as a whole, or a topic of it. */
+export function isOfChannel(narrow: Narrow): boolean {
+  return (
+    channelIn(narrow) !== null &&
+    narrow.every((term) => term.operator === "channel" || term.operator === "topic")
+  );
+}
+
 /** Whether a narrow shows a conversation as it went, so that reading it there reads it. */
 export function isWhole(narrow: Narrow): boolean {
   return narrow.every(

@@ -16,6 +16,8 @@ interface Answer {
 
 let timer = 0;
 let asked = 0;
+/** How often something was learnt: an answer to what was asked before may be old. */
+let learnt = 0;
 
 /** Begin; the answer ends it. */
 export function followQuiet(store: Store): () => void {
@@ -41,8 +43,9 @@ export async function setQuiet(
 
 function ask(): void {
   window.clearTimeout(timer);
+  const before = learnt;
   get<Answer>("/quiet_times").then(
-    (answer) => take(answer.quiet_times),
+    (answer) => (before === learnt ? take(answer.quiet_times) : ask()),
     () => {
       window.clearTimeout(timer);
       timer = window.setTimeout(ask, PAUSE);
@@ -51,6 +54,7 @@ function ask(): void {
 }
 
 function take(times: QuietTimes): void {
+  learnt += 1;
   asked = Date.now() / 1000;
   peace.times = times;
   look();

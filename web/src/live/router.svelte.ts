@@ -24,6 +24,8 @@ const HOME: Record<string, string> = {
 
 export class Router {
   fragment = $state("");
+  /** Grows when somebody wants to go again to the message that the address names. */
+  asked = $state(0);
   readonly route: Route = $derived.by(() => {
     const { fragment } = this;
     // What an address names changes with the channels there are, not with every event.
@@ -52,7 +54,9 @@ export class Router {
   }
 
   toNarrow(narrow: Narrow, near?: number): void {
-    this.go(fragmentOf(narrow, this.store.data, near));
+    const fragment = fragmentOf(narrow, this.store.data, near);
+    if (near !== undefined && fragment === current()) this.asked += 1;
+    this.go(fragment);
   }
 
   /** What is at an address. */

@@ -9,6 +9,7 @@ import type { Message } from "../data/data";
 import type { Emoji } from "../data/emoji";
 import { fold } from "../data/fold";
 import { fragmentOf, narrowOf } from "../data/narrow";
+import { pinsOf, type Pinned } from "../live/pins.svelte";
 import { del, get, post, told } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import { words } from "../words/index.svelte";
@@ -67,6 +68,12 @@ class Actions {
     await this.#atOnce(done(op), done(op === "add" ? "remove" : "add"), () =>
       post("/messages/flags", { messages: [message.id], op, flag: "starred" }),
     );
+  }
+
+  /** Pin a message for everybody in its channel, or take the pin away. Whether it was done. */
+  pin(pinned: Pinned): Promise<boolean> {
+    const { store, toasts } = this.#here;
+    return toasts.attempt(pinsOf(store).toggle(pinned));
   }
 
   /** Put one's reaction on it, or take it away. */

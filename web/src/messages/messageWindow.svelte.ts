@@ -119,6 +119,7 @@ export class MessageWindow {
 
   /** To what one has just written, below the newest that there is. */
   toPending(): void {
+    if (this.#left) return;
     if (this.list && !this.list.stale && this.list.foundNewest) void this.toEnd();
     else this.scroller?.toEnd();
   }
@@ -129,6 +130,7 @@ export class MessageWindow {
   }
 
   async #go(anchor: Anchor, how: "unread" | "near" | Place, light: boolean): Promise<void> {
+    if (this.#left) return;
     const { list } = this;
     const going = (this.#goings += 1);
     const isWanted = () => going === this.#goings && !this.#left;
@@ -187,7 +189,7 @@ export class MessageWindow {
   /** After anything in the page has changed: be where one was, or is going. */
   settle(): void {
     const { scroller, target } = this;
-    if (!scroller) return;
+    if (!scroller || this.#left) return;
     scroller.showsEnd = this.showsEnd;
     if (target === "end") {
       scroller.toEnd();
@@ -234,8 +236,9 @@ export class MessageWindow {
 
   /** One has scrolled, or it was done for one. */
   scrolled(): void {
-    const { scroller, ids } = this;
-    if (!scroller || this.target) return;
+    const { scroller } = this;
+    if (!scroller || this.target || this.#left) return;
+    const { ids } = this;
     scroller.keep();
     const lowest = scroller.rows.lastElementChild as HTMLElement | null;
     const isAbove = lowest !== null && scroller.topOf(lowest) < 0;
@@ -258,8 +261,10 @@ export class MessageWindow {
 
   /** What is in the page follows what one looks at, and so does what is fetched and read. */
   follow(): void {
-    const { scroller, ids } = this;
+    const { scroller } = this;
+    // What is derived is not there any more once nobody looks at it.
     if (!scroller || this.target || this.#left) return;
+    const { ids } = this;
     // What has just come is not followed before it is known where in it one begins.
     if (this.opening && this.#isEmpty) return;
     this.away = !scroller.atEnd;

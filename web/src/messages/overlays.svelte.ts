@@ -1,6 +1,8 @@
 /** What lies above the view: cards, pickers, dialogs, pictures. One at a time; shown by Overlays. */
 
 import type { Emoji } from "../data/emoji";
+import type { GifProvider } from "../data/gifs";
+import type { Narrow } from "../data/narrow";
 
 /** A picture or film of a message, as the lightbox shows it. */
 export interface Shown {
@@ -17,6 +19,8 @@ export type Overlay =
   | { kind: "user"; userId: number; anchor: Element }
   | { kind: "group"; groupId: number; anchor: Element }
   | { kind: "emoji"; anchor: Element; onpick: (emoji: Emoji) => void; isText: boolean }
+  | { kind: "pins"; narrow: Narrow; channelId: number; topic: string | null; anchor: Element }
+  | { kind: "gifs"; anchor: Element; provider: GifProvider; onpick: (text: string) => void }
   | { kind: "history"; messageId: number }
   | { kind: "receipts"; messageId: number }
   | { kind: "lightbox"; all: readonly Shown[]; at: number };

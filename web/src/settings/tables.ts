@@ -1,5 +1,6 @@
 /** The fields of one's own settings, page by page; the organization's defaults are the same. */
 
+import { UNDO_TIMES } from "../compose/undoing";
 import type { FieldGroup } from "./form/fields";
 
 export const PREFERENCES: readonly FieldGroup[] = [
@@ -50,6 +51,11 @@ export const PREFERENCES: readonly FieldGroup[] = [
       { name: "enable_drafts_synchronization", kind: "switch", cautious: (on) => !on },
     ],
   },
+];
+
+/** What only this browser keeps. */
+export const IN_BROWSER: readonly FieldGroup[] = [
+  { name: "browser", fields: [{ name: "undo_send", kind: "choice", values: UNDO_TIMES }] },
 ];
 
 export const PRIVACY: readonly FieldGroup[] = [
@@ -166,7 +172,7 @@ export const NOTIFICATIONS: readonly FieldGroup[] = [
 
 /** Where the search looks, by the names of pages. */
 export const SEARCHED: Readonly<Record<string, readonly FieldGroup[]>> = {
-  preferences: PREFERENCES,
+  preferences: [...PREFERENCES, ...IN_BROWSER],
   notifications: NOTIFICATIONS,
   privacy: PRIVACY,
 };

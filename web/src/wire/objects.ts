@@ -299,3 +299,12 @@ export interface Banner {
   /** Seconds since 1970. */
   ends_at: number;
 }
+
+/** A message that is pinned in its channel. */
+export interface Pin {
+  message_id: number;
+  stream_id: number;
+  topic: string;
+  pinned_by: number;
+  pinned_at: Seconds;
+}

@@ -12,6 +12,15 @@ export const LANGUAGES: Record<string, () => Promise<Language>> = {
   pt: () => import("./pt"),
 };
 
+/** What a language is called that may not be among them: by itself, or by its tag. */
+export function languageName(tag: string): string {
+  try {
+    return new Intl.DisplayNames([tag, "en"], { type: "language" }).of(tag) ?? tag;
+  } catch {
+    return tag;
+  }
+}
+
 /** What they call themselves. */
 export const LANGUAGE_NAMES: Record<string, string> = {
   de: "Deutsch",

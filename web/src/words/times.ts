@@ -50,11 +50,3 @@ export function fullMoment(at: number, hour12: boolean): string {
 function form(how: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
   return new Intl.DateTimeFormat(words.language, how);
 }
-
-/** A moment as `<input type="datetime-local">` has it, in one's own time zone. */
-export function localInput(at: number): string {
-  const date = new Date(at * 1000);
-  const two = (value: number) => String(value).padStart(2, "0");
-  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  return `${day}T${two(date.getHours())}:${two(date.getMinutes())}`;
-}

@@ -28,8 +28,9 @@ export function watchVersion(newer: () => void): Watch {
   };
 
   // A part of this version is asked for that the server does not have any more; or there is no
-  // network, of which the bar at the top tells.
-  window.addEventListener("vite:preloadError", () => navigator.onLine && tell(), { signal });
+  // network or no server, of which the bar at the top tells.
+  const missed = () => void isReplaced().then((replaced) => replaced && !signal.aborted && tell());
+  window.addEventListener("vite:preloadError", missed, { signal });
 
   const container = import.meta.env.PROD ? navigator.serviceWorker : undefined;
   if (container) {
@@ -52,4 +53,15 @@ export function watchVersion(newer: () => void): Watch {
       .catch(() => undefined);
   }
   return { look, stop: () => ended.abort() };
+}
+
+/** Whether the server's page begins another client than this one. */
+async function isReplaced(): Promise<boolean> {
+  const begun = document.querySelector('script[type="module"][src]')?.getAttribute("src");
+  try {
+    const page = await fetch("/", { cache: "no-store" });
+    return Boolean(begun) && page.ok && !page.redirected && !(await page.text()).includes(begun!);
+  } catch {
+    return false;
+  }
 }

@@ -97,7 +97,8 @@ def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:
     wanted: dict[int, Visibility] = {
         user_id: Visibility.FOLLOWED
         for user_id, flags in sent.flags.items()
-        if flags & Flag.MENTIONED
+        # (Where there are very many, they have this flag alone.)
+        if (flags is Flag.MENTIONED or flags & Flag.MENTIONED)
         and user_id != message.sender_id
         and _settings(state, user_id).automatically_follow_topics_where_mentioned
     }
@@ -161,18 +162,29 @@ def _raised(
     state: State, channel: Channel, topic: str, wanted: dict[int, Visibility], now: float
 ) -> list[UserTopicChanged]:
     """The changes for users whose setting is less than the wanted one; never for bots."""
-    key = topic_key(topic)
+    channel_id, key, at = channel.id, topic_key(topic), int(now)
+    users, count = state.users.rows, state.user_topics.of_user.count
     return [
-        _changed(state, user_id, channel.id, topic, visibility, now)
+        UserTopicChanged(
+            user_id=user_id,
+            channel_id=channel_id,
+            topic=topic,
+            visibility=visibility,
+            was=was,
+            at=at,
+        )
         for user_id, visibility in sorted(wanted.items())
-        if visibility > state.visibility(user_id, channel.id, key)
-        and not state.users[user_id].is_bot
-        and state.user_topics.of_user.count(user_id) < MAX_USER_TOPICS
+        if visibility > (was := state.visibility(user_id, channel_id, key))
+        and not users[user_id].is_bot
+        and count(user_id) < MAX_USER_TOPICS
     ]
 
 
+_USUAL = PersonalSettings(user_id=0)
+
+
 def _settings(state: State, user_id: int) -> PersonalSettings:
-    return state.settings.get(user_id) or PersonalSettings(user_id=user_id)
+    return state.settings.get(user_id) or _USUAL
 
 
 def _changed(

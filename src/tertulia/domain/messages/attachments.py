@@ -1,6 +1,6 @@
 """Uploaded files: adding and deleting them, and which of them a message links."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -37,9 +37,15 @@ def path_of(state: State, new: NewFile) -> str:
     return f"{state.realm.id}/{new.key[:2]}/{new.key}/{name}"
 
 
-def add(moment: Moment, new: NewFile, quota: int | None) -> Decision[Attachment]:
-    """The file is the actor's from now on. `quota` are the bytes that all files together may have.
-    Nothing changes where it is already.
+def add(
+    moment: Moment,
+    new: NewFile,
+    quota: int | None,
+    reserved: Mapping[int, int] = upload_quotas.NOTHING,
+) -> Decision[Attachment]:
+    """The file is the actor's from now on. `quota` are the bytes that all files together may have,
+    and `reserved` those of others that have begun to arrive, by whose they are. Nothing changes
+    where it is already.
 
     Raises UploadQuotaReached.
     """
@@ -48,7 +54,7 @@ def add(moment: Moment, new: NewFile, quota: int | None) -> Decision[Attachment]
     known = state.uploads.at_path(path)
     if known is not None:
         return Decision(known)
-    upload_quotas.check(state, moment.actor, new.size, quota)
+    upload_quotas.check(state, moment.actor, new.size, quota, reserved)
     name = file_names.shown(new.name)
     attachment = Attachment(
         id=state.attachments.next_id(),

@@ -198,6 +198,8 @@ def mentions(
     everybody = direct and rendered.mentions_all
     if not named and not rendered.mentions_topic and not everybody:
         return {}
+    if not rendered.mentions_topic and not everybody:  # They may be very many.
+        return dict.fromkeys((one for one in receivers if one in named), Flag.MENTIONED)
     flags: dict[int, Flag] = {}
     for user_id in receivers:
         flag = Flag.MENTIONED if user_id in named else Flag(0)

@@ -1,6 +1,6 @@
 """How much room there is for uploaded files: all of them together, and those of one person."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from tertulia.state.organization import State
 MIB: Final = 2**20
 UNLIMITED: Final = -1
 """In place of a number of MiB: this person's files may come to as much as they like."""
+NOTHING: Final[Mapping[int, int]] = {}
 
 
 class Room(Struct, frozen=True, kw_only=True):
@@ -30,7 +31,7 @@ class Room(Struct, frozen=True, kw_only=True):
 
 def room_of(state: State, user: User) -> Room:
     """The room of the person, or of the bot's owner. Bots of nobody, the server's own, have no
-    limit: they keep the files of mails that many people send."""
+    limit, and keep no files themselves."""
     person = _person(state, user)
     own = person.upload_quota_mib
     mib = state.realm.upload_quota_per_user_mib if own is None else own
@@ -41,13 +42,24 @@ def room_of(state: State, user: User) -> Room:
     )
 
 
-def check(state: State, user: User, size: int, quota: int | None) -> None:
+def is_limited(state: State, user: User, quota: int | None) -> bool:
+    """Whether anything says how much the user's files may come to."""
+    return quota is not None or room_of(state, user).limit is not None
+
+
+def check(
+    state: State, user: User, size: int, quota: int | None, reserved: Mapping[int, int] = NOTHING
+) -> None:
     """Refuse (UploadQuotaReached) where so many more bytes of the user's are more than their limit
-    allows, or in all more than `quota` does."""
+    allows, or in all more than `quota` does. `reserved` are the bytes of files that have begun to
+    arrive, by whose they are: there is no room for others where these will be."""
     room = room_of(state, user)
-    if room.limit is not None and room.used + size > room.limit:
-        raise UploadQuotaReached(left=room.limit - room.used, of_person=True)
-    used = state.uploads.space_used
+    if room.limit is not None:
+        accounts = _accounts(state, _person(state, user))
+        used = room.used + sum(reserved.get(one, 0) for one in accounts)
+        if used + size > room.limit:
+            raise UploadQuotaReached(left=room.limit - used, of_person=True)
+    used = state.uploads.space_used + sum(reserved.values())
     if quota is not None and used + size > quota:
         raise UploadQuotaReached(left=quota - used, of_person=False)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from tertulia.domain.notices import quiet
 from tertulia.model.realm import Realm
 from tertulia.model.user_topics import Visibility
 from tertulia.state.organization import State
@@ -12,6 +13,8 @@ AWAY_SECONDS: Final = 5 * 86400
 """Who was there within that time gets none."""
 SPAN_SECONDS: Final = 7 * 86400
 """What was written within that time is in it."""
+PUT_OFF_LONGEST: Final = 6 * 86400
+"""Whoever is left in peace for longer gets none this week: the next one is not far then."""
 HOUR: Final = 6
 """From that hour (UTC) of the organization's day on."""
 
@@ -26,15 +29,16 @@ def day_of(realm: Realm, now: float) -> str | None:
 
 
 def wants(state: State, user_id: int, seen_at: float, now: float) -> bool:
-    """Whether the account gets a digest. `seen_at` is when its person was last there, in UNIX
-    seconds; 0 for never."""
-    user = state.users[user_id]
+    """Whether the account gets a digest, perhaps when it is not left in peace any more. `seen_at`
+    is when its person was last there, in UNIX seconds; 0 for never."""
+    user, until = state.users[user_id], quiet.quiet_until(state, user_id, now)
     return (
         user.is_active
         and not user.is_bot
         and not user.awaits_arrival
         and max(seen_at, user.joined_at) <= now - AWAY_SECONDS
         and state.settings[user_id].enable_digest_emails
+        and (until is None or until <= now + PUT_OFF_LONGEST)
     )
 
 

@@ -22,13 +22,13 @@ LOOK_AGAIN_SECONDS: Final = 100
 HERE_LONGEST: Final = 3600
 """Who was here all the time for so long after they were to be told, without reading it, has seen in
 a client that there is something, and is not told any more."""
-
-
 QUIET_LOOK_SECONDS: Final = 1800
 """Whoever is left in peace is looked at again after so long, or at the end: it may come earlier
 than was said."""
-QUIET_LONGEST: Final = 8 * 86400
-"""Who is left in peace for longer gets no mails about that time: they see in a client what came."""
+QUIET_LOOKS: Final = 48
+"""Where the end is further away, after this part of the time until then..."""
+QUIET_LOOK_LONGEST: Final = 6 * 3600
+"""... and after so long at the latest. What waits for weeks is not looked at every half hour."""
 
 
 class Concerning(Struct, frozen=True):
@@ -73,11 +73,12 @@ def waits_for_absence(state: State, user_id: int, way: Way) -> bool:
 
 def quiet_look(way: Way, now: float, until: int) -> float | None:
     """When somebody is looked at again who is left in peace until then, to be told in this way;
-    None where they are not told any more: of what rings, and of what would come too late. (By full
-    minutes, so that many are looked at together.)"""
-    if way is not Way.MAIL or until > now + QUIET_LONGEST:
+    None where they are not told any more: of what rings. (The end by full minutes, so that many are
+    looked at together.)"""
+    if way is not Way.MAIL:
         return None
-    return min(-(-until // 60) * 60, now + QUIET_LOOK_SECONDS)
+    wait = min((until - now) / QUIET_LOOKS, QUIET_LOOK_LONGEST)
+    return min(-(-until // 60) * 60, now + max(wait, QUIET_LOOK_SECONDS))
 
 
 def may_be_told(state: State, user_id: int, message: Message) -> bool:

@@ -93,6 +93,7 @@ from tertulia.model.changes.personal import (
     UserMuted,
     UserUnmuted,
 )
+from tertulia.model.changes.pins import MessagePinned, MessageUnpinned
 from tertulia.model.changes.profiles import (
     ProfileChanged,
     ProfileFieldChanged,
@@ -190,8 +191,10 @@ __all__ = [
     "LinkifierSet",
     "LinkifiersOrdered",
     "MessageEdited",
+    "MessagePinned",
     "MessageScheduled",
     "MessageSent",
+    "MessageUnpinned",
     "MessagesDeleted",
     "MessagesMoved",
     "MessagesRead",
@@ -200,6 +203,7 @@ __all__ = [
     "NavigationViewAdded",
     "NavigationViewChanged",
     "NavigationViewRemoved",
+    "OnMessage",
     "OnboardingStepTaken",
     "PlaygroundAdded",
     "PlaygroundRemoved",
@@ -354,9 +358,15 @@ AnyChange = (
     | FeedRemoved
     | BannerPosted
     | BannersEnded
+    | MessagePinned
+    | MessageUnpinned
     | SettingsChanged
     | EventIdsUsedUp
 )
+
+OnMessage = ReactionAdded | ReactionRemoved | SubmessageAdded | MessagePinned | MessageUnpinned
+"""What hangs on a message: such a change has its `place`. Of an entry that is read from the
+database, `gone` and `moved_to` say what became of the message since."""
 
 
 class Entry(Struct, frozen=True):

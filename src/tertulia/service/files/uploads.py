@@ -1,12 +1,15 @@
 """Keeping the files that people upload."""
 
 import contextlib
+from collections import Counter
+from collections.abc import Mapping
 
 from tertulia import pictures
-from tertulia.domain.messages import attachments, file_names
+from tertulia.domain.messages import attachments, file_names, upload_quotas
 from tertulia.domain.messages.attachments import NewFile
 from tertulia.model.attachments import Attachment, Picture
 from tertulia.model.errors import FilesUnavailable
+from tertulia.model.users import User
 from tertulia.pictures import BadPicture
 from tertulia.service.node import Node
 from tertulia.store.uploads import ArrivedFile
@@ -25,11 +28,24 @@ async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
         picture=await _picture(file),
     )
     await node.uploads.offer(file.arriving, attachments.path_of(node.state, new))
-    attachment = await node.log.submit(user_id, attachments.add, new, node.config.upload_quota)
+    others = await reserved(node, node.state.users[user_id], besides=new.key)
+    quota = node.config.upload_quota
+    attachment = await node.log.submit(user_id, attachments.add, new, quota, others)
     # In a bucket the file is in its place already; a job takes care of the rest.
     with contextlib.suppress(FilesUnavailable):
         await node.uploads.settle(attachment.path)
     return attachment
+
+
+async def reserved(node: Node, user: User, besides: str = "") -> Mapping[int, int]:
+    """The bytes of all files that have begun to arrive in pieces, by whose they are, without the
+    one of that key: there must be room for them too. Nothing where the user has no limit."""
+    found = Counter[int]()
+    if upload_quotas.is_limited(node.state, user, node.config.upload_quota):
+        for one in await node.partials.reservations(node.clock()):
+            if one.key != besides:
+                found[one.user_id] += one.length
+    return found
 
 
 async def _picture(file: ArrivedFile) -> Picture | None:

@@ -1,13 +1,17 @@
 """Finding out what a mail says, in a worker: parsers of mails, of HTML and of quotations take as
 long as the mail's author likes."""
 
+import base64
+import contextlib
 import email
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
+from email.errors import InvalidBase64LengthDefect
 from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from tertulia.outbound.html_markdown import soup_of, whole_markdown
 from tertulia.service.mail_in.mails import MailFile, ReceivedMail
@@ -23,10 +27,46 @@ _LANGUAGES: Final = ["en", "de", "es", "fr", "it", "nl", "pl", "pt", "sv", "ja"]
 _QUOTING_CLASSES: Final = re.compile(
     r"gmail_quote|gmail_extra|yahoo_quoted|moz-cite-prefix|protonmail_quote|zmail_extra"
 )
+_HIDDEN: Final = re.compile(r"display:\s*none", re.I)
+"""What newsletters show in the list of mails alone."""
 _SIGNATURE_CLASSES: Final = re.compile(r"gmail_signature|moz-signature|protonmail_signature")
 _QUOTING_IDS: Final = re.compile(r"(?:x_)*(?:appendonsend|divRplyFwdMsg|mail-editor-reference.*)")
 _SIGNATURE_IDS: Final = re.compile(r"(?:x_)*(?:Signature|ms-outlook-mobile-signature)")
+_QUOTING_STYLES: Final = re.compile(r"border-top:\s*solid\s*#(?:E1E1E1|B5C4DF)", re.I)
+"""By which Outlook's rule above the header of what is answered is known."""
+_FORWARDED: Final = re.compile(
+    r"\s*(?:fwd?|wg|tr|rv|enc|i|doorst|vb|pd|fs|転送)\s*[:\N{FULLWIDTH COLON}]", re.I
+)
+"""How programs of our languages begin the subject of a mail that is passed on: what it quotes is
+what somebody wanted to show."""
+_CHARSETS: Final = {
+    "iso-8859-1": "cp1252",
+    "latin1": "cp1252",
+    "us-ascii": "utf-8",
+    "ascii": "utf-8",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc-kr": "cp949",
+    "ks_c_5601-1987": "cp949",
+    "shift_jis": "cp932",
+    "shift-jis": "cp932",
+    "x-sjis": "cp932",
+    "iso-2022-jp": "iso2022_jp_ext",
+}
+"""What programs write where they name a smaller one: browsers read them so too."""
+_MOST_DAMAGED: Final = 0.05
+"""Characters that may be damaged in a text whose charset is believed all the same."""
 _BLANKS: Final = re.compile(r"\n{3,}")
+_RULED: Final = re.compile(r"|_{5,}|-{5,}")
+"""What is left above a quotation."""
+_ADVERTISING: Final = re.compile(
+    r"(?:Sent from (?:my |Mail|Outlook|Yahoo|Proton)|Get Outlook for |Von meinem |Gesendet mit |"
+    r"Gesendet von (?:Mail|Outlook)|Envoyé (?:de mon|à partir d)|Enviado desde (?:mi |Outlook)|"
+    r"Enviado (?:do meu|pelo meu|de meu) |Obtener Outlook |Holen Sie sich Outlook ).{0,80}"
+    r"|.{0,20}から送信",
+    re.I,
+)
+_NO_BASE64: Final = re.compile(r"[^A-Za-z0-9+/]")
 _QUOTED: Final = re.compile(r"\s*>")
 _WROTE: Final = re.compile(r"[0-9@].*:\s*$")
 """A line that says when or who, before what is quoted: in languages that the library lacks."""
@@ -43,6 +83,8 @@ def load(*_: object) -> None:
 def read(place: str, quotes: bool, footers: bool, prefer_html: bool) -> ReceivedMail:
     """The mail in the file, with what it quotes and how it is signed, if wanted."""
     mail = _mail(place)
+    title = _header(mail, "Subject")
+    quotes = quotes or _FORWARDED.match(title) is not None
     plain, html, files = _parts(mail)
     text = ""
     if html and (prefer_html or not plain.strip()):
@@ -54,17 +96,18 @@ def read(place: str, quotes: bool, footers: bool, prefer_html: bool) -> Received
     answers = (
         automatic.startswith("auto-replied")
         or precedence in {"auto_reply", "auto-reply"}
-        or any(mail[name] is not None for name in ("X-Autoreply", "X-Autorespond"))
+        or any(name in mail for name in ("X-Autoreply", "X-Autorespond", "X-Autoreply-From"))
         or mail.get_content_type() == "multipart/report"
     )
     return ReceivedMail(
         message_id=_header(mail, "Message-ID"),
-        title=_header(mail, "Subject"),
+        title=title,
         sender=_header(mail, "From"),
         is_answered_by_itself=answers,
         is_automatic=answers
         or automatic not in {"", "no"}
-        or precedence in {"bulk", "junk", "list"},
+        or precedence in {"bulk", "junk", "list"}
+        or "List-Id" in mail,
         hops=len(mail.get_all("Received", [])),
         text=_BLANKS.sub("\n\n", text).strip(),
         files=tuple(
@@ -83,7 +126,36 @@ def unpack(place: str, into: list[str]) -> None:
 
 def _mail(place: str) -> EmailMessage:
     with open(place, "rb") as file:
-        return email.message_from_binary_file(file, policy=default)
+        mail = email.message_from_binary_file(file, policy=default)
+    waiting = deque([mail])
+    for _ in range(MAX_PARTS):
+        if not waiting:
+            break
+        part = waiting.popleft()
+        _mend_header(part)
+        if part.is_multipart():
+            waiting.extend(cast(list[EmailMessage], part.get_payload()))
+    return mail
+
+
+def _mend_header(part: EmailMessage) -> None:
+    """Read what is no ASCII in the header as UTF-8, which it may be (RFC 6532), or as what older
+    programs wrote."""
+    found = list(part.raw_items())
+    if all(str(value).isascii() for _, value in found):
+        return
+    for name, _ in found:
+        del part[name]
+    for name, value in found:
+        part.set_raw(name, _unescaped(str(value)))
+
+
+def _unescaped(text: str) -> str:
+    content = text.encode("utf-8", "surrogateescape")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
 
 
 def _parts(mail: EmailMessage) -> tuple[str, str, Sequence[EmailMessage]]:
@@ -94,7 +166,9 @@ def _parts(mail: EmailMessage) -> tuple[str, str, Sequence[EmailMessage]]:
     for part in _leaves(mail, 0, [MAX_PARTS]):
         kind = part.get_content_type()
         is_text = kind in {"text/plain", "text/html"} and not part.get_filename()
-        if is_text and part.get_content_disposition() != "attachment":
+        if part.get_content_maintype() == "multipart":  # Whose parts are not to be found.
+            plain.append(_decoded(part))
+        elif is_text and part.get_content_disposition() != "attachment":
             (plain if kind == "text/plain" else html).append(_decoded(part))
         else:
             files.append(part)
@@ -108,7 +182,7 @@ def _leaves(part: EmailMessage, depth: int, left: list[int]) -> Iterator[EmailMe
     if part.get_content_maintype() == "multipart" and part.is_multipart() and depth < MAX_DEPTH:
         for one in part.get_payload():
             yield from _leaves(cast(EmailMessage, one), depth + 1, left)
-    elif part.get_content_maintype() != "multipart":
+    elif not part.is_multipart() or part.get_content_maintype() != "multipart":
         yield part
 
 
@@ -118,19 +192,65 @@ def _bytes(part: EmailMessage) -> bytes:
         first = inner[0] if isinstance(inner, list) and inner else part
         return cast(EmailMessage, first).as_bytes()
     found = part.get_payload(decode=True)
+    if any(isinstance(one, InvalidBase64LengthDefect) for one in part.defects):
+        # It was cut off; all but the last letter is right.
+        letters = _NO_BASE64.sub("", str(part.get_payload()))
+        return base64.b64decode(letters[: len(letters) // 4 * 4])
     return found if isinstance(found, bytes) else b""
 
 
 def _decoded(part: EmailMessage) -> str:
-    content = _bytes(part)
-    for charset in (part.get_content_charset(), "utf-8", "latin-1"):
-        try:
-            text = content.decode(charset or "utf-8")
-        except (LookupError, ValueError):  # Of bytes that are none, or of a name that is none.
-            continue
-        break
+    content, named = _bytes(part), (part.get_content_charset() or "utf-8").lower()
+    charset = _CHARSETS.get(named, named)
+    text = content.decode("cp1252", "replace")
+    for attempt in (_exact, _damaged):
+        if (found := attempt(content, charset)) is not None:
+            text = found
+            break
     # Some of the codecs that a mail can name make halves of characters.
-    return text.encode("utf-8", "replace").decode().replace("\r\n", "\n")
+    text = text.encode("utf-8", "replace").decode().replace("\r\n", "\n")
+    is_flowed = part.get_content_type() == "text/plain" and part.get_param("format") == "flowed"
+    return _unflowed(text, part.get_param("delsp") == "yes") if is_flowed else text
+
+
+def _exact(content: bytes, charset: str) -> str | None:
+    """The text in that charset, or in UTF-8; None where it is neither."""
+    for attempt in (charset, "utf-8"):
+        with contextlib.suppress(LookupError, ValueError):  # No such charset, or no such bytes.
+            return content.decode(attempt)
+    return None
+
+
+def _damaged(content: bytes, charset: str) -> str | None:
+    """The text where only a little of it is none in that charset, and something else shows that it
+    is this one; None for others."""
+    with contextlib.suppress(LookupError, ValueError):
+        text = content.decode(charset, "replace")
+        rest = text.replace("\N{REPLACEMENT CHARACTER}", "")
+        if not rest.isascii() and len(text) - len(rest) <= len(text) * _MOST_DAMAGED:
+            return text
+    return None
+
+
+def _unflowed(text: str, without_space: bool) -> str:
+    """With the lines as somebody wrote them: a program broke them where a space ends one (RFC
+    3676). What is quoted stays as it is."""
+    found: list[str] = []
+    goes_on = False
+    for line in text.split("\n"):
+        if line.startswith(">"):
+            found.append(line)
+            goes_on = False
+            continue
+        said = line.removeprefix(" ")
+        is_broken = said.endswith(" ") and said != "-- "
+        piece = said[:-1] if is_broken and without_space else said
+        if goes_on and said != "-- ":
+            found[-1] += piece
+        else:
+            found.append(piece)
+        goes_on = is_broken
+    return "\n".join(found)
 
 
 def _header(mail: EmailMessage, name: str) -> str:
@@ -150,16 +270,27 @@ def _name(part: EmailMessage) -> str:
     return " ".join(name.split())[:200]
 
 
+def _is_for_looks(table: Any) -> bool:
+    """Whether a table says nothing by being one."""
+    if table.find("table") is not None or table.get("role") == "presentation":
+        return True
+    return all(len(row.find_all(["td", "th"])) <= 1 for row in table.find_all("tr"))
+
+
 def _of_plain(text: str, quotes: bool, footers: bool) -> str:
     # Blank lines are what it takes longest for: an hour where the text is nothing else.
     text = _BLANKS.sub("\n\n", "\n".join(line.rstrip() for line in text.split("\n")))
     lines = text.split("\n")
-    if not quotes:
-        kept = _reply(text)
-        lines = _as_written(lines, kept) if kept else lines
-        lines = _without_quotes(lines)
     if not footers:
         lines = _before_signature(lines)
+    if not quotes:
+        kept = _reply("\n".join(lines))
+        lines = _as_written(lines, kept) if kept else lines
+        lines = _without_quotes(lines)
+        while len(lines) > 1 and _RULED.fullmatch(lines[-1].strip()):
+            lines = lines[:-1]
+    if not footers:
+        lines = _without_advertising(lines)
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -204,14 +335,32 @@ def _before_signature(lines: Sequence[str]) -> list[str]:
     return list(lines)
 
 
+def _without_advertising(lines: Sequence[str]) -> list[str]:
+    """Without the last line, where a phone or a program wrote it."""
+    found = list(lines)
+    while found and not found[-1].strip():
+        found.pop()
+    if len(found) > 1 and _ADVERTISING.fullmatch(found[-1].strip()):
+        found.pop()
+    return found
+
+
 def _of_html(html: str, quotes: bool, footers: bool) -> str:
     soup = soup_of(html)
+    for element in soup.find_all(style=_HIDDEN):
+        element.decompose()
+    for table in soup.find_all("table"):
+        if _is_for_looks(table):
+            for element in table.find_all(["tbody", "thead", "tr", "td"]):
+                if element.find_parent("table") is table:
+                    element.name = "div"
+            table.name = "div"
     if not quotes:
         for element in soup.find_all(class_=_QUOTING_CLASSES):
             element.decompose()
         for element in soup.find_all("blockquote", attrs={"type": "cite"}):
             element.decompose()
-        marked = soup.find(id=_QUOTING_IDS)
+        marked = soup.find(id=_QUOTING_IDS) or soup.find("div", style=_QUOTING_STYLES)
         if marked is not None:  # What follows it is what was answered.
             for string in list(marked.find_all_next(string=True)):
                 string.extract()

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from tertulia.domain import names, permissions
 from tertulia.domain.channels import channels
 from tertulia.domain.messages import file_names
@@ -61,17 +63,17 @@ async def receive(node: Node, target: Target, place: Path) -> int | None:
         return None
     caller = Caller(node=node, user_id=sender.id)
     to = await _destination(caller, target, mail)
-    links = await _kept(caller, place, mail.files)
-    content = _content(mail, options, links, is_own=isinstance(target, ToAnswer))
+    files = await _kept(node, _keeper(target, sender), place, mail.files)
+    content = _content(mail, options, files.lines, is_own=isinstance(target, ToAnswer))
     if not content:
         raise Refused("The mail says nothing.")
     mark = f"{mail.message_id}\0{target!r}" if mail.message_id else ""
     attempt = hashlib.sha256(mark.encode()).hexdigest()[:32] if mark else None
     try:
-        return await _sent(caller, to, content, attempt)
+        return await _sent(caller, to, content, attempt, files)
     except WildcardNotAllowed:
         # They may not wake so many: better a message that does not than none.
-        return await _sent(caller, to, harmless(content), attempt)
+        return await _sent(caller, to, harmless(content), attempt, files)
 
 
 def _sender(node: Node, target: Target) -> User:
@@ -146,12 +148,30 @@ def _topic(title: str) -> str:
     return short(" ".join(text.split()), names.MAX_TOPIC) or UNTITLED
 
 
-async def _kept(caller: Caller, place: Path, files: tuple[MailFile, ...]) -> list[str]:
-    """Keep the mail's files as the caller's uploads: a line for each."""
-    node = caller.node
+def _keeper(target: Target, sender: User) -> int:
+    """Whose uploads the mail's files are, and count among: the message's sender's. The server's own
+    bot has no room, so there they are those of who was given the address: it says so itself, while
+    a mail says what it likes about who wrote it."""
+    if isinstance(target, ToChannel) and sender.is_system_bot:
+        return target.asked_by
+    return sender.id
+
+
+class _Kept(Struct, frozen=True):
+    """The files of a mail."""
+
+    lines: list[str]
+    """What the message says of them."""
+    ids: frozenset[int]
+    """The attachments."""
+
+
+async def _kept(node: Node, keeper_id: int, place: Path, files: tuple[MailFile, ...]) -> _Kept:
+    """Keep the mail's files as that account's uploads: a line for each."""
     most = node.config.max_file_upload_size_mib * 1024 * 1024
     chosen = files[:MAX_FILES]
     lines: list[str] = []
+    ids: set[int] = set()
     with contextlib.ExitStack() as open_files:
         drafts = []
         for _ in chosen:
@@ -169,11 +189,12 @@ async def _kept(caller: Caller, place: Path, files: tuple[MailFile, ...]) -> lis
             arrived = ArrivedFile(
                 name=file.name, content_type=file.content_type, size=size, arriving=draft.arriving
             )
-            attachment = await uploads.stored(node, caller.user.id, arrived)
+            attachment = await uploads.stored(node, keeper_id, arrived)
+            ids.add(attachment.id)
             lines.append(f"[{name}](/user_uploads/{attachment.path})")
     if len(files) > MAX_FILES:
         lines.append(f"… ({len(files) - MAX_FILES} more files)")
-    return lines
+    return _Kept(lines, frozenset(ids))
 
 
 def _content(mail: ReceivedMail, options: Options, links: list[str], *, is_own: bool) -> str:
@@ -186,7 +207,9 @@ def _content(mail: ReceivedMail, options: Options, links: list[str], *, is_own: 
     return (head + "\n\n".join(part for part in (text, foot) if part)).strip()
 
 
-async def _sent(caller: Caller, to: ToTopic | ToPeople, content: str, attempt: str | None) -> int:
+async def _sent(
+    caller: Caller, to: ToTopic | ToPeople, content: str, attempt: str | None, files: _Kept
+) -> int:
     sent = await sending.send_message(
         caller,
         to,
@@ -195,5 +218,6 @@ async def _sent(caller: Caller, to: ToTopic | ToPeople, content: str, attempt: s
         read_by_sender=True,
         queue_id=_QUEUE if attempt else None,
         local_id=attempt,
+        files=files.ids,
     )
     return sent.message_id

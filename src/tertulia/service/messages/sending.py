@@ -1,5 +1,6 @@
 """Sending a message now."""
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -39,9 +40,11 @@ async def send_message(
     queue_id: str | None = None,
     local_id: str | None = None,
     form: str | None = None,
+    files: Collection[int] = (),
 ) -> Sent:
     """Send a message as the caller, by the program `client`. `queue_id` and `local_id` say which
-    attempt this is: sent twice, it is one message. `form` is JSON text (`widgets.form`).
+    attempt this is: sent twice, it is one message. `form` is JSON text (`widgets.form`). `files`
+    are attachments that came with the message, which it opens whosever they are.
 
     Raises as `tertulia.domain.messages.sending.send`; Refused for content that cannot be.
     """
@@ -55,6 +58,7 @@ async def send_message(
         queue_id=queue_id,
         local_id=local_id if queue_id else None,
         form=None if form is None else widgets.form(form),
+        files=files,
     )
     return await caller.submit(user_topics.send, draft)
 
@@ -70,6 +74,7 @@ async def draft_of(
     queue_id: str | None = None,
     local_id: str | None = None,
     form: str | None = None,
+    files: Collection[int] = (),
 ) -> Draft:
     """The finished draft of a message of this content, which is final (`names.message_content`)."""
     composed = await compose(node, author, content, lambda: _topic(node.state, to))
@@ -78,7 +83,7 @@ async def draft_of(
         content=composed.content,
         rendered=composed.rendered,
         topic_participants=composed.topic_participants,
-        opened_attachments=composed.opened_attachments,
+        opened_attachments=composed.opened_attachments.union(files),
         client=client,
         read_by_sender=read_by_sender,
         queue_id=queue_id,

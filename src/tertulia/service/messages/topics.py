@@ -4,7 +4,6 @@ from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.model.channels import Channel
-from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
 from tertulia.store import queries
@@ -20,14 +19,8 @@ class TopicByNewest(Struct, frozen=True):
 async def topics_of(caller: Caller, channel_id: int) -> list[TopicByNewest]:
     """The topics of the channel, the most recent first. Refused where the caller cannot read it."""
     state = caller.state
-    channel = state.channels.get(channel_id)
     user = caller.user if caller.user_id is not None else None
-    if channel is None or not (
-        permissions.open_to_spectators(channel)
-        if user is None
-        else permissions.reads_channel(state, user, channel)
-    ):
-        raise Refused("There is no such channel.")
+    channel = permissions.readable_channel(state, user, channel_id)
     if user is None or channel.history_public:
         known = state.topics.of_channel[channel.id].values()
         found = [TopicByNewest(topic.name, topic.last_message_id) for topic in known]

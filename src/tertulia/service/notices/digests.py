@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tertulia.domain.accounts import account_mails
 from tertulia.domain.notices import digests, telling
-from tertulia.domain.notices.digests import SPAN_SECONDS
+from tertulia.domain.notices.digests import PUT_OFF_LONGEST, SPAN_SECONDS
 from tertulia.model.mail import Mail, MailKind, Unsubscribing
 from tertulia.model.messages import Message
 from tertulia.model.users import User
@@ -77,13 +77,16 @@ def _mails(node: Node, user_ids: list[int]) -> list[Mail]:
     state, now = node.state, node.clock()
     found: list[Mail] = []
     for user_id in user_ids:
-        latest = node.delivery.presence.of(user_id)
-        seen_at = 0 if latest is None else max(latest.active_at, latest.idle_at)
-        if digests.wants(state, user_id, seen_at, now):
+        if digests.wants(state, user_id, _seen_at(node, user_id), now):
             facts = {SINCE: str(int(now - SPAN_SECONDS))}
             site = node.config.mail_site
             found += account_mails.about(MailKind.DIGEST, state.users[user_id], site, **facts)
     return found
+
+
+def _seen_at(node: Node, user_id: int) -> float:
+    latest = node.delivery.presence.of(user_id)
+    return 0 if latest is None else max(latest.active_at, latest.idle_at)
 
 
 class _Topic(Struct, frozen=True):
@@ -103,18 +106,19 @@ class Digests:
 
     async def written(self, mail: Mail, now: float) -> RenderedMail | None:
         """The digest in words; None where there is nothing to say, where its person does not want
-        it, and where mails do not say what messages do."""
+        it or has come back, where it was put off until the next one, and where mails do not say
+        what messages do."""
         node = self._node
-        state, user = node.state, node.state.users.get(mail.about)
+        state, user, since = node.state, node.state.users.get(mail.about), int(mail.facts[SINCE])
         if (
             user is None
-            or not user.is_active
-            or not state.settings[user.id].enable_digest_emails
+            or not digests.wants(state, user.id, _seen_at(node, user.id), now)
+            or now - since > SPAN_SECONDS + PUT_OFF_LONGEST
             or not state.settings[user.id].message_content_in_email_notifications
             or not state.realm.message_content_allowed_in_email_notifications
         ):
             return None
-        topics = await self._topics(user, int(mail.facts[SINCE]))
+        topics = await self._topics(user, since)
         if not topics:
             return None
         reader = Reader(node, user, mail.site, now)

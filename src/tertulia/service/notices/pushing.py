@@ -20,7 +20,7 @@ from tertulia.model.changes import (
     SessionsEnded,
 )
 from tertulia.model.devices import PushSubscription
-from tertulia.model.errors import Refused, TooOften
+from tertulia.model.errors import Refused, TooOften, Unavailable
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.outbound.http_client import NotFetched, Reply
@@ -296,6 +296,8 @@ class PushSender:
                 logger.warning("a push was refused", extra={"fields": _facts(subscription, reply)})
         except NotFetched as error:
             raise _Failed(f"The push service does not answer: {error}.") from None
+        except Unavailable as error:
+            raise _Failed(str(error)) from None
         finally:
             self._node.pushed[outcome] += 1
 
@@ -317,7 +319,8 @@ async def pushed(
     topic: str,
     urgency: str,
 ) -> Reply:
-    """What the push service says to the payload. NotFetched where it says nothing."""
+    """What the push service says to the payload. NotFetched where it says nothing; Unavailable
+    where this server asks too many others just now."""
     body = encrypted(
         push_payloads.encoded(payload, MAX_PAYLOAD),
         subscriptions.decoded(subscription.p256dh),

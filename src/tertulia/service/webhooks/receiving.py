@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from tertulia.domain import names
 from tertulia.domain.messages.sending import ToChannel, ToPeople
-from tertulia.integrations.catalog import INTEGRATIONS
 from tertulia.integrations.incoming import (
     EventFilter,
     Handshake,
@@ -76,6 +75,8 @@ def known(caller: Caller, name: str) -> Integration:
     """The integration of that name, by which can be sent to the caller, a bot. Refused for other
     callers, and where there is none."""
     _bot(caller)
+    from tertulia.integrations.catalog import INTEGRATIONS  # Reading them takes a moment.
+
     integration = INTEGRATIONS.get(name)
     if integration is None:
         raise Refused(f"There is no integration '{name[:60]}'.")

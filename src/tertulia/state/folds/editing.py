@@ -10,6 +10,7 @@ from tertulia.model.channels import Topic, topic_key
 from tertulia.model.messages import Flag
 from tertulia.model.ranges import ids_of
 from tertulia.state.folds.attachments import claim, release
+from tertulia.state.folds.pins import forget_pins, take_pins_along
 from tertulia.state.folds.previews import await_previews, forget_previews
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
@@ -42,6 +43,7 @@ def _(state: State, change: changes.MessagesMoved) -> None:
     _settle(state, change.topics, change.emptied, change.first_message_ids)
     moved = BitMap(change.message_ids)
     state.unread.moved(moved, old, new)
+    take_pins_along(state, moved, change)
     for some, user_ids in change.lost:
         ids = ids_of(some, moved)
         for user_id in user_ids:
@@ -74,6 +76,7 @@ def _(state: State, change: changes.MessagesDeleted) -> None:
     state.unread.deleted(
         change.message_ids, change.channel_id, topic_key(change.topic), change.direct_id
     )
+    forget_pins(state, change.message_ids)
     for message_id in change.message_ids:
         release(state, message_id)
         forget_previews(state, message_id)

@@ -12,7 +12,7 @@ from tertulia.model.transients import Transient
 from tertulia.service.config import Config
 from tertulia.state.organization import State
 from tertulia.wire.api.events import Event, HeartbeatEvent, with_id
-from tertulia.wire.api.projection import Projection, ProjectionContext, Viewer, unseen
+from tertulia.wire.api.projection import Grouping, Projection, ProjectionContext, Viewer, unseen
 
 _UNSEEN: Projection[Any] = unseen(Change)
 
@@ -58,27 +58,26 @@ class EventEncoder:
         user = state.users.get(queue.user_id)
         if user is None or not user.is_active:
             return ()
-        change = cached.entry.change
-        projection = self._projection(change)
-        view_group = projection.view_group(state, change, user, queue)
-        if view_group is None:
-            return self._viewed(projection, cached, Viewer(user, queue))
         # A group's events hold for one state: in another, the same group may see more, or less.
         if cached.view_groups_at != state.seq:
+            change = cached.entry.change
             cached.view_groups.clear()
+            cached.grouping = self._projection(change).grouping(state, change)
             cached.view_groups_at = state.seq
+        grouping: Grouping | None = cached.grouping
+        view_group = None if grouping is None else grouping(user, queue)
+        if view_group is None:
+            return self._viewed(cached, Viewer(user, queue))
         key = (view_group, queue.registration, queue.counted_from)
         found = cached.view_groups.get(key)
         if found is None:
-            found = self._viewed(projection, cached, Viewer(user, queue))
-            cached.view_groups[key] = found
+            found = cached.view_groups[key] = self._viewed(cached, Viewer(user, queue))
         return found
 
-    def _viewed(
-        self, projection: Projection[Any], cached: CachedEntry, viewer: Viewer
-    ) -> Sequence[bytes]:
+    def _viewed(self, cached: CachedEntry, viewer: Viewer) -> Sequence[bytes]:
         """The events that the viewer has of the entry."""
         state, change, registration = self._state(), cached.entry.change, viewer.registration
+        projection = self._projection(change)
         if registration.all_public_channels and not projection.for_all_public:
             # Delivery asks such queues of every entry; most are for their audience alone.
             audience = projection.audience(state, change)

@@ -56,6 +56,12 @@ class Viewer(Struct, frozen=True):
         return self.queue.registration
 
 
+Grouping = Callable[[User, QueueRecord], Hashable | None]
+"""What a user has in common with others: users of the same group whose queues were registered alike
+have the same view. None for a user whose view must be looked up by itself. It is asked for each
+user who waits, and must cost next to nothing."""
+
+
 class Projection(ABC, Generic[C]):
     """How one kind of change is shown."""
 
@@ -71,13 +77,9 @@ class Projection(ABC, Generic[C]):
     def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:
         """Which view the queue has of the change; None for none."""
 
-    def view_group(
-        self, state: State, change: C, user: User, queue: QueueRecord
-    ) -> Hashable | None:
-        """What the user has in common with others: users of the same group whose queues were
-        registered alike have the same view. None for a user whose view must be looked up by itself.
-
-        It is asked for each user who waits, and must cost next to nothing."""
+    def grouping(self, state: State, change: C) -> Grouping | None:
+        """How to find what users have in common, as long as the state is that one; None where each
+        view must be looked up by itself."""
         return None
 
     @abstractmethod

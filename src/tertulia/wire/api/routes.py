@@ -31,6 +31,7 @@ from tertulia.wire.api.resources import (
     nodes,
     organization,
     personal,
+    pins,
     presence,
     profile_fields,
     pushes,
@@ -88,6 +89,9 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/messages/{message_id:int}/reactions", reactions.add_reaction),
     Route("DELETE", "/messages/{message_id:int}/reactions", reactions.remove_reaction),
     Route("POST", "/submessage", reactions.add_submessage),
+    Route("POST", "/messages/{message_id:int}/pin", pins.pin),
+    Route("DELETE", "/messages/{message_id:int}/pin", pins.unpin),
+    Route("GET", "/streams/{stream_id:int}/pins", pins.get_pins, Access.SPECTATOR),
     Route("GET", "/users/me/{stream_id:int}/topics", topics.get_topics, Access.SPECTATOR),
     # Users
     Route("GET", "/users", users.get_users, Access.SPECTATOR, compresses=True),

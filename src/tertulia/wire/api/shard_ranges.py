@@ -53,9 +53,9 @@ def _divide(
     if not inside:
         found.append(whole)
         return
-    kinds = {exceptions[one] for one in inside}
-    if len(kinds) == 1 and len(inside) == len(ids):
-        found.append(ShardRange(first, size, ids, version, kinds.pop()))
+    kind = exceptions[inside[0]]
+    if len(inside) == len(ids) and all(exceptions[one] is kind for one in inside):
+        found.append(ShardRange(first, size, ids, version, kind))
         return
     half = size // 2
     middle = bisect_left(ids, first + half)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from email.utils import formatdate
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -17,7 +18,7 @@ from tertulia.domain.messages import upload_quotas
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
-from tertulia.service.files.uploads import stored
+from tertulia.service.files.uploads import reserved, stored
 from tertulia.store.partial_uploads import InUse, Partial, Pieces, new_key
 from tertulia.wire.api.resources.uploads import UploadedFile
 from tertulia.wire.files.tus_headers import (
@@ -93,6 +94,8 @@ class _Tus:
         self._node = node
         self._partials = node.partials
         self._holds: dict[str, _Hold] = {}
+        self._beginning = WeakValueDictionary[int, asyncio.Lock]()
+        """By account, while it begins a file."""
 
     async def answer(self, request: Request) -> Response:
         """The response to any request."""
@@ -161,13 +164,6 @@ class _Tus:
         metadata = request.headers.get("upload-metadata", "")
         said = metadata_in(metadata)
         node = self._node
-        try:
-            upload_quotas.check(node.state, user, length, node.config.upload_quota)
-        except UploadQuotaReached as error:
-            _, body, _ = error_response(error)
-            raise TusRefused(413, str(error), body["code"]) from None
-        if await self._partials.unfinished(user.id) >= MAX_UNFINISHED:
-            raise Refused("Too many files have been begun and not ended.")
         partial = Partial(
             user_id=user.id,
             key=new_key(),
@@ -177,12 +173,26 @@ class _Tus:
             media_type=said.get("filetype") or said.get("type") or "",
             expires=int(node.clock()) + EXPIRY_SECONDS,
         )
-        await _with_room(self._partials.begin(partial))
+        # One at a time, so that those that follow see the room that it takes.
+        async with self._beginning.setdefault(user.id, asyncio.Lock()):
+            await self._require_room(user, length)
+            await _with_room(self._partials.begin(partial))
         headers = {"Location": f"{PATH}/{partial.key}", **_expiry(partial)}
         if content_type(request) != PIECE and length:
             await drained(request)
             return Response(status_code=201, headers=headers)
         return await self._continued(request, partial, 0, checksum, 201, headers)
+
+    async def _require_room(self, user: User, length: int) -> None:
+        node, quota = self._node, self._node.config.upload_quota
+        others = await reserved(node, user)
+        try:
+            upload_quotas.check(node.state, user, length, quota, others)
+        except UploadQuotaReached as error:
+            _, body, _ = error_response(error)
+            raise TusRefused(413, str(error), body["code"]) from None
+        if await self._partials.unfinished(user.id) >= MAX_UNFINISHED:
+            raise Refused("Too many files have been begun and not ended.")
 
     async def _head(self, request: Request, user: User) -> Response:
         """How many bytes of the file have arrived."""

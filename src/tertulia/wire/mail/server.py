@@ -89,6 +89,10 @@ class Door:
         """Make messages of the mail. By LMTP there is an answer for each recipient."""
         content = envelope.content
         data = content if isinstance(content, bytes) else str(content).encode()
+        if envelope.mail_from in {None, "", "<>"}:
+            # Which is said of bounces, and by programs that answer (RFC 5321, RFC 3834).
+            logger.info("a mail was dropped", extra={"fields": {"reason": "nobody sent it"}})
+            return _together(server, [TAKEN] * len(envelope.rcpt_tos))
         try:
             async with asyncio.timeout(MAIL_SECONDS):
                 answers = await self._taken(data, envelope.rcpt_tos)

@@ -27,7 +27,6 @@ from tertulia.wire.http.forms import whole_body
 from tertulia.wire.http.hosts import site_of
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.mcp import rpc
-from tertulia.wire.mcp.methods import answer
 from tertulia.wire.mcp.rpc import INTERNAL_ERROR, Notification, RpcError
 from tertulia.wire.mcp.tool import ToolCall
 from tertulia.wire.mcp.versions import VERSION_HEADER, era_of, header_of, require_supported
@@ -112,6 +111,8 @@ class _Endpoint:
         era = era_of(request.headers, message)
         agent = Agent(node=node, user_id=key.user_id, key_id=key.id)
         call = ToolCall(agent, site_of(node.config, request))
+        from tertulia.wire.mcp.methods import answer  # With all tools: where there are agents.
+
         result = await answer(era, message, call)
         # What it shows may be ahead of the disk by a moment.
         await node.log.settled()

@@ -1,5 +1,7 @@
 """All mails at a glance, for who works on their forms: only with `--dev`."""
 
+import base64
+from collections.abc import Mapping
 from html import escape
 from typing import Final
 
@@ -7,44 +9,61 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from tertulia.outbound.mail_templates import RenderedMail
+from tertulia.outbound.words.languages import SAID
 from tertulia.service.notices.examples import examples
 from tertulia.wire.http.node import HttpNode
 
 PREVIEWS: Final = "/dev/mails"
 _HEADERS: Final = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:;"
+    " frame-src 'self'",
 }
 
 
 def mail_previews(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The page, and one for each mail."""
+    """The page, and one for each mail by its name; `?language=` says in which language."""
 
-    def found(request: Request) -> dict[str, str]:
-        owner = node.state.users[min(node.state.users.rows)]
-        people = [one for one in node.state.users if not one.is_bot and one.is_active]
-        user = people[0] if people else owner
-        return {
-            name: mail.text if request.query_params.get("as") == "text" else mail.html
-            for name, mail in examples(node, user, node.config.mail_site).items()
-        }
+    def found(request: Request) -> Mapping[str, RenderedMail]:
+        return examples(node.links, node.config.mail_site, _language(request))
 
     async def overview(request: Request) -> Response:
+        language = _language(request)
+        as_text = request.query_params.get("as") == "text"
+        others = " ".join(f'<a href="?language={one}">{one}</a>' for one in SAID)
         parts = [
-            f'<h2>{escape(name)}</h2><p><a href="?as=text">text</a></p>'
-            f'<iframe src="{PREVIEWS}/{number}" style="width:100%;height:40em"></iframe>'
-            if request.query_params.get("as") != "text"
-            else f"<h2>{escape(name)}</h2><pre>{escape(text)}</pre>"
-            for number, (name, text) in enumerate(found(request).items())
+            f"<h2>{escape(name)}</h2>"
+            + (
+                f"<pre>{escape(mail.text)}</pre>"
+                if as_text
+                else f'<iframe src="{PREVIEWS}/{name}?language={language}"'
+                ' style="width:100%;height:40em"></iframe>'
+            )
+            for name, mail in found(request).items()
         ]
-        page = f"<!doctype html><title>Mails</title><h1>Mails</h1>{''.join(parts)}"
+        head = f'<h1>Mails</h1><p>{others} <a href="?language={language}&amp;as=text">text</a></p>'
+        page = f"<!doctype html><title>Mails</title>{head}{''.join(parts)}"
         return HTMLResponse(page, headers=_HEADERS)
 
     async def one(request: Request) -> Response:
-        mails = list(found(request).values())
-        number = request.path_params["number"]
-        if number >= len(mails):
+        mail = found(request).get(request.path_params["name"])
+        if mail is None:
             return Response(status_code=404)
-        return HTMLResponse(mails[number], headers=_HEADERS)
+        return HTMLResponse(_shown(mail), headers=_HEADERS)
 
-    return (Route(PREVIEWS, overview), Route(PREVIEWS + "/{number:int}", one))
+    return (Route(PREVIEWS, overview), Route(PREVIEWS + "/{name}", one))
+
+
+def _language(request: Request) -> str:
+    wanted = request.query_params.get("language", "en")
+    return wanted if wanted in SAID else "en"
+
+
+def _shown(mail: RenderedMail) -> str:
+    """Its HTML with the pictures that come along, as a browser shows them."""
+    html = mail.html
+    for one in mail.pictures:
+        content = base64.b64encode(one.content).decode()
+        html = html.replace(f"cid:{one.content_id}", f"data:{one.media_type};base64,{content}")
+    return html

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import users
-from tertulia.markup.emoji import extra_address
+from tertulia.markup.emoji_addresses import extra_address
 from tertulia.model.errors import Refused
 from tertulia.model.reactions import EXTRA_NAMES
 from tertulia.model.users import User

@@ -1,5 +1,6 @@
 """The web client: its page, and the files that belong to it, as `web/build.py` made them."""
 
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -10,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from tertulia.service import gifs
 from tertulia.service.config import Config
 from tertulia.wire.pages.built_files import BuiltFiles
 from tertulia.wire.pages.public import packaged, static
@@ -17,9 +19,10 @@ from tertulia.wire.pages.public import packaged, static
 CLIENT_PATH: Final = "/app/"
 TOKENS: Final = "/static/tokens.css"
 _POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:{files};"
-    " media-src 'self' blob:{files}; font-src 'self'; connect-src 'self'; manifest-src 'self';"
-    " worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self';"
+    " img-src 'self' data: blob:{pictures}; media-src 'self' blob:{files}; font-src 'self';"
+    " connect-src 'self'{asked}; manifest-src 'self'; worker-src 'self'; form-action 'self';"
+    " base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS: Final = {
     "Cache-Control": "no-cache",
@@ -35,13 +38,23 @@ _ASSETS: Final = BuiltFiles("web/assets")
 
 def client_page(config: Config) -> Response:
     """The page that the client runs in; what to do where it was never built. Pictures and films may
-    come from where files are, if that is where this server sends browsers."""
+    come from where files are, if that is where this server sends browsers; pictures also from the
+    services at which they are looked for, if the operator has a key for one."""
     page = _built().joinpath("index.html")
     if not page.is_file():
         return HTMLResponse(_NOT_BUILT, status_code=503)
-    files = "".join(f" {origin}" for origin in config.file_origins)
-    headers = {**_HEADERS, "Content-Security-Policy": _POLICY.format(files=files)}
+    services = gifs.offered(config)
+    policy = _POLICY.format(
+        files=_listed(config.file_origins),
+        pictures=_listed([*config.file_origins, *(o for one in services for o in one.pictures)]),
+        asked=_listed(one.asked for one in services),
+    )
+    headers = {**_HEADERS, "Content-Security-Policy": policy}
     return HTMLResponse(page.read_bytes(), headers=headers)
+
+
+def _listed(origins: Iterable[str]) -> str:
+    return "".join(f" {origin}" for origin in origins)
 
 
 @cache

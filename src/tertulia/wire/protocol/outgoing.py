@@ -67,6 +67,11 @@ class Outgoing:
             self.written += len(data)
             self._transport.write(data)
 
+    def write_whole(self, response: bytes) -> None:
+        """Write a whole response, where none is under way and the connection is not closing."""
+        self.written += len(response)
+        self._transport.write(response)
+
     @property
     def in_kernel(self) -> int:
         """Bytes that the kernel keeps for the client, of which it takes new ones only when many

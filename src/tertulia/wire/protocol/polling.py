@@ -41,8 +41,9 @@ _AROUND: Final = len(_BEGINS) + len(_GOES_ON) + len(_ENDS)
 class Connection(Protocol):
     """What a poll waits on."""
 
-    def reply(self, poll: "WaitingPoll", head: bytes, body: bytes) -> None:
-        """Send the answer. The head has all its lines, but not the empty one at its end."""
+    def reply(self, poll: "WaitingPoll", head: bytes, *body: bytes) -> None:
+        """Send the answer, whose body may come in parts. The head has all its lines, but not the
+        empty one at its end."""
 
     @property
     def is_leaving(self) -> bool:
@@ -164,7 +165,11 @@ class WaitingPoll:
         connection.reply(
             self,
             b"%b%d\r\n%b" % (start, _AROUND + len(joined) + len(queue_id), self._own_headers),
-            b"%b%b%b%b%b" % (_BEGINS, joined, _GOES_ON, queue_id, _ENDS),
+            _BEGINS,
+            joined,
+            _GOES_ON,
+            queue_id,
+            _ENDS,
         )
         self._log(200)
 

@@ -26,6 +26,14 @@ export const media: Words["media"] = {
     failed: "Es konnte nichts aufgenommen werden.",
   },
 
+  // Animated pictures
+  gifs: {
+    title: "Animiertes Bild",
+    search: (name: string) => `Bei ${name} suchen`,
+    none: "Nichts gefunden.",
+    failed: (name: string) => `${name} antwortet nicht. Versuche es später noch einmal.`,
+  },
+
   // Calls
   call: "Anruf beginnen",
   videoCall: "Videoanruf",

@@ -67,6 +67,15 @@ export const messages: Words["messages"] = {
           ? "Eine Person hat sie gelesen."
           : `${count} Personen haben sie gelesen.`,
   },
+  pins: {
+    title: "Angeheftete Nachrichten",
+    count: (count: number) => `${count} angeheftet`,
+    pin: "Für alle anheften",
+    unpin: "Nicht mehr anheften",
+    pinned: "Angeheftet",
+    go: "Zu dieser Nachricht",
+    by: (name: string, when: string) => `Angeheftet von ${name}, ${when}`,
+  },
   history: {
     title: "Bearbeitungsverlauf",
     wrote: (who: string) => `Geschrieben von ${who}`,

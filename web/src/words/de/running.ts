@@ -69,6 +69,7 @@ export const running: AllWords["manage"]["running"] = {
   endsThen: (ago) => `endet ${ago}`,
 
   quota: "Platz für Dateien",
+  quotaTooSmall: "Eine Grenze beträgt mindestens 1 MiB.",
   quotaNote: (used) => `Die Dateien der Person und ihrer Bots belegen ${used}.`,
   asOrganization: "Wie für alle",
   ownQuota: "Andere Grenze",

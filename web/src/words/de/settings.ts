@@ -350,6 +350,7 @@ export const settings: AllWords["settings"] = {
     language: "Sprache und Zeit",
     reading: "Lesen",
     writing: "Schreiben",
+    browser: "Dieser Browser",
     presence: "Was andere von dir sehen",
     address: "Deine Adresse",
     mentions: "Erwähnungen aller",
@@ -379,6 +380,7 @@ export const settings: AllWords["settings"] = {
     web_left_sidebar_show_channel_folders: "Ordner in der Kanalliste zeigen",
     starred_message_counts: "Zahl der Nachrichten mit Stern zeigen",
     display_emoji_reaction_users: "Zeigen, wer reagiert hat",
+    undo_send: "Senden zurücknehmen",
     enter_sends: "Die Eingabetaste sendet die Nachricht",
     web_navigate_to_sent_message: "Nach dem Senden zur Unterhaltung gehen",
     translate_emoticons: ":) in Emoji verwandeln",
@@ -411,6 +413,7 @@ export const settings: AllWords["settings"] = {
   },
   hints: {
     web_line_height_percent: "Des Textes von Nachrichten.",
+    undo_send: "Wie lange eine Nachricht zurückgenommen werden kann. Gilt nur in diesem Browser.",
     enter_sends: "Umschalt und Eingabe beginnen eine neue Zeile. Sonst senden Strg und Eingabe.",
     enable_drafts_synchronization:
       "Damit du sie in jedem Browser findest. Ausgeschaltet werden die Entwürfe auf dem Server gelöscht.",
@@ -419,6 +422,7 @@ export const settings: AllWords["settings"] = {
     fluid_layout_width: "Statt einer Spalte, die sich gut liest.",
   },
   options: {
+    undo_send: { 0: "Gar nicht", 5: "5 Sekunden", 10: "10 Sekunden", 20: "20 Sekunden" },
     timezone: { "": "Nicht gesetzt" },
     color_scheme: common.schemes,
     web_font_size_px: {

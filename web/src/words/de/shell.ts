@@ -10,6 +10,7 @@ export const shell: Words["shell"] = {
   offerNotes:
     "Jemand hat dir geschrieben. Soll dieser Browser es zeigen, wenn du gerade woanders bist?",
   takePushes: "Mitteilen",
+  allBanners: (count: number) => `Alle ${count} Ankündigungen`,
   newVersion: "Es gibt eine neue Version von Tertulia.",
   load: "Laden",
   away: "Der Server ist nicht erreichbar",

@@ -49,7 +49,6 @@ export const views: Words["views"] = {
   editScheduled: "Geplante Nachricht bearbeiten",
   text: "Nachricht",
   sendAt: "Senden am",
-  isPast: "Diese Zeit ist vorbei.",
   remindersText: "Zu diesen Zeiten bekommst du eine Nachricht, die zurückführt.",
   noReminders: "Keine Erinnerungen",
   noRemindersText: "Jede Nachricht kann später wiederkommen: Wähle in ihrem Menü „Erinnern“.",

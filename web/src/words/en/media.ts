@@ -26,6 +26,14 @@ export const media = {
     failed: "Nothing could be recorded.",
   },
 
+  // Animated pictures
+  gifs: {
+    title: "Animated picture",
+    search: (name: string) => `Search ${name}`,
+    none: "Nothing was found.",
+    failed: (name: string) => `${name} does not answer. Try again later.`,
+  },
+
   // Calls
   call: "Start a call",
   videoCall: "Video call",

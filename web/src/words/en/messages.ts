@@ -66,6 +66,15 @@ export const messages = {
           ? "One person has read it."
           : `${count} people have read it.`,
   },
+  pins: {
+    title: "Pinned messages",
+    count: (count: number) => (count === 1 ? "1 pinned" : `${count} pinned`),
+    pin: "Pin for everybody",
+    unpin: "Unpin",
+    pinned: "Pinned",
+    go: "Go to this message",
+    by: (name: string, when: string) => `Pinned by ${name}, ${when}`,
+  },
   history: {
     title: "Edit history",
     wrote: (who: string) => `${who} wrote`,

@@ -73,6 +73,7 @@ export const running = {
 
   // Room for one person's files.
   quota: "Room for files",
+  quotaTooSmall: "A limit is 1 MiB at least.",
   quotaNote: (used: string) => `Their files, and those of their bots, take ${used}.`,
   asOrganization: "As for everybody",
   ownQuota: "Another limit",

@@ -339,6 +339,7 @@ export const settings = {
     language: "Language and time",
     reading: "Reading",
     writing: "Writing",
+    browser: "This browser",
     presence: "What others see of you",
     address: "Your address",
     mentions: "Mentions of everybody",
@@ -368,6 +369,7 @@ export const settings = {
     web_left_sidebar_show_channel_folders: "Show folders in the list of channels",
     starred_message_counts: "Show how many messages are starred",
     display_emoji_reaction_users: "Show who reacted",
+    undo_send: "Undo sending",
     enter_sends: "Enter sends the message",
     web_navigate_to_sent_message: "Go to the conversation after sending",
     translate_emoticons: "Turn :) into emoji",
@@ -399,6 +401,7 @@ export const settings = {
   },
   hints: {
     web_line_height_percent: "Of the text of messages.",
+    undo_send: "For how long a message can be taken back. Kept in this browser only.",
     enter_sends: "Shift and Enter begin a new line. Otherwise, Ctrl and Enter send.",
     enable_drafts_synchronization:
       "So that you find them in every browser. Turned off, the drafts on the server are deleted.",
@@ -407,6 +410,7 @@ export const settings = {
     fluid_layout_width: "Instead of a column that is good to read.",
   },
   options: {
+    undo_send: { 0: "Not at all", 5: "5 seconds", 10: "10 seconds", 20: "20 seconds" },
     timezone: { "": "Not set" },
     color_scheme: common.schemes,
     web_font_size_px: {

@@ -6,6 +6,7 @@ export const shell = {
   offerPushes: "Somebody wrote to you. Shall this device tell you when Tertulia is closed?",
   offerNotes: "Somebody wrote to you. Shall this browser show a note when you look elsewhere?",
   takePushes: "Tell me",
+  allBanners: (count: number) => `All ${count} announcements`,
   newVersion: "A new version of Tertulia is there.",
   load: "Load it",
   away: "The server cannot be reached",

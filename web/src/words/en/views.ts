@@ -48,7 +48,6 @@ export const views = {
   editScheduled: "Edit scheduled message",
   text: "Message",
   sendAt: "Send at",
-  isPast: "This time has passed.",
   remindersText: "At these times you get a message that leads back.",
   noReminders: "No reminders",
   noRemindersText:

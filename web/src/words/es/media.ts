@@ -26,6 +26,14 @@ export const media: Words["media"] = {
     failed: "No se ha podido grabar nada.",
   },
 
+  // Animated pictures
+  gifs: {
+    title: "Imagen animada",
+    search: (name: string) => `Buscar en ${name}`,
+    none: "No se ha encontrado nada.",
+    failed: (name: string) => `${name} no responde. Inténtalo más tarde.`,
+  },
+
   // Calls
   call: "Iniciar una llamada",
   videoCall: "Videollamada",

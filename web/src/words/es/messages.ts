@@ -67,6 +67,15 @@ export const messages: Words["messages"] = {
           ? "Lo ha leído una persona."
           : `Lo han leído ${count} personas.`,
   },
+  pins: {
+    title: "Mensajes fijados",
+    count: (count: number) => (count === 1 ? "1 fijado" : `${count} fijados`),
+    pin: "Fijar para todos",
+    unpin: "Dejar de fijar",
+    pinned: "Fijado",
+    go: "Ir a este mensaje",
+    by: (name: string, when: string) => `Lo fijó ${name}, ${when}`,
+  },
   history: {
     title: "Historial de cambios",
     wrote: (who) => `${who} lo escribió`,

@@ -68,6 +68,7 @@ export const running: AllWords["manage"]["running"] = {
   endsThen: (ago) => `acaba ${ago}`,
 
   quota: "Espacio para archivos",
+  quotaTooSmall: "El límite es de 1 MiB como mínimo.",
   quotaNote: (used) => `Sus archivos y los de sus bots ocupan ${used}.`,
   asOrganization: "Como para todos",
   ownQuota: "Otro límite",

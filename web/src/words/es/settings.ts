@@ -334,6 +334,7 @@ export const settings: AllWords["settings"] = {
     language: "Idioma y hora",
     reading: "Lectura",
     writing: "Escritura",
+    browser: "Este navegador",
     presence: "Lo que otros ven de ti",
     address: "Tu dirección",
     mentions: "Menciones a todos",
@@ -363,6 +364,7 @@ export const settings: AllWords["settings"] = {
     web_left_sidebar_show_channel_folders: "Mostrar carpetas en la lista de canales",
     starred_message_counts: "Mostrar cuántos mensajes hay destacados",
     display_emoji_reaction_users: "Mostrar quién ha reaccionado",
+    undo_send: "Deshacer el envío",
     enter_sends: "Intro envía el mensaje",
     web_navigate_to_sent_message: "Ir a la conversación después de enviar",
     translate_emoticons: "Convertir :) en emoji",
@@ -395,6 +397,8 @@ export const settings: AllWords["settings"] = {
   },
   hints: {
     web_line_height_percent: "Del texto de los mensajes.",
+    undo_send:
+      "Durante cuánto tiempo se puede retirar un mensaje. Solo se guarda en este navegador.",
     enter_sends: "Mayúsculas e Intro empiezan otra línea. Si no, Ctrl e Intro envían.",
     enable_drafts_synchronization:
       "Para que los encuentres en cualquier navegador. Al desactivarlo, los del servidor se eliminan.",
@@ -403,6 +407,7 @@ export const settings: AllWords["settings"] = {
     fluid_layout_width: "En lugar de una columna cómoda de leer.",
   },
   options: {
+    undo_send: { 0: "Nunca", 5: "5 segundos", 10: "10 segundos", 20: "20 segundos" },
     timezone: { "": "Sin elegir" },
     color_scheme: common.schemes,
     web_font_size_px: {

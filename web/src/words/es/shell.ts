@@ -7,6 +7,7 @@ export const shell: Words["shell"] = {
   offerPushes: "Alguien te ha escrito. ¿Debe avisarte este dispositivo con Tertulia cerrado?",
   offerNotes: "Alguien te ha escrito. ¿Debe avisarte este navegador cuando mires otra cosa?",
   takePushes: "Avísame",
+  allBanners: (count: number) => `Los ${count} anuncios`,
   newVersion: "Hay una versión nueva de Tertulia.",
   load: "Cargarla",
   away: "No se puede conectar con el servidor",

@@ -49,7 +49,6 @@ export const views: Words["views"] = {
   editScheduled: "Editar mensaje programado",
   text: "Mensaje",
   sendAt: "Enviar el",
-  isPast: "Esa hora ya ha pasado.",
   remindersText: "A estas horas recibirás un mensaje que lleva de vuelta.",
   noReminders: "No hay recordatorios",
   noRemindersText:

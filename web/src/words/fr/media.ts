@@ -26,6 +26,14 @@ export const media: Words["media"] = {
     failed: "Rien n’a pu être enregistré.",
   },
 
+  // Animated pictures
+  gifs: {
+    title: "Image animée",
+    search: (name: string) => `Rechercher sur ${name}`,
+    none: "Rien n’a été trouvé.",
+    failed: (name: string) => `${name} ne répond pas. Réessayez plus tard.`,
+  },
+
   // Calls
   call: "Démarrer un appel",
   videoCall: "Appel vidéo",

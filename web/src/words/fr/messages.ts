@@ -67,6 +67,15 @@ export const messages: Words["messages"] = {
           ? "Une personne l’a lu."
           : `${count} personnes l’ont lu.`,
   },
+  pins: {
+    title: "Messages épinglés",
+    count: (count: number) => (count === 1 ? "1 épinglé" : `${count} épinglés`),
+    pin: "Épingler pour tous",
+    unpin: "Désépingler",
+    pinned: "Épinglé",
+    go: "Aller à ce message",
+    by: (name: string, when: string) => `Épinglé par ${name}, ${when}`,
+  },
   history: {
     title: "Historique des modifications",
     wrote: (who) => `${who} a écrit`,

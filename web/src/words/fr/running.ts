@@ -70,6 +70,7 @@ export const running: AllWords["manage"]["running"] = {
   endsThen: (ago) => `se termine ${ago}`,
 
   quota: "Place pour les fichiers",
+  quotaTooSmall: "Une limite est d’au moins 1 Mio.",
   quotaNote: (used) => `Ses fichiers et ceux de ses bots occupent ${used}.`,
   asOrganization: "Comme pour tout le monde",
   ownQuota: "Une autre limite",

@@ -350,6 +350,7 @@ export const settings: AllWords["settings"] = {
     language: "Langue et heure",
     reading: "Lecture",
     writing: "Écriture",
+    browser: "Ce navigateur",
     presence: "Ce que les autres voient de vous",
     address: "Votre adresse",
     mentions: "Mentions de tout le monde",
@@ -379,6 +380,7 @@ export const settings: AllWords["settings"] = {
     web_left_sidebar_show_channel_folders: "Afficher les dossiers dans la liste des canaux",
     starred_message_counts: "Afficher le nombre de favoris",
     display_emoji_reaction_users: "Afficher qui a réagi",
+    undo_send: "Annuler l’envoi",
     enter_sends: "Entrée envoie le message",
     web_navigate_to_sent_message: "Aller à la conversation après l’envoi",
     translate_emoticons: "Convertir :) en émoji",
@@ -412,6 +414,8 @@ export const settings: AllWords["settings"] = {
   },
   hints: {
     web_line_height_percent: "Dans le texte des messages.",
+    undo_send:
+      "Combien de temps un message peut être repris. Conservé dans ce navigateur uniquement.",
     enter_sends: "Maj et Entrée vont à la ligne. Sinon, Ctrl et Entrée envoient.",
     enable_drafts_synchronization:
       "Pour les retrouver dans chaque navigateur. Si désactivé, les brouillons du serveur sont supprimés.",
@@ -421,6 +425,7 @@ export const settings: AllWords["settings"] = {
     fluid_layout_width: "Au lieu d’une colonne agréable à lire.",
   },
   options: {
+    undo_send: { 0: "Jamais", 5: "5 secondes", 10: "10 secondes", 20: "20 secondes" },
     timezone: { "": "Non défini" },
     color_scheme: common.schemes,
     web_font_size_px: {

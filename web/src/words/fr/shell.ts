@@ -10,6 +10,7 @@ export const shell: Words["shell"] = {
   offerNotes:
     "Quelqu’un vous a écrit. Ce navigateur doit-il vous avertir quand vous regardez ailleurs ?",
   takePushes: "M’avertir",
+  allBanners: (count: number) => `Les ${count} annonces`,
   newVersion: "Une nouvelle version de Tertulia est disponible.",
   load: "La charger",
   away: "Le serveur est injoignable",

@@ -49,7 +49,6 @@ export const views: Words["views"] = {
   editScheduled: "Modifier le message programmé",
   text: "Message",
   sendAt: "Envoyer le",
-  isPast: "Cette heure est passée.",
   remindersText: "À ces moments, vous recevez un message qui vous ramène à l’original.",
   noReminders: "Aucun rappel",
   noRemindersText:

@@ -26,6 +26,14 @@ export const media: Words["media"] = {
     failed: "何も録音できませんでした。",
   },
 
+  // Animated pictures
+  gifs: {
+    title: "GIFアニメ",
+    search: (name: string) => `${name}で検索`,
+    none: "見つかりませんでした。",
+    failed: (name: string) => `${name}が応答しません。あとでもう一度お試しください。`,
+  },
+
   // Calls
   call: "通話を始める",
   videoCall: "ビデオ通話",

@@ -62,6 +62,15 @@ export const messages: Words["messages"] = {
     count: (count) =>
       count === 0 ? "わかる範囲では、まだ誰も読んでいません。" : `${count}人が読みました。`,
   },
+  pins: {
+    title: "ピン留めされたメッセージ",
+    count: (count: number) => `ピン留め ${count}件`,
+    pin: "全員のためにピン留め",
+    unpin: "ピン留めを外す",
+    pinned: "ピン留め",
+    go: "このメッセージへ移動",
+    by: (name: string, when: string) => `${name}がピン留め、${when}`,
+  },
   history: {
     title: "編集履歴",
     wrote: (who) => `${who}さんが投稿`,

@@ -67,6 +67,7 @@ export const running: AllWords["manage"]["running"] = {
   endsThen: (ago) => `${ago}に終了`,
 
   quota: "ファイルの容量",
+  quotaTooSmall: "上限は1 MiB以上にしてください。",
   quotaNote: (used) => `本人とそのボットのファイルで${used}を使用しています。`,
   asOrganization: "全員と同じ",
   ownQuota: "別の上限",

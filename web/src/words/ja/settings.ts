@@ -338,6 +338,7 @@ export const settings: AllWords["settings"] = {
     language: "言語と時刻",
     reading: "読む",
     writing: "書く",
+    browser: "このブラウザー",
     presence: "ほかの人に見えるもの",
     address: "メールアドレス",
     mentions: "全員へのメンション",
@@ -367,6 +368,7 @@ export const settings: AllWords["settings"] = {
     web_left_sidebar_show_channel_folders: "チャンネル一覧にフォルダーを表示",
     starred_message_counts: "スター付きメッセージの数を表示",
     display_emoji_reaction_users: "リアクションした人を表示",
+    undo_send: "送信の取り消し",
     enter_sends: "Enterで送信",
     web_navigate_to_sent_message: "送信後にその会話へ移動",
     translate_emoticons: ":)を絵文字に変換",
@@ -400,6 +402,7 @@ export const settings: AllWords["settings"] = {
   },
   hints: {
     web_line_height_percent: "メッセージの本文に適用されます。",
+    undo_send: "メッセージを取り消せる時間。このブラウザーだけに保存されます。",
     enter_sends: "Shift＋Enterで改行します。オフのときは、Ctrl＋Enterで送信します。",
     enable_drafts_synchronization:
       "どのブラウザーからも使えます。オフにすると、サーバー上の下書きは削除されます。",
@@ -408,6 +411,7 @@ export const settings: AllWords["settings"] = {
     fluid_layout_width: "読みやすい幅の列に収めず、全幅を使います。",
   },
   options: {
+    undo_send: { 0: "取り消さない", 5: "5秒", 10: "10秒", 20: "20秒" },
     timezone: { "": "未設定" },
     color_scheme: common.schemes,
     web_font_size_px: {

@@ -7,6 +7,7 @@ export const shell: Words["shell"] = {
   offerPushes: "メッセージが届きました。Tertuliaを閉じているときも、この端末に通知しますか？",
   offerNotes: "メッセージが届きました。ほかの画面を見ているときに、このブラウザで通知しますか？",
   takePushes: "通知する",
+  allBanners: (count: number) => `お知らせ${count}件をすべて表示`,
   newVersion: "Tertuliaの新しいバージョンがあります。",
   load: "読み込む",
   away: "サーバーに接続できません",

@@ -49,7 +49,6 @@ export const views: Words["views"] = {
   editScheduled: "予約したメッセージを編集",
   text: "メッセージ",
   sendAt: "送信日時",
-  isPast: "この時刻は過ぎています。",
   remindersText: "この時刻に、元のメッセージへ戻れるお知らせが届きます。",
   noReminders: "リマインダーはありません",
   noRemindersText:

@@ -26,6 +26,14 @@ export const media: Words["media"] = {
     failed: "Não foi possível gravar nada.",
   },
 
+  // Animated pictures
+  gifs: {
+    title: "Imagem animada",
+    search: (name: string) => `Pesquisar no ${name}`,
+    none: "Nada foi encontrado.",
+    failed: (name: string) => `O ${name} não responde. Tente de novo mais tarde.`,
+  },
+
   // Calls
   call: "Iniciar uma chamada",
   videoCall: "Chamada de vídeo",

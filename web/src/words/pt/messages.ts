@@ -67,6 +67,15 @@ export const messages: Words["messages"] = {
           ? "Uma pessoa leu."
           : `${count} pessoas leram.`,
   },
+  pins: {
+    title: "Mensagens fixadas",
+    count: (count: number) => (count === 1 ? "1 fixada" : `${count} fixadas`),
+    pin: "Fixar para todos",
+    unpin: "Desafixar",
+    pinned: "Fixada",
+    go: "Ir para esta mensagem",
+    by: (name: string, when: string) => `Fixada por ${name}, ${when}`,
+  },
   history: {
     title: "Histórico de edições",
     wrote: (who) => `${who} escreveu`,

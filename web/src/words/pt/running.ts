@@ -68,6 +68,7 @@ export const running: AllWords["manage"]["running"] = {
   endsThen: (ago) => `termina ${ago}`,
 
   quota: "Espaço para arquivos",
+  quotaTooSmall: "Um limite é de pelo menos 1 MiB.",
   quotaNote: (used) => `Os arquivos da pessoa e os dos bots dela ocupam ${used}.`,
   asOrganization: "Como para todos",
   ownQuota: "Outro limite",

@@ -346,6 +346,7 @@ export const settings: AllWords["settings"] = {
     language: "Idioma e horário",
     reading: "Leitura",
     writing: "Escrita",
+    browser: "Este navegador",
     presence: "O que os outros veem de você",
     address: "Seu endereço",
     mentions: "Menções a todo mundo",
@@ -375,6 +376,7 @@ export const settings: AllWords["settings"] = {
     web_left_sidebar_show_channel_folders: "Mostrar pastas na lista de canais",
     starred_message_counts: "Mostrar quantas mensagens têm estrela",
     display_emoji_reaction_users: "Mostrar quem reagiu",
+    undo_send: "Desfazer o envio",
     enter_sends: "Enter envia a mensagem",
     web_navigate_to_sent_message: "Ir para a conversa depois de enviar",
     translate_emoticons: "Transformar :) em emoji",
@@ -407,6 +409,7 @@ export const settings: AllWords["settings"] = {
   },
   hints: {
     web_line_height_percent: "No texto das mensagens.",
+    undo_send: "Por quanto tempo uma mensagem pode ser recolhida. Fica só neste navegador.",
     enter_sends: "Shift e Enter começam uma nova linha. Caso contrário, Ctrl e Enter enviam.",
     enable_drafts_synchronization:
       "Para encontrá-los em qualquer navegador. Se desativado, os rascunhos no servidor são excluídos.",
@@ -415,6 +418,7 @@ export const settings: AllWords["settings"] = {
     fluid_layout_width: "Em vez de uma coluna boa de ler.",
   },
   options: {
+    undo_send: { 0: "Nunca", 5: "5 segundos", 10: "10 segundos", 20: "20 segundos" },
     timezone: { "": "Não definido" },
     color_scheme: common.schemes,
     web_font_size_px: {

@@ -9,6 +9,7 @@ export const shell: Words["shell"] = {
   offerNotes:
     "Alguém escreveu para você. Este navegador deve avisar quando você olhar outra coisa?",
   takePushes: "Avisar",
+  allBanners: (count: number) => `Os ${count} avisos`,
   newVersion: "Há uma nova versão do Tertulia.",
   load: "Carregar",
   away: "Não foi possível acessar o servidor",

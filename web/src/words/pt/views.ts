@@ -49,7 +49,6 @@ export const views: Words["views"] = {
   editScheduled: "Editar mensagem agendada",
   text: "Mensagem",
   sendAt: "Enviar em",
-  isPast: "Esse horário já passou.",
   remindersText: "Nesses horários você recebe uma mensagem que leva de volta à original.",
   noReminders: "Nenhum lembrete",
   noRemindersText:

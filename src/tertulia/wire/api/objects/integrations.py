@@ -1,10 +1,10 @@
 """What services there are integrations for, on the wire."""
 
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from tertulia.integrations.catalog import INTEGRATIONS
-from tertulia.integrations.incoming import Integration
+if TYPE_CHECKING:
+    from tertulia.integrations.incoming import Integration
 
 BRANCHES: Final = "branches"
 """The option by which an address says of which branches pushes are told."""
@@ -13,11 +13,13 @@ BRANCHES: Final = "branches"
 @cache
 def integration_objects() -> list[dict[str, Any]]:
     """All of them, by the names that people know them by."""
+    from tertulia.integrations.catalog import INTEGRATIONS  # Reading them takes a moment.
+
     known = sorted(INTEGRATIONS.values(), key=lambda one: one.title.casefold())
     return [_integration(one) for one in known]
 
 
-def _integration(integration: Integration) -> dict[str, Any]:
+def _integration(integration: "Integration") -> dict[str, Any]:
     branches = {"key": BRANCHES, "label": "Only these branches", "input_type": "text"}
     return {
         "name": integration.name,

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.markup.emoji import custom_address
+from tertulia.markup.emoji_addresses import custom_address
 from tertulia.model.messages import Submessage
 from tertulia.model.reactions import CustomEmoji, EmojiKind, Reaction
 from tertulia.model.users import User

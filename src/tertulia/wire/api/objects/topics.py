@@ -3,7 +3,6 @@
 from msgspec import Struct
 
 from tertulia.domain.names import EMPTY_TOPIC_NAME
-from tertulia.markup import linkifiers
 from tertulia.state.organization import State
 
 
@@ -16,6 +15,10 @@ class TopicLink(Struct, kw_only=True):
 
 def topic_links(state: State, topic: str) -> list[TopicLink]:
     """What the name of a topic links, in its order."""
+    if not len(state.linkifiers) and "://" not in topic:
+        return []
+    from tertulia.markup import linkifiers  # The parser of messages comes with it.
+
     return [TopicLink(text=text, url=url) for text, url in linkifiers.in_topic(state, topic)]
 
 

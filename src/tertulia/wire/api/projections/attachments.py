@@ -6,12 +6,11 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from msgspec import Struct
 
 from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, Change, FilesDeleted
-from tertulia.model.queues import QueueRecord
-from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.attachments import AttachmentObject, attachment_object
 from tertulia.wire.api.projection import (
+    Grouping,
     Projection,
     ProjectionContext,
     Projections,
@@ -101,10 +100,8 @@ class WithAttachments(Projection[C], Generic[C]):
         }
         return inner if inner is None or not owners else {*inner, *owners}
 
-    def view_group(
-        self, state: State, change: C, user: User, queue: QueueRecord
-    ) -> Hashable | None:
-        return None if self._ids(change) else self._inner.view_group(state, change, user, queue)
+    def grouping(self, state: State, change: C) -> Grouping | None:
+        return None if self._ids(change) else self._inner.grouping(state, change)
 
     def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:
         inner = self._inner.view(context, change, viewer)

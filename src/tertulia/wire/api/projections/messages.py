@@ -15,7 +15,13 @@ from tertulia.store.message_details import MessageDetails
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.message_flags import flags_on_arrival
 from tertulia.wire.api.objects.messages import MessageObject, message_object
-from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projection import (
+    Grouping,
+    Projection,
+    ProjectionContext,
+    Projections,
+    Viewer,
+)
 from tertulia.wire.api.projections.attachments import WithAttachments
 from tertulia.wire.api.projections.registered_narrow import in_narrow
 from tertulia.wire.api.projections.visibility import sees_user
@@ -51,28 +57,35 @@ class MessageSentProjection(Projection[MessageSent]):
             return state.directs[message.direct_id].members
         return state.subscriptions.of_channel[message.channel_id]
 
-    def view_group(
-        self, state: State, change: MessageSent, user: User, queue: QueueRecord
-    ) -> Hashable | None:
+    def grouping(self, state: State, change: MessageSent) -> Grouping | None:
         """The role of a subscriber whose view depends on nothing else."""
         message = change.message
-        if (
-            message.channel_id is None
-            or user.id == message.sender_id
-            or user.id in change.flags
-            or user.id in change.readers
-            # What such a guest sees of the sender is their own.
-            or user.id in state.memberships.limited_guests
-            or user.id in state.contacts.gainers
-            or queue.registration.narrow
-            or change.gone
-            or change.moved_to is not None
-        ):
+        if message.channel_id is None or change.gone or change.moved_to is not None:
             return None
-        subscription = state.subscription(user.id, message.channel_id)
-        if subscription is None or not subscription.is_active:
-            return None
-        return permissions.role_of(state, user) if subscription.since < message.id else None
+        message_id, flags = message.id, change.flags
+        own = frozenset((message.sender_id, *change.readers))
+        # What such a guest sees of the sender is their own.
+        limited, gainers = state.memberships.limited_guests, state.contacts.gainers
+        subscribers = state.subscriptions.of_channel[message.channel_id]
+
+        def group(user: User, queue: QueueRecord) -> Hashable | None:
+            user_id = user.id
+            if (
+                user_id in own
+                or user_id in flags
+                or user_id in limited
+                or user_id in gainers
+                or queue.registration.narrow
+            ):
+                return None
+            subscription = subscribers.get(user_id)
+            if subscription is None or not subscription.spans:
+                return None
+            since, until = subscription.spans[-1]
+            is_present = until is None and since < message_id
+            return permissions.role_of(state, user) if is_present else None
+
+        return group
 
     def view(
         self, context: ProjectionContext, change: MessageSent, viewer: Viewer

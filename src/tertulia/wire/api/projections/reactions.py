@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Final, NamedTuple, TypeVar
 
 from tertulia.domain import permissions
-from tertulia.model.changes import ReactionAdded, ReactionRemoved, SubmessageAdded
+from tertulia.model.changes import OnMessage, ReactionAdded, ReactionRemoved, SubmessageAdded
 from tertulia.model.messages import MessagePlace
 from tertulia.state.organization import State
 from tertulia.wire.api.events import Event
@@ -14,7 +14,6 @@ from tertulia.wire.api.projections.messages import reads_where_it_is
 from tertulia.wire.api.projections.visibility import sees_user
 
 R = TypeVar("R", ReactionAdded, ReactionRemoved)
-OnMessage = ReactionAdded | ReactionRemoved | SubmessageAdded
 
 
 class ReactionEvent(Event, kw_only=True, tag="reaction"):

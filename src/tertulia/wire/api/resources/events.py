@@ -46,7 +46,7 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
         Meta(
             description="Of this server alone: what the organization has that the reference's"
             " interface does not: `realm_banners`, `realm_upload_quota_per_user_mib`, and their"
-            " events (`realm`, `update`)."
+            " events (`realm`, `update`); and events of pinned messages (`pins`)."
         ),
     ] = False
 

@@ -1,7 +1,10 @@
 """What administrators set up for everybody, and services that the organization may be joined to."""
 
+from functools import partial
 from typing import Any, Final
 
+from tertulia.service import gifs
+from tertulia.service.gifs import GifService
 from tertulia.wire.api.objects.administration import (
     domain_objects,
     linkifier_objects,
@@ -40,6 +43,13 @@ def extensions(context: SnapshotContext) -> dict[str, Any]:
     return {"realm_banners": banner_objects(context.state), **realm_extensions(context.state.realm)}
 
 
+def _gif_key(service: GifService, context: SnapshotContext) -> dict[str, Any]:
+    """The key for looking for animated pictures, unless the organization wants none. Spectators
+    write nothing."""
+    wanted = context.viewer is not None and context.state.realm.gif_rating_policy
+    return {f"{service.name}_api_key": service.key(context.node.config) if wanted else ""}
+
+
 SECTIONS: Final[Sections] = {
     ("custom_profile_fields",): fields,
     ("realm_domains",): lambda context: {"realm_domains": domain_objects(context.state)},
@@ -57,8 +67,7 @@ SECTIONS: Final[Sections] = {
     ("realm_billing",): lambda _: {"realm_billing": {"has_pending_sponsorship_request": False}},
     ("stop_words",): lambda _: {"stop_words": []},
     ("video_calls",): calls,
-    # Searching for animated pictures needs a key of one of these services; we have none.
-    ("giphy",): lambda _: {"giphy_api_key": ""},
+    **{(service.name,): partial(_gif_key, service) for service in gifs.SERVICES},
+    # Tenor answers nobody any more.
     ("tenor",): lambda _: {"tenor_api_key": ""},
-    ("klipy",): lambda _: {"klipy_api_key": ""},
 }

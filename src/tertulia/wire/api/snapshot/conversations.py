@@ -11,7 +11,7 @@ from pyroaring import BitMap
 
 from tertulia.domain.channels.user_topics import is_muted
 from tertulia.model.messages import Flag
-from tertulia.model.user_topics import UserTopic, Visibility
+from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.wire.api.objects.messages import unread_key
@@ -117,10 +117,11 @@ def unread_messages(
         own[one.channel_id].append(one)
     subscriptions = state.subscriptions.of_user[reader.id]
     streams: list[bytes] = []
+    channels = state.unread.channels
     for channel_id in sorted(found.channels):
         if not (ids := cut(found.channels[channel_id])):
             continue
-        channel = state.unread.channels[channel_id]
+        channel = channels[channel_id]
         # Whoever has read nothing of it has the same unread.
         whose = None if ids is channel.all else reader.id
         streams.append(
@@ -131,8 +132,9 @@ def unread_messages(
             ).content
         )
         subscription = subscriptions[channel_id]
-        is_usually_muted = is_muted(Visibility.INHERIT, subscription)
-        shown.count += 0 if is_usually_muted else len(ids)
+        is_usually_muted = subscription.is_muted
+        if not is_usually_muted:
+            shown.count += len(ids)
         for one in own.get(channel_id, ()):
             if is_muted(one.visibility, subscription) != is_usually_muted:
                 count = ids.intersection_cardinality(channel.topics.get(one.key, _NONE))

@@ -1,0 +1,179 @@
+"""From a message to the push service: how long it takes, how many there are in a second, and what
+that costs."""
+
+import base64
+import json
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from bench import asking, processes
+from bench.arithmetic import Rounds, Sample, Target
+from bench.cases import Case
+from bench.cases.notices import turn_on
+from bench.context import Bench, Served
+from bench.datasets import COMPANY
+from bench.organization import LARGE, SIZES
+from bench.push_service import PushService, push_service
+from bench.report import Line
+from bench.serving import BenchError
+from tertulia.outbound.web_push import encrypted
+
+SETTINGS = """
+external_url = "http://localhost"
+web_push_networks = "127.0.0.1"
+"""
+DIRECT = 60
+"""Direct messages in one round, each sent when the push of the one before has come."""
+FEW = 1000
+"""Devices with QUICK=1, instead of those of everybody in the channel."""
+SOON = 1.0
+"""Seconds within which 99 of 100 pushes about a direct message leave."""
+MOST_CPU = 0.5
+"""Times the processor time of a direct message with its push: what is found out once for all is not
+found out for each."""
+MOST_MEMORY = 48 << 20
+"""Bytes at most while a push leaves for each of 5,000."""
+PAYLOAD = b"x" * 300
+ENCRYPTED = 200
+"""Payloads in one round."""
+
+
+def _measure(bench: Bench) -> Iterator[Line]:
+    with push_service() as service, bench.fresh(COMPANY, settings=SETTINGS) as served:
+        turn_on(served, "enable_stream_push_notifications")
+        # The first one sends.
+        count = FEW if bench.quick else SIZES[LARGE] - 1
+        _subscribe(served, service, range(1, 2))
+        direct = _of_direct_messages(bench, service, served)
+        yield direct
+        _subscribe(served, service, range(2, count + 1))
+        yield from _of_a_channel(bench, service, served, count, direct.cpu or 0.0)
+
+
+def _of_direct_messages(bench: Bench, service: PushService, served: Served) -> Line:
+    """One person with one device, to whom somebody writes."""
+    made = served.made
+    values = {"type": "direct", "to": [made.organization.first_user_id + 1], "content": "Supper?"}
+    request = asking.form("POST", "/messages", made.people[0], values)
+    rounds: list[Sample] = []
+    _sent(served, request)
+    service.arrivals(1)
+    for _ in range(bench.rounds):
+        sent: list[float] = []
+        told: list[float] = []
+        used = processes.cpu(served.server.pid)
+        for _ in range(DIRECT // 3 if bench.quick else DIRECT):
+            service.forget()
+            begun = time.perf_counter()
+            _sent(served, request)
+            sent.append(time.perf_counter() - begun)
+            told.append(service.arrivals(1)[0] - begun)
+        used = processes.cpu(served.server.pid) - used
+        rounds.append(Sample(len(told), sum(told), told, used, more={"sent": sent}))
+    found = Rounds(rounds)
+    return Line(
+        "pushes_direct",
+        "from POST /messages to the push, a direct message",
+        "ms",
+        found.medians(),
+        found.p99(),
+        limit=found.medians("sent"),
+        limit_title="the message is sent",
+        cpu=found.cpu,
+        targets=[Target("p99", found.p99(), SOON, "ms")],
+    )
+
+
+def _of_a_channel(
+    bench: Bench, service: PushService, served: Served, count: int, of_direct: float
+) -> Iterator[Line]:
+    """A message of which as many are told as there are in a large channel."""
+    request = asking.send(served.made.people[0], LARGE, "topic")
+    rounds: list[Sample] = []
+    alone: list[float] = []
+    grown = 0
+    for _ in range(bench.rounds):
+        alone.append(_encryption())
+        service.forget()
+        before = processes.forget_peak(served.server.pid)
+        used = processes.cpu(served.server.pid)
+        begun = time.perf_counter()
+        _sent(served, request)
+        came = service.arrivals(count)
+        used = processes.cpu(served.server.pid) - used
+        grown = max(grown, processes.peak(served.server.pid) - before)
+        told = [one - begun for one in came]
+        rounds.append(Sample(count, came[-1] - came[0], told, used))
+    found = Rounds(rounds)
+    title = f"a push each to {count:,} in a channel"
+    yield Line(
+        "pushes_rate",
+        f"{title}, in a second",
+        "/s",
+        found.rates(),
+        limit=[1 / one for one in alone],
+        limit_title="encrypted",
+        cpu=found.cpu,
+        targets=[
+            Target("CPU of a direct message", found.cpu / of_direct, MOST_CPU, "x"),
+            Target("memory at most", grown, MOST_MEMORY, "MiB"),
+        ],
+    )
+    yield Line(
+        "pushes_channel",
+        f"{title}, from POST /messages to each",
+        "ms",
+        found.medians(),
+        found.p99(),
+    )
+
+
+def _encryption() -> float:
+    """The seconds of processor time that one payload takes here."""
+    point = _point()
+    begun = time.process_time()
+    for _ in range(ENCRYPTED):
+        encrypted(PAYLOAD, point, b"0123456789abcdef")
+    return (time.process_time() - begun) / ENCRYPTED
+
+
+def _subscribe(served: Served, service: PushService, numbers: Sequence[int]) -> None:
+    """A device for each of these people."""
+    keys = {"p256dh": _text(_point()), "auth": _text(b"0123456789abcdef")}
+    people = served.made.people
+
+    def asked(number: int) -> bytes:
+        values = {"endpoint": service.endpoint(number), **keys}
+        request = asking.form("POST", "/push_subscriptions", people[number], values)
+        return asking.asked(served.port, request)
+
+    with ThreadPoolExecutor(16) as pool:
+        for answer in pool.map(asked, numbers):
+            if b'"success"' not in answer:
+                raise BenchError(f"a device could not be added: {answer[:200]!r}")
+
+
+def _point() -> bytes:
+    """A public key."""
+    return (
+        ec.generate_private_key(ec.SECP256R1())
+        .public_key()
+        .public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+    )
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _sent(served: Served, request: str) -> None:
+    answer = json.loads(asking.body_of(asking.asked(served.port, request)))
+    if answer["result"] != "success":
+        raise BenchError(f"a message was refused: {answer}")
+
+
+CASE = Case("pushes", "telling by push: how soon, how many in a second, at what cost", _measure)

@@ -1,0 +1,58 @@
+"""Pinning messages in their channels."""
+
+from tertulia.domain import permissions
+from tertulia.domain.messages.editing import Found, still_so
+from tertulia.model.changes import MessagePinned, MessageUnpinned
+from tertulia.model.errors import NoSuchItem, Refused
+from tertulia.model.messages import MessagePlace
+from tertulia.model.pins import MAX_PINS, Pin
+from tertulia.model.users import User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+
+def pin(moment: Moment, found: Found) -> Decision[None]:
+    """Pin the message for everybody who can read it. One that is pinned already stays as it is.
+
+    Raises NoSuchMessage, Conflict, NotPermitted (`permissions.may_pin`), and Refused for direct
+    messages and where the channel has `MAX_PINS` already.
+    """
+    state, actor = moment.state, moment.actor
+    message = still_so(moment, found)
+    if message.channel_id is None:
+        raise Refused("Only messages in channels can be pinned.")
+    _require_may_pin(state, actor, message.channel_id)
+    if message.id in state.pins:
+        return Decision(None)
+    if state.pins.of_channel.count(message.channel_id) >= MAX_PINS:
+        raise Refused(
+            f"A channel has {MAX_PINS} pinned messages at most: take one of them down first."
+        )
+    pinned = Pin(
+        message_id=message.id,
+        channel_id=message.channel_id,
+        topic=message.topic,
+        pinned_by=actor.id,
+        pinned_at=int(moment.now),
+    )
+    return Decision(None, (MessagePinned(pin=pinned),))
+
+
+def unpin(moment: Moment, message_id: int) -> Decision[None]:
+    """Take the pin of a message away, whoever's it is. NoSuchItem where it is not pinned, or is not
+    to be read by the actor; NotPermitted."""
+    state, actor = moment.state, moment.actor
+    pinned = state.pins.get(message_id)
+    if pinned is None or not permissions.reads_message(
+        state, actor, MessagePlace(id=message_id, channel_id=pinned.channel_id)
+    ):
+        raise NoSuchItem("pinned message")
+    _require_may_pin(state, actor, pinned.channel_id)
+    return Decision(None, (MessageUnpinned(pin=pinned),))
+
+
+def _require_may_pin(state: State, actor: User, channel_id: int) -> None:
+    permissions.require(
+        permissions.may_pin(state, actor, state.channels[channel_id]),
+        "You may not pin messages in this channel.",
+    )

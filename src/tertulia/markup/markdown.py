@@ -1,0 +1,146 @@
+"""The parser of Markdown with our rules, and what it is rendered with (`render` has the door)."""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.parser_inline import RuleFuncInlineType
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import emphasis as asterisks
+from markdown_it.rules_inline import newline
+from markdown_it.token import Token
+
+from tertulia.markup import (
+    blocks,
+    channels,
+    emoji,
+    emphasis,
+    fenced_blocks,
+    formulas,
+    html_output,
+    links,
+    mentions,
+    plain_text,
+    previews,
+    times,
+)
+from tertulia.markup.external_media import ExternalMedia
+from tertulia.markup.inline_parser import InlineParser
+from tertulia.markup.render_context import RenderContext, context_of, environment
+from tertulia.markup.worker_rendering import ExpensiveParts, PartsToRender, prepare
+from tertulia.model.messages import Rendered
+from tertulia.model.previews import LinkPreview
+from tertulia.state.moment import Moment
+
+_BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
+_EXPENSIVE: Final = re.compile(r"```|~~~|\$\$")
+"""A message without one of these has neither code nor formulas."""
+RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
+    "\n": (newline,),
+    "\\": (emphasis.escape,),
+    "`": (emphasis.code,),
+    "$": (formulas.inline,),
+    "@": (mentions.mention,),
+    "#": (channels.channel_link,),
+    "<": (times.time,),
+    ":": (links.address, emoji.by_name),
+    "~": (emphasis.struck,),
+    "*": (asterisks.tokenize,),
+    "!": (previews.image,),
+    "[": (links.link,),
+}
+"""The rules of inline markup, by the character at which they begin."""
+_AFTER_INLINE: Final = ("balance_pairs", "strikethrough", "emphasis", "fragments_join")
+_MAX_NESTING: Final = 100
+
+
+class Markdown:
+    """Renders messages, as `Renderer` says."""
+
+    def __init__(self, site: str, external_media: ExternalMedia, *, in_place: bool) -> None:
+        self._site = site
+        self._external_media = external_media
+        self._in_place = in_place
+        self._parser = _parser()
+
+    async def prepare(self, moment: Moment, content: str) -> None:
+        """Have a worker render the code and formulas of the content, for `render` to find."""
+        if _EXPENSIVE.search(content) is None:
+            return
+        to_render = PartsToRender()
+        context = RenderContext(moment, self._site, expensive=ExpensiveParts(to_render=to_render))
+        html_output.to_html(context, self._parser.parse(content, environment(context)))
+        await prepare(to_render)
+
+    def render(
+        self,
+        moment: Moment,
+        content: str,
+        known: Mapping[str, LinkPreview | None] | None = None,
+    ) -> Rendered:
+        """The content, written by the moment's actor, as HTML. Every input renders; anything that
+        is not markup is text. `known` has the previews of linked pages that were fetched."""
+        external_media = self._external_media
+        if known:
+            external_media = dataclasses.replace(external_media, previews=known)
+        context = RenderContext(
+            moment, self._site, external_media, expensive=ExpensiveParts(in_place=self._in_place)
+        )
+        tokens = self._parser.parse(content, environment(context))
+        tokens = previews.with_previews(context, tokens)
+        html = html_output.to_html(context, tokens)
+        return Rendered(
+            html=html,
+            mentions=frozenset(context.mentioned_users),
+            mentioned_groups=frozenset(context.mentioned_groups),
+            mentions_all=context.mentions_all,
+            mentions_topic=context.mentions_topic,
+            has_link=context.has_link,
+            has_image=context.has_image,
+            pages=tuple(context.pages_to_preview),
+            is_me=content.startswith("/me ") and _is_one_paragraph(tokens),
+        )
+
+
+def _is_one_paragraph(tokens: list[Token]) -> bool:
+    return [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"]
+
+
+def _parser() -> MarkdownIt:
+    markdown = MarkdownIt("zero", {"breaks": True, "maxNesting": _MAX_NESTING})
+    markdown.inline = InlineParser(RULES_BY_SIGN, _MAX_NESTING)
+    markdown.enable([*_BLOCK_RULES])
+    block = markdown.block.ruler
+    interrupting = ["paragraph", "blockquote", "list"]
+    block.at("fence", fenced_blocks.fence_rule, {"alt": interrupting})
+    block.at("table", blocks.table_rule, {"alt": ["paragraph", "reference"]})
+    block.at("blockquote", blocks.quotation_rule, {"alt": interrupting})
+    block.at("list", blocks.list_rule, {"alt": ["paragraph", "blockquote"]})
+    block.at("heading", blocks.heading_rule, {"alt": ["paragraph", "blockquote"]})
+    markdown.inline.ruler2.enableOnly([*_AFTER_INLINE])
+    markdown.inline.ruler2.after("fragments_join", "strong_outside", emphasis.strong_outside)
+    markdown.core.ruler.at("block", blocks.parse)
+    markdown.core.ruler.at("inline", _parse_texts)
+    # It joins texts that rules of others leave behind; ours leave none.
+    markdown.core.ruler.disable("text_join")
+    return markdown
+
+
+def _parse_texts(state: StateCore) -> None:
+    """Parse the inline markup in blocks. In quotations mentions are silent, and there are no
+    players."""
+    context = context_of(state)
+    quotations = 0
+    for token in state.tokens:
+        quotations += token.nesting if token.type.startswith("blockquote") else 0
+        if token.type != "inline":
+            continue
+        context.in_quotation = quotations > 0
+        children: list[Token] = []
+        state.md.inline.parse(token.content, state.md, state.env, children)
+        children = plain_text.with_links_and_emoji(context, children)
+        token.children = (
+            children if context.in_quotation else previews.with_audio_players(context, children)
+        )

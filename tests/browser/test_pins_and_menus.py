@@ -1,0 +1,172 @@
+"""What a channel keeps at hand, menus under the pointer, and animated pictures."""
+
+import re
+
+from playwright.sync_api import Locator, Route, expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import PHONE, Window
+from tests.e2e.conftest import Town
+from tests.e2e.people import client_of, ok
+
+TOPIC = "narrow/channel/general/topic/house"
+PIXEL = bytes.fromhex(
+    "47494638396101000100800000ff8800ffffff21f90401000000002c00000000010001000002024401003b"
+)
+"""A picture of one dot."""
+
+
+def pins(window: Window) -> Locator:
+    return window.page.get_by_role("region", name="Pinned messages")
+
+
+def test_what_is_pinned_is_at_hand_for_all(picture_town: Town, opened: Open) -> None:
+    town = picture_town
+    ids = {}
+    with client_of(town.ann, town.server) as client:
+        for text in ("Wifi: guest", "Keys: at June's", "Bins: on Monday"):
+            sent = {"type": "stream", "to": "general", "topic": "house", "content": text}
+            ids[text] = ok(client.send_message(sent))["id"]
+    ann = opened(town.server, town.ann)
+    ben = opened(town.server, town.ben, viewport=PHONE, has_touch=True, is_mobile=True)
+    for window in (ann, ben):
+        window.go(TOPIC)
+        expect(window.message("Bins")).to_be_visible()
+    expect(pins(ann)).to_have_count(0)
+
+    # The menu of the message, by its button; and by the right button of the mouse, at the pointer.
+    page, menu = ann.page, ann.page.get_by_role("menu")
+    ann.message("Wifi").hover()
+    ann.message("Wifi").get_by_role("button", name="More").click()
+    menu.get_by_role("menuitem", name="Pin for everybody").click()
+    for window in (ann, ben):
+        expect(pins(window)).to_contain_text("1 pinned")
+        expect(pins(window)).to_contain_text("Wifi: guest")
+    where = ann.message("Keys").locator(".rendered, .body").first.bounding_box()
+    assert where
+    page.mouse.click(where["x"] + 120, where["y"] + 10, button="right")
+    expect(menu).to_be_visible()
+    box = menu.bounding_box()
+    assert box
+    assert abs(box["x"] - where["x"] - 120) < 30
+    menu.get_by_role("menuitem", name="Pin for everybody").click()
+    expect(pins(ben)).to_contain_text("2 pinned")
+    expect(pins(ben)).to_contain_text("Keys: at June's")
+    expect(ann.message("Keys").get_by_label("Pinned")).to_be_visible()
+
+    # The list, by keys: to one of them, and again after one has gone elsewhere.
+    pins(ann).get_by_role("button", name="2 pinned").click()
+    listed = page.get_by_role("dialog", name="Pinned messages")
+    expect(listed.get_by_role("button", name=re.compile("^Keys|June"))).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(listed).to_have_count(0)
+    expect(page).to_have_url(re.compile(f"/near/{ids['Wifi: guest']}$"))
+
+    # What becomes of a message becomes of its pin.
+    with client_of(town.ann, town.server) as client:
+        ok(client.update_message({"message_id": ids["Keys: at June's"], "content": "Keys: lost"}))
+        expect(pins(ben)).to_contain_text("Keys: lost")
+        ok(client.delete_message(ids["Keys: at June's"]))
+    for window in (ann, ben):
+        expect(pins(window)).to_contain_text("1 pinned")
+    pins(ben).get_by_role("button", name="1 pinned").tap()
+    ben.page.get_by_role("dialog").get_by_role("button", name="Unpin").tap()
+    for window in (ann, ben):
+        expect(pins(window)).to_have_count(0)
+
+
+def test_the_right_button_opens_the_menu_of_what_it_is_on(picture_town: Town, opened: Open) -> None:
+    town = picture_town
+    ann = opened(town.server, town.ann)
+    page, menu = ann.page, ann.page.get_by_role("menu")
+    ann.go("narrow/channel/general/topic/menus")
+    ann.say("See https://example.com/ for more")
+    expect(ann.message("See").get_by_role("link", name="example.com")).to_be_visible()
+
+    def opens(what: Locator, item: str) -> None:
+        what.click(button="right")
+        expect(menu.get_by_role("menuitem", name=item).first).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(menu).to_have_count(0)
+
+    opens(ann.link("general"), "Mute channel")
+    opens(ann.link("menus"), "Copy link")
+    opens(ann.message("See").locator(".body"), "Copy text")
+    page.locator("#people").get_by_role("link", name=re.compile(r"\bBen\b")).click(button="right")
+    expect(page.get_by_role("dialog", name="Person")).to_contain_text("ben@")
+    page.keyboard.press("Escape")
+
+    # The browser's own: nothing of ours opens, and nothing is kept from it.
+    page.evaluate(
+        """() => {
+            window.left = [];
+            window.addEventListener("contextmenu", (event) => {
+                window.left.push(event.defaultPrevented);
+                event.preventDefault();
+            });
+        }"""
+    )
+    ann.message("See").get_by_role("link", name="example.com").click(button="right")
+    ann.box.click(button="right")
+    ann.message("See").locator(".body").click(button="right", modifiers=["Shift"])
+    ann.message("See").locator("p").select_text()
+    ann.message("See").locator("p").click(button="right", position={"x": 8, "y": 8})
+    assert page.evaluate("window.left") == [False] * 4
+    expect(menu).to_have_count(0)
+
+
+def test_an_animated_picture_is_looked_for_and_sent(picture_town: Town, opened: Open) -> None:
+    """At a service of the test's own: the page asks no other host."""
+    town = picture_town
+    ann = opened(town.server, town.ann)
+    page = ann.page
+    asked: list[str] = []
+    down = True
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        if "giphy.com/media/" in route.request.url:
+            route.fulfill(body=PIXEL, content_type="image/gif")
+        elif down:
+            route.fulfill(status=429)
+        else:
+            url = f"https://media2.giphy.com/media/{len(asked)}"
+            image = {"width": "200", "height": "100"}
+            found = [
+                {
+                    "id": name,
+                    "title": f"{name} tea",
+                    "images": {
+                        "fixed_width": {"url": f"{url}/{name}-s.gif", **image},
+                        "downsized": {"url": f"{url}/{name}.gif", **image},
+                    },
+                }
+                for name in ("hot", "cold")
+            ]
+            route.fulfill(json={"data": found}, headers={"Access-Control-Allow-Origin": "*"})
+
+    ann.context.route("https://*.giphy.com/**", answer)
+    ann.go("narrow/channel/general/topic/tea")
+    expect(ann.box).to_be_visible()
+    assert asked == []
+    page.get_by_role("button", name="Animated picture").click()
+    picker = page.get_by_role("dialog", name="Animated picture")
+    expect(picker.get_by_role("alert")).to_contain_text("GIPHY does not answer")
+    down = False
+    field = picker.get_by_role("combobox")
+    expect(field).to_be_focused()
+    field.fill("tea")
+    expect(picker.get_by_role("option", name="hot tea")).to_be_visible()
+    expect(picker).to_contain_text("Powered by GIPHY")
+    search = next(url for url in asked if "/v1/gifs/search" in url)
+    assert {"api_key=key-1", "rating=g", "q=tea"} <= set(search.partition("?")[2].split("&"))
+    field.press("ArrowDown")
+    expect(picker.get_by_role("option", name="hot tea")).to_have_attribute("aria-selected", "false")
+    field.press("Enter")
+    expect(picker).to_have_count(0)
+    expect(ann.box).to_have_value(
+        re.compile(r"^\[(hot|cold) tea\]\(https://media2\.giphy\.com/media/\d+/(hot|cold)\.gif\) $")
+    )
+    expect(ann.box).to_be_focused()
+    ann.troubles[:] = [one for one in ann.troubles if "giphy.com" not in one and "429" not in one]

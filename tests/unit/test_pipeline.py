@@ -1,0 +1,75 @@
+"""Statements that are sent to PostgreSQL together."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tertulia.model.changes import Entry, RealmChanged
+from tertulia.store.history import Position
+from tertulia.store.pipeline import together
+from tertulia.store.postgres_dialect import PostgresDialect
+from tertulia.store.store import Store, database_at
+from tertulia.store.writing import Batch, PresenceSeen
+from tests import postgres
+
+UPSERT = "INSERT INTO t (a, b, c) VALUES (?, ?, ?) ON CONFLICT (a, b) DO UPDATE SET c = excluded.c"
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "counts"),
+    [
+        ("INSERT INTO t (a, b) VALUES (?, ?)", [(n, "x") for n in range(19)], [8, 8, 3]),
+        ("INSERT INTO t (a) VALUES (?) ON CONFLICT (a) DO NOTHING", [(1,), (1,)], [2]),
+        (PostgresDialect().search_insert(), [(1, "a"), (2, "b")], [2]),
+        (UPSERT, [(1, 1, 1), (1, 2, 1), (2, 1, 1)], [3]),
+        # The second is to replace the first, which one statement refuses to do.
+        (UPSERT, [(1, 1, 1), (1, 1, 2)], [1, 1]),
+        # What is changed instead is not said by the first columns.
+        (UPSERT.replace("(a, b) DO", "(b) DO"), [(1, 1, 1), (1, 1, 2)], [1, 1]),
+        ("INSERT INTO t (a) SELECT ? WHERE TRUE", [(1,), (2,)], [1, 1]),
+        ("INSERT INTO t (a) VALUES (?) RETURNING id", [(1,), (2,)], [1, 1]),
+        (UPSERT + " + ?", [(1, 1, 1, 1), (2, 1, 1, 1)], [1, 1]),
+        ("DELETE FROM t WHERE a = ?", [(1,), (2,)], [1, 1]),
+        (UPSERT, [], []),
+    ],
+)
+def test_rows_are_inserted_together_where_that_is_the_same(
+    sql: str, rows: Sequence[Sequence[Any]], counts: list[int]
+) -> None:
+    statements = together(sql, rows)
+    width = sql.count("?")
+    assert [one.sql.count("?") for one in statements] == [count * width for count in counts]
+    assert [value for one in statements for value in one.parameters] == [
+        value for row in rows for value in row
+    ]
+
+
+async def test_what_is_inserted_together_is_all_there(postgres_url: str) -> None:
+    with postgres.schema(postgres_url) as url:
+        postgres.migrate_lent(url)
+        store = Store(database_at(Path(), url))
+        try:
+            head = await store.look()
+            position = Position(head.history, head.seq, head.batch)
+            names = [f"{n}: it's \\ ? (ä)" for n in range(19)]
+            entries = [
+                Entry(head.seq + n, float(n), None, RealmChanged(values={"name": name}))
+                for n, name in enumerate(names, 1)
+            ]
+            seen = (PresenceSeen(1, 5, 0), PresenceSeen(1, 6, 4), PresenceSeen(2, 7, 0))
+            for batch in (Batch(entries[:9], {}, seen), Batch(entries[9:], {}, seen[2:])):
+                growth = await store.begin(position)
+                assert growth.entries == []
+                await store.commit(batch)
+                position = (await store.look()).position
+            again = await store.begin(Position(head.history, head.seq, head.batch))
+            assert again.entries == entries
+            await store.rollback()
+            rows = await store.read(
+                lambda c: c.query("SELECT user_id, active_at, idle_at FROM presence ORDER BY 1")
+            )
+            assert rows == [(1, 6, 4), (2, 7, 0)]
+        finally:
+            await store.close()

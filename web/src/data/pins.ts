@@ -1,0 +1,84 @@
+/** Pinned messages of channels, as events change what is known of them. Pure. */
+
+import { topicKey } from "./conversations";
+import type { ServerEvent } from "../wire/events";
+import type { Pin } from "../wire/objects";
+
+/** Those of each channel that was asked for, pinned last first. */
+export type Known = ReadonlyMap<number, readonly Pin[]>;
+
+export interface After {
+  known: Known;
+  /** Channels of which more may be so than the event tells: they are to be asked for again. */
+  unsure: readonly number[];
+}
+
+/** What is known after an event. */
+export function pinsAfter(known: Known, event: ServerEvent): After {
+  switch (event.type) {
+    case "pins": {
+      const pin = event["pin"] as Pin;
+      const others = known.get(pin.stream_id)?.filter((one) => one.message_id !== pin.message_id);
+      if (!others) return { known, unsure: [] };
+      const pins = event.op === "add" ? inOrder([...others, pin]) : others;
+      return { known: new Map(known).set(pin.stream_id, pins), unsure: [] };
+    }
+    case "delete_message": {
+      const gone = new Set((event["message_ids"] ?? [event["message_id"]]) as number[]);
+      const after = new Map(known);
+      for (const [channelId, pins] of known) {
+        const left = pins.filter((one) => !gone.has(one.message_id));
+        if (left.length < pins.length) after.set(channelId, left);
+      }
+      return { known: after, unsure: [] };
+    }
+    case "update_message":
+      return "propagate_mode" in event ? moved(known, event) : { known, unsure: [] };
+    case "subscription":
+      return { known, unsure: channelsOf(event).filter((id) => known.has(id)) };
+    case "stream": {
+      // Its history may be open now, or closed.
+      const id = event["stream_id"] as number;
+      return { known, unsure: event.op === "update" && known.has(id) ? [id] : [] };
+    }
+    default:
+      return { known, unsure: [] };
+  }
+}
+
+function channelsOf(event: ServerEvent): number[] {
+  if (event.op !== "add" && event.op !== "remove") return [];
+  return (event["subscriptions"] as { stream_id: number }[]).map((one) => one.stream_id);
+}
+
+function moved(known: Known, event: ServerEvent): After {
+  const from = event["stream_id"] as number;
+  const to = (event["new_stream_id"] ?? from) as number;
+  const topic = String(event["subject"] ?? event["orig_subject"]);
+  const ids = new Set(event["message_ids"] as number[]);
+  const after = new Map(known);
+  const there = known.get(from) ?? [];
+  if (from === to) {
+    const pins = there.map((one) => (ids.has(one.message_id) ? { ...one, topic } : one));
+    if (known.has(from)) after.set(from, pins);
+    return { known: after, unsure: [] };
+  }
+  const left = there.filter((one) => !ids.has(one.message_id));
+  if (left.length < there.length) after.set(from, left);
+  // Whether pins came along is known where those of the other channel are.
+  const isUnsure = known.has(to) && (!known.has(from) || left.length < there.length);
+  return { known: after, unsure: isUnsure ? [to] : [] };
+}
+
+function inOrder(pins: Pin[]): Pin[] {
+  return pins.sort(
+    (one, other) => other.pinned_at - one.pinned_at || other.message_id - one.message_id,
+  );
+}
+
+/** Those of one topic; of all where it is null. */
+export function pinsIn(pins: readonly Pin[], topic: string | null): readonly Pin[] {
+  if (topic === null) return pins;
+  const key = topicKey(0, topic);
+  return pins.filter((one) => topicKey(0, one.topic) === key);
+}

@@ -1,0 +1,155 @@
+/** The pinned messages of channels: asked for when a channel is shown, and kept up from then on. */
+
+import { messageOf } from "../data/data";
+import { pinsAfter, type Known } from "../data/pins";
+import { edited, seenOf, type Seen } from "../data/recent";
+import { del, get, post } from "../wire/http";
+import type { ServerEvent } from "../wire/events";
+import type { Pin } from "../wire/objects";
+import { upToDate, type Answer } from "./history";
+import type { Store } from "./store.svelte";
+
+/** A message that is pinned, or is to be. */
+export type Pinned = Pick<Pin, "message_id" | "stream_id" | "topic">;
+
+export class Pins {
+  #known = $state.raw<Known>(new Map());
+  /** What the pinned messages say. */
+  #said = $state.raw<ReadonlyMap<number, Seen>>(new Map());
+  /** Channels that are to be asked for again. */
+  #unsure = $state.raw<ReadonlySet<number>>(new Set());
+  /** All that are known. (Nothing derived: that would go with the component that asked first.) */
+  #ids = $state.raw<ReadonlySet<number>>(new Set());
+  /** When (`store.restarts`) each channel was asked for. */
+  #since = new Map<number, number>();
+  #asked = new Map<number, Promise<void>>();
+  /** Channels of which something was told while their answer was under way. */
+  #disturbed = new Set<number>();
+
+  constructor(private readonly store: Store) {
+    store.onEvent((event) => this.#hear(event));
+  }
+
+  /** What is known of a channel, pinned last first; undefined before it was asked for. */
+  of(channelId: number): readonly Pin[] | undefined {
+    return this.#known.get(channelId);
+  }
+
+  /** What a pinned message says; undefined as long as that is not known. */
+  said(messageId: number): Seen | undefined {
+    return this.#said.get(messageId);
+  }
+
+  /** Whether a message is pinned, as far as it is known. */
+  has(messageId: number): boolean {
+    return this.#ids.has(messageId);
+  }
+
+  /** Ask for a channel's, unless what is known of it is so still. */
+  load(channelId: number): Promise<void> {
+    const isKnown =
+      this.#since.get(channelId) === this.store.restarts && !this.#unsure.has(channelId);
+    if (isKnown) return Promise.resolve();
+    let pending = this.#asked.get(channelId);
+    if (!pending) {
+      pending = this.#ask(channelId).finally(() => this.#asked.delete(channelId));
+      this.#asked.set(channelId, pending);
+    }
+    return pending;
+  }
+
+  /** Ask anew when it is shown next: of a channel that one only looks into no events come. */
+  forget(channelId: number): void {
+    this.#since.delete(channelId);
+  }
+
+  /** Pin a message for everybody, or take its pin away. Raises what the request does. */
+  async toggle({ message_id, stream_id, topic }: Pinned): Promise<void> {
+    const isPinned = this.has(message_id);
+    await (isPinned ? del : post)(`/messages/${message_id}/pin`);
+    // Of channels that one only looks into no events come.
+    const [pinned_by, pinned_at] = [this.store.me, Date.now() / 1000];
+    const pin: Pin = { message_id, stream_id, topic, pinned_by, pinned_at };
+    this.#take({ id: 0, type: "pins", op: isPinned ? "remove" : "add", pin });
+  }
+
+  async #ask(channelId: number): Promise<void> {
+    const restarts = this.store.restarts;
+    this.#disturbed.delete(channelId);
+    const { pins } = await get<{ pins: Pin[] }>(`/streams/${channelId}/pins`, {
+      allow_empty_topic_name: true,
+    });
+    await this.#askFor(pins.map((one) => one.message_id));
+    this.#keep(new Map(this.#known).set(channelId, pins));
+    this.#since.set(channelId, restarts);
+    const unsure = new Set(this.#unsure);
+    unsure.delete(channelId);
+    // What was told meanwhile may be newer than the answer.
+    if (this.#disturbed.delete(channelId)) unsure.add(channelId);
+    this.#unsure = unsure;
+  }
+
+  async #askFor(message_ids: readonly number[]): Promise<void> {
+    if (!message_ids.length) return;
+    const { messages } = await upToDate(this.store, () =>
+      get<Answer>("/messages", {
+        message_ids,
+        client_gravatar: true,
+        apply_markdown: true,
+        allow_empty_topic_name: true,
+      }),
+    );
+    this.#say(messages.map((wire) => seenOf(messageOf(wire, [], this.store.me))));
+  }
+
+  #keep(known: Known): void {
+    this.#known = known;
+    const all = [...known.values()].flat();
+    this.#ids = new Set(all.map((one) => one.message_id));
+  }
+
+  #say(some: readonly Seen[]): void {
+    this.#said = new Map([...this.#said, ...some.map((one) => [one.id, one] as const)]);
+  }
+
+  #hear(event: ServerEvent): void {
+    for (const channelId of this.#asked.keys()) {
+      if (concerns(event, channelId)) this.#disturbed.add(channelId);
+    }
+    this.#take(event);
+  }
+
+  #take(event: ServerEvent): void {
+    const { known, unsure } = pinsAfter(this.#known, event);
+    if (known !== this.#known) this.#keep(known);
+    if (unsure.length) this.#unsure = new Set([...this.#unsure, ...unsure]);
+    if (event.type === "update_message" && "content" in event) {
+      const acts = Boolean(event["is_me_message"]);
+      const content = String(event["rendered_content"]);
+      this.#said = edited(this.#said, event["message_id"] as number, content, acts);
+    }
+    if (event.type !== "pins" || event.op !== "add") return;
+    const { message_id: id, stream_id } = event["pin"] as Pin;
+    if (!this.#known.has(stream_id) || this.#said.has(id)) return;
+    const message = this.store.data.messages.get(id);
+    if (message) this.#say([seenOf(message)]);
+    // Where it fails, it is asked for with the channel.
+    else this.#askFor([id]).catch(() => (this.#unsure = new Set([...this.#unsure, stream_id])));
+  }
+}
+
+function concerns(event: ServerEvent, channelId: number): boolean {
+  if (event.type === "pins") return (event["pin"] as Pin).stream_id === channelId;
+  if (event.type === "subscription") return true;
+  const isOf = [event["stream_id"], event["new_stream_id"]].includes(channelId);
+  return isOf && event.type !== "typing";
+}
+
+const made = new WeakMap<Store, Pins>();
+
+/** The ones of a store. */
+export function pinsOf(store: Store): Pins {
+  let one = made.get(store);
+  if (!one) made.set(store, (one = new Pins(store)));
+  return one;
+}
