@@ -4,11 +4,15 @@ import asyncio
 import re
 import shlex
 import stat
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from tertulia.cli.next_steps import next_steps
+from tertulia.app import settings_file
+from tertulia.app.config import ConfigError
+from tertulia.cli import mail, questions
+from tertulia.cli.errors import Failed
 from tertulia.service.config import Config
 from tests.cli.support import PASSWORD, Place, run
 from tests.support import reopened
@@ -59,7 +63,7 @@ def test_init_leads_on(tmp_path: Path) -> None:
     for word in ("external_url", "smtp_host", "backup_to", "invite", "channels"):
         assert word in result.stderr
     commands = re.findall(r"`tertulia ([^`]+)`", result.stderr)
-    assert len(commands) == 5
+    assert len(commands) == 7
     for command in commands:
         words = shlex.split(command)
         assert words[words.index("--data-dir") + 1] == str(tmp_path / "the data")
@@ -67,11 +71,118 @@ def test_init_leads_on(tmp_path: Path) -> None:
         assert all(word in shown for word in words if word.startswith("--")), command
 
 
-def test_what_is_set_is_no_next_step() -> None:
-    done = Config(external_url="https://x.example", smtp_host="mail", backup_to="/backups")
-    lines = "\n".join(next_steps(done, "ann@example.com"))
-    assert not re.search("external_url|smtp_host|backup|--data-dir", lines)
-    assert "--test ann@example.com" in lines
+def test_what_is_done_is_ticked(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+
+    def done() -> set[str]:
+        steps = place.answer("first-steps")["steps"]
+        assert [one["name"] for one in steps] == [
+            *("server", "address", "mail", "people", "channels", "backups"),
+        ]
+        return {one["name"] for one in steps if one["done"]}
+
+    def to_do() -> list[str]:
+        checked = place.answer("check")
+        assert checked["ok"]
+        found: list[str] = checked["to_do"]
+        return found
+
+    assert done() == set()
+    assert to_do() == ["address", "mail", "backups"]
+    assert "to do   address, mail, backups: `tertulia first-steps`" in place.run("check").stdout
+    settings = {"external_url": "https://x.example", "smtp_host": "mail", "backup_to": "/backups"}
+    (place.data_dir / "tertulia.toml").write_text(
+        "".join(f'{name} = "{value}"\n' for name, value in settings.items())
+    )
+    run("channels", "create", "lobby", *place.flags)
+    place.answer("invite")
+    assert done() == {"address", "mail", "people", "channels", "backups"}
+    with place.serving():
+        assert "server" in done()
+
+
+def test_init_needs_what_it_cannot_ask_for(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    for missing in ("--org", "--full-name", "--email"):
+        said = {"--org": "Café", "--email": "ann@example.com", "--full-name": "Ann"}
+        del said[missing]
+        words = [word for pair in said.items() for word in pair]
+        result = place.run("init", *words, "--yes", "--password", PASSWORD)
+        assert result.exit_code == 2
+        assert f"Missing option '{missing}'" in result.stderr
+    assert not place.data_dir.exists()
+
+
+def test_init_asks_on_a_terminal_and_sets_up_what_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "can_be_asked", lambda: True)
+    place = Place(tmp_path / "data")
+    tried: list[tuple[str, int, str]] = []
+
+    async def send_trial(config: Config, address: str) -> str:
+        tried.append((config.smtp_host, config.smtp_port, address))
+        if len(tried) == 1:
+            raise Failed("The mail could not be sent. Nobody is there.")
+        return "It was sent."
+
+    monkeypatch.setattr(mail, "send_trial", send_trial)
+    answers = (
+        *("Café Central", "Ann", "not an address", "ann@example.com"),
+        *("chat.example.com", "https://chat.example.com", ""),
+        *("mail.exmaple.com", "465", "", "", "", "y"),
+        *(
+            "mail.example.com",
+            "ninety",
+            "465",
+            "starttls",
+            "chat",
+            's3cret"',
+            "Chat <c@example.com>",
+        ),
+        *("lobby, weather ,lobby,general", "ben@example.com,nobody"),
+    )
+    result = place.run("init", "--password", PASSWORD, typed="\n".join(answers) + "\n")
+    assert result.exit_code == 0, result.output
+    assert tried == [
+        ("mail.exmaple.com", 465, "ann@example.com"),
+        ("mail.example.com", 465, "ann@example.com"),
+    ]
+    for said in (
+        *("'not an address' is not an e-mail address", "'chat.example.com' is not the address"),
+        *("Nobody is there.", "It was sent.", "general: ", "nobody: "),
+        *("5 of 6 done", "https://chat.example.com/join/"),
+    ):
+        assert said in result.stderr, said
+    file = place.data_dir / "tertulia.toml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert tomllib.loads(file.read_text()) == {
+        "external_url": "https://chat.example.com",
+        "backup_to": f"{place.data_dir}-backups",
+        "smtp_host": "mail.example.com",
+        "smtp_port": 465,
+        "smtp_security": "starttls",
+        "smtp_user": "chat",
+        "smtp_password": 's3cret"',
+        "mail_from": "Chat <c@example.com>",
+    }
+    channels = run("channels", "list", *place.flags).stdout
+    assert len(re.findall("lobby|weather|general", channels)) == 3
+    again = place.run("init", "--password", PASSWORD)
+    assert (again.exit_code, "already" in again.stderr) == (1, True)
+
+
+def test_settings_are_added_to_a_file_that_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "tertulia.toml"
+    file.write_text("# ours\nport = 9000")
+    file.chmod(0o640)
+    settings_file.add(file, {"external_url": "https://ä.example"})
+    assert file.read_text() == '# ours\nport = 9000\nexternal_url = "https://ä.example"\n'
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    with pytest.raises(ConfigError, match="smtp_user"):
+        settings_file.add(file, {"smtp_user": "a\x7f"})
+    assert [one.name for one in tmp_path.iterdir()] == ["tertulia.toml"]
 
 
 def test_the_secret_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:

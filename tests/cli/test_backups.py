@@ -3,6 +3,9 @@
 import asyncio
 import io
 import json
+import os
+import shutil
+import sys
 import time
 import zipfile
 from datetime import UTC, datetime
@@ -34,6 +37,7 @@ from tertulia.store.kept_backups import (
     name_at,
     superseded,
 )
+from tertulia.store.scratch import scratch_directory, sweep
 from tertulia.store.trial_restore import try_restore
 from tests.cli.support import Place, run
 from tests.support import Organization
@@ -74,6 +78,25 @@ def test_a_backup_of_a_clock_that_was_wrong_is_in_place_of_none() -> None:
     there = kept("2026-03-11T03:00", "2026-03-12T09:00", "2036-01-01T03:00")
     assert [one.name for one in superseded(there, 1, 0, now)] == [there[0].name]
     assert made(there, now) == there[:2]
+
+
+def test_what_a_process_left_that_was_killed_is_deleted(tmp_path: Path) -> None:
+    """The lock ends with the process, and with the file that holds it. What nobody ever locked is
+    of an older version, and has a day; or no backup at all."""
+    left, unheld, old, other = (tmp_path / f"backup-{n}" for n in ("left", "new", "old", "other"))
+    for directory in (left, unheld, old, other):
+        directory.mkdir()
+        (directory / "backup.zip").write_bytes(b"secret")
+    (left / "held").touch()
+    (other / "notes").touch()
+    for directory in (old, other):
+        os.utime(directory, (0, 0))
+    with scratch_directory(tmp_path) as mine:
+        assert {one.name for one in tmp_path.iterdir()} == {mine.name, unheld.name, other.name}
+        (mine / "plain.zip").write_bytes(b"secret")
+        sweep(tmp_path)
+        assert (mine / "plain.zip").exists()
+    assert not mine.exists()
 
 
 async def test_what_is_only_called_as_a_backup_is_none(tmp_path: Path) -> None:
@@ -250,11 +273,32 @@ def test_what_cannot_be_encrypted_is_said(size: int) -> None:
             file.write(bytes(size))
 
 
+def left_by_a_killed_one(data_dir: Path) -> Path:
+    """A directory whose process is gone."""
+    left = data_dir / "backup-left"
+    left.mkdir(parents=True)
+    (left / "held").touch()
+    (left / "plain.zip").write_bytes(b"secret")
+    return left
+
+
+async def test_what_a_process_left_that_failed_is_deleted_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = left_by_a_killed_one(tmp_path)
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(BackupFailed):
+        await job._make(load({"data_dir": str(tmp_path)}, environment={}))
+    assert not left.exists()
+
+
 def test_the_server_makes_one_by_itself(tmp_path: Path) -> None:
     place, to = Place(tmp_path / "data"), tmp_path / "backups"
     place.found()
+    left = left_by_a_killed_one(place.data_dir)
     (place.data_dir / "tertulia.toml").write_text(f'backup_to = "{to}"\n')
     with place.serving() as (process, _):
+        assert not left.exists()
         deadline = time.monotonic() + 60
         # Another process makes it: there is nothing to wait on but the file.
         while not any(to.glob("tertulia-*.zip")) and time.monotonic() < deadline:

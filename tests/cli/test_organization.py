@@ -221,6 +221,161 @@ def test_every_setting_can_be_set_as_it_is_shown(lines: Lines) -> None:
     )
 
 
+def picture(path: Path) -> Path:
+    from PIL import Image
+
+    Image.new("RGB", (80, 60), "brown").save(path)
+    return path
+
+
+def test_what_administrators_set_up_is_made_changed_ordered_and_removed(
+    lines: Lines, tmp_path: Path
+) -> None:
+    """Each kind: what is shown can be typed again, and what was typed is shown."""
+    made = lines.typed(
+        "linkifiers add", r"pattern=#(?P<id>\d+)", "url_template=https://a.test/{id}"
+    )
+    other = lines.typed("linkifiers add", "pattern=TIC", "url_template=https://tic.test")
+    assert lines.typed(f"linkifiers order {other['id']}")["done"]
+    shown = lines.typed("linkifiers list")["linkifiers"]
+    assert [one["id"] for one in shown] == [other["id"], made["id"]]
+    again = [f"{name}={value}" for name, value in made.items() if name != "id"]
+    assert lines.typed(f"linkifiers change {made['id']}", *again) == made
+    changed = lines.typed(
+        "linkifiers change TIC", "alternative_url_templates=https://b.test https://c.test"
+    )
+    assert changed["alternative_url_templates"] == "https://b.test https://c.test"
+    assert lines.typed("linkifiers show TIC") == changed
+    lines.typed("linkifiers remove TIC")
+    assert lines.typed("linkifiers list tic") == {"linkifiers": []}
+
+    place = lines.typed(
+        "playgrounds add name=Rust language=Rust url_template=https://p.test/{code}"
+    )
+    assert lines.typed("playgrounds list")["playgrounds"] == [place]
+    lines.typed("playgrounds remove rust")
+
+    lines.typed("domains add domain=Example.com allow_subdomains=false")
+    assert lines.typed("domains change example.com allow_subdomains=true")["allow_subdomains"]
+    assert [one["domain"] for one in lines.typed("domains list")["domains"]] == ["example.com"]
+    lines.typed("domains remove example.com")
+
+    lines.typed("folders create name=Projects description=")
+    teams = lines.typed("folders create name=Teams", "description=Of *all*")
+    lines.typed("folders order Teams")
+    lines.typed("folders change Projects is_archived=true")
+    assert [
+        (one["name"], one["is_archived"]) for one in lines.typed("folders list")["folders"]
+    ] == [
+        ("Teams", False),
+        ("Projects", True),
+    ]
+    assert lines.typed("channels change general folder=Teams")["settings"]["folder"] == "Teams"
+    assert teams["description"] == "Of *all*"
+
+    field = lines.typed("fields create name=Team type=choice", "choices=Bar,Kitchen")
+    assert (field["type"], field["choices"], field["required"]) == ("choice", "Bar,Kitchen", False)
+    lines.typed("fields create type=account account=github")
+    lines.typed("fields create name=Site type=account", "url_pattern=https://s.test/%(username)s")
+    field = lines.typed("fields change Team required=true choices=Garden,Kitchen")
+    assert (field["choices"], field["required"]) == ("Garden,Kitchen", True)
+    lines.typed("fields order Site")
+    assert [one["name"] for one in lines.typed("fields list")["fields"]] == [
+        "Site",
+        "Team",
+        "GitHub",
+    ]
+    assert lines.typed("fields show Site")["url_pattern"] == "https://s.test/%(username)s"
+    lines.typed("fields remove GitHub")
+
+    file = picture(tmp_path / "espresso.png")
+    assert lines.typed(f"emoji add espresso {file}")["added_by"] == "ann@example.com"
+    assert [one["name"] for one in lines.typed("emoji list")["emoji"]] == ["espresso"]
+    lines.typed("emoji remove espresso")
+    assert lines.typed("emoji list") == {"emoji": []}
+
+    before = lines.typed("defaults list")["settings"]
+    same = [f"{name}={text(value)}" for name, value in before.items()]
+    assert lines.typed("defaults set", *same)["settings"] == before
+    assert lines.typed("defaults set enter_sends=true color_scheme=2")["settings"] == {
+        "enter_sends": True,
+        "color_scheme": 2,
+    }
+    assert "2 dark" in lines.typed("defaults show color_scheme")["about"]
+
+
+async def test_choices_that_stay_stay_in_the_profiles(tmp_path: Path) -> None:
+    lines = Lines(tmp_path / "data")
+    await asyncio.to_thread(lines.found)
+    line = "fields create name=Team type=choice choices=Bar,Kitchen"
+    field = await asyncio.to_thread(lines.typed, line)
+    config = Config(data_dir=str(lines.data_dir))
+    async with reopened(config) as org:
+        data = json.dumps([{"id": field["id"], "value": "1"}])
+        assert (await org["ann"].patch("/users/me/profile_data", data=data)).ok
+    await asyncio.to_thread(lines.typed, "fields change Team choices=Garden,Kitchen,Bar")
+    async with reopened(config) as org:
+        ann = (await org["ann"].get("/users/me", include_custom_profile_fields=True)).ok
+        fields = (await org["ann"].get("/realm/profile_fields")).ok["custom_fields"]
+        key = ann["profile_data"][str(field["id"])]["value"]
+        assert json.loads(fields[0]["field_data"])[key]["text"] == "Kitchen"
+
+
+def test_groups_are_made_changed_filled_and_taken_out_of_use(lines: Lines) -> None:
+    ben = lines.add("ben")["user_id"]
+    lines.add("cleo")
+    made = lines.typed(
+        "groups create name=baristas members=ben@example.com can_manage_group=moderators"
+    )
+    assert (made["members"], made["people"], made["can_manage_group"]) == (
+        *("ben@example.com", 1),
+        "moderators",
+    )
+    lines.typed("groups create name=bar subgroups=baristas,moderators", "description=All of it")
+    more = lines.typed("groups add baristas cleo@example.com --group owners")
+    assert (more["members"], more["subgroups"], more["people"]) == (
+        *("ben@example.com,cleo@example.com", "owners"),
+        3,
+    )
+    assert lines.typed(f"groups remove baristas {ben} --group owners")["people"] == 1
+    changed = lines.typed("groups change bar name=counter can_mention_group=moderators")
+    assert (changed["name"], changed["can_mention_group"]) == ("counter", "moderators")
+    lines.typed("groups deactivate counter")
+    (shown,) = lines.typed("groups list counter")["groups"]
+    assert (shown["status"], shown["subgroups"]) == ("deactivated", "moderators,baristas")
+    assert lines.typed("groups reactivate counter")["status"] == "active"
+    names = [one["name"] for one in lines.typed("groups list role")["groups"]]
+    assert {"owners", "everyone"} <= set(names)
+    assert "counter" not in names
+    assert lines.typed("channels change general can_send_message_group=counter")
+
+
+async def test_files_are_found_by_what_they_are_and_removed(tmp_path: Path) -> None:
+    lines = Lines(tmp_path / "data")
+    await asyncio.to_thread(lines.found)
+    config = Config(data_dir=str(lines.data_dir))
+    async with reopened(config) as org:
+        small = await org["ann"].upload("small.txt", b"s")
+        await org["ann"].upload("large.bin", b"l" * 2**20, "application/octet-stream")
+        await org["ann"].send("general", "t", f"[s](/user_uploads/{small})")
+
+    def names(line: str) -> list[str]:
+        return [one["name"] for one in lines.typed(f"files list {line}")["files"]]
+
+    def commands() -> None:
+        assert names("") == ["large.bin", "small.txt"]
+        assert names("--least 0.5") == names("--unlinked") == names("LARGE") == ["large.bin"]
+        assert names("--type text/") == ["small.txt"]
+        assert names("--of ann@example.com --limit 1") == ["large.bin"]
+        assert names("--older 1") == []
+        (small,) = lines.typed("files list small")["files"]
+        assert (small["size"], small["messages"], small["email"]) == (1, 1, "ann@example.com")
+        lines.typed(f"files remove {small['id']}")
+        assert names("") == ["large.bin"]
+
+    await asyncio.to_thread(commands)
+
+
 def test_invitations_are_listed_and_revoked(lines: Lines) -> None:
     link = lines.typed("invitations create --role guest --days 0")["invite_link"]
     lines.typed("invitations create --email cleo@example.com")
@@ -271,12 +426,48 @@ def test_a_server_that_runs_shows_what_was_done_beside_it(lines: Lines) -> None:
         ("settings set name=A name=B", 2, "'name' is given twice"),
         ("settings set media_preview_size=7", 2, "it is 100 or 150 or 200"),
         ("settings set message_retention_days=-1", 2, "it is a number or unlimited"),
+        ("users quota 4 99999999999999999999", 2, "a number from 1 to 1000000000 or realm_default"),
+        ("users quota 4 1000000001", 1, "from 1 to 1000000000"),
         ("settings set signup_announcements_channel_id=x", 2, "There is no channel 'x'"),
         ("settings set password_sign_in=false", 1, "At least one way to sign in"),
         ("settings set enable_spectator_access=true name=", 1, "name"),
         ("sessions end 1", 1, "There is no such session."),
         ("agents end 1", 1, "There is no such agent."),
         ("invitations revoke 1", 1, "There is no such invitation."),
+        ("groups show baristas", 1, "There is no group 'baristas'."),
+        ("groups create name=everyone2 members=x@example.com", 1, "No account has the address"),
+        ("groups create description=x", 2, "name is missing."),
+        ("groups create name=x can_join_group=y", 2, "Besides your own, there are"),
+        ("groups create name=x is_system_group=true", 2, "There is no setting 'is_system_group'"),
+        ("groups change moderators members=", 2, "There is no setting 'members'"),
+        ("groups add owners ann@example.com", 1, "follow the roles"),
+        ("groups add owners", 2, "Nobody is named"),
+        ("groups deactivate owners", 1, "group"),
+        (
+            "linkifiers add pattern=( url_template=https://x.test",
+            1,
+            "not a valid regular expression",
+        ),
+        ("linkifiers add pattern=x", 2, "url_template is missing."),
+        ("linkifiers remove 9", 1, "There is no linkifier '9'."),
+        ("playgrounds add name=x language=Rust url_template=https://x.test", 1, "variable 'code'"),
+        ("domains add domain=x allow_subdomains=perhaps", 2, "it is true or false"),
+        ("domains add domain=x allow_subdomains=true", 1, "not the name of a domain"),
+        ("domains add domain=example.com", 2, "allow_subdomains is missing."),
+        ("folders change Teams name=x", 1, "There is no folder 'Teams'."),
+        ("fields create name=x type=colour", 2, "it is text or long-text or choice"),
+        ("fields create name=x type=choice", 1, "at least one"),
+        ("fields create name=x type=date choices=a", 1, "no data of their own"),
+        ("fields create name=x type=account account=myspace", 1, "There is no such service."),
+        ("emoji add x /dev/zero/no.png", 1, "/dev/zero/no.png"),
+        ("emoji add Ä /dev/null", 1, "lower-case letters"),
+        ("emoji add x /dev/null", 1, "picture"),
+        ("emoji remove x", 1, "There is no emoji 'x'."),
+        ("defaults set color_scheme=7", 2, "it is 1 or 2 or 3"),
+        ("defaults set default_language=de", 2, "There is no setting 'default_language'"),
+        ("defaults set notification_sound=moo", 1, "There is no such sound."),
+        ("files list --of nobody@example.com", 1, "No account has the address"),
+        ("files remove 9", 1, "There is no file with ID 9."),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(
@@ -351,6 +542,8 @@ def test_a_command_is_documented_and_answers_in_json(names: tuple[str, ...]) -> 
         ("us", {"users", "usage"}),
         ("users de", {"deactivate"}),
         ("settings set invite_r", {"invite_required"}),
+        ("groups create can_man", {"can_manage_group"}),
+        ("defaults show color", {"color_scheme"}),
         ("users list --role mod", {"moderator"}),
     ],
 )

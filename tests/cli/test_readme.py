@@ -13,7 +13,7 @@ from tests.cli.support import Place
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 ELSEWHERE = {
     "make serve": "tests/cli/test_serve.py serves the demonstration",
-    "uv tool install dist/tertulia-*.whl": "needs a release, and the network",
+    "uv tool install dist/tertulia-*.whl": "deploy/try_installing.py does, with the network",
 }
 """Commands that are not run here, and why."""
 

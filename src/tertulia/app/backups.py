@@ -3,11 +3,10 @@
 import asyncio
 import contextlib
 import shutil
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 from msgspec import Struct
 
@@ -15,15 +14,11 @@ from tertulia import __version__
 from tertulia.app import founding
 from tertulia.service.config import Config
 from tertulia.service.vault import Vault, VaultError, load_secret
-from tertulia.store import encrypted_backups, file_modes, installation, kept_backups, transfer
+from tertulia.store import encrypted_backups, installation, kept_backups, transfer
 from tertulia.store.kept_backups import KeptBackup
+from tertulia.store.scratch import scratch_directory
 from tertulia.store.transfer import Manifest, Progress
 from tertulia.store.trial_restore import try_restore
-
-TEMPORARY: Final = "backup-"
-"""Begins the names of directories in the data directory in which backups are made or opened."""
-_LEFT_SECONDS: Final = 86400
-"""What is older was left by a process that was killed."""
 
 
 class Made(Struct, frozen=True, kw_only=True):
@@ -70,23 +65,21 @@ async def make(settings: Config, progress: Progress) -> Made:
     recipients), and delete there what the rule does not keep. Raises as `back_up`, DatabaseError
     where it cannot be restored, and FilesUnavailable or OSError for trouble with the place: nothing
     was deleted then."""
-    file_modes.directory(settings.data_path)
     now = time.time()
-    _forget_old(settings.data_path, now)
     place = settings.opened_backups()
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=settings.data_path) as directory:
+    with scratch_directory(settings.data_path) as directory:
         name = kept_backups.name_at(now)
-        file = Path(directory) / name
+        file = directory / name
         # Files of a bucket are fetched by loops of their own, which threads may have.
         await asyncio.to_thread(
             lambda: back_up(settings, file, progress, with_files=settings.backup_files)
         )
-        trial = Path(directory) / "trial"
+        trial = directory / "trial"
         await asyncio.to_thread(lambda: try_restore(file, trial))
         if settings.backup_recipients:
             shutil.rmtree(trial)  # It need not lie there beside two copies of the backup.
             plain, name = file, name + encrypted_backups.SUFFIX
-            file = Path(directory) / name
+            file = directory / name
             to = encrypted_backups.recipients(settings.backup_recipients)
             await asyncio.to_thread(lambda: encrypted_backups.encrypt_file(plain, file, to))
             plain.unlink()
@@ -101,9 +94,3 @@ async def make(settings: Config, progress: Progress) -> Made:
             await place.close()
         made = next(one for one in found if one.name == name)
     return Made(backup=made, deleted=[one.name for one in over])
-
-
-def _forget_old(data_path: Path, now: float) -> None:
-    for left in data_path.glob(f"{TEMPORARY}*"):
-        if left.is_dir() and now - left.stat().st_mtime > _LEFT_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)

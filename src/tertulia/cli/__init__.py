@@ -13,10 +13,11 @@ from tertulia import __version__
 from tertulia.cli.errors import Commands
 
 COMMANDS: Final = (
-    *("serve", "init", "create-user", "create-bot", "password", "sign-out", "reactivate"),
-    *("invite", "users", "bots", "keys", "sessions", "agents", "channels", "invitations"),
-    *("settings", "announce", "mail", "backup", "backups", "restore", "move-files", "check"),
-    *("top", "nodes", "end-queues", "usage", "config"),
+    *("serve", "init", "first-steps", "create-user", "create-bot", "password", "sign-out"),
+    *("reactivate", "invite", "users", "bots", "keys", "sessions", "agents", "invitations"),
+    *("groups", "channels", "folders", "settings", "defaults", "fields", "domains", "emoji"),
+    *("linkifiers", "playgrounds", "files", "announce", "mail", "backup", "backups", "restore"),
+    *("move-files", "check", "top", "nodes", "end-queues", "usage", "config"),
 )
 """In the order in which help lists them. The module of the same name has a function of that name,
 or a group of commands (`app`)."""

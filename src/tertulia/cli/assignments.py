@@ -1,4 +1,5 @@
-"""`NAME=VALUE`: settings of the organization and of channels, as they are typed and shown.
+"""`NAME=VALUE`: settings of the organization, of channels and of what else there are several of, as
+they are typed and shown.
 
 What a value may be, the declarations of the interface say, and the verbs behind it. Here is only
 what is nicer to type than the interface's JSON: groups and channels by their names.
@@ -10,17 +11,21 @@ from typing import Any, Final
 import msgspec
 
 from tertulia.cli.errors import UsageError
-from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS, REALM_SETTINGS
+from tertulia.domain.groups.group_settings import (
+    CHANNEL_SETTINGS,
+    GROUP_SETTINGS,
+    REALM_SETTINGS,
+)
 from tertulia.domain.organization.settings import NOWHERE
 from tertulia.model.groups import GroupSetting, Members
 from tertulia.state.organization import State
-from tertulia.wire.http.errors import BadParameter
+from tertulia.wire.http.errors import BadParameter, MissingParameter
 from tertulia.wire.http.parameters import P, Parameter, declared, decode, without_unset
 
 NONE: Final = "none"
 """The word for no channel and no folder."""
 UNLIMITED: Final = "unlimited"
-Shown = bool | int | str | dict[str, Any]
+Shown = bool | int | str | list[str] | dict[str, Any]
 """A value that can be typed again."""
 
 
@@ -51,7 +56,7 @@ def require_known(name: str, known: Collection[str]) -> None:
 
 def read(params: type[P], sent: Mapping[str, str], names: Mapping[str, str]) -> P:
     """The parameters as the interface reads them. `names` are what they are called here. UsageError
-    for what they cannot be."""
+    for what they cannot be, and for what is missing."""
     try:
         places = {one.name: sent.get(one.name, "0") for one in declared(params) if one.in_path}
         found, _ = decode(params, sent, places)
@@ -59,6 +64,8 @@ def read(params: type[P], sent: Mapping[str, str], names: Mapping[str, str]) -> 
         name = names.get(error.name, error.name)
         taken = kind_of(parameter(params, error.name))
         raise UsageError(f"{name} cannot be '{sent[error.name][:50]}': it is {taken}.") from None
+    except MissingParameter as error:
+        raise UsageError(f"{names.get(error.name, error.name)} is missing.") from None
     return found
 
 
@@ -69,7 +76,7 @@ def parameter(params: type[P], name: str) -> Parameter:
 
 def kind_of(one: Parameter) -> str:
     """What the parameter takes, in words."""
-    if one.name in REALM_SETTINGS or one.name in CHANNEL_SETTINGS:
+    if any(one.name in those for those in (REALM_SETTINGS, CHANNEL_SETTINGS, GROUP_SETTINGS)):
         return "a group by its name"
     if one.name.endswith("_stream_id") or one.name.endswith("_channel_id"):
         return f"a channel by its name, or {NONE}"
@@ -93,6 +100,8 @@ def _kinds(schema: Mapping[str, Any]) -> Iterable[str]:
         yield f"a number from {least} to {most}" if bounded else "a number"
     elif schema.get("type") == "string":
         yield "text"
+    elif schema.get("type") == "array":
+        yield "a list in JSON"
 
 
 # Groups
@@ -104,15 +113,20 @@ _ROLES: Final = "role:"
 def group_typed(state: State, text: str) -> str:
     """A change of a permission in JSON, of a group's name; what is JSON already is the new value.
     UsageError where no group has the name."""
+    return f'{{"new": {group_named(state, text)}}}'
+
+
+def group_named(state: State, text: str) -> str:
+    """A group's ID, of its name; what is JSON already stays. UsageError where none has it."""
     text = text.strip()
     if text.startswith("{") or text.isdecimal():
-        return f'{{"new": {text}}}'
+        return text
     by_name = state.groups.by_name
     found = by_name.get(text.casefold()) or by_name.get(_ROLES + text.casefold())
     if found is None:
         system = ", ".join(one.name.removeprefix(_ROLES) for one in state.groups if one.is_system)
         raise UsageError(f"There is no group '{text}'. Besides your own, there are {system}.")
-    return f'{{"new": {found}}}'
+    return str(found)
 
 
 def group_shown(state: State, setting: GroupSetting) -> Shown:

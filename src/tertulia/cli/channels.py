@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from tertulia.cli import assignments
 from tertulia.cli.accounts import account_called, role_name, status_of
-from tertulia.cli.assignments import NONE, UNLIMITED, Shown
+from tertulia.cli.assignments import NONE, Shown
 from tertulia.cli.commands import Printed, command, done, group
 from tertulia.cli.errors import UsageError
 from tertulia.cli.tables import day, facts, table
@@ -21,6 +21,7 @@ from tertulia.model.errors import Refused
 from tertulia.service import bulk_subscriptions
 from tertulia.service.caller import Caller
 from tertulia.state.organization import State
+from tertulia.wire.api.objects.own_limits import own_limit_shown
 from tertulia.wire.api.resources.channels import (
     CreateChannel,
     UpdateChannel,
@@ -184,7 +185,7 @@ def _value(state: State, channel: Channel, name: str) -> Shown:
     if name == "topics_policy":
         return str(value.value)
     if name == "retention_days":
-        value = {None: "realm_default", FOR_EVER: UNLIMITED}.get(value, value)
+        return own_limit_shown(value, FOR_EVER)
     found: Shown = value
     return found
 

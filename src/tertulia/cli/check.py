@@ -12,6 +12,7 @@ from msgspec import Struct
 from tertulia.app import founding
 from tertulia.app.config import load
 from tertulia.app.founding import NoOrganization
+from tertulia.cli.next_steps import settings_missing
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.jobs.reports import troubles
 from tertulia.log import replay
@@ -60,7 +61,8 @@ def check(
     """Look the installation over: database, secret, log, tables, search, files.
 
     Everything is looked at as it is at one moment; nothing is changed, and the server may go on.
-    Prints a line for each check; the exit code is 1 when one of them failed.
+    Prints a line for each check; the exit code is 1 when one of them failed. What is not set up at
+    all (address, mail, backups) is said, and is no failure.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     findings: list[Finding] = []
@@ -70,8 +72,11 @@ def check(
             sign = "ok    " if finding.ok else "FAILED"
             typer.echo(f"{sign}  {finding.check}: {finding.detail}")
     ok = all(finding.ok for finding in findings)
+    to_do = settings_missing(settings)
     if as_json:
-        typer.echo(msgspec.json.encode({"ok": ok, "checks": findings}).decode())
+        typer.echo(msgspec.json.encode({"ok": ok, "checks": findings, "to_do": to_do}).decode())
+    elif to_do:
+        typer.echo(f"to do   {', '.join(to_do)}: `tertulia first-steps` says how")
     if not ok:
         raise typer.Exit(1)
 

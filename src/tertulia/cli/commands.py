@@ -59,7 +59,7 @@ def command(app: typer.Typer, name: str, example: str) -> Callable[[Act], Act]:
     """
 
     def add(act: Act) -> Act:
-        app.command(name, epilog=f"Example: `tertulia {example}`")(_runnable(act))
+        app.command(name, epilog=f"Example: `tertulia {example}`")(runnable(act))
         return act
 
     return add
@@ -74,7 +74,8 @@ def _place(
     return load({"data_dir": data_dir, "database_url": database_url}, file=config), as_json
 
 
-def _runnable(act: Act) -> Callable[..., None]:
+def runnable(act: Act) -> Callable[..., None]:
+    """The function as Typer takes it, with the options of the place and `--json`."""
     own = list(inspect.signature(act).parameters.values())[1:]
     common = inspect.signature(_place).parameters
 

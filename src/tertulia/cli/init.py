@@ -1,32 +1,45 @@
 """`tertulia init`: a new organization."""
 
 import asyncio
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
 
-from tertulia.app import founding
-from tertulia.app.config import load
+from tertulia.app import founding, settings_file
+from tertulia.app.acting import opened_caller
+from tertulia.app.config import ConfigError, load
 from tertulia.app.opening import opened_log, opened_vault
-from tertulia.cli import accounts
+from tertulia.cli import accounts, mail, questions
 from tertulia.cli.accounts import Account
-from tertulia.cli.next_steps import next_steps
+from tertulia.cli.errors import Failed, UsageError
+from tertulia.cli.next_steps import facts_of, lines_of, next_steps
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Password
 from tertulia.cli.password_input import password_from
+from tertulia.cli.questions import agree, ask, say
 from tertulia.domain import names
+from tertulia.domain.accounts import invitations
+from tertulia.domain.accounts.invitations import Terms
+from tertulia.model.errors import Refused
+from tertulia.model.users import Role
 from tertulia.service.config import Config
+from tertulia.wire.api.resources.channels import CreateChannel, create_channel
 
 EXAMPLE = (
-    "Example: `tertulia init --data-dir data --org 'Example' --email ann@example.com"
-    " --full-name 'Ann'`"
+    "Example: `tertulia init --data-dir data` on a terminal, which asks; or `tertulia init"
+    " --data-dir data --org 'Example' --email ann@example.com --full-name 'Ann'`"
 )
 
 
 def init(
-    org: Annotated[str, typer.Option(help="The organization's name.")],
-    email: Annotated[str, typer.Option(help="The owner's e-mail address.")],
-    full_name: Annotated[str, typer.Option(help="The owner's name.")],
+    org: Annotated[str | None, typer.Option(help="The organization's name.")] = None,
+    email: Annotated[str | None, typer.Option(help="The owner's e-mail address.")] = None,
+    full_name: Annotated[str | None, typer.Option(help="The owner's name.")] = None,
     password: Password = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing: what is not said stays as it is.")
+    ] = False,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
@@ -34,21 +47,55 @@ def init(
 ) -> None:
     """Create the organization and its owner, and a first channel for everybody.
 
+    On a terminal it asks for what matters: names, the address, mail (and tries it), backups,
+    channels and people. Settings that come of it are written to tertulia.toml. Elsewhere, with
+    --yes or with --json, it asks nothing, and needs --org, --email and --full-name.
+
     Prints the owner's user ID, e-mail address and API key, and what to do next. The secret that
     seals API keys is made in the directory: keep it with your backups.
     """
-    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    flags = {"data_dir": data_dir, "database_url": database_url}
+    settings = load(flags, file=config)
+    asking = questions.can_be_asked() and not yes and not as_json
+    if asking and founding.is_founded(settings):
+        raise Refused("There is an organization here already. Nothing was changed.")
+    org = _said(org, "--org", "The organization's name", names.realm_name, asking=asking)
+    full_name = _said(full_name, "--full-name", "Your name", names.full_name, asking=asking)
+    email = _said(email, "--email", "Your e-mail address", names.address, asking=asking)
     founder = founding.Founder(
         organization=org,
-        address=names.address(email),
-        full_name=names.full_name(full_name),
+        address=email,
+        full_name=full_name,
         password=password_from(password, settings, email, full_name, org),
     )
-    owner = asyncio.run(_init(settings, founder))
-    accounts.show(owner, as_json=as_json)
-    if not as_json:
-        for line in next_steps(settings, owner.email):
-            typer.echo(line, err=True)  # What a program reads is the account.
+    if not asking:
+        owner = asyncio.run(_init(settings, founder))
+        accounts.show(owner, as_json=as_json)
+        if not as_json:
+            _lead_on(settings, owner.email)
+        return
+    new = _NewSettings(flags, config)
+    _ask_for_address(new)
+    _ask_for_backups(new)
+    new.write()
+    owner = asyncio.run(_init(new.config, founder))
+    say("", f"The organization '{org}' is there.")
+    _ask_for_mail(new, owner.email)
+    _ask_for_channels(new.config)
+    _ask_for_people(new.config)
+    say("")
+    accounts.show(owner, as_json=False)
+    say("")
+    _lead_on(new.config, owner.email)
+
+
+def _said(given: str | None, option: str, question: str, check: Any, *, asking: bool) -> str:
+    """What an option says, or whoever is asked."""
+    if given is not None:
+        return str(check(given))
+    if not asking:
+        raise UsageError(f"Missing option '{option}'. (On a terminal, `tertulia init` asks.)")
+    return ask(question, check, default=None)
 
 
 async def _init(settings: Config, founder: founding.Founder) -> Account:
@@ -60,3 +107,199 @@ async def _init(settings: Config, founder: founding.Founder) -> Account:
             return accounts.account_of(log.state, vault, owner)
         finally:
             vault.close()
+
+
+def _lead_on(settings: Config, owner: str) -> None:
+    """Say what is done, and what there is to do. What a program reads is the account."""
+
+    async def look() -> list[str]:
+        async with opened_log(settings, lambda line: typer.echo(line, err=True)) as log:
+            facts = facts_of(log.state, owner, serving=False)
+        return lines_of(settings, next_steps(settings, facts))
+
+    say(*asyncio.run(look()))
+
+
+class _NewSettings:
+    """Settings that are asked for, over those that there are."""
+
+    def __init__(self, flags: Mapping[str, Any], file: Path | None) -> None:
+        self._flags: dict[str, Any] = dict(flags)
+        self._file = file
+        self._new: dict[str, str | int] = {}
+        self.config = load(self._flags, file=file)
+
+    def with_(self, **values: str | int) -> Config:
+        """The settings as they would be with these. ConfigError for what they cannot be."""
+        try:
+            return load({**self._flags, **values}, file=self._file)
+        except ConfigError as error:
+            text = str(error)
+            for name in values:  # It was no flag that said it.
+                text = text.replace(f" from --{name.replace('_', '-')}", "")
+            raise ConfigError(text) from None
+
+    def take(self, **values: str | int) -> None:
+        """Have them from now on. ConfigError for what they cannot be."""
+        self.config = self.with_(**values)
+        self._flags.update(values)
+        self._new.update(values)
+
+    def taken(self, name: str) -> Any:
+        """What checks an answer, and takes it where it is one; nothing said is no answer."""
+
+        def check(text: str) -> str:
+            if text:
+                self.take(**{name: text})
+            return text
+
+        return check
+
+    def write(self) -> None:
+        """Write those down that are new since the last time."""
+        if self._new:
+            file = settings_file.place_of(self.config, self._file)
+            settings_file.add(file, self._new)
+            say(f"  Written to {file}.")
+            self._new = {}
+
+
+def _ask_for_address(new: _NewSettings) -> None:
+    if new.config.external_url:
+        return
+    say(
+        "",
+        "The address by which people will reach it, like https://chat.example.com: links in mails",
+        "lead there, and phones are told by push only over https. Nothing, while you do not know.",
+    )
+    ask("Address", new.taken("external_url"))
+
+
+def _ask_for_backups(new: _NewSettings) -> None:
+    if new.config.backup_to:
+        return
+    beside = new.config.data_path.resolve()
+    say(
+        "",
+        "A backup is made each day: of the last 7 days and 4 weeks one is kept. A directory (best",
+        "on another disk), or s3://bucket/prefix; `none` for no backups.",
+    )
+    ask("Backups", _unless_none(new.taken("backup_to")), default=f"{beside}-backups")
+
+
+def _unless_none(check: Any) -> Any:
+    return lambda text: check("" if text == "none" else text)
+
+
+_USUAL: Final = {"465": "tls", "25": "none"}
+"""How connections to a port are encrypted, mostly."""
+
+
+def _ask_for_mail(new: _NewSettings, owner: str) -> None:
+    if new.config.smtp_host:
+        _try_mail(new.config, owner)
+        return
+    if not new.config.external_url:
+        say("", "Mail needs the address that its links lead to: set it up when there is one.")
+        return
+    say(
+        "",
+        "The server that sends mails: invitations, forgotten passwords, what people have missed.",
+        "Nothing, for none: invitations are then links that you hand over.",
+    )
+    while host := ask("Mail server"):
+        wanted = _mail_server(host)
+        try:
+            tried = new.with_(**wanted)
+        except ConfigError as error:
+            say(f"  {error}")
+            continue
+        if _try_mail(tried, owner) or not agree("Say it otherwise?", default=True):
+            new.take(**wanted)
+            new.write()
+            return
+
+
+def _mail_server(host: str) -> dict[str, str | int]:
+    """The settings of a mail server, as they are asked for."""
+    port = ask("Its port", _port, default="587")
+    kind = ask("Encrypted (starttls, tls, none)", _security, default=_USUAL.get(port, "starttls"))
+    user = ask("Name to sign in with there (nothing: none)")
+    password = ask("Password there", hidden=True, default=None) if user else ""
+    sender = ask("Mails come from, like Chat <chat@example.com> (nothing: noreply@ the address)")
+    found: dict[str, str | int] = {"smtp_host": host, "smtp_port": int(port), "smtp_security": kind}
+    found |= {"smtp_user": user, "smtp_password": password, "mail_from": sender}
+    return {name: value for name, value in found.items() if value}
+
+
+def _port(text: str) -> str:
+    if not text.isdecimal() or not 0 < int(text) < 2**16:
+        raise UsageError("It is a number from 1 to 65535.")
+    return text
+
+
+def _security(text: str) -> str:
+    if text not in {"starttls", "tls", "none"}:
+        raise UsageError("It is starttls, tls or none.")
+    return text
+
+
+def _try_mail(config: Config, owner: str) -> bool:
+    """Whether a mail to the owner left."""
+    try:
+        say(f"  {asyncio.run(mail.send_trial(config, owner))}")
+    except Failed as error:
+        say(f"  {error}")
+        return False
+    return True
+
+
+def _ask_for_channels(config: Config) -> None:
+    say(
+        "",
+        "Channels beside general, with commas between: everybody will be subscribed to them.",
+        "They can be made, and made otherwise, at any time.",
+    )
+    asyncio.run(_create_channels(config, questions.several(ask("Channels"))))
+
+
+async def _create_channels(config: Config, wanted: Sequence[str]) -> None:
+    async with opened_caller(config, say) as caller:
+        for name in wanted:
+            new = CreateChannel(
+                name=name,
+                description="",
+                is_default_stream=True,
+                subscribers=[caller.user.id],
+                announce=False,
+                send_new_subscription_messages=False,
+            )
+            try:
+                await create_channel(caller, new)
+            except Refused as refusal:
+                say(f"  {name}: {refusal}")
+
+
+def _ask_for_people(config: Config) -> None:
+    say("", "People to invite: their e-mail addresses, with commas between.")
+    wanted = questions.several(ask("People"))
+    for address, link in asyncio.run(_invite(config, wanted)):
+        say(f"  {address}  {link}")
+    if wanted:
+        say("  Nothing was mailed: hand each their link.")
+
+
+async def _invite(config: Config, wanted: Sequence[str]) -> list[tuple[str, str]]:
+    minutes = config.invitation_link_validity_minutes
+    terms = Terms(minutes=minutes, role=Role.MEMBER, default_channels=True)
+    links = []
+    async with opened_caller(config, say) as caller:
+        for address in wanted:
+            nonce = caller.node.vault.nonce()
+            try:
+                made = await caller.submit(invitations.personal_link, address, terms, nonce)
+            except Refused as refusal:
+                say(f"  {address}: {refusal}")
+                continue
+            links.append((address, caller.node.links.invitation(config.mail_site, made)))
+    return links

@@ -56,7 +56,7 @@ def mail(
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     if test is not None:
-        show(done(asyncio.run(_test(settings, names.address(test)))), as_json=as_json)
+        show(done(asyncio.run(send_trial(settings, names.address(test)))), as_json=as_json)
         return
     found = asyncio.run(_waiting(settings))
     if as_json:
@@ -88,8 +88,8 @@ def _shown(waiting: Waiting) -> WaitingMail:
     )
 
 
-async def _test(settings: Config, address: str) -> str:
-    """Send a mail. A sentence about where it went."""
+async def send_trial(settings: Config, address: str) -> str:
+    """Send a mail. A sentence about where it went; Failed where it did not leave."""
     async with opened_organization(settings, _report) as (log, vault):
         letter = trial(log.state, address, settings.mail_site)
         try:

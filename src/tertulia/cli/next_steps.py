@@ -1,33 +1,110 @@
-"""What there is to do after an organization was created, as far as the settings tell."""
+"""What there is to do after an organization was created, and what of it is done."""
 
 import shlex
+from collections.abc import Sequence
 
+from msgspec import Struct
+
+from tertulia.app import founding
+from tertulia.model.counts import counted
 from tertulia.service.config import Config
+from tertulia.state.organization import State
 
 
-def next_steps(config: Config, owner: str) -> list[str]:
-    """A line for each step, and one before them. `owner` is the owner's e-mail address."""
-    place = (
-        ""
-        if config.data_dir == Config().data_dir
-        else f" --data-dir {shlex.quote(config.data_dir)}"
+class Step(Struct, frozen=True, kw_only=True):
+    """One thing to do at first."""
+
+    name: str
+    done: bool
+    about: str
+    """How it is, or what to do."""
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """What the steps are told from, beside the settings."""
+
+    owner: str
+    """An e-mail address to which a mail can be sent for a trial."""
+    people: int
+    invited: int
+    channels: int
+    serving: bool
+
+
+def facts_of(state: State, owner: str, *, serving: bool) -> Facts:
+    """As the organization is now."""
+    return Facts(
+        owner=owner,
+        people=sum(one.is_active and not one.is_bot for one in state.users),
+        invited=len(state.invitations),
+        channels=sum(not one.is_archived for one in state.channels),
+        serving=serving,
     )
-    steps = [f"start the server: `tertulia serve{place}`"]
-    if not config.external_url:
-        steps.append(
-            "its address: set external_url to the one that people will use, and put a proxy with"
-            " TLS before it, or set tls_cert"
-        )
-    mails = f"`tertulia mail{place} --test {shlex.quote(owner)}` says whether mail works"
-    steps.append(mails if config.smtp_host else f"mail: set smtp_host and what it needs; {mails}")
-    steps.append(f"people: `tertulia invite{place}`, or in the browser")
-    steps.append("channels: in the browser, where the first steps are listed for you too")
-    if not config.backup_to:
-        steps.append(
-            f"backups: set backup_to; `tertulia backups make{place}` makes the first one now"
-        )
-    steps.append(f"`tertulia check{place}` says whether all is well")
+
+
+def settings_missing(config: Config) -> list[str]:
+    """The steps that a setting makes, and that none makes yet."""
+    made = {"address": config.external_url, "mail": config.smtp_host, "backups": config.backup_to}
+    return [name for name, setting in made.items() if not setting]
+
+
+def next_steps(config: Config, facts: Facts) -> list[Step]:
+    """What there is to do, and what of it is done."""
+    at = _place(config)
+    missing = settings_missing(config)
+    people = counted(facts.people, "person", "people")
+    told = {
+        "server": (
+            facts.serving,
+            "it runs" if facts.serving else f"start it: `tertulia serve{at}`",
+        ),
+        "address": (
+            "address" not in missing,
+            config.external_url
+            or "set external_url to the one that people will use, and put a proxy with TLS before"
+            " it, or set tls_cert",
+        ),
+        "mail": (
+            "mail" not in missing,
+            f"{f'by {config.smtp_host}' if config.smtp_host else 'set smtp_host and what it needs'}"
+            f"; `tertulia mail{at} --test {shlex.quote(facts.owner)}` says whether it works",
+        ),
+        "people": (
+            facts.people > 1 or facts.invited > 0,
+            f"{people}, {counted(facts.invited, 'invitation')} open"
+            if facts.people > 1 or facts.invited
+            else f"`tertulia invite{at}` makes a link for all, or invite them in the browser",
+        ),
+        "channels": (
+            facts.channels > len(founding.FIRST_CHANNELS),
+            counted(facts.channels, "channel")
+            if facts.channels > len(founding.FIRST_CHANNELS)
+            else f"`tertulia channels create NAME{at}`, or in the browser, which suggests some",
+        ),
+        "backups": (
+            "backups" not in missing,
+            f"one a day, at {config.backup_to}; `tertulia backups{at}` lists them"
+            if config.backup_to
+            else f"set backup_to; `tertulia backups make{at}` makes the first one now",
+        ),
+    }
+    return [Step(name=name, done=done, about=about) for name, (done, about) in told.items()]
+
+
+def lines_of(config: Config, steps: Sequence[Step]) -> list[str]:
+    """The steps as text."""
+    at = _place(config)
+    done = sum(step.done for step in steps)
     return [
-        "What to do next (settings are in tertulia.toml in the data directory, or TERTULIA_…):",
-        *(f"  {number}. {step}" for number, step in enumerate(steps, 1)),
+        f"The first steps, {done} of {len(steps)} done (settings are in tertulia.toml in the data"
+        " directory, or TERTULIA_…):",
+        *(f"  [{'x' if one.done else ' '}] {one.name:<8}  {one.about}" for one in steps),
+        f"`tertulia first-steps{at}` shows them again, `tertulia check{at}` says whether all is"
+        " well.",
     ]
+
+
+def _place(config: Config) -> str:
+    if config.data_dir == Config().data_dir:
+        return ""
+    return f" --data-dir {shlex.quote(config.data_dir)}"

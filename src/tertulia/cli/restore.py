@@ -1,7 +1,6 @@
 """`tertulia restore`: an organization from a backup."""
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from tertulia.app.backups import TEMPORARY
 from tertulia.app.config import load
 from tertulia.cli import progress
 from tertulia.cli.commands import Printed, show
@@ -17,6 +15,7 @@ from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import Config
 from tertulia.service.vault import SECRET_FILE, VaultError, load_secret, save_secret
 from tertulia.store import encrypted_backups, file_modes, transfer
+from tertulia.store.scratch import scratch_directory
 from tertulia.store.store import database_at
 
 EXAMPLE = (
@@ -91,9 +90,8 @@ def _decrypted(file: Path, identity: Path | None, data_path: Path) -> Iterator[P
     if identity is None or not encrypted_backups.is_encrypted(file):
         yield file
         return
-    file_modes.directory(data_path)
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=data_path) as directory:
-        plain = Path(directory) / "backup.zip"
+    with scratch_directory(data_path) as directory:
+        plain = directory / "backup.zip"
         encrypted_backups.decrypt_file(file, plain, identity)
         yield plain
 

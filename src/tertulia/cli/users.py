@@ -28,6 +28,7 @@ from tertulia.model.users import User
 from tertulia.service.caller import Caller
 from tertulia.service.leaving import leave
 from tertulia.store import queries
+from tertulia.wire.api.objects.own_limits import OwnLimit, own_limit_shown
 from tertulia.wire.api.resources.uploads import SetUploadQuota, set_upload_quota
 
 app = group("users", "People: list, find, create, change, deactivate, reactivate and erase them.")
@@ -82,7 +83,7 @@ class RoomForFiles(Struct, frozen=True, kw_only=True):
     used: int
     limit: int | None
     """None without a limit."""
-    upload_quota_mib: int | str | None
+    upload_quota_mib: OwnLimit
     """What was set for this person: MiB, `unlimited`, or `realm_default` for what all have."""
 
 
@@ -204,12 +205,11 @@ async def quota(
         given = assignments.read(SetUploadQuota, sent, {"upload_quota_mib": "MIB"})
         await set_upload_quota(caller, given)
     room = caller.consider(upload_quotas.looked_at, found.id)
-    own = {None: "realm_default", upload_quotas.UNLIMITED: "unlimited"}
     shown = RoomForFiles(
         email=found.address,
         used=room.used,
         limit=room.limit,
-        upload_quota_mib=own.get(room.own_limit_mib, room.own_limit_mib),
+        upload_quota_mib=own_limit_shown(room.own_limit_mib, upload_quotas.UNLIMITED),
     )
     pairs = [
         ("used", mib(shown.used)),

@@ -21,6 +21,7 @@ from tertulia.service.config import Config
 from tertulia.service.node import Node
 from tertulia.store import installation, kept_backups
 from tertulia.store.database import Connection, DatabaseError
+from tertulia.store.scratch import sweep
 
 logger = logging.getLogger("tertulia.jobs")
 
@@ -140,8 +141,11 @@ async def _make(config: Config) -> None:
         with contextlib.suppress(ProcessLookupError):  # It has just ended.
             process.kill()
         await process.wait()
+        await asyncio.to_thread(sweep, config.data_path)
         raise
     if process.returncode:
+        # Where it was killed, what it had made is nobody's.
+        await asyncio.to_thread(sweep, config.data_path)
         raise BackupFailed(said.decode(errors="replace")[-_LAST_WORDS:].strip())
     logger.info("a backup was made", extra={"fields": {"to": config.backup_to}})
 

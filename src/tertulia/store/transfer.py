@@ -126,7 +126,11 @@ def _opened(target: Path | BinaryIO) -> Iterator[BinaryIO]:
         raise DatabaseError(f"{target} exists already. Name a file that does not.")
     # A name that nobody can have put something at: the directory may be anybody's.
     partial = target.with_name(f"{target.name}.{secrets.token_hex(8)}.partial")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:  # What is wrong is with the place, and not with that name.
+        wrong = target if target.parent.is_dir() else target.parent
+        raise OSError(error.errno, error.strerror, str(wrong)) from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file

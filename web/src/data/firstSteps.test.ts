@@ -3,7 +3,7 @@ import { firstSteps, type Facts } from "./firstSteps";
 
 type Known = Parameters<typeof firstSteps>[0];
 
-const NOTHING = { wrote: false, mail: false, backups: undefined };
+const NOTHING = { wrote: false, address: undefined, mail: false, backups: undefined };
 
 const known = (more: object = {}) =>
   ({
@@ -24,6 +24,7 @@ const done = (some: Known, facts: Facts) =>
 it("tells what of the first steps is done, and leaves out what one may not know", () => {
   expect(done(known(), NOTHING)).toEqual([]);
   expect(firstSteps(known(), NOTHING).map((one) => one.name)).not.toContain("backups");
+  expect(firstSteps(known(), NOTHING).map((one) => one.name)).not.toContain("address");
   const users = new Map([
     [1, { is_bot: false, profile_data: { 3: { value: "she" } } }],
     [4, { is_bot: false }],
@@ -31,13 +32,14 @@ it("tells what of the first steps is done, and leaves out what one may not know"
   const channels = new Map([1, 2].map((id) => [id, {}]));
   const realm = { realm_icon_source: "U", realm_signup_announcements_stream_id: 1 };
   const all = known({ users, channels, realm });
-  expect(done(all, { wrote: true, mail: true, backups: true })).toEqual([
+  expect(done(all, { wrote: true, address: true, mail: true, backups: true })).toEqual([
     "invite",
     "channels",
     "picture",
     "profile",
     "newcomers",
     "write",
+    "address",
     "mail",
     "backups",
   ]);

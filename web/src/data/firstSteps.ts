@@ -3,7 +3,15 @@
 import type { Data } from "./data";
 
 export type FirstStep =
-  "invite" | "channels" | "picture" | "profile" | "newcomers" | "write" | "mail" | "backups";
+  | "invite"
+  | "channels"
+  | "picture"
+  | "profile"
+  | "newcomers"
+  | "write"
+  | "address"
+  | "mail"
+  | "backups";
 
 type Known = Pick<Data, "me" | "users" | "channels" | "realm">;
 
@@ -11,7 +19,9 @@ type Known = Pick<Data, "me" | "users" | "channels" | "realm">;
 export interface Facts {
   /** Whether one has written anything. */
   wrote: boolean;
-  /** Whether the server sends mail, and makes backups; undefined where one may not know. */
+  /** Whether the server knows its address, sends mail, and makes backups; undefined where one may
+   * not know. */
+  address: boolean | undefined;
   mail: boolean | undefined;
   backups: boolean | undefined;
 }
@@ -33,6 +43,7 @@ export function firstSteps(slices: Known, facts: Facts): { name: FirstStep; done
     { name: "profile", done: told.some((one) => one?.value) },
     { name: "newcomers", done: Number(realm["realm_signup_announcements_stream_id"]) > 0 },
     { name: "write", done: facts.wrote },
+    { name: "address", done: facts.address },
     { name: "mail", done: facts.mail },
     { name: "backups", done: facts.backups },
   ];

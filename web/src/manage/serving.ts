@@ -38,6 +38,8 @@ export interface Serving {
   nodes: Node[];
   /** Null where the server makes none by itself; older servers do not say. */
   backups?: Backups | null;
+  /** Empty where nobody has said it; older servers do not say. */
+  external_url?: string;
 }
 
 export const serving = () => get<Serving>("/nodes");

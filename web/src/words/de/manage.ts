@@ -598,9 +598,12 @@ export const manage: AllWords["manage"] = {
       profile: "Dein Profil ausfüllen",
       newcomers: "Erfahren, wer dazukommt",
       write: "Die erste Nachricht schreiben",
+      address: "Die Adresse festlegen",
       mail: "E-Mails senden",
       backups: "Sicherungen machen",
     },
+    addressHint:
+      "Dieser Server weiß nicht, unter welcher Adresse man ihn erreicht: Links in E-Mails führen so vielleicht ins Leere, und Push auf Telefone geht nur über https. Wer ihn betreibt, setzt external_url, etwa https://chat.example.com.",
     mailHint: (address: string) =>
       `Dieser Server sendet noch keine E-Mails: Niemand erfährt so von Einladungen oder verpassten Nachrichten. Wer ihn betreibt, setzt smtp_host; „tertulia mail --test ${address}“ sagt dann, ob es geht.`,
     backupsHint:

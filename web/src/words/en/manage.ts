@@ -586,9 +586,12 @@ export const manage = {
       profile: "Fill in your profile",
       newcomers: "Hear who joins",
       write: "Write the first message",
+      address: "Give it its address",
       mail: "Send mail",
       backups: "Make backups",
     },
+    addressHint:
+      "This server does not know the address by which people reach it, so links in mails may lead nowhere, and phones are told by push only over https. Whoever runs it sets external_url, like https://chat.example.com.",
     mailHint: (address: string) =>
       `This server sends no mail yet, so nobody is told of invitations or missed messages. Whoever runs it sets smtp_host; “tertulia mail --test ${address}” then says whether it works.`,
     backupsHint:

@@ -584,9 +584,12 @@ export const manage: AllWords["manage"] = {
       profile: "Completar tu perfil",
       newcomers: "Saber quién se une",
       write: "Escribir el primer mensaje",
+      address: "Fijar la dirección",
       mail: "Enviar correo",
       backups: "Hacer copias de seguridad",
     },
+    addressHint:
+      "Este servidor no sabe con qué dirección se llega a él: los enlaces de los correos pueden no llevar a ningún sitio, y el push a los teléfonos solo funciona por https. Quien lo administra ajusta external_url, por ejemplo https://chat.example.com.",
     mailHint: (address) =>
       `Este servidor todavía no envía correo: nadie se entera así de invitaciones ni de mensajes perdidos. Quien lo administra ajusta smtp_host; «tertulia mail --test ${address}» dice después si funciona.`,
     backupsHint:

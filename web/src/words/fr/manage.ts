@@ -602,9 +602,12 @@ export const manage: AllWords["manage"] = {
       profile: "Compléter votre profil",
       newcomers: "Savoir qui arrive",
       write: "Écrire le premier message",
+      address: "Donner son adresse au serveur",
       mail: "Envoyer des e-mails",
       backups: "Faire des sauvegardes",
     },
+    addressHint:
+      "Ce serveur ne connaît pas l’adresse par laquelle on l’atteint : les liens des e-mails risquent de ne mener nulle part, et le push vers les téléphones exige https. La personne qui l’administre définit external_url, par exemple https://chat.example.com.",
     mailHint: (address) =>
       `Ce serveur n’envoie pas encore d’e-mails : personne n’est prévenu des invitations ni des messages manqués. La personne qui l’administre définit smtp_host ; « tertulia mail --test ${address} » dit ensuite si cela fonctionne.`,
     backupsHint:

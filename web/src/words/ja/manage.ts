@@ -580,9 +580,12 @@ export const manage: AllWords["manage"] = {
       profile: "プロフィールを入力する",
       newcomers: "新しい参加者を知る",
       write: "最初のメッセージを書く",
+      address: "アドレスを設定する",
       mail: "メールを送る",
       backups: "バックアップする",
     },
+    addressHint:
+      "このサーバーは、利用者がアクセスするアドレスを知りません。メールのリンクが開けないことがあり、携帯端末へのプッシュ通知にはhttpsが必要です。サーバーの管理者がexternal_urlを設定してください（例：https://chat.example.com）。",
     mailHint: (address) =>
       `このサーバーはまだメールを送信しません。招待や未読メッセージは通知されません。サーバーの管理者がsmtp_hostを設定すると、「tertulia mail --test ${address}」で動作を確認できます。`,
     backupsHint:

@@ -591,9 +591,12 @@ export const manage: AllWords["manage"] = {
       profile: "Preencher seu perfil",
       newcomers: "Saber quem entra",
       write: "Escrever a primeira mensagem",
+      address: "Definir o endereço",
       mail: "Enviar e-mails",
       backups: "Fazer backups",
     },
+    addressHint:
+      "Este servidor não sabe por qual endereço se chega a ele: os links dos e-mails podem não levar a lugar nenhum, e o push para telefones só funciona por https. Quem o administra define external_url, por exemplo https://chat.example.com.",
     mailHint: (address) =>
       `Este servidor ainda não envia e-mails: ninguém fica sabendo de convites nem de mensagens perdidas. Quem o administra define smtp_host; depois, “tertulia mail --test ${address}” diz se funciona.`,
     backupsHint:

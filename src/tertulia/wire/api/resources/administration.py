@@ -6,6 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tertulia.domain.organization import domains, linkifiers, playgrounds
 from tertulia.domain.organization.linkifiers import LinkifierValues
+from tertulia.service.caller import Caller
 from tertulia.wire.api.objects.administration import (
     DomainObject,
     LinkifierObject,
@@ -44,7 +45,7 @@ class NewDomain(Answer, kw_only=True):
     new_domain: tuple[int, str]
 
 
-async def add_domain(call: Call, params: AddDomain) -> NewDomain:
+async def add_domain(call: Caller, params: AddDomain) -> NewDomain:
     """Add a domain, for owners."""
     domain = await call.submit(domains.add, params.domain, params.allow_subdomains)
     return NewDomain(new_domain=(domain.id, domain.name))
@@ -62,13 +63,13 @@ class ChangeDomain(OneDomain, kw_only=True, frozen=True):
     allow_subdomains: bool
 
 
-async def change_domain(call: Call, params: ChangeDomain) -> Answer:
+async def change_domain(call: Caller, params: ChangeDomain) -> Answer:
     """Say whether a domain's subdomains count, for owners."""
     await call.submit(domains.change, params.domain, params.allow_subdomains)
     return Answer()
 
 
-async def remove_domain(call: Call, params: OneDomain) -> Answer:
+async def remove_domain(call: Caller, params: OneDomain) -> Answer:
     """Remove a domain, for owners. With the last one, addresses are not restricted any more."""
     await call.submit(domains.remove, params.domain)
     return Answer()
@@ -94,7 +95,7 @@ class OrderLinkifiers(Params, kw_only=True, frozen=True):
     ordered_linkifier_ids: list[Int]
 
 
-async def order_linkifiers(call: Call, params: OrderLinkifiers) -> Answer:
+async def order_linkifiers(call: Caller, params: OrderLinkifiers) -> Answer:
     """Give the linkifiers another order, for administrators."""
     await call.submit(linkifiers.order, params.ordered_linkifier_ids)
     return Answer()
@@ -137,7 +138,7 @@ class NewId(Answer, kw_only=True):
     id: int
 
 
-async def add_linkifier(call: Call, params: AddLinkifier) -> NewId:
+async def add_linkifier(call: Caller, params: AddLinkifier) -> NewId:
     """Add a linkifier after all others, for administrators."""
     return NewId(id=await call.submit(linkifiers.add, _given(params)))
 
@@ -156,7 +157,7 @@ class ChangeLinkifier(_LinkifierOptions, kw_only=True, frozen=True):
     url_template: str | UnsetType = UNSET
 
 
-async def change_linkifier(call: Call, params: ChangeLinkifier) -> Answer:
+async def change_linkifier(call: Caller, params: ChangeLinkifier) -> Answer:
     """Change a linkifier, for administrators."""
     await call.submit(linkifiers.change, params.filter_id, _given(params))
     return Answer()
@@ -172,7 +173,7 @@ def _given(params: AddLinkifier | ChangeLinkifier) -> LinkifierValues:
     )
 
 
-async def remove_linkifier(call: Call, params: OneLinkifier) -> Answer:
+async def remove_linkifier(call: Caller, params: OneLinkifier) -> Answer:
     """Remove a linkifier, for administrators."""
     await call.submit(linkifiers.remove, params.filter_id)
     return Answer()
@@ -191,7 +192,7 @@ class AddPlayground(Params, kw_only=True, frozen=True):
     ]
 
 
-async def add_playground(call: Call, params: AddPlayground) -> NewId:
+async def add_playground(call: Caller, params: AddPlayground) -> NewId:
     """Add a code playground, for administrators."""
     playground_id = await call.submit(
         playgrounds.add, params.name, params.pygments_language, params.url_template
@@ -205,7 +206,7 @@ class OnePlayground(Params, kw_only=True, frozen=True):
     playground_id: Annotated[Int, Path()]
 
 
-async def remove_playground(call: Call, params: OnePlayground) -> Answer:
+async def remove_playground(call: Caller, params: OnePlayground) -> Answer:
     """Remove a code playground, for administrators."""
     await call.submit(playgrounds.remove, params.playground_id)
     return Answer()

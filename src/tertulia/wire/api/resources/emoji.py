@@ -4,6 +4,7 @@ from typing import Annotated
 
 from tertulia.domain.organization import emoji
 from tertulia.model.errors import Refused
+from tertulia.service.caller import Caller
 from tertulia.service.files.custom_emoji import MAX_MIB, add_emoji
 from tertulia.wire.api.objects.reactions import CustomEmojiObject, custom_emoji
 from tertulia.wire.http.call import Call
@@ -46,7 +47,7 @@ async def add_custom_emoji(call: Call, params: NamedEmoji) -> Answer:
     return Answer()
 
 
-async def deactivate_custom_emoji(call: Call, params: NamedEmoji) -> Answer:
+async def deactivate_custom_emoji(call: Caller, params: NamedEmoji) -> Answer:
     """Offer an emoji no more. Reactions with it stay."""
     await call.submit(emoji.deactivate, params.emoji_name)
     return Answer()

@@ -6,6 +6,7 @@ from msgspec import UNSET, UnsetType
 
 from tertulia.domain.channels import folders
 from tertulia.domain.channels.folders import FolderEdit
+from tertulia.service.caller import Caller
 from tertulia.wire.api.objects.folders import ChannelFolderObject, folder_object
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
@@ -25,7 +26,7 @@ class CreatedChannelFolder(Answer, kw_only=True):
     channel_folder_id: int
 
 
-async def create_channel_folder(call: Call, params: CreateChannelFolder) -> CreatedChannelFolder:
+async def create_channel_folder(call: Caller, params: CreateChannelFolder) -> CreatedChannelFolder:
     """Add a channel folder."""
     await call.prepare(params.description)
     folder = await call.submit(folders.create, params.name, params.description, call.render)
@@ -61,7 +62,7 @@ class ReorderChannelFolders(Params, kw_only=True, frozen=True):
     order: list[Int]
 
 
-async def reorder_channel_folders(call: Call, params: ReorderChannelFolders) -> Answer:
+async def reorder_channel_folders(call: Caller, params: ReorderChannelFolders) -> Answer:
     """Arrange the channel folders."""
     await call.submit(folders.reorder, params.order)
     return Answer()
@@ -76,7 +77,7 @@ class UpdateChannelFolder(Params, kw_only=True, frozen=True):
     is_archived: bool | UnsetType = UNSET
 
 
-async def update_channel_folder(call: Call, params: UpdateChannelFolder) -> Answer:
+async def update_channel_folder(call: Caller, params: UpdateChannelFolder) -> Answer:
     """Change a channel folder."""
     edit = FolderEdit(
         name=params.name, description=params.description, is_archived=params.is_archived

@@ -8,6 +8,7 @@ from tertulia.domain.groups import groups
 from tertulia.domain.groups.group_settings import GROUP_SETTINGS
 from tertulia.domain.groups.groups import GroupEdit, NewGroup
 from tertulia.model.errors import Refused
+from tertulia.service.caller import Caller
 from tertulia.wire.api.objects.groups import (
     GivenChange,
     GivenSetting,
@@ -71,7 +72,7 @@ class CreatedUserGroup(Answer, kw_only=True):
     group_id: int
 
 
-async def create_user_group(call: Call, params: CreateUserGroup) -> CreatedUserGroup:
+async def create_user_group(call: Caller, params: CreateUserGroup) -> CreatedUserGroup:
     """Create a user group."""
     given: dict[str, Any] = {name: getattr(params, name) for name in GROUP_SETTINGS}
     new = NewGroup(
@@ -103,7 +104,7 @@ class UpdateUserGroup(Params, kw_only=True, frozen=True):
     can_remove_members_group: GivenChange | UnsetType = UNSET
 
 
-async def update_user_group(call: Call, params: UpdateUserGroup) -> Answer:
+async def update_user_group(call: Caller, params: UpdateUserGroup) -> Answer:
     """Change a user group, or take it into use again."""
     if params.deactivated is True:
         raise Refused("Deactivate a group with POST /user_groups/{user_group_id}/deactivate.")
@@ -124,7 +125,7 @@ class OneUserGroup(Params, kw_only=True, frozen=True):
     user_group_id: Annotated[Int, Path()]
 
 
-async def deactivate_user_group(call: Call, params: OneUserGroup) -> Answer:
+async def deactivate_user_group(call: Caller, params: OneUserGroup) -> Answer:
     """Take a user group out of use."""
     await call.submit(groups.deactivate, params.user_group_id)
     return Answer()

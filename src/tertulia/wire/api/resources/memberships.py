@@ -7,6 +7,7 @@ from msgspec import Meta
 from tertulia.domain import permissions
 from tertulia.domain.groups import groups, memberships
 from tertulia.domain.groups.memberships import MembersEdit
+from tertulia.service.caller import Caller
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
@@ -74,7 +75,7 @@ class UpdateMembers(Params, kw_only=True, frozen=True):
     delete_subgroups: list[Int] = []
 
 
-async def update_group_members(call: Call, params: UpdateMembers) -> Answer:
+async def update_group_members(call: Caller, params: UpdateMembers) -> Answer:
     """Change who is directly in a user group: all that is asked for, or nothing."""
     edit = MembersEdit(
         add=tuple(params.add),
@@ -128,6 +129,6 @@ async def update_subgroups(call: Call, params: UpdateSubgroups) -> Answer:
     return await _change(call, params.user_group_id, edit)
 
 
-async def _change(call: Call, group_id: int, edit: MembersEdit) -> Answer:
+async def _change(call: Caller, group_id: int, edit: MembersEdit) -> Answer:
     await call.submit(memberships.change, group_id, edit, call.render)
     return Answer()

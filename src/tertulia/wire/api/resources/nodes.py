@@ -78,6 +78,9 @@ class Nodes(Answer, kw_only=True):
     backups: Annotated[
         BackupsObject | None, Meta(description="null where the server makes none by itself.")
     ]
+    external_url: Annotated[
+        str, Meta(description="The address that people use; empty where nobody has said it.")
+    ]
 
 
 async def get_nodes(call: Call, params: NoParams) -> Nodes:
@@ -86,6 +89,7 @@ async def get_nodes(call: Call, params: NoParams) -> Nodes:
     found = await call.node.store.read(nodes.listed)
     return Nodes(
         backups=await _backups(call),
+        external_url=call.node.config.external_url,
         nodes=[
             NodeObject(
                 name=node.name,

@@ -10,6 +10,7 @@ from tertulia.domain.accounts.profile_fields import Details, Revision
 from tertulia.domain.accounts.profiles import NewProfile
 from tertulia.model.errors import Refused
 from tertulia.model.profiles import Choice, FieldKind, ProfileField
+from tertulia.service.caller import Caller
 from tertulia.wire.api.objects.profiles import ProfileFieldObject
 from tertulia.wire.api.objects.profiles import profile_fields as all_fields
 from tertulia.wire.api.resources.server import NoParams
@@ -66,7 +67,7 @@ class CreatedProfileField(Answer, kw_only=True):
     id: int
 
 
-async def create_profile_field(call: Call, params: CreateProfileField) -> CreatedProfileField:
+async def create_profile_field(call: Caller, params: CreateProfileField) -> CreatedProfileField:
     """Add a field to all profiles, for administrators."""
     kind = FieldKind(params.field_type)
     revision = _revision(params, params.name, kind)
@@ -80,7 +81,7 @@ class OrderProfileFields(Params, kw_only=True, frozen=True):
     order: list[Int]
 
 
-async def order_profile_fields(call: Call, params: OrderProfileFields) -> Answer:
+async def order_profile_fields(call: Caller, params: OrderProfileFields) -> Answer:
     """Put the fields in another order, for administrators."""
     await call.submit(profile_fields.order, params.order)
     return Answer()
@@ -93,7 +94,7 @@ class UpdateProfileField(_Field, kw_only=True, frozen=True):
     name: str | None = None
 
 
-async def update_profile_field(call: Call, params: UpdateProfileField) -> Answer:
+async def update_profile_field(call: Caller, params: UpdateProfileField) -> Answer:
     """Change a field, for administrators."""
     field = call.state.profile_fields.get(params.field_id)
     kind = FieldKind.SHORT_TEXT if field is None else field.kind
@@ -108,7 +109,7 @@ class OneProfileField(Params, kw_only=True, frozen=True):
     field_id: Annotated[Int, Path()]
 
 
-async def delete_profile_field(call: Call, params: OneProfileField) -> Answer:
+async def delete_profile_field(call: Caller, params: OneProfileField) -> Answer:
     """Take a field from all profiles, for administrators."""
     await call.submit(profile_fields.delete, params.field_id)
     return Answer()

@@ -1,7 +1,7 @@
 """Uploading files, and what has been uploaded."""
 
 import contextlib
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from msgspec import Meta
 
@@ -9,6 +9,7 @@ from tertulia.domain.messages import attachments, upload_quotas
 from tertulia.domain.messages.upload_quotas import Room
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import FilesUnavailable, MayNotOpen, Refused
+from tertulia.model.realm import MAX_MEBIBYTES
 from tertulia.model.users import User
 from tertulia.service import links
 from tertulia.service.caller import Caller
@@ -20,7 +21,7 @@ from tertulia.wire.api.objects.attachments import (
     attachment_object,
     file_facts,
 )
-from tertulia.wire.api.objects.own_limits import own_limit
+from tertulia.wire.api.objects.own_limits import OwnLimit, own_limit, own_limit_shown
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.errors import NotFound
 from tertulia.wire.http.parameters import Int, Params, Path
@@ -104,7 +105,7 @@ class UploadQuota(Answer, kw_only=True):
     used: Annotated[int, Meta(description="Bytes.")]
     limit: Annotated[int | None, Meta(description="Bytes; null without a limit.")]
     upload_quota_mib: Annotated[
-        int | Literal["realm_default", "unlimited"],
+        OwnLimit,
         Meta(description="What was set for this person in place of the organization's limit."),
     ]
 
@@ -120,7 +121,7 @@ class SetUploadQuota(Params, kw_only=True, frozen=True):
     user_id: Annotated[Int, Path()]
     upload_quota_mib: Annotated[
         int | None,
-        own_limit("MiB", upload_quotas.UNLIMITED),
+        own_limit("MiB", upload_quotas.UNLIMITED, MAX_MEBIBYTES),
         Meta(
             description="MiB; `unlimited`, or `realm_default` for what the organization has set"
             " for everybody. What is there already stays."
@@ -135,15 +136,10 @@ async def set_upload_quota(call: Caller, params: SetUploadQuota) -> UploadQuota:
 
 
 def _quota(room: Room) -> UploadQuota:
-    names: dict[int | None, Literal["realm_default", "unlimited"]] = {
-        None: "realm_default",
-        upload_quotas.UNLIMITED: "unlimited",
-    }
-    mib = room.own_limit_mib
     return UploadQuota(
         used=room.used,
         limit=room.limit,
-        upload_quota_mib=names[mib] if mib is None or mib in names else mib,
+        upload_quota_mib=own_limit_shown(room.own_limit_mib, upload_quotas.UNLIMITED),
     )
 
 
@@ -173,7 +169,7 @@ class DeleteAttachment(Params, kw_only=True, frozen=True):
     attachment_id: Annotated[Int, Path()]
 
 
-async def delete_attachment(call: Call, params: DeleteAttachment) -> Answer:
+async def delete_attachment(call: Caller, params: DeleteAttachment) -> Answer:
     """Delete an uploaded file. Messages that link it stay as they are, and lead nowhere."""
     await call.submit(attachments.remove, params.attachment_id)
     return Answer()

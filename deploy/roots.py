@@ -1,0 +1,222 @@
+"""Root file systems made from the distribution's packages, and what runs in them: for what is tried
+here without a container engine. It needs Linux, root (mounts and chroot; everything is in a mount
+namespace of its own), mmdebstrap, and the ways to the distribution's packages and to the package
+index that `pip` knows. It runs on Python alone, of 3.11 or later.
+"""
+
+import argparse
+import base64
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[1]
+PORT = int(os.environ.get("TRY_PORT", "9991"))
+SECONDS = 120
+"""Until something that is waited for is given up."""
+PASSWORD = "correct horse battery staple"
+_PASSED_ON = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_OF_TOOLS = ("PIP_", "UV_", "SSL_CERT_", "npm_config_", "NODE_EXTRA_")
+_INDEXES = ("etc/pip.conf", "etc/npmrc", "root/.npmrc", "etc/uv/uv.toml")
+"""Where tools read which index of packages to use, and by which certificates to know it."""
+
+
+@dataclass
+class Stage:
+    """A root file system, and how its processes are run."""
+
+    name: str
+    root: Path
+    environment: dict[str, str] = field(
+        default_factory=lambda: {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    )
+    directory: str = "/"
+    user: str = "0:0"
+    entry: list[str] = field(default_factory=list)
+    command: list[str] = field(default_factory=list)
+    health: list[str] = field(default_factory=list)
+    volumes: list[str] = field(default_factory=list)
+    stop: int = signal.SIGTERM
+
+
+def arguments_of(parser: argparse.ArgumentParser, into: str) -> argparse.Namespace:
+    """The arguments, those of all that is tried in roots among them; as root, in a mount namespace
+    of its own. `into` is where roots are made unless it is said."""
+    parser.add_argument("--suite", default="trixie", help="Debian's release (trixie)")
+    parser.add_argument("--into", type=Path, default=Path(into), help="where roots are made")
+    parser.add_argument(
+        "--bind",
+        type=Path,
+        action="append",
+        default=[],
+        help="a directory that is found there at the same place, such as an index of packages",
+    )
+    parser.add_argument("--keep", action="store_true", help="leave the roots where they are")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        raise SystemExit("This mounts and changes roots: run it as root.")
+    if shutil.which("mmdebstrap") is None:
+        raise SystemExit("mmdebstrap is missing: apt-get install mmdebstrap")
+    if "TERTULIA_TRY" not in os.environ:
+        os.execvpe(
+            "unshare",
+            ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv],
+            {**os.environ, "TERTULIA_TRY": "1"},
+        )
+    arguments.into.mkdir(parents=True, exist_ok=True)
+    return arguments
+
+
+def network_environment() -> dict[str, str]:
+    """What of the environment leads to packages."""
+    found = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return found | {n: value for n, value in os.environ.items() if n.startswith(_OF_TOOLS)}
+
+
+@contextmanager
+def entered(stage: Stage, bound: Sequence[Path], *, network: bool) -> Iterator["Enter"]:
+    """Run programs in the stage's root: with /proc and /dev, and where `network` is wanted with
+    what leads to packages, and the directories that are bound."""
+    mounts: list[Path] = []
+
+    def mount(*words: str, at: str) -> None:
+        target = stage.root / at.lstrip("/")
+        target.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", *words, str(target)], check=True)
+        mounts.append(target)
+
+    copied: list[Path] = []
+    try:
+        mount("-t", "proc", "proc", at="/proc")
+        mount("--rbind", "/dev", at="/dev")
+        if network:
+            shutil.copy("/etc/resolv.conf", stage.root / "etc/resolv.conf")
+            for name in _INDEXES:
+                there = stage.root / name
+                if Path("/", name).exists() and not there.exists():
+                    there.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(Path("/", name), there)
+                    copied.append(there)
+            for one in bound:
+                mount("--bind", "-o", "ro", str(one), at=str(one))
+        yield Enter(stage.root)
+    finally:
+        for target in reversed(mounts):
+            subprocess.run(["umount", "-l", str(target)], check=True)
+        for there in copied:
+            there.unlink()
+
+
+def program(name: str) -> str:
+    """Its path on this machine: a stage's PATH is another."""
+    return shutil.which(name) or name
+
+
+class Enter:
+    """Runs programs in a root."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def words(self, command: Sequence[str], stage: Stage) -> list[str]:
+        """What runs the command as the stage's user, in its directory."""
+        inside = f"cd {shlex.quote(stage.directory)} && exec {shlex.join(command)}"
+        return [
+            program("chroot"),
+            f"--userspec={stage.user}",
+            str(self._root),
+            "/bin/sh",
+            "-c",
+            inside,
+        ]
+
+    def __call__(
+        self, command: Sequence[str], stage: Stage, more: dict[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        environment = {**stage.environment, **(more or {})}
+        return subprocess.run(self.words(command, stage), env=environment, text=True, check=False)
+
+
+def answer(path: str, form: dict[str, str] | None = None, key: str = "") -> tuple[int, str]:
+    """The status and the body of what the server answers."""
+    request = urllib.request.Request(f"http://127.0.0.1:{PORT}{path}")
+    if form is not None:
+        request.data = urllib.parse.urlencode(form).encode()
+    if key:
+        request.add_header("Authorization", "Basic " + base64.b64encode(key.encode()).decode())
+    try:
+        with urllib.request.urlopen(request, timeout=30) as found:
+            return found.status, found.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def wait_for(log: Path, process: "subprocess.Popen[bytes]", pattern: str) -> str:
+    """What the server prints."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        if found := re.search(pattern, log.read_text()):
+            return found[0]
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise SystemExit(f"It does not print {pattern}:\n{log.read_text()}")
+        time.sleep(0.1)  # Another process: only its log tells.
+
+
+def require(holds: bool, what: str) -> None:
+    print(("ok      " if holds else "FAILED  ") + what, flush=True)
+    if not holds:
+        raise SystemExit(1)
+
+
+def found_organization(code: str) -> None:
+    """Fill in the first page."""
+    status, page = answer(f"/setup?code={code}")
+    require(status == 200 and code in page, "the first page")
+    filled = {
+        "code": code,
+        "organization": "Café Central",
+        "full_name": "Ann",
+        "email": "ann@example.com",
+        "password": PASSWORD,
+    }
+    status, page = answer("/setup", filled)
+    require(status in {200, 303}, f"an organization was made ({status})")
+
+
+def key_of(address: str) -> str:
+    """The address and the API key, as programs sign in with them."""
+    told = answer("/api/v1/fetch_api_key", {"username": address, "password": PASSWORD})[1]
+    return f"{address}:{json.loads(told)['api_key']}"
+
+
+def send_message(text: str, key: str) -> None:
+    """Send a message to the first channel."""
+    sent = {"type": "stream", "to": "general", "topic": "t", "content": text}
+    status, _ = answer("/api/v1/messages", sent, key)
+    require(status == 200, f"a message was sent: {text}")
+
+
+def messages(key: str) -> list[str]:
+    """The messages of the first channel's topic, as they were written."""
+    asked = {
+        "anchor": "newest",
+        "num_before": "100",
+        "num_after": "0",
+        "apply_markdown": "false",
+        "narrow": json.dumps([["channel", "general"], ["topic", "t"]]),
+    }
+    _, told = answer("/api/v1/messages?" + urllib.parse.urlencode(asked), key=key)
+    return [one["content"] for one in json.loads(told)["messages"]]

@@ -1,0 +1,54 @@
+"""`tertulia defaults`: the personal settings that new people begin with."""
+
+from enum import Enum
+from typing import Final
+
+from tertulia.cli.assignments import Shown
+from tertulia.cli.commands import group
+from tertulia.cli.named_settings import NamedSettings, add_commands
+from tertulia.domain.organization import settings
+from tertulia.service.caller import Caller
+from tertulia.state.organization import State
+from tertulia.wire.api.objects.settings import SettingParams, field_names, settings_sent
+from tertulia.wire.http.parameters import declared
+
+app = group(
+    "defaults",
+    "Personal settings that new people begin with: list, show and set them. (The channels that"
+    " they begin in: `channels change NAME is_default=true`.)",
+)
+
+_AS_THE_PLACE_IS: Final = "null"
+"""In place of true and false, for a clock as is usual where the person is."""
+_OF_THE_ORGANIZATION: Final = "default_language"
+"""Which `tertulia settings` has, for everybody."""
+
+
+def _names() -> dict[str, str]:
+    takes = {one.name for one in declared(SettingParams)} - {_OF_THE_ORGANIZATION}
+    found = {field: there for there, field in field_names().items() if there in takes}
+    return dict(sorted(found.items()))
+
+
+def _value(state: State, name: str) -> Shown:
+    value = getattr(state.default_settings, name)
+    found: Shown = value.value if isinstance(value, Enum) else value
+    return _AS_THE_PLACE_IS if found is None else found
+
+
+async def _change(caller: Caller, params: SettingParams) -> None:
+    await caller.submit(settings.change_defaults, settings_sent(params))
+
+
+add_commands(
+    app,
+    NamedSettings(
+        whose="the settings that new people begin with",
+        params=SettingParams,
+        change=_change,
+        names=_names,
+        value=_value,
+    ),
+    "enter_sends=true color_scheme=2",
+    "Whoever is there already keeps their own. `show` says what a setting's numbers stand for.",
+)
