@@ -108,6 +108,27 @@ def apache(place: Place) -> list[str]:
     return ["apache2", "-f", str(directory / "httpd.conf"), "-DFOREGROUND"]
 
 
+def traefik(place: Place) -> list[str]:
+    directory, secure, _, server = place
+    cert, key = write_certificate(directory)
+    site = changed(
+        (DEPLOY / "traefik.yaml").read_text(),
+        (r"Host\(`chat\.example\.com`\)", "Host(`127.0.0.1`)"),
+        (r"tls:\n +certResolver: letsencrypt", "tls: {}"),
+        (r"127\.0\.0\.1:9991", f"127.0.0.1:{server.port}"),
+    )
+    certificate = f"tls:\n  certificates:\n    - certFile: {cert}\n      keyFile: {key}\n"
+    (directory / "dynamic.yaml").write_text(f"{site}{certificate}")
+    return [
+        "traefik",
+        f"--entryPoints.websecure.address=127.0.0.1:{secure}",
+        "--entryPoints.websecure.transport.respondingTimeouts.readTimeout=1h",
+        f"--providers.file.filename={directory / 'dynamic.yaml'}",
+        "--global.checkNewVersion=false",
+        "--global.sendAnonymousUsage=false",
+    ]
+
+
 @contextmanager
 def running(command: list[str], port: int, log: Path) -> Iterator[None]:
     """A proxy that listens."""
@@ -146,7 +167,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
         yield Town(server, ann, ben)
 
 
-@pytest.mark.parametrize("proxy", [nginx, caddy, apache])
+@pytest.mark.parametrize("proxy", [nginx, caddy, apache, traefik])
 def test_people_sign_in_hear_and_upload_through_it(
     browser: Browser, town: Town, tmp_path: Path, proxy: Callable[[Place], list[str]]
 ) -> None:
