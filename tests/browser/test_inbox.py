@@ -40,6 +40,8 @@ def test_the_first_minutes_of_an_owner_and_of_a_newcomer(sqlite_town: Town, open
     expect(steps.get_by_role("button", name="Done: Hear who joins")).to_be_visible()
     steps.get_by_role("button", name="Send mail").click()
     expect(page.get_by_text("tertulia mail --test ann@example.com")).to_be_visible()
+    page.get_by_role("button", name="Send me a test mail").click()
+    expect(page.get_by_text("Nothing was sent: no mail server is set up yet.")).to_be_visible()
     expect(steps.get_by_role("button", name="Make backups")).to_be_visible()
 
     steps.get_by_role("button", name="Make channels").click()

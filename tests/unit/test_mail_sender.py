@@ -35,6 +35,7 @@ from tertulia.outbound.transports import (
     Delayed,
     Smtp,
     SmtpServer,
+    Trouble,
     Undeliverable,
 )
 from tertulia.service import mailing
@@ -431,14 +432,16 @@ async def test_one_signs_in_where_a_name_is_set_and_a_wrong_password_is_mended_b
         with pytest.raises(Delayed) as raised:
             await Smtp(server.settings(user="chat", password="very-wrong")).send(LETTER, "abc")
         assert "very-wrong" not in str(raised.value)
+        assert raised.value.trouble is Trouble.NOT_SIGNED_IN
         assert server.got.qsize() == 1
 
 
 async def test_without_encryption_at_the_server_nothing_is_sent_where_it_is_asked_for() -> None:
     async with listening(Server()) as server:
         settings = msgspec.structs.replace(server.settings(), security="starttls")
-        with pytest.raises(Delayed):
+        with pytest.raises(Delayed) as raised:
             await Smtp(settings).send(LETTER, "abc")
+        assert raised.value.trouble is Trouble.NOT_ENCRYPTED
         assert server.got.empty()
 
 

@@ -15,10 +15,10 @@ from tertulia.cli.errors import Failed
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.domain import names
 from tertulia.model.counts import counted
-from tertulia.outbound.mail_templates import trial
-from tertulia.outbound.transports import Delayed, Undeliverable
+from tertulia.outbound.transports import NotSent
+from tertulia.service import mail_trials
 from tertulia.service.config import Config
-from tertulia.service.mailing import FOLDER, transport
+from tertulia.service.mailing import FOLDER
 from tertulia.store import outbox
 from tertulia.store.outbox import Waiting
 
@@ -91,10 +91,9 @@ def _shown(waiting: Waiting) -> WaitingMail:
 async def send_trial(settings: Config, address: str) -> str:
     """Send a mail. A sentence about where it went; Failed where it did not leave."""
     async with opened_organization(settings, _report) as (log, vault):
-        letter = trial(log.state, address, settings.mail_site)
         try:
-            await transport(settings, log).send(letter, vault.nonce())
-        except (Delayed, Undeliverable) as error:
+            await mail_trials.send_trial(settings, log, vault, address)
+        except NotSent as error:
             raise Failed(f"The mail could not be sent. {error}") from None
     where = settings.smtp_host or f"the directory {settings.data_path / FOLDER}"
     return f"A mail to {address} was handed to {where}."

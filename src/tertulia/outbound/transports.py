@@ -3,8 +3,10 @@
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import format_datetime, parseaddr
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -17,15 +19,40 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS: Final = 30
 """How long one mail may take."""
+_FAREWELL_SECONDS: Final = 2
+"""Of that, how long the server may take to say good-bye when it has the mail."""
 
 
-class Undeliverable(Exception):
-    """This mail will never arrive: the server refuses it for good. `str(error)` is what it said,
-    for the operator."""
+class Trouble(StrEnum):
+    """Why a mail did not leave, in a word."""
+
+    UNREACHABLE = "unreachable"
+    """There is no connection, or it ended, or took too long."""
+    NOT_ENCRYPTED = "not_encrypted"
+    """The connection cannot be encrypted as the settings want it, or its certificate is none that
+    is trusted."""
+    NOT_SIGNED_IN = "not_signed_in"
+    """The server does not take the name and the password."""
+    REFUSED = "refused"
+    """It does not take the mail: now, or ever."""
 
 
-class Delayed(Exception):
-    """The mail could not be sent now. `str(error)` says why, for the operator."""
+class NotSent(Exception):
+    """The mail did not leave. `str(error)` says why, for the operator. `reply` is what the mail
+    server answered, with its code; empty where it answered nothing."""
+
+    def __init__(self, said: str, trouble: Trouble = Trouble.UNREACHABLE, reply: str = "") -> None:
+        self.trouble = trouble
+        self.reply = reply
+        super().__init__(said)
+
+
+class Undeliverable(NotSent):
+    """This mail will never arrive: the server refuses it for good."""
+
+
+class Delayed(NotSent):
+    """The mail could not be sent now."""
 
 
 class Transport(Protocol):
@@ -58,29 +85,29 @@ class Smtp:
         import aiosmtplib  # Only where mails are sent.
 
         try:
-            async with asyncio.timeout(TIMEOUT_SECONDS):
-                await self._sent(mail, mail_id)
+            await self._sent(mail, mail_id)
         except aiosmtplib.SMTPRecipientsRefused as error:
-            codes = {refused.code for refused in error.recipients}
-            raise self._failure(min(codes, default=0), "it refused the recipient") from None
+            first = min(error.recipients, key=lambda refused: refused.code)
+            reply = _line(first.message)
+            raise self._failure(first.code, "it refused the recipient", reply) from None
         except (
             aiosmtplib.SMTPAuthenticationError,
             aiosmtplib.SMTPConnectError,
             aiosmtplib.SMTPHeloError,
         ) as error:
             # Of the connection and not of the mail: an operator can mend it.
-            raise Delayed(f"{self._server.host}: {_said(error)}") from None
+            raise self._delayed(error) from None
         except aiosmtplib.SMTPResponseException as error:
-            raise self._failure(error.code, _said(error)) from None
+            raise self._failure(error.code, _said(error), _line(error.message)) from None
         except (aiosmtplib.SMTPException, OSError, ValueError) as error:
-            raise Delayed(f"{self._server.host}: {_said(error)}") from None
+            raise self._delayed(error) from None
 
     async def _sent(self, mail: RenderedMail, mail_id: str) -> None:
         import aiosmtplib
 
         server = self._server
         message = mail_message(mail, mail_id, server.sender)
-        async with aiosmtplib.SMTP(
+        connection = aiosmtplib.SMTP(
             hostname=server.host,
             port=server.port,
             use_tls=server.security == "tls",
@@ -88,19 +115,64 @@ class Smtp:
             username=server.user or None,
             password=server.password or None,
             timeout=TIMEOUT_SECONDS,
-        ) as connection:
-            await connection.send_message(
-                message, sender=parseaddr(server.sender)[1], recipients=[mail.to]
-            )
+        )
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS - _FAREWELL_SECONDS):
+                await connection.connect()
+                await connection.send_message(
+                    message, sender=parseaddr(server.sender)[1], recipients=[mail.to]
+                )
+            # The server has the mail: what comes now changes nothing about that.
+            with suppress(aiosmtplib.SMTPException, OSError):
+                async with asyncio.timeout(_FAREWELL_SECONDS):
+                    await connection.quit()
+        finally:
+            connection.close()
 
-    def _failure(self, code: int, said: str) -> Exception:
-        text = f"{self._server.host}: {code} {said}"
-        return Undeliverable(text) if 500 <= code < 600 else Delayed(text)
+    def _failure(self, code: int, said: str, line: str) -> NotSent:
+        """Of what the server answered about a mail."""
+        kind = Undeliverable if 500 <= code < 600 else Delayed
+        reply = f"{code} {line}".rstrip()
+        return kind(f"{self._server.host}: {code} {said}", Trouble.REFUSED, reply)
+
+    def _delayed(self, error: Exception) -> Delayed:
+        """Of what hinders all mails."""
+        import aiosmtplib
+
+        reply = ""
+        if isinstance(error, aiosmtplib.SMTPResponseException):
+            reply = f"{error.code} {_line(error.message)}".rstrip()
+        return Delayed(f"{self._server.host}: {_said(error)}", _trouble(error), reply)
+
+
+def _trouble(error: Exception) -> Trouble:
+    import ssl
+
+    import aiosmtplib
+
+    said = str(error)
+    if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
+        return Trouble.NOT_ENCRYPTED
+    if isinstance(error, aiosmtplib.SMTPAuthenticationError):
+        return Trouble.NOT_SIGNED_IN
+    if type(error) is aiosmtplib.SMTPException:
+        # The library has no kinds for these: the server cannot do what the settings want.
+        if "STARTTLS" in said:
+            return Trouble.NOT_ENCRYPTED
+        if "AUTH" in said or "authentication" in said:
+            return Trouble.NOT_SIGNED_IN
+    if isinstance(error, aiosmtplib.SMTPResponseException | aiosmtplib.SMTPNotSupported):
+        return Trouble.REFUSED
+    return Trouble.UNREACHABLE
 
 
 def _said(error: Exception) -> str:
     """What the server said, in one line that is not too long."""
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return _line(str(error)) or type(error).__name__
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:300]
 
 
 class Folder:

@@ -1,7 +1,7 @@
 /** What serves the organization, as the server tells its owners. */
 
 import { ago } from "../settings/form/telling";
-import { get } from "../wire/http";
+import { get, post } from "../wire/http";
 import type { AllWords } from "../words/en";
 
 export interface Node {
@@ -43,6 +43,16 @@ export interface Serving {
 }
 
 export const serving = () => get<Serving>("/nodes");
+
+export interface TriedMail {
+  outcome: "sent" | "not_set_up" | "unreachable" | "not_encrypted" | "not_signed_in" | "refused";
+  to: string;
+  /** What the mail server answered where it refused something; else empty. */
+  reply: string;
+}
+
+/** Have a test mail sent to one's own address. For owners. */
+export const tryMail = () => post<TriedMail>("/mails/test");
 
 /** Those of all nodes, the latest first. */
 export function slowRequests(

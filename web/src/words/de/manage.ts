@@ -606,6 +606,21 @@ export const manage: AllWords["manage"] = {
       "Dieser Server weiß nicht, unter welcher Adresse man ihn erreicht: Links in E-Mails führen so vielleicht ins Leere, und Push auf Telefone geht nur über https. Wer ihn betreibt, setzt external_url, etwa https://chat.example.com.",
     mailHint: (address: string) =>
       `Dieser Server sendet noch keine E-Mails: Niemand erfährt so von Einladungen oder verpassten Nachrichten. Wer ihn betreibt, setzt smtp_host; „tertulia mail --test ${address}“ sagt dann, ob es geht.`,
+    mailTrial: {
+      send: "Mir eine Testmail senden",
+      sending: "Wird gesendet …",
+      sent: (address: string) =>
+        `Der Mailserver hat eine E-Mail an ${address} angenommen. Sieh nach, ob sie ankommt, auch im Spam.`,
+      not_set_up: "Nichts wurde gesendet: Es ist noch kein Mailserver eingestellt.",
+      unreachable:
+        "Der Mailserver ist nicht zu erreichen oder brauchte zu lange. Wer diesen Server betreibt, prüft smtp_host und smtp_port; mehr steht im Protokoll.",
+      not_encrypted:
+        "Der Mailserver verschlüsselt nicht wie verlangt, oder seinem Zertifikat wird nicht vertraut. Wer diesen Server betreibt, prüft smtp_security und smtp_port.",
+      not_signed_in: (_address: string, reply: string) =>
+        `Der Mailserver hat Name und Passwort nicht angenommen${reply && `: „${reply}“`}. Wer diesen Server betreibt, prüft smtp_user und smtp_password.`,
+      refused: (_address: string, reply: string) =>
+        `Der Mailserver hat die E-Mail nicht angenommen${reply && `: „${reply}“`}. Wer diesen Server betreibt, prüft mail_from; mehr steht im Protokoll.`,
+    },
     backupsHint:
       "Dieser Server macht noch keine Sicherungen von selbst. Wer ihn betreibt, setzt backup_to auf ein Verzeichnis oder einen Bucket, oder sieht nach, warum die letzte fehlschlug: „tertulia backups“.",
     suggest: {

@@ -594,6 +594,21 @@ export const manage = {
       "This server does not know the address by which people reach it, so links in mails may lead nowhere, and phones are told by push only over https. Whoever runs it sets external_url, like https://chat.example.com.",
     mailHint: (address: string) =>
       `This server sends no mail yet, so nobody is told of invitations or missed messages. Whoever runs it sets smtp_host; “tertulia mail --test ${address}” then says whether it works.`,
+    mailTrial: {
+      send: "Send me a test mail",
+      sending: "Sending…",
+      sent: (address: string) =>
+        `The mail server took a mail to ${address}. Look whether it arrives, among the junk too.`,
+      not_set_up: "Nothing was sent: no mail server is set up yet.",
+      unreachable:
+        "The mail server cannot be reached, or took too long. Whoever runs this server looks at smtp_host and smtp_port; its log says more.",
+      not_encrypted:
+        "The mail server does not encrypt as it is asked to, or its certificate is not trusted. Whoever runs this server looks at smtp_security and smtp_port.",
+      not_signed_in: (_address: string, reply: string) =>
+        `The mail server did not take the name and the password${reply && `: “${reply}”`}. Whoever runs this server looks at smtp_user and smtp_password.`,
+      refused: (_address: string, reply: string) =>
+        `The mail server did not take the mail${reply && `: “${reply}”`}. Whoever runs this server looks at mail_from; its log says more.`,
+    },
     backupsHint:
       "This server makes no backups by itself yet. Whoever runs it sets backup_to to a directory or a bucket, or looks why the last one failed: “tertulia backups”.",
     suggest: {

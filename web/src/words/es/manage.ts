@@ -592,6 +592,21 @@ export const manage: AllWords["manage"] = {
       "Este servidor no sabe con qué dirección se llega a él: los enlaces de los correos pueden no llevar a ningún sitio, y el push a los teléfonos solo funciona por https. Quien lo administra ajusta external_url, por ejemplo https://chat.example.com.",
     mailHint: (address) =>
       `Este servidor todavía no envía correo: nadie se entera así de invitaciones ni de mensajes perdidos. Quien lo administra ajusta smtp_host; «tertulia mail --test ${address}» dice después si funciona.`,
+    mailTrial: {
+      send: "Enviarme un correo de prueba",
+      sending: "Enviando…",
+      sent: (address) =>
+        `El servidor de correo ha aceptado un mensaje para ${address}. Mira si llega, también en el correo no deseado.`,
+      not_set_up: "No se ha enviado nada: todavía no hay un servidor de correo configurado.",
+      unreachable:
+        "No se puede conectar con el servidor de correo, o ha tardado demasiado. Quien administra este servidor revisa smtp_host y smtp_port; el registro dice más.",
+      not_encrypted:
+        "El servidor de correo no cifra como se le pide, o su certificado no es de confianza. Quien administra este servidor revisa smtp_security y smtp_port.",
+      not_signed_in: (_address, reply) =>
+        `El servidor de correo no ha aceptado el nombre y la contraseña${reply && `: «${reply}»`}. Quien administra este servidor revisa smtp_user y smtp_password.`,
+      refused: (_address, reply) =>
+        `El servidor de correo no ha aceptado el mensaje${reply && `: «${reply}»`}. Quien administra este servidor revisa mail_from; el registro dice más.`,
+    },
     backupsHint:
       "Este servidor todavía no hace copias de seguridad por sí mismo. Quien lo administra ajusta backup_to a un directorio o un bucket, o mira por qué falló la última: «tertulia backups».",
     suggest: {

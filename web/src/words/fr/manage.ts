@@ -610,6 +610,21 @@ export const manage: AllWords["manage"] = {
       "Ce serveur ne connaît pas l’adresse par laquelle on l’atteint : les liens des e-mails risquent de ne mener nulle part, et le push vers les téléphones exige https. La personne qui l’administre définit external_url, par exemple https://chat.example.com.",
     mailHint: (address) =>
       `Ce serveur n’envoie pas encore d’e-mails : personne n’est prévenu des invitations ni des messages manqués. La personne qui l’administre définit smtp_host ; « tertulia mail --test ${address} » dit ensuite si cela fonctionne.`,
+    mailTrial: {
+      send: "M’envoyer un e-mail de test",
+      sending: "Envoi…",
+      sent: (address) =>
+        `Le serveur de messagerie a accepté un e-mail pour ${address}. Vérifiez qu’il arrive, y compris dans les indésirables.`,
+      not_set_up: "Rien n’a été envoyé : aucun serveur de messagerie n’est encore configuré.",
+      unreachable:
+        "Le serveur de messagerie est injoignable ou a mis trop de temps. La personne qui administre ce serveur vérifie smtp_host et smtp_port ; le journal en dit plus.",
+      not_encrypted:
+        "Le serveur de messagerie ne chiffre pas comme demandé, ou son certificat n’est pas reconnu. La personne qui administre ce serveur vérifie smtp_security et smtp_port.",
+      not_signed_in: (_address, reply) =>
+        `Le serveur de messagerie n’a pas accepté le nom et le mot de passe${reply && ` : « ${reply} »`}. La personne qui administre ce serveur vérifie smtp_user et smtp_password.`,
+      refused: (_address, reply) =>
+        `Le serveur de messagerie n’a pas accepté l’e-mail${reply && ` : « ${reply} »`}. La personne qui administre ce serveur vérifie mail_from ; le journal en dit plus.`,
+    },
     backupsHint:
       "Ce serveur ne fait pas encore de sauvegardes de lui-même. La personne qui l’administre définit backup_to (un dossier ou un bucket), ou regarde pourquoi la dernière a échoué : « tertulia backups ».",
     suggest: {

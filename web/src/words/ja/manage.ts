@@ -588,6 +588,21 @@ export const manage: AllWords["manage"] = {
       "このサーバーは、利用者がアクセスするアドレスを知りません。メールのリンクが開けないことがあり、携帯端末へのプッシュ通知にはhttpsが必要です。サーバーの管理者がexternal_urlを設定してください（例：https://chat.example.com）。",
     mailHint: (address) =>
       `このサーバーはまだメールを送信しません。招待や未読メッセージは通知されません。サーバーの管理者がsmtp_hostを設定すると、「tertulia mail --test ${address}」で動作を確認できます。`,
+    mailTrial: {
+      send: "自分にテストメールを送る",
+      sending: "送信中…",
+      sent: (address) =>
+        `メールサーバーは${address}宛てのメールを受け付けました。迷惑メールも含め、届いたか確認してください。`,
+      not_set_up: "何も送信されませんでした。メールサーバーがまだ設定されていません。",
+      unreachable:
+        "メールサーバーに接続できないか、応答に時間がかかりすぎました。サーバーの管理者がsmtp_hostとsmtp_portを確認してください。詳細はログにあります。",
+      not_encrypted:
+        "メールサーバーが求められた方法で暗号化しないか、証明書が信頼できません。サーバーの管理者がsmtp_securityとsmtp_portを確認してください。",
+      not_signed_in: (_address, reply) =>
+        `メールサーバーは名前とパスワードを受け付けませんでした${reply && `（「${reply}」）`}。サーバーの管理者がsmtp_userとsmtp_passwordを確認してください。`,
+      refused: (_address, reply) =>
+        `メールサーバーはメールを受け付けませんでした${reply && `（「${reply}」）`}。サーバーの管理者がmail_fromを確認してください。詳細はログにあります。`,
+    },
     backupsHint:
       "このサーバーはまだ自動でバックアップしていません。サーバーの管理者がbackup_toにディレクトリまたはバケットを設定するか、「tertulia backups」で前回失敗した理由を確認してください。",
     suggest: {

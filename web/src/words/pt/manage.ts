@@ -599,6 +599,21 @@ export const manage: AllWords["manage"] = {
       "Este servidor não sabe por qual endereço se chega a ele: os links dos e-mails podem não levar a lugar nenhum, e o push para telefones só funciona por https. Quem o administra define external_url, por exemplo https://chat.example.com.",
     mailHint: (address) =>
       `Este servidor ainda não envia e-mails: ninguém fica sabendo de convites nem de mensagens perdidas. Quem o administra define smtp_host; depois, “tertulia mail --test ${address}” diz se funciona.`,
+    mailTrial: {
+      send: "Enviar um e-mail de teste para mim",
+      sending: "Enviando…",
+      sent: (address) =>
+        `O servidor de e-mail aceitou uma mensagem para ${address}. Veja se ela chega, também no spam.`,
+      not_set_up: "Nada foi enviado: ainda não há um servidor de e-mail configurado.",
+      unreachable:
+        "Não foi possível alcançar o servidor de e-mail, ou ele demorou demais. Quem administra este servidor verifica smtp_host e smtp_port; o registro diz mais.",
+      not_encrypted:
+        "O servidor de e-mail não criptografa como pedido, ou seu certificado não é confiável. Quem administra este servidor verifica smtp_security e smtp_port.",
+      not_signed_in: (_address, reply) =>
+        `O servidor de e-mail não aceitou o nome e a senha${reply && `: “${reply}”`}. Quem administra este servidor verifica smtp_user e smtp_password.`,
+      refused: (_address, reply) =>
+        `O servidor de e-mail não aceitou a mensagem${reply && `: “${reply}”`}. Quem administra este servidor verifica mail_from; o registro diz mais.`,
+    },
     backupsHint:
       "Este servidor ainda não faz backups por conta própria. Quem o administra define backup_to como um diretório ou bucket, ou vê por que o último falhou: “tertulia backups”.",
     suggest: {
