@@ -294,6 +294,34 @@ def test_what_administrators_set_up_is_made_changed_ordered_and_removed(
     lines.typed("emoji remove espresso")
     assert lines.typed("emoji list") == {"emoji": []}
 
+    shown = lines.typed(f"pictures set icon {file}")["pictures"]
+    assert [(one["name"], one["is_own"]) for one in shown] == [
+        *(("icon", True), ("logo", False)),
+        ("night-logo", False),
+    ]
+    assert lines.typed(f"pictures set night-logo {file}")["pictures"][2]["is_own"]
+    assert not any(one["is_own"] for one in lines.typed("pictures list")["pictures"][1:2])
+    lines.typed("pictures remove night-logo")
+    left = lines.typed("pictures remove icon")["pictures"]
+    assert [one["is_own"] for one in left] == [False] * 3
+    kept = lines.data_dir / "files" / "realm"
+    assert not kept.exists() or not list(kept.iterdir())
+
+    lines.typed("channels create recipes")
+    lines.typed("channels create orders")
+    made = lines.typed("default-groups create name=Kitchen channels=recipes,#orders")
+    assert (made["name"], made["channels"]) == ("Kitchen", ["recipes", "orders"])
+    changed = lines.typed("default-groups change kitchen", "name=Food", "description=All of it")
+    assert (changed["name"], changed["description"]) == ("Food", "All of it")
+    assert lines.typed("default-groups remove-channels Food recipes")["channels"] == ["orders"]
+    again = lines.typed("default-groups add-channels Food recipes")
+    assert again["channels"] == made["channels"]
+    assert lines.typed("default-groups list foo")["default_groups"] == [again]
+    text_again = [f"{n}={text(v)}" for n, v in again.items() if n != "id"]
+    lines.typed("default-groups remove Food")
+    again["id"] += 1
+    assert lines.typed("default-groups create", *text_again) | {"id": again["id"]} == again
+
     before = lines.typed("defaults list")["settings"]
     same = [f"{name}={text(value)}" for name, value in before.items()]
     assert lines.typed("defaults set", *same)["settings"] == before
@@ -414,6 +442,12 @@ def test_a_server_that_runs_shows_what_was_done_beside_it(lines: Lines) -> None:
         ("users erase 4", 2, "say --yes"),
         ("users erase 4 --yes --messages some", 2, "'some' is not public"),
         ("users erase 4 --yes", 1, "The only organization owner"),
+        ("pictures set portrait x.png", 2, "portrait"),
+        ("pictures set icon /dev/null", 1, "picture"),
+        ("pictures set icon nowhere.png", 1, "nowhere.png"),
+        ("default-groups create name=A channels=nowhere", 2, "There is no channel 'nowhere'."),
+        ("default-groups create name=A channels=general", 1, "default channel for everybody"),
+        ("default-groups change A name=B", 1, "There is no default group 'A'."),
         ("channels show nowhere", 1, "There is no channel 'nowhere'."),
         ("channels create general", 1, "general"),
         ("channels change general name", 2, "is not like NAME=VALUE"),

@@ -15,8 +15,21 @@ from tertulia.cli.errors import Commands
 COMMANDS: Final = (
     *("serve", "init", "first-steps", "create-user", "create-bot", "password", "sign-out"),
     *("reactivate", "invite", "users", "bots", "keys", "sessions", "agents", "invitations"),
-    *("groups", "channels", "folders", "settings", "defaults", "fields", "domains", "emoji"),
-    *("linkifiers", "playgrounds", "files", "announce", "mail", "backup", "backups", "restore"),
+    *("groups", "channels", "folders", "settings", "defaults", "default-groups"),
+    *(
+        "fields",
+        "domains",
+        "pictures",
+        "emoji",
+        "linkifiers",
+        "playgrounds",
+        "files",
+        "announce",
+        "mail",
+        "backup",
+        "backups",
+        "restore",
+    ),
     *("move-files", "check", "top", "nodes", "end-queues", "usage", "config"),
 )
 """In the order in which help lists them. The module of the same name has a function of that name,
