@@ -182,6 +182,15 @@ def test_settings_are_added_to_a_file_that_is_there(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     with pytest.raises(ConfigError, match="smtp_user"):
         settings_file.add(file, {"smtp_user": "a\x7f"})
+    # What is there already, it says once; what is written in another way is left alone.
+    settings_file.add(file, {"port": 9001, "smtp_port": 25})
+    assert file.read_text() == (
+        '# ours\nport = 9001\nexternal_url = "https://ä.example"\nsmtp_port = 25\n'
+    )
+    file.write_text(before := '"port" = 9000\n')
+    with pytest.raises(ConfigError, match="by hand"):
+        settings_file.add(file, {"port": 9001})
+    assert file.read_text() == before
     assert [one.name for one in tmp_path.iterdir()] == ["tertulia.toml"]
 
 
