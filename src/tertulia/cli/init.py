@@ -233,7 +233,7 @@ def _mail_server(host: str) -> dict[str, str | int]:
 
 
 def _port(text: str) -> str:
-    if not text.isdecimal() or not 0 < int(text) < 2**16:
+    if not text.isdecimal() or len(text) > 5 or not 0 < int(text) < 2**16:
         raise UsageError("It is a number from 1 to 65535.")
     return text
 
