@@ -1,6 +1,7 @@
 """`init`, `create-user` and `create-bot`."""
 
 import asyncio
+import json
 import re
 import shlex
 import stat
@@ -171,6 +172,20 @@ def test_init_asks_on_a_terminal_and_sets_up_what_is_said(
     assert len(re.findall("lobby|weather|general", channels)) == 3
     again = place.run("init", "--password", PASSWORD)
     assert (again.exit_code, "already" in again.stderr) == (1, True)
+
+
+def test_who_ends_the_questions_is_told_of_what_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "can_be_asked", lambda: True)
+    place = Place(tmp_path / "data")
+    # Nobody answers any more when it asks for channels.
+    answers = "\n".join(("Café", "Ann", "ann@example.com", "", "none")) + "\n"
+    result = place.run("init", "--password", PASSWORD, typed=answers)
+    assert result.exit_code == 1
+    shown = run("keys", "show", "ann@example.com", "--json", *place.flags)
+    assert json.loads(shown.stdout)["api_key"] in result.stdout
+    assert "0 of 6 done" in result.stdout + result.stderr
 
 
 def test_settings_are_added_to_a_file_that_is_there(tmp_path: Path) -> None:
