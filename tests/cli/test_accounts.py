@@ -198,9 +198,10 @@ def test_settings_are_added_to_a_file_that_is_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="smtp_user"):
         settings_file.add(file, {"smtp_user": "a\x7f"})
     # What is there already, it says once; what is written in another way is left alone.
-    settings_file.add(file, {"port": 9001, "smtp_port": 25})
+    settings_file.add(file, {"port": 9001, "smtp_user": "a"})
+    settings_file.add(file, {"smtp_user": r"a\\1\n"})
     assert file.read_text() == (
-        '# ours\nport = 9001\nexternal_url = "https://ä.example"\nsmtp_port = 25\n'
+        '# ours\nport = 9001\nexternal_url = "https://ä.example"\nsmtp_user = "a\\\\\\\\1\\\\n"\n'
     )
     file.write_text(before := '"port" = 9000\n')
     with pytest.raises(ConfigError, match="by hand"):

@@ -31,7 +31,8 @@ def add(file: Path, values: Mapping[str, str | int]) -> None:
     text = before if not before or before.endswith("\n") else f"{before}\n"
     for name, value in values.items():
         line = f"{name} = {_written(name, value)}\n"
-        text, found = re.subn(rf"(?m)^{name}[ \t]*=.*\n", lambda _, line=line: line, text)
+        # (A backslash has a meaning of its own there.)
+        text, found = re.subn(rf"(?m)^{name}[ \t]*=.*\n", line.replace("\\", r"\\"), text)
         text += "" if found else line
     _require(text, {**tomllib.loads(before), **values}, file)
     mode = file.stat().st_mode & 0o777 if file.exists() else file_modes.FILE
