@@ -5,6 +5,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 import zipfile
@@ -16,6 +17,7 @@ import pytest
 
 from tertulia.app.config import ConfigError, load
 from tertulia.cli.errors import sentence_for
+from tertulia.cli.interrupts import as_interrupts
 from tertulia.jobs import backups as job
 from tertulia.jobs.backups import (
     LEASE_SECONDS,
@@ -100,6 +102,25 @@ def test_what_a_process_left_that_was_killed_is_deleted(tmp_path: Path) -> None:
         sweep(tmp_path)
         assert (mine / "plain.zip").exists()
     assert not mine.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_told_to_end_leaves_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    def command() -> None:
+        with as_interrupts(), scratch_directory(tmp_path) as mine:
+            (mine / "plain.zip").write_bytes(b"secret")
+            signal.raise_signal(number)
+
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            command()
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_what_is_only_called_as_a_backup_is_none(tmp_path: Path) -> None:
