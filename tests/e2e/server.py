@@ -69,9 +69,19 @@ class Server:
         if self.process is None:
             place = Place(self.data_dir, self.database_url)
             return self._in_thread(partial(place.answer, *words))
-        program = HeardProgram(
-            [words[0], *self._place(), *words[1:], "--json"], self._environment()
-        )
+        typed = [words[0], *self._place(), *words[1:], "--json"]
+        if not self.is_forked:
+            done = subprocess.run(
+                self._command_line(*typed),
+                env=self._environment(),
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=START_SECONDS,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            return json.loads(done.stdout)
+        program = HeardProgram(typed, self._environment())
         try:
             said, errors = program.communicate(START_SECONDS)
         finally:
