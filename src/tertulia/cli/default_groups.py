@@ -1,7 +1,7 @@
 """`tertulia default-groups`: channels that new people can choose together."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -79,7 +79,7 @@ def _sent(state: State, _: Any, typed: Mapping[str, str]) -> dict[str, str]:
 
 async def _create(caller: Caller, params: New) -> int:
     answer = await create_default_group(
-        caller,  # type: ignore[arg-type]
+        caller,
         CreateGroup(
             group_name=params.name,
             description=params.description,
@@ -91,7 +91,7 @@ async def _create(caller: Caller, params: New) -> int:
 
 async def _describe(caller: Caller, params: Described) -> None:
     await describe_default_group(
-        caller,  # type: ignore[arg-type]
+        caller,
         DescribeGroup(
             group_id=params.group_id,
             new_group_name=params.name,
@@ -138,13 +138,15 @@ async def remove_channels(caller: Caller, which: _Group, channels: _Channels) ->
     return await _change_channels(caller, which, channels, "remove")
 
 
-async def _change_channels(caller: Caller, which: str, channels: list[str], op: str) -> Printed:
+async def _change_channels(
+    caller: Caller, which: str, channels: list[str], op: Literal["add", "remove"]
+) -> Printed:
     state = caller.state
     one = _verbs.found(state, which)
     names = [_channel(state, channel) for channel in channels]
     await change_default_group(
-        caller,  # type: ignore[arg-type]
-        ChangeGroup(group_id=one.id, op=op, stream_names=names),  # type: ignore[arg-type]
+        caller,
+        ChangeGroup(group_id=one.id, op=op, stream_names=names),
     )
     return _verbs.printed(caller.state, _verbs.found(caller.state, str(one.name)))
 
