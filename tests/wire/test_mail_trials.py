@@ -12,7 +12,7 @@ from aiosmtpd.smtp import AuthResult, LoginPassword
 from tertulia.outbound import transports
 from tertulia.outbound.transports import Smtp
 from tertulia.service.config import Config
-from tertulia.wire.api.resources.mail_trials import TRIALS
+from tertulia.wire.api.resources import mail_trials
 from tests.support import Organization, founded
 from tests.unit.test_mail_sender import LETTER, Server, listening
 
@@ -42,6 +42,7 @@ async def test_owners_alone_try_mails_and_where_none_are_sent_they_are_told(
 async def test_a_trial_says_what_became_of_it_and_nothing_of_the_settings(
     config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(mail_trials, "TRIAL_SECONDS", 86400.0)
     bad = "535 5.7.8 no postie here whose password is secret-word"
 
     def check(_s: Any, _session: Any, _e: Any, _mechanism: Any, login: LoginPassword) -> AuthResult:
@@ -67,7 +68,7 @@ async def test_a_trial_says_what_became_of_it_and_nothing_of_the_settings(
             await stack.aclose()
             assert await tried(org) == ("unreachable", "")
             (await org["ann"].post("/mails/test")).refused("RATE_LIMIT_HIT", 429)
-    assert TRIALS == 5
+    assert mail_trials.TRIALS == 5
 
 
 async def test_a_mail_server_that_does_not_answer_is_not_waited_for(

@@ -21,6 +21,7 @@ TIMEOUT_SECONDS: Final = 30
 """How long one mail may take."""
 _FAREWELL_SECONDS: Final = 2
 """Of that, how long the server may take to say good-bye when it has the mail."""
+_LONGEST_REPLY: Final = 2000
 
 
 class Trouble(StrEnum):
@@ -88,7 +89,7 @@ class Smtp:
             await self._sent(mail, mail_id)
         except aiosmtplib.SMTPRecipientsRefused as error:
             first = min(error.recipients, key=lambda refused: refused.code)
-            reply = _line(first.message)
+            reply = _line(first.message, _LONGEST_REPLY)
             raise self._failure(first.code, "it refused the recipient", reply) from None
         except (
             aiosmtplib.SMTPAuthenticationError,
@@ -98,7 +99,9 @@ class Smtp:
             # Of the connection and not of the mail: an operator can mend it.
             raise self._delayed(error) from None
         except aiosmtplib.SMTPResponseException as error:
-            raise self._failure(error.code, _said(error), _line(error.message)) from None
+            raise self._failure(
+                error.code, _said(error), _line(error.message, _LONGEST_REPLY)
+            ) from None
         except (aiosmtplib.SMTPException, OSError, ValueError) as error:
             raise self._delayed(error) from None
 
@@ -141,7 +144,7 @@ class Smtp:
 
         reply = ""
         if isinstance(error, aiosmtplib.SMTPResponseException):
-            reply = f"{error.code} {_line(error.message)}".rstrip()
+            reply = f"{error.code} {_line(error.message, _LONGEST_REPLY)}".rstrip()
         return Delayed(f"{self._server.host}: {_said(error)}", _trouble(error), reply)
 
 
@@ -171,8 +174,8 @@ def _said(error: Exception) -> str:
     return _line(str(error)) or type(error).__name__
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())[:300]
+def _line(text: str, longest: int = 300) -> str:
+    return " ".join(text.split())[:longest]
 
 
 class Folder:

@@ -19,6 +19,7 @@ logger = logging.getLogger("tertulia.mail")
 
 HIDDEN: Final = "…"
 """In place of what is nobody's business but the operator's."""
+_LONGEST_REPLY: Final = 300
 _ADDRESSES: Final = re.compile(
     r"""
     (?: \w+:// )? [^\s<>()\[\]"']* [\w-] @ [\w.-]+  # Of mail.
@@ -64,4 +65,5 @@ def _without_secrets(reply: str, config: Config) -> str:
     known |= {base64.b64encode(one.encode()).decode() for one in known}
     for one in sorted(known, key=len, reverse=True):
         reply = reply.replace(one, HIDDEN)
-    return _ADDRESSES.sub(HIDDEN, reply)
+    # Cut last: half a secret would not be found.
+    return _ADDRESSES.sub(HIDDEN, reply)[:_LONGEST_REPLY]
