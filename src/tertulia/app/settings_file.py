@@ -1,7 +1,9 @@
 """Writing settings into the file of settings."""
 
 import os
+import re
 import secrets
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,28 +19,45 @@ def place_of(config: Config, file: Path | None) -> Path:
     return file or config.data_path / FILE
 
 
-def add(file: Path, values: Mapping[str, str | int]) -> None:
-    """Add settings that are not in it yet. It is made where there is none, readable by its owner
-    alone; what is in it stays as it is. It is there as before, or whole.
+def put(file: Path, values: Mapping[str, str | int]) -> None:
+    """Put settings into it: in the place of what it says of them, or behind all else. It is made
+    where there is none, readable by its owner alone; the rest of it stays as it is. It is there as
+    before, or whole.
 
     ConfigError for values that cannot be written, OSError where the file cannot.
     """
-    lines = [f"{name} = {_written(name, value)}\n" for name, value in values.items()]
     file_modes.directory(file.parent)
     before = file.read_text(encoding="utf-8") if file.exists() else ""
-    if before and not before.endswith("\n"):
-        before += "\n"
+    after = _with(before, values)
+    try:
+        is_right = tomllib.loads(after) == {**tomllib.loads(before), **values}
+    except tomllib.TOMLDecodeError:
+        is_right = False
+    if not is_right:
+        raise ConfigError(f"{', '.join(values)} cannot be written to {file}: set them there.")
     mode = file.stat().st_mode & 0o777 if file.exists() else file_modes.FILE
     new = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
         with open(new, "w", encoding="utf-8", opener=file_modes.opener) as opened:
-            opened.write(before + "".join(lines))
+            opened.write(after)
             opened.flush()
             os.fsync(opened.fileno())
         new.chmod(mode)
         new.replace(file)
     finally:
         new.unlink(missing_ok=True)
+
+
+def _with(text: str, values: Mapping[str, str | int]) -> str:
+    """The text of the file with these settings, each of which takes a line."""
+    for name, value in values.items():
+        line = f"{name} = {_written(name, value)}\n"
+        there = re.search(rf"^[ \t]*{name}[ \t]*=.*(\n|\Z)", text, re.MULTILINE)
+        if there is not None:
+            text = text[: there.start()] + line + text[there.end() :]
+        else:
+            text = f"{text}\n{line}" if text and not text.endswith("\n") else text + line
+    return text
 
 
 def _written(name: str, value: str | int) -> str:
