@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from tertulia.domain.accounts import bots
 from tertulia.embedded import catalog, hosting
 from tertulia.service.config import Config
 from tertulia.service.webhooks.calling import ServiceCaller
 from tests.conftest import OTHERS
-from tests.support import Organization, Person, TestClock, founded, reopened
+from tests.support import Organization, Person, Reply, TestClock, founded, reopened
 from tests.wire.test_outgoing_webhooks import (
     _no_caller,  # noqa: F401 (a fixture)
     _once,
@@ -330,6 +331,37 @@ async def test_settings_that_are_not_right(
     (await org["cleo"].patch(f"/bots/{bot.user_id}", config_data={"key": "x"})).refused()
     generic = org["robo"].user_id
     (await org["ann"].patch(f"/bots/{generic}", config_data={"key": "x"})).refused()
+
+
+async def test_settings_that_are_changed_at_one_moment_are_all_kept(org: Organization) -> None:
+    settings = {"api_key": "a", "access_token": "b", "user_name": "c"}
+    bot = await made(org, "trello", config_data=settings)
+
+    async def told_anew(**settings: str) -> Reply:
+        return await org["ben"].patch(f"/bots/{bot.user_id}", config_data=settings)
+
+    await asyncio.gather(told_anew(api_key="x"), told_anew(user_name="y"))
+    record = org.node.state.users[bot.user_id].bot
+    assert record is not None
+    assert record.embedded is not None
+    assert bots.embedded_settings(record.embedded, org.node.vault.unsealed) == {
+        **settings,
+        "api_key": "x",
+        "user_name": "y",
+    }
+    assert "needs the setting" in (await told_anew(user_name=" ")).refused()["msg"]
+    # One that works without can be told nothing again.
+    names = {"full_name": "Sal", "short_name": "sal"}
+    bot = await made(org, "github_detail", **names, config_data={"owner": "a", "repo": "b"})
+    assert (await told_anew(owner="", repo="")).ok["config_data"] == {}
+
+
+def test_where_no_bots_are_wanted_none_are_read() -> None:
+    for setting, is_read in (("", False), (" , ", False), ("all", True)):
+        catalog.runnable.cache_clear()
+        assert catalog.not_offered(setting) == {}
+        assert bool(catalog.runnable.cache_info().currsize) is is_read
+        assert bool(catalog.offered(setting)) is is_read
 
 
 async def test_only_those_that_the_operator_names_are_offered(
