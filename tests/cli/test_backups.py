@@ -89,10 +89,13 @@ def test_what_a_process_left_that_was_killed_is_deleted(tmp_path: Path) -> None:
         (directory / "backup.zip").write_bytes(b"secret")
     (left / "held").touch()
     (other / "notes").touch()
+    odd = tmp_path / "backup-odd"
+    (odd / "held").mkdir(parents=True)
     for directory in (old, other):
         os.utime(directory, (0, 0))
     with scratch_directory(tmp_path) as mine:
-        assert {one.name for one in tmp_path.iterdir()} == {mine.name, unheld.name, other.name}
+        kept = {mine.name, unheld.name, other.name, odd.name}
+        assert {one.name for one in tmp_path.iterdir()} == kept
         (mine / "plain.zip").write_bytes(b"secret")
         sweep(tmp_path)
         assert (mine / "plain.zip").exists()

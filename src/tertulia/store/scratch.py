@@ -48,10 +48,11 @@ def scratch_directory(data_path: Path) -> Iterator[Path]:
 
 
 def sweep(data_path: Path) -> None:
-    """Delete those whose process is gone."""
+    """Delete those whose process is gone. What cannot be looked at is not ours."""
     for left in (*data_path.glob(f"{PREFIX}*"), *data_path.glob(f"{_NEW}*")):
-        if left.is_dir() and _is_left(left):
-            shutil.rmtree(left, ignore_errors=True)
+        with contextlib.suppress(OSError):  # Among others: its process has just deleted it.
+            if left.is_dir() and _is_left(left):
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _is_left(directory: Path) -> bool:
@@ -72,7 +73,4 @@ def _is_left(directory: Path) -> bool:
 
 
 def _age(directory: Path) -> float:
-    try:
-        return time.time() - directory.stat().st_mtime
-    except FileNotFoundError:  # Its process has just ended.
-        return 0.0
+    return time.time() - directory.stat().st_mtime
