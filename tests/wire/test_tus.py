@@ -333,6 +333,21 @@ async def test_a_file_for_which_there_is_no_room_any_more_does_not_end(
         assert (await piece(org["ann"], where, 4, b"")).status_code == 200
 
 
+async def test_of_two_that_begin_at_one_moment_the_first_one_ends(
+    small: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At two nodes, say: neither sees the room that the other one takes."""
+    async with founded(small) as org:
+        ann = org["ann"]
+        await ann.upload("a", b"x" * MIB)
+        with monkeypatch.context() as patched:
+            patched.setattr(DiskPartials, "reservations", none)
+            patched.setattr(BucketPartials, "reservations", none)
+            first, second = [await begun(ann, MIB - number) for number in (3, 4)]
+        assert (await piece(ann, first, 0, b"x" * (MIB - 3))).status_code == 200
+        refused(await piece(ann, second, 0, b"x" * (MIB - 4)), 400, "REALM_UPLOAD_QUOTA")
+
+
 async def test_so_many_files_can_be_begun_and_not_ended(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:

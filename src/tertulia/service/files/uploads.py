@@ -28,7 +28,7 @@ async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
         picture=await _picture(file),
     )
     await node.uploads.offer(file.arriving, attachments.path_of(node.state, new))
-    others = await reserved(node, node.state.users[user_id], besides=new.key)
+    others = await reserved(node, node.state.users[user_id], new.key)
     quota = node.config.upload_quota
     attachment = await node.log.submit(user_id, attachments.add, new, quota, others)
     # In a bucket the file is in its place already; a job takes care of the rest.
@@ -37,14 +37,16 @@ async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
     return attachment
 
 
-async def reserved(node: Node, user: User, besides: str = "") -> Mapping[int, int]:
-    """The bytes of all files that have begun to arrive in pieces, by whose they are, without the
-    one of that key: there must be room for them too. Nothing where the user has no limit."""
+async def reserved(node: Node, user: User, key: str = "") -> Mapping[int, int]:
+    """The bytes of all files that have begun to arrive in pieces, by whose they are: there must be
+    room for them too. Nothing where the user has no limit, and for the one of that key: its room is
+    among these (or, of two that began at one moment, nobody could end)."""
     found = Counter[int]()
     if upload_quotas.is_limited(node.state, user, node.config.upload_quota):
         for one in await node.partials.reservations(node.clock()):
-            if one.key != besides:
-                found[one.user_id] += one.length
+            if one.key == key:
+                return {}
+            found[one.user_id] += one.length
     return found
 
 
