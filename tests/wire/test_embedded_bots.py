@@ -47,6 +47,8 @@ class Own:
             raise RuntimeError("key=" + bot_handler.get_config_info("own")["key"])
         if text == "die":
             os._exit(3)
+        if text == "quit":
+            bot_handler.quit("enough")
         if text == "hang":
             time.sleep(1000)
         if text == "spin":
@@ -243,6 +245,16 @@ async def test_a_bot_that_fails_does_no_harm(
     assert host.process_id(bot.user_id) is None
     assert await outcome("hi") == "delivered: "
     assert await said(org) == ["1 k"]  # Another process.
+    # One that ends by itself has handled what it was told; what comes next begins anew.
+    for text in ("quit", "hi"):
+        await org["ben"].write([bot.user_id], text)
+    await told(org, caller)
+    ended, after = reversed((await deliveries(org, bot))[:2])
+    assert (ended["reason"], after["outcome"]) == (
+        "The bot failed: SystemExit: enough",
+        "delivered",
+    )
+    assert await said(org) == ["1 k"]
     monkeypatch.setattr(hosting, "PROCESSOR_SECONDS", 0.3)
     last = host.process_id(bot.user_id)
     await caller.embedded.host.close()

@@ -230,13 +230,15 @@ class _BotProcess:
         self.id = process.pid
         self.idle_since: float | None = None
         self._process = process
+        self._is_over = False
         self._end_of_rest: asyncio.TimerHandle | None = None
         self._lines = 0
         self._log = asyncio.create_task(self._log_lines())
 
     @property
     def has_ended(self) -> bool:
-        return self._process.returncode is not None
+        """Whether it has, or has said that it does."""
+        return self._is_over or self._process.returncode is not None
 
     def rest(self, seconds: float, end: Callable[[], None]) -> None:
         """It has nothing to do; call `end` when that is so for so many seconds."""
@@ -263,6 +265,7 @@ class _BotProcess:
             raise _Lost(f"took longer than {seconds:.0f} seconds, and was ended") from None
         except (OSError, EOFError, ValueError, msgspec.MsgspecError):
             raise _Lost("took too long or too much, and ended") from None
+        self._is_over = said.ends
         return _masked(said.error, self.bot)
 
     async def end(self) -> None:
