@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ import pytest
 
 from tertulia.domain.accounts import bots
 from tertulia.embedded import catalog, hosting
+from tertulia.model.users import User
 from tertulia.service.config import Config
 from tertulia.service.webhooks.calling import ServiceCaller
+from tertulia.service.webhooks.embedded import Said
 from tests.conftest import OTHERS
 from tests.support import Organization, Person, Reply, TestClock, founded, reopened
 from tests.wire.test_outgoing_webhooks import (
@@ -205,6 +207,24 @@ async def test_each_message_is_one_nodes(
     answers = [one for one in await newest(org, number=20) if one["sender_id"] == bot.user_id]
     assert len(answers) == 4
     assert [one["outcome"] for one in await deliveries(org, bot)] == ["delivered"] * 4
+
+
+async def test_messages_are_handled_in_the_order_in_which_they_were_sent(
+    org: Organization, caller: ServiceCaller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes to look each of them up."""
+    bot = await made(org, "own", config_data={"key": "k"})
+    first, second = [await org["ben"].write([bot.user_id], text) for text in ("one", "two")]
+    ask = caller.embedded._interface
+
+    async def late(who: User, operation: str, fields: Mapping[str, Any], mark: str) -> Said:
+        for _ in range(1000 if fields.get("message_id") == first else 0):
+            await asyncio.sleep(0)
+        return await ask(who, operation, fields, mark)
+
+    monkeypatch.setattr(caller.embedded, "_interface", late)
+    await told(org, caller)
+    assert [one["message_id"] for one in await deliveries(org, bot)] == [second, first]
 
 
 async def deliveries(org: Organization, bot: Person) -> list[dict[str, Any]]:
