@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Data, Message } from "./data";
-import { isKept, isReadable, MOST, pageOf, peopleIn, withPages } from "./kept";
+import type { Snapshot } from "../wire/snapshot";
+import { dataOf, type Data, type Message } from "./data";
+import { isKept, isReadable, MOST, pageOf, peopleIn, slim, withPages } from "./kept";
 import type { MessageList } from "./lists";
 import type { Narrow } from "./narrow";
 
@@ -71,5 +72,36 @@ describe("what is kept", () => {
     expect([...lists.values()]).toEqual([list(2, { stale: true })]);
     expect(messages.size).toBe(2);
     expect(topicNames.get("c7/tides" as never)).toBe("tides");
+  });
+
+  it("begins with what was so in the end, not with what the server told first", () => {
+    const lists = `realm_users realm_non_active_users cross_realm_bots realm_bots realm_user_groups
+      subscriptions unsubscribed never_subscribed channel_folders realm_default_streams
+      starred_messages recent_private_conversations user_topics muted_users drafts saved_snippets
+      scheduled_messages reminders navigation_views alert_words custom_profile_fields
+      realm_linkifiers realm_playgrounds realm_domains onboarding_steps`.split(/\s+/);
+    const unread_msgs = { pms: [], huddles: [], streams: [], mentions: [] };
+    const maps = { user_settings: {}, presences: {}, user_status: {}, realm_emoji: {} };
+    const empty = Object.fromEntries(lists.map((name) => [name, []]));
+    const told = { ...empty, ...maps, unread_msgs, user_id: 9 } as never as Snapshot;
+    const now = dataOf({
+      ...told,
+      user_settings: { color_scheme: 2 },
+      subscriptions: [{ stream_id: 7, name: "tides", color: "#123456" }],
+      never_subscribed: [{ stream_id: 8, name: "winds" }],
+      user_topics: [{ stream_id: 7, topic_name: "Low", visibility_policy: 1 }],
+      muted_users: [{ id: 4, timestamp: 5 }],
+      starred_messages: [3],
+      recent_private_conversations: [{ user_ids: [2, 3], max_message_id: 6 }],
+      max_message_id: 6,
+      unread_msgs: {
+        pms: [{ other_user_id: 9, unread_message_ids: [4] }],
+        huddles: [{ user_ids_string: "2,3,9", unread_message_ids: [6] }],
+        streams: [{ stream_id: 7, topic: "Low", unread_message_ids: [2, 5] }],
+        mentions: [5],
+        old_unreads_missing: true,
+      },
+    } as never as Snapshot);
+    expect(dataOf(slim(told, now, new Set()))).toEqual(now);
   });
 });

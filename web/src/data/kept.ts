@@ -1,7 +1,8 @@
 /** What is kept for reading without the server: of what, and how much. Pure. */
 
-import type { Snapshot } from "../wire/snapshot";
-import type { Data, Message } from "./data";
+import type { Snapshot, UnreadSnapshot } from "../wire/snapshot";
+import { conversationOf } from "./conversations";
+import type { Channel, Data, Message } from "./data";
 import { peopleOf } from "./data";
 import type { MessageList } from "./lists";
 import { channelIn, nameOf, type Narrow } from "./narrow";
@@ -62,13 +63,15 @@ export function peopleIn(pages: Iterable<Page>, me: number): Set<number> {
  * needed, and nothing that is of no use for reading.
  */
 export function slim(snapshot: Snapshot, data: Data, people: ReadonlySet<number>): Snapshot {
-  const there = (one: { stream_id: number }) => data.channels.has(one.stream_id);
   const users = [...people].flatMap((id) => data.users.get(id) ?? []);
+  const channels = [...data.channels.values()].map(withoutPeople);
   return {
     ...snapshot,
+    ...data.realm,
     // No queue is called so: whoever comes back begins anew.
     queue_id: "kept",
     last_event_id: -1,
+    user_settings: data.settings,
     realm_users: users,
     realm_non_active_users: [],
     cross_realm_bots: [],
@@ -77,16 +80,49 @@ export function slim(snapshot: Snapshot, data: Data, people: ReadonlySet<number>
       ...group,
       members: group.members.filter((id) => id === data.me),
     })),
-    subscriptions: snapshot.subscriptions.filter(there).map(withoutPeople),
-    unsubscribed: snapshot.unsubscribed.filter(there).map(withoutPeople),
-    never_subscribed: snapshot.never_subscribed.filter(there).map(withoutPeople),
+    subscriptions: channels.flatMap(({ subscription, ...channel }) =>
+      subscription ? { ...channel, ...subscription } : [],
+    ),
+    unsubscribed: [],
+    never_subscribed: channels.flatMap(({ subscription, ...channel }) =>
+      subscription ? [] : channel,
+    ),
+    user_topics: [...data.topicPolicies.values()],
+    muted_users: [...data.mutedUsers].map((id) => ({ id, timestamp: 0 })),
+    starred_messages: [...data.starred],
+    unread_msgs: unreadIn(data),
+    recent_private_conversations: [...data.directs].flatMap(([key, max_message_id]) => {
+      const place = conversationOf(key);
+      return place.kind === "direct" ? { user_ids: place.people, max_message_id } : [];
+    }),
+    max_message_id: data.newestMessage,
     presences: {},
     user_status: {},
   };
 }
 
-function withoutPeople<Channel extends object>(channel: Channel): Channel {
-  return { ...channel, subscribers: undefined, partial_subscribers: undefined };
+function withoutPeople(channel: Channel): Channel {
+  return { ...channel, subscribers: undefined, partial_subscribers: undefined } as Channel;
+}
+
+/** What is unread, as a snapshot tells it. */
+function unreadIn({ unread, topicNames }: Data): UnreadSnapshot {
+  const told: UnreadSnapshot = {
+    count: unread.where.size,
+    pms: [],
+    huddles: [],
+    streams: [],
+    mentions: [...unread.mentions],
+    old_unreads_missing: unread.incomplete,
+  };
+  for (const [key, ids] of unread.by) {
+    const where = conversationOf(key, topicNames);
+    const unread_message_ids = [...ids];
+    if (where.kind === "topic") {
+      told.streams.push({ stream_id: where.channelId, topic: where.topic, unread_message_ids });
+    } else told.huddles.push({ user_ids_string: where.people.join(","), unread_message_ids });
+  }
+  return told;
 }
 
 /** What is known, with the pages as they were kept: all of it is asked for again with the server. */
