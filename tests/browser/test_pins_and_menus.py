@@ -49,6 +49,14 @@ def test_what_is_pinned_is_at_hand_for_all(picture_town: Town, opened: Open) -> 
     box = menu.bounding_box()
     assert box
     assert abs(box["x"] - where["x"] - 120) < 30
+    # The pointer passes another message; the menu of that one opens in place of this one's.
+    other = ann.message("Wifi").bounding_box()
+    assert other
+    page.mouse.move(other["x"] + 8, other["y"] + 8)
+    expect(menu.get_by_role("menuitem", name="Pin for everybody")).to_be_visible()
+    page.mouse.click(other["x"] + 8, other["y"] + 8, button="right")
+    expect(menu.get_by_role("menuitem", name="Unpin")).to_be_visible()
+    page.mouse.click(where["x"] + 120, where["y"] + 10, button="right")
     menu.get_by_role("menuitem", name="Pin for everybody").click()
     expect(pins(ben)).to_contain_text("2 pinned")
     expect(pins(ben)).to_contain_text("Keys: at June's")
