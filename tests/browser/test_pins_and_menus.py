@@ -56,6 +56,8 @@ def test_what_is_pinned_is_at_hand_for_all(picture_town: Town, opened: Open) -> 
     expect(menu.get_by_role("menuitem", name="Pin for everybody")).to_be_visible()
     page.mouse.click(other["x"] + 8, other["y"] + 8, button="right")
     expect(menu.get_by_role("menuitem", name="Unpin")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(menu).to_have_count(0)
     page.mouse.click(where["x"] + 120, where["y"] + 10, button="right")
     menu.get_by_role("menuitem", name="Pin for everybody").click()
     expect(pins(ben)).to_contain_text("2 pinned")

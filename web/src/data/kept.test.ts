@@ -11,7 +11,15 @@ const TOPIC: Narrow = [
 ];
 
 function message(id: number, more: object = {}): Message {
-  const about = { id, type: "stream", stream_id: 7, subject: "tides", sender_id: 1, reactions: [] };
+  const about = {
+    id,
+    type: "stream",
+    stream_id: 7,
+    subject: "tides",
+    sender_id: 1,
+    reactions: [],
+    submessages: [],
+  };
   return { ...about, display_recipient: "x", key: "c7/tides", flags: [], ...more } as never;
 }
 
@@ -59,10 +67,14 @@ describe("what is kept", () => {
       foundOldest: true,
       messages: [
         message(1, { sender_id: 2, reactions: [{ user_id: 3 }] }),
-        message(2, { sender_id: 4, display_recipient: [{ id: 5 }] }),
+        message(2, {
+          sender_id: 4,
+          display_recipient: [{ id: 5 }],
+          submessages: [{ sender_id: 6 }],
+        }),
       ],
     };
-    expect([...peopleIn([page], 9)].sort()).toEqual([2, 3, 4, 5, 9]);
+    expect([...peopleIn([page], 9)].sort()).toEqual([2, 3, 4, 5, 6, 9]);
   });
 
   it("is shown, and asked for again", () => {
@@ -87,6 +99,8 @@ describe("what is kept", () => {
     const now = dataOf({
       ...told,
       user_settings: { color_scheme: 2 },
+      // Who is named among the direct conversations.
+      realm_users: [{ user_id: 2, full_name: "Ben" }],
       subscriptions: [{ stream_id: 7, name: "tides", color: "#123456" }],
       never_subscribed: [{ stream_id: 8, name: "winds" }],
       user_topics: [{ stream_id: 7, topic_name: "Low", visibility_policy: 1 }],

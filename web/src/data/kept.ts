@@ -1,14 +1,17 @@
 /** What is kept for reading without the server: of what, and how much. Pure. */
 
 import type { Snapshot, UnreadSnapshot } from "../wire/snapshot";
-import { conversationOf } from "./conversations";
+import { conversationOf, type ConversationKey } from "./conversations";
 import type { Channel, Data, Message } from "./data";
 import { peopleOf } from "./data";
 import type { MessageList } from "./lists";
 import { channelIn, nameOf, type Narrow } from "./narrow";
 
-/** The conversations that were looked at last, the newest messages of each, and the bytes of all. */
-export const MOST = { pages: 24, messages: 60, bytes: 3_000_000 };
+/**
+ * The conversations that were looked at last, the newest messages of each, and the bytes of all; and of
+ * how many direct conversations the names are kept.
+ */
+export const MOST = { pages: 24, messages: 60, bytes: 3_000_000, directs: 100 };
 
 /** The newest messages of a conversation, or of a channel. */
 export interface Page {
@@ -53,6 +56,7 @@ export function peopleIn(pages: Iterable<Page>, me: number): Set<number> {
       found.add(message.sender_id);
       for (const id of peopleOf(message)) found.add(id);
       for (const one of message.reactions) found.add(one.user_id);
+      for (const one of message.submessages) found.add(one.sender_id);
     }
   }
   return found;
@@ -63,7 +67,12 @@ export function peopleIn(pages: Iterable<Page>, me: number): Set<number> {
  * needed, and nothing that is of no use for reading.
  */
 export function slim(snapshot: Snapshot, data: Data, people: ReadonlySet<number>): Snapshot {
-  const users = [...people].flatMap((id) => data.users.get(id) ?? []);
+  const directs = [...data.directs]
+    .sort(([, one], [, other]) => other - one)
+    .slice(0, MOST.directs)
+    .map(([key, max_message_id]) => ({ user_ids: peopleOfKey(key), max_message_id }));
+  const needed = new Set([...people, ...directs.flatMap((one) => one.user_ids)]);
+  const users = [...needed].flatMap((id) => data.users.get(id) ?? []);
   const channels = [...data.channels.values()].map(withoutPeople);
   return {
     ...snapshot,
@@ -91,14 +100,16 @@ export function slim(snapshot: Snapshot, data: Data, people: ReadonlySet<number>
     muted_users: [...data.mutedUsers].map((id) => ({ id, timestamp: 0 })),
     starred_messages: [...data.starred],
     unread_msgs: unreadIn(data),
-    recent_private_conversations: [...data.directs].flatMap(([key, max_message_id]) => {
-      const place = conversationOf(key);
-      return place.kind === "direct" ? { user_ids: place.people, max_message_id } : [];
-    }),
+    recent_private_conversations: directs,
     max_message_id: data.newestMessage,
     presences: {},
     user_status: {},
   };
+}
+
+function peopleOfKey(key: ConversationKey): number[] {
+  const conversation = conversationOf(key);
+  return conversation.kind === "direct" ? conversation.people : [];
 }
 
 function withoutPeople(channel: Channel): Channel {

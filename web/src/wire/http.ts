@@ -34,9 +34,7 @@ export function isPassing(error: unknown): boolean {
 
 /** Whether nobody is signed in. (A wrong password that was typed again ends no session.) */
 export function isSignedOut(error: unknown): boolean {
-  return (
-    error instanceof Refused && error.status === 401 && error.code !== "AUTHENTICATION_FAILED"
-  );
+  return error instanceof Refused && error.status === 401 && error.code !== "AUTHENTICATION_FAILED";
 }
 
 /** A sentence for people about anything that was thrown. */
