@@ -2,7 +2,9 @@
 node is started for the first changes, and what takes long in spite of that is copied."""
 
 import contextlib
+import math
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -80,6 +82,10 @@ def is_empty(config: Config) -> bool:
     return not config.database_url or postgres.is_empty(config.database_url)
 
 
+NEW_SECONDS = 10.0
+"""So long an organization is as good as new: nothing depends on so little of an account's age."""
+
+
 class _Original(NamedTuple):
     """What an organization was right after it was made."""
 
@@ -89,28 +95,33 @@ class _Original(NamedTuple):
     """Of the database on PostgreSQL."""
     said: Any
     """What was returned by who made it."""
+    until: float
+    """By `time.monotonic`: from then on it is made anew."""
 
 
 _originals: dict[tuple[Hashable, bool], _Original] = {}
 
 
-async def copied(config: Config, make: Callable[[Config], Awaitable[object]]) -> None:
+async def copied(
+    config: Config, make: Callable[[Config], Awaitable[object]], *, seconds: float = math.inf
+) -> None:
     """Make the configured, empty database and directory what `make` makes of them. It is done once
-    on each kind of database, and then copied."""
+    on each kind of database, and then copied for so many seconds."""
     if _copied(config, make) is None:
         await make(config)
-        _keep(config, make, None)
+        _keep(config, make, None, seconds)
 
 
 def copied_as(name: str, config: Config, make: Callable[[], T]) -> T:
-    """The same for what is always made in the same way under that name, and `make`'s result."""
+    """The same for what is always made in the same way under that name, as new as it would be
+    without that. Returns `make`'s result."""
     original = _copied(config, name)
-    return original.said if original is not None else _keep(config, name, make())
+    return original.said if original is not None else _keep(config, name, make(), NEW_SECONDS)
 
 
 def _copied(config: Config, key: Hashable) -> _Original | None:
     original = _originals.get((key, bool(config.database_url)))
-    if original is None:
+    if original is None or time.monotonic() > original.until:
         return None
     for name, (mode, content) in original.files.items():
         path = config.data_path / name
@@ -122,11 +133,12 @@ def _copied(config: Config, key: Hashable) -> _Original | None:
     return original
 
 
-def _keep(config: Config, key: Hashable, said: T) -> T:
+def _keep(config: Config, key: Hashable, said: T, seconds: float) -> T:
     _originals[key, bool(config.database_url)] = _Original(
         dict(_files(config.data_path)),
         postgres.content_of(config.database_url) if config.database_url else "",
         said,
+        time.monotonic() + seconds,
     )
     return said
 

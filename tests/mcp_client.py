@@ -1,5 +1,6 @@
 """The official client of the Model Context Protocol, and an agent that uses it."""
 
+import importlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -52,12 +53,19 @@ class AgentClient:
         return [message["id"] for message in (await self.use(tool, **arguments))["messages"]]
 
 
+def load() -> None:
+    """Load the client: it takes seconds, for which a node in the same process would be held up."""
+    importlib.import_module("httpx2")
+    importlib.import_module("mcp.client.client")
+    importlib.import_module("mcp.client.streamable_http")
+
+
 @asynccontextmanager
 async def agent_with(
     org: Organization, key: str, mode: str = MODES[0]
 ) -> AsyncIterator[AgentClient]:
     """An agent with that key."""
-    # Here, for it takes long to load, and each process of the tests collects all of them.
+    # Here, for each process of the tests collects all of them (see `load`).
     import httpx2
     from mcp.client.client import Client
     from mcp.client.streamable_http import streamable_http_client

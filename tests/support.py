@@ -398,7 +398,8 @@ async def founded(
     than to add them one by one afterwards). `elapsed` tells how much time has passed: by `clock`,
     unless it is given. `web` is what its node sees of the web."""
     if clock is time.time and databases.is_empty(config):
-        await databases.copied(config, _Founding(tuple(others)))
+        made = _Founding(tuple(others))
+        await databases.copied(config, made, seconds=databases.NEW_SECONDS)
     else:
         await _Founding(tuple(others), clock)(config)
     async with reopened(config, clock=clock, elapsed=elapsed, web=web) as organization:

@@ -19,8 +19,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.conftest import Town
-from tests.e2e.raw import basic
-from tests.e2e.server import PASSWORD, START_SECONDS, Account, Server, ended, free_port
+from tests.e2e.server import PASSWORD, START_SECONDS, Account, Server, basic, ended, free_port
 from tests.tls import unverified, write_certificate
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"

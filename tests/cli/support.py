@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from typer.testing import CliRunner, Result
 
@@ -110,4 +111,6 @@ def environment() -> dict[str, str]:
 
 def run(*arguments: str, typed: str = "") -> Result:
     """Run the command line in process; a mistake of ours is raised."""
-    return CliRunner().invoke(APP, list(arguments), input=typed, catch_exceptions=False)
+    # A command that gives way to the server would keep all tests after it waiting.
+    with mock.patch.object(os, "nice"):
+        return CliRunner().invoke(APP, list(arguments), input=typed, catch_exceptions=False)

@@ -1,6 +1,7 @@
 """`init`, `create-user` and `create-bot`."""
 
 import asyncio
+import json
 import re
 import shlex
 import stat
@@ -173,6 +174,20 @@ def test_init_asks_on_a_terminal_and_sets_up_what_is_said(
     assert (again.exit_code, "already" in again.stderr) == (1, True)
 
 
+def test_who_ends_the_questions_is_told_of_what_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "can_be_asked", lambda: True)
+    place = Place(tmp_path / "data")
+    # Nobody answers any more when it asks for channels.
+    answers = "\n".join(("Café", "Ann", "ann@example.com", "", "none")) + "\n"
+    result = place.run("init", "--password", PASSWORD, typed=answers)
+    assert result.exit_code == 1
+    shown = run("keys", "show", "ann@example.com", "--json", *place.flags)
+    assert json.loads(shown.stdout)["api_key"] in result.stdout
+    assert "0 of 6 done" in result.stdout + result.stderr
+
+
 def test_settings_are_added_to_a_file_that_is_there(tmp_path: Path) -> None:
     file = tmp_path / "tertulia.toml"
     file.write_text("# ours\nport = 9000")
@@ -182,6 +197,16 @@ def test_settings_are_added_to_a_file_that_is_there(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     with pytest.raises(ConfigError, match="smtp_user"):
         settings_file.add(file, {"smtp_user": "a\x7f"})
+    # What is there already, it says once; what is written in another way is left alone.
+    settings_file.add(file, {"port": 9001, "smtp_user": "a"})
+    settings_file.add(file, {"smtp_user": r"a\\1\n"})
+    assert file.read_text() == (
+        '# ours\nport = 9001\nexternal_url = "https://ä.example"\nsmtp_user = "a\\\\\\\\1\\\\n"\n'
+    )
+    file.write_text(before := '"port" = 9000\n')
+    with pytest.raises(ConfigError, match="by hand"):
+        settings_file.add(file, {"port": 9001})
+    assert file.read_text() == before
     assert [one.name for one in tmp_path.iterdir()] == ["tertulia.toml"]
 
 

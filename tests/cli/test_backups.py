@@ -5,6 +5,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 import zipfile
@@ -16,6 +17,7 @@ import pytest
 
 from tertulia.app.config import ConfigError, load
 from tertulia.cli.errors import sentence_for
+from tertulia.cli.interrupts import as_interrupts
 from tertulia.jobs import backups as job
 from tertulia.jobs.backups import (
     LEASE_SECONDS,
@@ -83,6 +85,8 @@ def test_a_backup_of_a_clock_that_was_wrong_is_in_place_of_none() -> None:
 def test_what_a_process_left_that_was_killed_is_deleted(tmp_path: Path) -> None:
     """The lock ends with the process, and with the file that holds it. What nobody ever locked is
     of an older version, and has a day; or no backup at all."""
+    # What cannot be looked into, as of another user, is no reason to make no more backups.
+    (tmp_path / "backup-foreign" / "held").mkdir(parents=True)
     left, unheld, old, other = (tmp_path / f"backup-{n}" for n in ("left", "new", "old", "other"))
     for directory in (left, unheld, old, other):
         directory.mkdir()
@@ -92,11 +96,31 @@ def test_what_a_process_left_that_was_killed_is_deleted(tmp_path: Path) -> None:
     for directory in (old, other):
         os.utime(directory, (0, 0))
     with scratch_directory(tmp_path) as mine:
-        assert {one.name for one in tmp_path.iterdir()} == {mine.name, unheld.name, other.name}
+        kept = {mine.name, unheld.name, other.name, "backup-foreign"}
+        assert {one.name for one in tmp_path.iterdir()} == kept
         (mine / "plain.zip").write_bytes(b"secret")
         sweep(tmp_path)
         assert (mine / "plain.zip").exists()
     assert not mine.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_told_to_end_leaves_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    def command() -> None:
+        with as_interrupts(), scratch_directory(tmp_path) as mine:
+            (mine / "plain.zip").write_bytes(b"secret")
+            signal.raise_signal(number)
+
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            command()
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_what_is_only_called_as_a_backup_is_none(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """HTTP written by hand, to say what no HTTP library would."""
 
-import base64
 import http.client
 import io
 import json
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from tests.e2e.server import Account, Server
+from tests.e2e.server import Account, Server, basic
 
 TIMEOUT = 60.0
 
@@ -94,12 +93,6 @@ def connected(server: Server) -> Iterator[Connection]:
             yield connection
         finally:
             connection.close()
-
-
-def basic(account: Account) -> str:
-    """The value of the account's Authorization header."""
-    pair = f"{account.email}:{account.api_key}"
-    return "Basic " + base64.b64encode(pair.encode()).decode()
 
 
 def request(

@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.e2e.raw import Connection, basic
-from tests.e2e.server import START_SECONDS, Account, Server, ended
+from tests.e2e.raw import Connection
+from tests.e2e.server import START_SECONDS, Account, Server, basic, ended
 from tests.tls import name_in, unverified, write_certificate
 
 FORM = "application/x-www-form-urlencoded"

@@ -9,8 +9,8 @@ import httpx
 
 from tests.e2e.conftest import Town
 from tests.e2e.people import client_of, ok
-from tests.e2e.raw import Response, basic, connected
-from tests.e2e.server import Account, Server
+from tests.e2e.raw import Response, connected
+from tests.e2e.server import Account, Server, basic
 
 MIB = 1024 * 1024
 PIECE = "application/offset+octet-stream"

@@ -106,7 +106,9 @@ def test_check_says_what_everybody_can_read(tmp_path: Path) -> None:
     )
     assert str(database) in result.stdout
     (command,) = [
-        line.partition("`")[2].rstrip("`\n") for line in result.stdout.splitlines() if "`" in line
+        line.partition("`")[2].rstrip("`\n")
+        for line in result.stdout.splitlines()
+        if "`chmod" in line
     ]
     subprocess.run(command, shell=True, check=True)
     assert place.run("check").exit_code == 0

@@ -24,7 +24,7 @@ from tests.wire.test_outgoing_webhooks import (
 )
 
 OWN = """
-import os, socket, subprocess, sys, time
+import os, socket, sqlite3, subprocess, sys, time
 from zulip_bots.custom_exceptions import ConfigValidationError
 
 
@@ -54,6 +54,8 @@ class Own:
         if text == "many":
             for _ in range(200):
                 bot_handler.storage.get("nothing") if bot_handler.storage.contains("x") else None
+        if text == "chat":
+            os.write(1, b"x\\n" * 100_000)
         if text == "eat":
             "x" * 2**31
         said = [str(self.told), bot_handler.get_config_info("own")["key"]]
@@ -69,6 +71,8 @@ class Own:
 TRIED = (
     lambda: open("/etc/passwd"),
     lambda: open("/tmp/made-by-a-bot", "w"),
+    lambda: open(os.path.join(os.path.dirname(__file__), "data", "secret")),
+    lambda: sqlite3.connect("file:/etc/passwd?mode=ro", uri=True),
     lambda: subprocess.run(["true"]),
     lambda: os.system("true"),
     lambda: os.remove("/tmp/nothing-there"),
@@ -237,6 +241,17 @@ async def test_a_bot_that_fails_does_no_harm(
         "given up: The bot failed: TooMuch: it asked for more than 100 things for one message"
     )
     assert (await outcome("eat")).startswith("given up: The bot failed: MemoryError")
+    # However much it prints: only of some of it is anything made.
+    looked_at: list[str] = []
+    masked = hosting._masked
+
+    def noting(text: str, of: hosting.HostedBot) -> str:
+        looked_at.append(text)
+        return masked(text, of)
+
+    monkeypatch.setattr(hosting, "_masked", noting)
+    assert await outcome("chat") == "delivered: "
+    assert len(looked_at) < 2 * hosting.MOST_LINES
     assert host.process_id(bot.user_id) == first
     assert await outcome("die") == "given up: The bot took too long or too much, and ended."
     assert host.process_id(bot.user_id) is None
@@ -252,7 +267,7 @@ async def test_a_bot_that_fails_does_no_harm(
     monkeypatch.setattr(hosting, "PROCESSOR_SECONDS", 5.0)
     assert await outcome("try") == "delivered: "
     # What its process may not.
-    assert await said(org) == ["1 k" + " no" * 7 + " [] error"]
+    assert await said(org) == ["1 k" + " no" * 9 + " [] error"]
     monkeypatch.setattr(hosting, "MESSAGE_SECONDS", 0.5)
     assert await outcome("hang") == "given up: The bot took longer than 0 seconds, and was ended."
     assert host.process_id(bot.user_id) is None

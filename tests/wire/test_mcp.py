@@ -10,6 +10,7 @@ from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.wire.mcp.catalog import TOOLS
+from tests import mcp_client
 from tests.mcp_client import MODES, agent_of, agent_with
 from tests.support import Organization, founded
 
@@ -20,6 +21,12 @@ READS = {
     *("search_messages", "read_topic", "read_message"),
 }
 WRITES = {"send_message", "reply", "edit_own_message", "react", "mark_as_read", "follow_topic"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> None:
+    """Loaded before there is a node."""
+    mcp_client.load()
 
 
 # What they do

@@ -333,6 +333,24 @@ async def test_a_file_for_which_there_is_no_room_any_more_does_not_end(
         assert (await piece(org["ann"], where, 4, b"")).status_code == 200
 
 
+async def test_of_files_that_begin_at_once_the_first_has_the_room(
+    small: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = TestClock()
+    async with founded(small, clock=clock) as org:
+        begun_files = []
+        with monkeypatch.context() as patched:  # As two nodes may do.
+            patched.setattr(DiskPartials, "reservations", none)
+            patched.setattr(BucketPartials, "reservations", none)
+            for _ in range(3):
+                begun_files.append(await begun(org["ann"], MIB))
+                clock.ahead += 1
+        first, second, third = begun_files
+        assert (await piece(org["ann"], first, 0, b"x" * MIB)).status_code == 200
+        assert (await piece(org["ann"], second, 0, b"x" * MIB)).status_code == 200
+        refused(await piece(org["ann"], third, 0, b"x" * MIB), 400, "REALM_UPLOAD_QUOTA")
+
+
 async def test_so_many_files_can_be_begun_and_not_ended(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:

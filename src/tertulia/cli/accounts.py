@@ -1,7 +1,7 @@
 """Accounts: finding those that a command names, and printing them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 import typer
@@ -20,6 +20,10 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(metavar="[WORD]…", help="Only those with all of these in name or address."),
 ]
+
+
+_DIGITS: Final = 17
+"""More than an ID has."""
 
 
 class Account(Struct, frozen=True, kw_only=True):
@@ -67,12 +71,18 @@ def account_of_bot(state: State, who: str) -> User:
 
 def account_called(state: State, who: str) -> User:
     """The account with that address or user ID. Refused where there is none."""
-    if not who.isdecimal():
+    user_id = id_in(who)
+    if user_id is None:
         return person_with(state, who)
-    user = state.users.get(int(who))
+    user = state.users.get(user_id)
     if user is None:
         raise Refused(f"No account has the ID {who}.")
     return user
+
+
+def id_in(text: str) -> int | None:
+    """The ID that somebody typed; None for what is none, as a number that no ID can be."""
+    return int(text) if text.isdecimal() and len(text) < _DIGITS else None
 
 
 def having(users: Iterable[User], words: Sequence[str] | None) -> list[User]:

@@ -11,6 +11,7 @@ from tertulia.app.config import load
 from tertulia.cli import progress
 from tertulia.cli.commands import Printed, show
 from tertulia.cli.errors import UsageError
+from tertulia.cli.interrupts import as_interrupts
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.model.counts import counted
 from tertulia.store import encrypted_backups
@@ -83,7 +84,7 @@ def backup(
     if not all(of_each):  # A variable that is not set, say: open is what it must not be.
         raise UsageError("--recipient names nobody: it is empty. Nothing was written.")
     to = [one for some in of_each for one in some]
-    with progress.shown() as report:
+    with as_interrupts(), progress.shown() as report:
         manifest = back_up(
             settings, target, report, with_files=with_files, compressed=compressed, encrypt_to=to
         )

@@ -15,6 +15,7 @@ from tertulia.app.config import load
 from tertulia.cli import progress
 from tertulia.cli.commands import Printed, show
 from tertulia.cli.errors import UsageError
+from tertulia.cli.interrupts import as_interrupts
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import Config
 from tertulia.store import encrypted_backups, file_modes, kept_backups
@@ -80,7 +81,7 @@ def make_one(
     settings = _settings(load({"data_dir": data_dir, "database_url": database_url}, file=config))
     with contextlib.suppress(OSError):
         os.nice(_NICE)  # The server comes first.
-    with progress.shown() as report:
+    with as_interrupts(), progress.shown() as report:
         made = asyncio.run(make(settings, report))
     if as_json:
         typer.echo(msgspec.json.encode(made).decode())

@@ -6,7 +6,7 @@ import typer
 from msgspec import Struct
 
 from tertulia.cli import assignments
-from tertulia.cli.accounts import account_called, role_name, status_of
+from tertulia.cli.accounts import account_called, id_in, role_name, status_of
 from tertulia.cli.assignments import NONE, Shown
 from tertulia.cli.commands import Printed, command, done, group
 from tertulia.cli.errors import UsageError
@@ -103,8 +103,8 @@ def _channel(caller: Caller, which: str) -> Channel:
     """The channel of that name or ID. Refused where there is none."""
     state = caller.state
     channel = state.channel_named(which.removeprefix("#"))
-    if channel is None and which.isdecimal():
-        channel = state.channels.get(int(which))
+    if channel is None and (channel_id := id_in(which)) is not None:
+        channel = state.channels.get(channel_id)
     if channel is None:
         raise Refused(f"There is no channel '{which}'.")
     return channel

@@ -80,13 +80,15 @@ def init(
     new.write()
     owner = asyncio.run(_init(new.config, founder))
     say("", f"The organization '{org}' is there.")
-    _ask_for_mail(new, owner.email)
-    _ask_for_channels(new.config)
-    _ask_for_people(new.config)
-    say("")
-    accounts.show(owner, as_json=False)
-    say("")
-    _lead_on(new.config, owner.email)
+    try:
+        _ask_for_mail(new, owner.email)
+        _ask_for_channels(new.config)
+        _ask_for_people(new.config)
+    finally:  # Whoever asks no more has it all the same.
+        say("")
+        accounts.show(owner, as_json=False)
+        say("")
+        _lead_on(new.config, owner.email)
 
 
 def _said(given: str | None, option: str, question: str, check: Any, *, asking: bool) -> str:
@@ -233,7 +235,7 @@ def _mail_server(host: str) -> dict[str, str | int]:
 
 
 def _port(text: str) -> str:
-    if not text.isdecimal() or not 0 < int(text) < 2**16:
+    if not text.isdecimal() or len(text) > 5 or not 0 < int(text) < 2**16:
         raise UsageError("It is a number from 1 to 65535.")
     return text
 

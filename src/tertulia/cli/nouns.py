@@ -13,6 +13,7 @@ import typer
 from msgspec import Struct
 
 from tertulia.cli import assignments
+from tertulia.cli.accounts import id_in
 from tertulia.cli.assignments import Shown
 from tertulia.cli.commands import Act, Printed, command, done
 from tertulia.cli.errors import UsageError
@@ -71,8 +72,8 @@ class Verbs:
         """The record of that name or ID. Refused where there is none, or several have the name."""
         records = self._noun.records(state)
         found = [one for one in records if self._noun.called(one).casefold() == which.casefold()]
-        if not found and which.isdecimal():
-            found = [one for one in records if one.id == int(which)]
+        if not found and (record_id := id_in(which)) is not None:
+            found = [one for one in records if one.id == record_id]
         if not found:
             raise Refused(f"There is no {self._noun.one} '{which}'.")
         if len(found) > 1:

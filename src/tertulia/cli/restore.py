@@ -11,6 +11,7 @@ import typer
 from tertulia.app.config import load
 from tertulia.cli import progress
 from tertulia.cli.commands import Printed, show
+from tertulia.cli.interrupts import as_interrupts
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import Config
 from tertulia.service.vault import SECRET_FILE, VaultError, load_secret, save_secret
@@ -49,6 +50,7 @@ def restore(
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     with (
+        as_interrupts(),
         _decrypted(file, identity, settings.data_path) as plain,
         contextlib.closing(transfer.Backup(plain)) as backup,
     ):

@@ -19,18 +19,23 @@ _REFUSED: Final = (
     *("os.fork", "os.forkpty", "pty.", "os.kill", "os.putenv", "os.truncate"),
     *("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink"),
     *("os.chmod", "os.chown", "os.chflags", "os.setxattr", "shutil."),
+    # Opens files without an "open" of its own.
+    "sqlite3.",
 )
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _ALWAYS: Final = ("/dev/null", "/dev/urandom", "/usr/share/zoneinfo")
 """Files and directories that libraries read."""
 
 
-def keep_within_bounds(networks: Sequence[Network]) -> None:
+def keep_within_bounds(networks: Sequence[Network], data_dir: str) -> None:
     """From now on, refuse this process (PermissionError) what a bot has no need of. It cannot be
-    taken back. `networks` may be connected to although they are not on the internet."""
+    taken back. `networks` may be connected to although they are not on the internet; what is in
+    `data_dir` is not read, wherever modules are looked for."""
     mimetypes.init()  # It reads lists of the system's.
     python = (sysconfig.get_path(one) for one in ("stdlib", "platstdlib", "purelib", "platlib"))
-    places = tuple(os.path.realpath(one) for one in (*python, *filter(None, sys.path), *_ALWAYS))
+    own = tuple(os.path.realpath(one) for one in (*python, *_ALWAYS))
+    added = tuple(os.path.realpath(one) for one in filter(None, sys.path))
+    closed = (os.path.realpath(data_dir),)
 
     def is_readable(path: Any, flags: Any) -> bool:
         if isinstance(path, int):
@@ -38,7 +43,7 @@ def keep_within_bounds(networks: Sequence[Network]) -> None:
         if isinstance(flags, int) and flags & _WRITING:
             return False
         real = os.path.realpath(os.fsdecode(path))
-        return any(real == place or real.startswith(f"{place}{os.sep}") for place in places)
+        return _is_in(real, own) or (_is_in(real, added) and not _is_in(real, closed))
 
     def is_reachable(address: Any) -> bool:
         host = parsed(str(address[0])) if isinstance(address, tuple) and address else None
@@ -57,3 +62,7 @@ def keep_within_bounds(networks: Sequence[Network]) -> None:
             raise PermissionError("embedded bots change nothing on the machine")
 
     sys.addaudithook(hook)
+
+
+def _is_in(path: str, places: Sequence[str]) -> bool:
+    return any(path == place or path.startswith(f"{place}{os.sep}") for place in places)

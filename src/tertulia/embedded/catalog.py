@@ -51,7 +51,7 @@ def is_installed() -> bool:
 def offered(setting: str) -> Mapping[str, Program]:
     """Those that the operator's setting names and that can be run, by name."""
     wanted = _names(setting)
-    found = runnable()
+    found = runnable() if wanted else {}  # Most servers look for none.
     return found if EVERY in wanted else {n: p for n, p in found.items() if n in wanted}
 
 

@@ -20,6 +20,8 @@ class Begin(Struct, frozen=True, kw_only=True, tag="begin"):
     settings: dict[str, str]
     networks: str
     """Where it may connect to although that is not on the internet: see `outbound/addresses.py`."""
+    data_dir: str
+    """The server's, which is nothing to it."""
     start_seconds: float
     """What it may take to begin, on the clock."""
     seconds: float

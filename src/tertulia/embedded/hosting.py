@@ -66,6 +66,7 @@ class HostedBot(Struct, frozen=True, kw_only=True):
     full_name: str
     settings: tuple[tuple[str, str], ...]
     networks: str
+    data_dir: str
 
 
 class Host:
@@ -189,6 +190,7 @@ def _begin(bot: HostedBot) -> Begin:
         full_name=bot.full_name,
         settings=dict(bot.settings),
         networks=bot.networks,
+        data_dir=bot.data_dir,
         start_seconds=START_SECONDS,
         seconds=MESSAGE_SECONDS,
         processor=PROCESSOR_SECONDS,
@@ -300,6 +302,9 @@ class _BotProcess:
         errors = self._process.stderr
         rest = b""
         while errors is not None and (part := await errors.read(_LINE)):
+            if self._lines >= MOST_LINES:
+                rest = b""  # However much it prints: nobody sees it, so it is not looked at.
+                continue
             *lines, rest = (rest + part).split(b"\n")
             if len(rest) > _LINE:
                 lines, rest = [*lines, rest], b""
@@ -308,8 +313,10 @@ class _BotProcess:
         self._log_line(rest)
 
     def _log_line(self, line: bytes) -> None:
+        self._lines += 1
+        if self._lines > MOST_LINES:
+            return
         text = _masked(line[:_LINE].decode(errors="replace").rstrip(), self.bot)
-        self._lines += bool(text)
-        if text and self._lines <= MOST_LINES:
+        if text:
             said = {"bot_id": self.bot.user_id, "bot": self.bot.full_name, "line": text}
             logger.info("an embedded bot says", extra={"fields": said})

@@ -107,7 +107,7 @@ def _begun(begin: Begin, pipe: _Pipe) -> tuple[BotHandler, Any]:
 
     handler = BotHandler(begin, pipe.ask)
     module = importlib.import_module(begin.module)
-    keep_within_bounds(networks(begin.networks))
+    keep_within_bounds(networks(begin.networks), begin.data_dir)
     return handler, prepare_message_handler(begin.program, handler, module)
 
 

@@ -227,16 +227,16 @@ class BucketPartials(Partials):
         return len([one async for one in self._files.below(f"{_BEGUN}/{user_id}")])
 
     async def reservations(self, now: float) -> list[Reservation]:
-        return [one for _, one, expires in await self._reserved() if expires > now]
+        return [one for _, one in await self._reserved() if one.expires > now]
 
-    async def _reserved(self) -> list[tuple[str, Reservation, int]]:
-        """Each with the object's path before it, and when it expires behind it."""
-        found: list[tuple[str, Reservation, int]] = []
+    async def _reserved(self) -> list[tuple[str, Reservation]]:
+        """Each with the object's path before it."""
+        found: list[tuple[str, Reservation]] = []
         async for one in self._files.below(_RESERVED):
             user_id, _, name = one.path.removeprefix(f"{_RESERVED}/").partition("/")
             key, length, expires = name.split("-")
-            reserved = Reservation(int(user_id), key, int(length))
-            found.append((one.path, reserved, int(expires)))
+            reserved = Reservation(int(user_id), key, int(length), int(expires))
+            found.append((one.path, reserved))
         return found
 
     async def keys(self) -> set[str]:
@@ -248,8 +248,8 @@ class BucketPartials(Partials):
 
     async def expired(self, now: float) -> list[Partial]:
         # A crash may have left some of which nothing else is there.
-        for path, _, expires in await self._reserved():
-            if expires <= now:
+        for path, reserved in await self._reserved():
+            if reserved.expires <= now:
                 await self._files.delete(path)
         found: list[Partial] = []
         for directory in (_BEGUN, _WHOLE):

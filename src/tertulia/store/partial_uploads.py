@@ -51,6 +51,8 @@ class Reservation(NamedTuple):
     key: str
     length: int
     """Bytes that it will have."""
+    expires: int
+    """When the room is for others, in UNIX seconds: who began before has the smaller one."""
 
 
 decoder: Final = msgspec.json.Decoder(Partial)
@@ -259,7 +261,7 @@ class DiskPartials(Partials):
     async def reservations(self, now: float) -> list[Reservation]:
         return await asyncio.to_thread(
             lambda: [
-                Reservation(one.user_id, one.key, one.length)
+                Reservation(one.user_id, one.key, one.length, one.expires)
                 for one in self._all()
                 if one.path is None and one.expires > now
             ]

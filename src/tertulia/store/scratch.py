@@ -50,8 +50,10 @@ def scratch_directory(data_path: Path) -> Iterator[Path]:
 def sweep(data_path: Path) -> None:
     """Delete those whose process is gone."""
     for left in (*data_path.glob(f"{PREFIX}*"), *data_path.glob(f"{_NEW}*")):
-        if left.is_dir() and _is_left(left):
-            shutil.rmtree(left, ignore_errors=True)
+        # Somebody else's, which cannot be looked into, or one that goes just now.
+        with contextlib.suppress(OSError):
+            if left.is_dir() and _is_left(left):
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _is_left(directory: Path) -> bool:
@@ -72,7 +74,4 @@ def _is_left(directory: Path) -> bool:
 
 
 def _age(directory: Path) -> float:
-    try:
-        return time.time() - directory.stat().st_mtime
-    except FileNotFoundError:  # Its process has just ended.
-        return 0.0
+    return time.time() - directory.stat().st_mtime

@@ -38,12 +38,16 @@ async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
 
 
 async def reserved(node: Node, user: User, besides: str = "") -> Mapping[int, int]:
-    """The bytes of all files that have begun to arrive in pieces, by whose they are, without the
-    one of that key: there must be room for them too. Nothing where the user has no limit."""
+    """The bytes of all files that have begun to arrive in pieces, by whose they are: there must be
+    room for them too. With the key of one of them only those that began before it: where two began
+    at once and there is room for one, it is the first one's. Nothing where the user has no limit.
+    """
     found = Counter[int]()
     if upload_quotas.is_limited(node.state, user, node.config.upload_quota):
-        for one in await node.partials.reservations(node.clock()):
-            if one.key != besides:
+        known = await node.partials.reservations(node.clock())
+        own = next((one for one in known if one.key == besides), None)
+        for one in known:
+            if own is None or (one.expires, one.key) < (own.expires, own.key):
                 found[one.user_id] += one.length
     return found
 

@@ -66,6 +66,7 @@ class EmbeddedBots:
             full_name=bot.full_name,
             settings=tuple(sorted(bots.embedded_settings(service, node.vault.unsealed).items())),
             networks=node.config.outgoing_webhook_networks,
+            data_dir=str(node.config.data_path.resolve()),
         )
         asked = partial(self._asked, bot.id, _Marks(waiting.id))
         try:

@@ -1,10 +1,9 @@
 """What embedded bots do by the interface: requests of this node to itself, in the bot's name."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-import httpx
 import msgspec
 from starlette.types import ASGIApp
 
@@ -12,6 +11,9 @@ from tertulia.model.users import User
 from tertulia.service.webhooks.embedded import Interface, Said
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.routing import PREFIX
+
+if TYPE_CHECKING:
+    import httpx
 
 _OPERATIONS: Final = {
     "get_message": ("GET", "/messages/{message_id}"),
@@ -28,7 +30,9 @@ def bot_interface(node: HttpNode, application: Callable[[HttpNode], ASGIApp]) ->
     """How embedded bots reach the node. `application` is asked for when the first one does."""
     clients: list[httpx.AsyncClient] = []
 
-    def client() -> httpx.AsyncClient:
+    def client() -> "httpx.AsyncClient":
+        import httpx  # When a bot first asks.
+
         if not clients:
             transport = httpx.ASGITransport(app=application(node), raise_app_exceptions=False)
             base = node.config.external_url or "http://localhost"
