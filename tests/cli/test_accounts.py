@@ -188,25 +188,30 @@ def test_who_ends_the_questions_is_told_of_what_was_made(
     assert "0 of 6 done" in result.stdout + result.stderr
 
 
-def test_settings_are_added_to_a_file_that_is_there(tmp_path: Path) -> None:
+def test_settings_are_put_into_a_file_that_is_there(tmp_path: Path) -> None:
     file = tmp_path / "tertulia.toml"
     file.write_text("# ours\nport = 9000")
     file.chmod(0o640)
-    settings_file.add(file, {"external_url": "https://ä.example"})
+    settings_file.put(file, {"external_url": "https://ä.example"})
     assert file.read_text() == '# ours\nport = 9000\nexternal_url = "https://ä.example"\n'
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
-    with pytest.raises(ConfigError, match="smtp_user"):
-        settings_file.add(file, {"smtp_user": "a\x7f"})
-    # What is there already, it says once; what is written in another way is left alone.
-    settings_file.add(file, {"port": 9001, "smtp_user": "a"})
-    settings_file.add(file, {"smtp_user": r"a\\1\n"})
+    # As `config --show` writes it, all settings are there; those that are not given are empty.
+    file.write_text('smtp_port = 25\n  smtp_host=""\nport = 9000')
+    settings_file.put(file, {"smtp_host": r"a\b", "smtp_port": 587, "mail_from": "c"})
     assert file.read_text() == (
-        '# ours\nport = 9001\nexternal_url = "https://ä.example"\nsmtp_user = "a\\\\\\\\1\\\\n"\n'
+        'smtp_port = 587\nsmtp_host = "a\\\\b"\nport = 9000\nmail_from = "c"\n'
     )
-    file.write_text(before := '"port" = 9000\n')
-    with pytest.raises(ConfigError, match="by hand"):
-        settings_file.add(file, {"port": 9001})
-    assert file.read_text() == before
+    for before, value in (
+        ("port = 9000\n", "a\x7f"),
+        # Nothing is made of a file that cannot be read then, or says something else.
+        ('smtp_user = """\na\n"""\n', "b"),
+        ('mail_from = """\nsmtp_user = "a"\n"""\n', "b"),
+        ("[table]\n", "b"),
+    ):
+        file.write_text(before)
+        with pytest.raises(ConfigError, match="smtp_user"):
+            settings_file.put(file, {"smtp_user": value})
+        assert file.read_text() == before
     assert [one.name for one in tmp_path.iterdir()] == ["tertulia.toml"]
 
 

@@ -85,18 +85,19 @@ def test_a_backup_of_a_clock_that_was_wrong_is_in_place_of_none() -> None:
 def test_what_a_process_left_that_was_killed_is_deleted(tmp_path: Path) -> None:
     """The lock ends with the process, and with the file that holds it. What nobody ever locked is
     of an older version, and has a day; or no backup at all."""
-    # What cannot be looked into, as of another user, is no reason to make no more backups.
-    (tmp_path / "backup-foreign" / "held").mkdir(parents=True)
     left, unheld, old, other = (tmp_path / f"backup-{n}" for n in ("left", "new", "old", "other"))
     for directory in (left, unheld, old, other):
         directory.mkdir()
         (directory / "backup.zip").write_bytes(b"secret")
     (left / "held").touch()
     (other / "notes").touch()
+    # What cannot be looked into, as of another user, is no reason to make no more backups.
+    odd = tmp_path / "backup-odd"
+    (odd / "held").mkdir(parents=True)
     for directory in (old, other):
         os.utime(directory, (0, 0))
     with scratch_directory(tmp_path) as mine:
-        kept = {mine.name, unheld.name, other.name, "backup-foreign"}
+        kept = {mine.name, unheld.name, other.name, odd.name}
         assert {one.name for one in tmp_path.iterdir()} == kept
         (mine / "plain.zip").write_bytes(b"secret")
         sweep(tmp_path)

@@ -60,15 +60,22 @@ def test_a_client_that_waits_as_it_is_told_sends_everything(tmp_path: Path) -> N
 
 
 def test_the_loop_of_the_client_waits_until_it_may_register(tmp_path: Path) -> None:
-    with limited(tmp_path, requests_per_minute=20) as town:
-        use_up(town.ben, town.server)
-        with (
-            listening(town.server, town.ben, event_types=["message"]) as (ben,),
-            client_of(town.ann, town.server) as ann,
-        ):
-            ben.hears_message(sent(ann, "there you are"))
+    def registered() -> list[str]:
         log = town.server.log_text().splitlines()
-    statuses = [line.partition("status=")[2][:3] for line in log if "/register" in line]
+        return [line.partition("status=")[2][:3] for line in log if "/register" in line]
+
+    with limited(tmp_path, requests_per_minute=20) as town:
+        for _ in range(10):
+            before = len(registered())
+            use_up(town.ben, town.server)
+            with (
+                listening(town.server, town.ben, event_types=["message"]) as (ben,),
+                client_of(town.ann, town.server) as ann,
+            ):
+                ben.hears_message(sent(ann, "there you are"))
+            statuses = registered()[before:]
+            if statuses[0] == "429":  # Else the machine was so slow that he had one again.
+                break
     assert statuses[0] == "429"
     assert statuses[-1] == "200"
 

@@ -39,7 +39,7 @@ def config(tmp_path: Path) -> Config:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not is_so():  # noqa: ASYNC110 (it is asked of what has no event)
             await asyncio.sleep(0.01)
 
@@ -262,7 +262,7 @@ async def test_what_is_said_to_be_due_while_it_runs_is_done_without_being_asked(
         log.follow(lambda _: None if log.state.realm.description else done.set())
         async with Supervisor().running([due_job(log, "bells", due_at, ring)]):
             await log.submit(None, settle, "1 2 3")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await done.wait()
 
 

@@ -201,7 +201,7 @@ async def test_a_mail_can_be_asked_for_without_a_decision(nodes: Nodes) -> None:
     rung = asyncio.Event()
     nodes.log.on_mail(rung.set)
     nodes.log.mail(MAIL)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await rung.wait()
     assert [one.mail for one in await nodes.waiting()] == [MAIL]
 
@@ -455,7 +455,7 @@ async def test_a_node_sends_what_it_is_asked_for_by_itself(
         )
         async with founded(own) as org:
             await invite(org)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 envelope = await server.got.get()
     assert isinstance(envelope.content, bytes)
     message = email.message_from_bytes(envelope.content, policy=email.policy.default)

@@ -146,7 +146,7 @@ async def test_a_checkpoint_is_given_up_when_the_node_stops(
     task = asyncio.create_task(pruned_once(quiet.node.store, FUTURE))
     await asyncio.to_thread(begun.wait)
     task.cancel()
-    assert await asyncio.to_thread(ended.wait, 10)
+    assert await asyncio.to_thread(ended.wait, 60)
 
 
 @pytest.mark.usefixtures(no_postman.__name__)
@@ -295,7 +295,7 @@ async def test_an_erasure_is_carried_out_by_itself_also_after_a_restart(
             await org.do()
     clock.ahead += 60
     async with reopened(config, clock=clock) as org:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while NAME in await org.node.store.read(everything):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
     assert job.trouble is None

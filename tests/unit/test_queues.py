@@ -105,7 +105,7 @@ async def test_what_another_node_tells_of_somebody_unknown_holds_nothing_up(
             msgspec.json.encode(("another node", unknown)).decode()
         )
         org.node.delivery.publish(typing(org, "ann", "ben"))
-        (event,) = decoded(await asyncio.wait_for(poll, 20))
+        (event,) = decoded(await asyncio.wait_for(poll, 60))
     assert event["type"] == "typing"
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from tertulia.log import head_watch
 from tertulia.log.freshness import Freshness
 from tertulia.log.log import Log
 from tertulia.log.replica import Replica
@@ -124,9 +125,13 @@ class Other:
 
 
 @pytest.fixture
-async def other(config: Config, org: Organization) -> AsyncIterator[Other]:
+async def other(
+    config: Config, org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Other]:
     if not config.database_url:
         pytest.skip("the processes beside a server's file tell it nothing")
+    # What it is not told it finds out by no other way, however slow the machine is.
+    monkeypatch.setattr(head_watch, "LOOK_SECONDS", 1000.0)
     store = Store(database_at(config.data_path, config.database_url))
     log = Log(store)
     other = Other(log)

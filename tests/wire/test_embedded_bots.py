@@ -2,18 +2,21 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from tertulia.domain.accounts import bots
 from tertulia.embedded import catalog, hosting
+from tertulia.model.users import User
 from tertulia.service.config import Config
 from tertulia.service.webhooks.calling import ServiceCaller
+from tertulia.service.webhooks.embedded import Said
 from tests.conftest import OTHERS
-from tests.support import Organization, Person, TestClock, founded, reopened
+from tests.support import Organization, Person, Reply, TestClock, founded, reopened
 from tests.wire.test_outgoing_webhooks import (
     _no_caller,  # noqa: F401 (a fixture)
     _once,
@@ -46,6 +49,8 @@ class Own:
             raise RuntimeError("key=" + bot_handler.get_config_info("own")["key"])
         if text == "die":
             os._exit(3)
+        if text == "quit":
+            bot_handler.quit("enough")
         if text == "hang":
             time.sleep(1000)
         if text == "spin":
@@ -208,6 +213,24 @@ async def test_each_message_is_one_nodes(
     assert [one["outcome"] for one in await deliveries(org, bot)] == ["delivered"] * 4
 
 
+async def test_messages_are_handled_in_the_order_in_which_they_were_sent(
+    org: Organization, caller: ServiceCaller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes to look each of them up."""
+    bot = await made(org, "own", config_data={"key": "k"})
+    first, second = [await org["ben"].write([bot.user_id], text) for text in ("one", "two")]
+    ask = caller.embedded._interface
+
+    async def late(who: User, operation: str, fields: Mapping[str, Any], mark: str) -> Said:
+        for _ in range(1000 if fields.get("message_id") == first else 0):
+            await asyncio.sleep(0)
+        return await ask(who, operation, fields, mark)
+
+    monkeypatch.setattr(caller.embedded, "_interface", late)
+    await told(org, caller)
+    assert [one["message_id"] for one in await deliveries(org, bot)] == [second, first]
+
+
 async def deliveries(org: Organization, bot: Person) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = (await org["ben"].get(f"/bots/{bot.user_id}/deliveries")).ok[
         "deliveries"
@@ -257,6 +280,16 @@ async def test_a_bot_that_fails_does_no_harm(
     assert host.process_id(bot.user_id) is None
     assert await outcome("hi") == "delivered: "
     assert await said(org) == ["1 k"]  # Another process.
+    # One that ends by itself has handled what it was told; what comes next begins anew.
+    for text in ("quit", "hi"):
+        await org["ben"].write([bot.user_id], text)
+    await told(org, caller)
+    ended, after = reversed((await deliveries(org, bot))[:2])
+    assert (ended["reason"], after["outcome"]) == (
+        "The bot failed: SystemExit: enough",
+        "delivered",
+    )
+    assert await said(org) == ["1 k"]
     monkeypatch.setattr(hosting, "PROCESSOR_SECONDS", 0.3)
     last = host.process_id(bot.user_id)
     await caller.embedded.host.close()
@@ -345,6 +378,37 @@ async def test_settings_that_are_not_right(
     (await org["cleo"].patch(f"/bots/{bot.user_id}", config_data={"key": "x"})).refused()
     generic = org["robo"].user_id
     (await org["ann"].patch(f"/bots/{generic}", config_data={"key": "x"})).refused()
+
+
+async def test_settings_that_are_changed_at_one_moment_are_all_kept(org: Organization) -> None:
+    settings = {"api_key": "a", "access_token": "b", "user_name": "c"}
+    bot = await made(org, "trello", config_data=settings)
+
+    async def told_anew(**settings: str) -> Reply:
+        return await org["ben"].patch(f"/bots/{bot.user_id}", config_data=settings)
+
+    await asyncio.gather(told_anew(api_key="x"), told_anew(user_name="y"))
+    record = org.node.state.users[bot.user_id].bot
+    assert record is not None
+    assert record.embedded is not None
+    assert bots.embedded_settings(record.embedded, org.node.vault.unsealed) == {
+        **settings,
+        "api_key": "x",
+        "user_name": "y",
+    }
+    assert "needs the setting" in (await told_anew(user_name=" ")).refused()["msg"]
+    # One that works without can be told nothing again.
+    names = {"full_name": "Sal", "short_name": "sal"}
+    bot = await made(org, "github_detail", **names, config_data={"owner": "a", "repo": "b"})
+    assert (await told_anew(owner="", repo="")).ok["config_data"] == {}
+
+
+def test_where_no_bots_are_wanted_none_are_read() -> None:
+    for setting, is_read in (("", False), (" , ", False), ("all", True)):
+        catalog.runnable.cache_clear()
+        assert catalog.not_offered(setting) == {}
+        assert bool(catalog.runnable.cache_info().currsize) is is_read
+        assert bool(catalog.offered(setting)) is is_read
 
 
 async def test_only_those_that_the_operator_names_are_offered(

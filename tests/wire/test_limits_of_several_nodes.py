@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tertulia.delivery import announcements
 from tertulia.service.config import Config
 from tertulia.wire.http import shared_limits
 from tertulia.wire.http.attempt_limits import TRIES, TRIES_PER_ACCOUNT
@@ -33,6 +34,8 @@ async def three(
 ) -> AsyncIterator[Cluster]:
     """Three nodes with small limits, for which no time passes unless a test lets it."""
     monkeypatch.setattr(shared_limits, "TELL_SECONDS", 0.001)
+    # They are told, however slow the machine is.
+    monkeypatch.setattr(announcements, "LATE_SECONDS", 1000.0)
     with postgres.schema(postgres_url) as url:
         config = Config(
             data_dir=str(tmp_path / "data"),

@@ -55,7 +55,7 @@ async def none_awaited(org: Organization) -> None:
     """Return when no message awaits previews any more."""
     seen = asyncio.Event()
     org.node.log.follow(lambda _: seen.set())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(org.node.state.pending_previews):
             seen.clear()
             await seen.wait()

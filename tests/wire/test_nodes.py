@@ -36,7 +36,7 @@ async def names(org: Organization) -> list[str]:
 
 async def when(happened: Callable[[], Awaitable[bool]]) -> None:
     """Return when it has happened: a node says it in its own time."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             if await happened():
                 return

@@ -6,7 +6,6 @@ import secrets
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -20,26 +19,27 @@ def place_of(config: Config, file: Path | None) -> Path:
     return file or config.data_path / FILE
 
 
-def add(file: Path, values: Mapping[str, str | int]) -> None:
-    """Add settings, in place of those of the same names. It is made where there is none, readable
-    by its owner alone; what else is in it stays as it is. It is there as before, or whole.
+def put(file: Path, values: Mapping[str, str | int]) -> None:
+    """Put settings into it: in the place of what it says of them, or behind all else. It is made
+    where there is none, readable by its owner alone; the rest of it stays as it is. It is there as
+    before, or whole.
 
     ConfigError for values that cannot be written, OSError where the file cannot.
     """
     file_modes.directory(file.parent)
     before = file.read_text(encoding="utf-8") if file.exists() else ""
-    text = before if not before or before.endswith("\n") else f"{before}\n"
-    for name, value in values.items():
-        line = f"{name} = {_written(name, value)}\n"
-        # (A backslash has a meaning of its own there.)
-        text, found = re.subn(rf"(?m)^{name}[ \t]*=.*\n", line.replace("\\", r"\\"), text)
-        text += "" if found else line
-    _require(text, {**tomllib.loads(before), **values}, file)
+    after = _with(before, values)
+    try:
+        is_right = tomllib.loads(after) == {**tomllib.loads(before), **values}
+    except tomllib.TOMLDecodeError:
+        is_right = False
+    if not is_right:
+        raise ConfigError(f"{', '.join(values)} cannot be written to {file}: set them there.")
     mode = file.stat().st_mode & 0o777 if file.exists() else file_modes.FILE
     new = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
         with open(new, "w", encoding="utf-8", opener=file_modes.opener) as opened:
-            opened.write(text)
+            opened.write(after)
             opened.flush()
             os.fsync(opened.fileno())
         new.chmod(mode)
@@ -48,14 +48,16 @@ def add(file: Path, values: Mapping[str, str | int]) -> None:
         new.unlink(missing_ok=True)
 
 
-def _require(text: str, wanted: Mapping[str, Any], file: Path) -> None:
-    """ConfigError where the text says anything else: TOML has more forms than lines."""
-    try:
-        found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        found = None
-    if found != wanted:
-        raise ConfigError(f"{file} is written in a way that is left alone: add to it by hand.")
+def _with(text: str, values: Mapping[str, str | int]) -> str:
+    """The text of the file with these settings, each of which takes a line."""
+    for name, value in values.items():
+        line = f"{name} = {_written(name, value)}\n"
+        there = re.search(rf"^[ \t]*{name}[ \t]*=.*(\n|\Z)", text, re.MULTILINE)
+        if there is not None:
+            text = text[: there.start()] + line + text[there.end() :]
+        else:
+            text = f"{text}\n{line}" if text and not text.endswith("\n") else text + line
+    return text
 
 
 def _written(name: str, value: str | int) -> str:

@@ -37,11 +37,11 @@ class FileShown(Struct, frozen=True, kw_only=True):
 
 
 class Files(Struct, frozen=True, kw_only=True):
-    """Files, the largest first."""
+    """Files that were found, the largest first, as many as are wanted."""
 
     files: list[FileShown]
     bytes: int
-    """Of these together."""
+    """Of all that were found."""
 
 
 def _shown(state: State, one: Attachment) -> FileShown:

@@ -161,7 +161,7 @@ class _NewSettings:
         """Write those down that are new since the last time."""
         if self._new:
             file = settings_file.place_of(self.config, self._file)
-            settings_file.add(file, self._new)
+            settings_file.put(file, self._new)
             say(f"  Written to {file}.")
             self._new = {}
 
@@ -218,7 +218,10 @@ def _ask_for_mail(new: _NewSettings, owner: str) -> None:
             continue
         if _try_mail(tried, owner) or not agree("Say it otherwise?", default=True):
             new.take(**wanted)
-            new.write()
+            try:
+                new.write()
+            except (ConfigError, OSError) as error:  # The organization is there all the same.
+                say(f"  {error}")
             return
 
 

@@ -52,6 +52,8 @@ class Done(Struct, frozen=True, kw_only=True, tag="done"):
     """To the node: it has begun, or the message is handled; or how that failed."""
 
     error: str = ""
+    ends: bool = False
+    """Whether that is the last that it says."""
 
 
 ToProcess = Begin | Tell | Answer

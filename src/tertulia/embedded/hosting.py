@@ -85,37 +85,10 @@ class Host:
         process = self._running.get(user_id)
         return None if process is None else process.id
 
-    async def tell(self, bot: HostedBot, message: dict[str, Any], asked: Asked) -> None:
-        """Have the bot handle the message, after those that it was told of before. NotNow where it
-        could not be told; NotHandled where it failed."""
-        async with self._turn(bot.user_id):
-            process = await self._process(bot, asked)
-            failed: str | None = None
-            try:
-                failed = await process.converse(Tell(message=message), asked, MESSAGE_SECONDS)
-            except _Lost as error:
-                await self._end(bot.user_id, process)
-                self._note_loss(bot.user_id)
-                raise NotHandled(f"The bot {error}.") from None
-            except BaseException:
-                # Nobody knows where it was in the conversation.
-                await self._end(bot.user_id, process)
-                raise
-            if process.has_ended:
-                await self._end(bot.user_id, process)
-            else:
-                process.rest(IDLE_SECONDS, lambda: self._forget(bot.user_id, process))
-            if failed:
-                raise NotHandled(f"The bot failed: {failed}")
-            self._lost.pop(bot.user_id, None)
-
-    async def close(self) -> None:
-        """End all processes."""
-        for user_id, process in list(self._running.items()):
-            await self._end(user_id, process)
-
     @asynccontextmanager
-    async def _turn(self, user_id: int) -> AsyncIterator[None]:
+    async def turn(self, user_id: int) -> AsyncIterator[None]:
+        """The bot's own turn, in which it can be told of a message: each has it in the order in
+        which it was asked for. NotNow where that takes too long."""
         turn = self._turns.setdefault(user_id, asyncio.Lock())
         taken = contextlib.AsyncExitStack()
         async with taken:
@@ -126,6 +99,34 @@ class Host:
             except TimeoutError:
                 raise NotNow("The bot is busy with other messages, or others are.") from None
             yield
+
+    async def tell(self, bot: HostedBot, message: dict[str, Any], asked: Asked) -> None:
+        """Have the bot handle the message, within a `turn`. NotNow where it could not be told;
+        NotHandled where it failed."""
+        process = await self._process(bot, asked)
+        failed: str | None = None
+        try:
+            failed = await process.converse(Tell(message=message), asked, MESSAGE_SECONDS)
+        except _Lost as error:
+            await self._end(bot.user_id, process)
+            self._note_loss(bot.user_id)
+            raise NotHandled(f"The bot {error}.") from None
+        except BaseException:
+            # Nobody knows where it was in the conversation.
+            await self._end(bot.user_id, process)
+            raise
+        if process.has_ended:
+            await self._end(bot.user_id, process)
+        else:
+            process.rest(IDLE_SECONDS, lambda: self._forget(bot.user_id, process))
+        if failed:
+            raise NotHandled(f"The bot failed: {failed}")
+        self._lost.pop(bot.user_id, None)
+
+    async def close(self) -> None:
+        """End all processes."""
+        for user_id, process in list(self._running.items()):
+            await self._end(user_id, process)
 
     async def _process(self, bot: HostedBot, asked: Asked) -> "_BotProcess":
         """The bot's process; started where there is none."""
@@ -232,13 +233,15 @@ class _BotProcess:
         self.id = process.pid
         self.idle_since: float | None = None
         self._process = process
+        self._is_over = False
         self._end_of_rest: asyncio.TimerHandle | None = None
         self._lines = 0
         self._log = asyncio.create_task(self._log_lines())
 
     @property
     def has_ended(self) -> bool:
-        return self._process.returncode is not None
+        """Whether it has, or has said that it does."""
+        return self._is_over or self._process.returncode is not None
 
     def rest(self, seconds: float, end: Callable[[], None]) -> None:
         """It has nothing to do; call `end` when that is so for so many seconds."""
@@ -265,6 +268,7 @@ class _BotProcess:
             raise _Lost(f"took longer than {seconds:.0f} seconds, and was ended") from None
         except (OSError, EOFError, ValueError, msgspec.MsgspecError):
             raise _Lost("took too long or too much, and ended") from None
+        self._is_over = said.ends
         return _masked(said.error, self.bot)
 
     async def end(self) -> None:

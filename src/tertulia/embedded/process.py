@@ -127,7 +127,7 @@ def _handle(message: dict[str, Any], handler: BotHandler, bot: Any) -> None:
 
 def _failed(pipe: _Pipe, error: BaseException) -> NoReturn:
     traceback.print_exception(error)
-    pipe.send(Done(error=_said(error)))
+    pipe.send(Done(error=_said(error), ends=True))
     sys.stderr.flush()
     os._exit(1)
 

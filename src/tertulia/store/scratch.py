@@ -48,7 +48,7 @@ def scratch_directory(data_path: Path) -> Iterator[Path]:
 
 
 def sweep(data_path: Path) -> None:
-    """Delete those whose process is gone."""
+    """Delete those whose process is gone. What cannot be looked at is not ours."""
     for left in (*data_path.glob(f"{PREFIX}*"), *data_path.glob(f"{_NEW}*")):
         # Somebody else's, which cannot be looked into, or one that goes just now.
         with contextlib.suppress(OSError):

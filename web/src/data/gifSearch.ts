@@ -71,7 +71,8 @@ export function gifsIn(provider: GifProvider, answer: unknown): Gif[] {
           const small = formats?.["tinygif"] ?? formats?.["gif"];
           return made(id, title, formats?.["gif"]?.url, small?.url, small?.dims ?? []);
         });
-  return found.filter((one) => one !== null);
+  // What is there twice is shown once.
+  return [...new Map(found.flatMap((one) => (one ? [[one.id, one]] : []))).values()];
 }
 
 function made(
@@ -92,9 +93,12 @@ function made(
   };
 }
 
+/** What would be more than words within the text of a link: calls of people, say. */
+const SIGNS = /[\\[\]\s*_~`@#$:<>|]+/g;
+
 /** How it is written in a message: a link, whose picture is shown. */
 export function gifLink(gif: Gif): string {
-  const title = gif.title.replace(/[\\[\]\n]+/g, " ").trim() || "GIF";
+  const title = gif.title.replace(SIGNS, " ").trim() || "GIF";
   const url = gif.url.replace(/\(/g, "%28").replace(/\)/g, "%29").replace(/\s/g, "%20");
   return `[${title}](${url})`;
 }

@@ -46,9 +46,10 @@ test("what is asked names the key, the words and how much is allowed", () => {
   expect(asked(klipy, " ")[0]).toBe("https://api.klipy.com/v2/featured");
 });
 
-test("what is found is shown small and sent whole; what is no picture is left out", () => {
+test("what is found is shown small and sent whole; what is no picture, or there twice, is left out", () => {
   const image = (name: string) => ({ url: `https://media1.giphy.com/${name}`, width: "200" });
   const data = [
+    { id: "a", title: "Tea", images: { fixed_width: image("s.gif"), downsized: image("d.gif") } },
     { id: "a", title: "Tea", images: { fixed_width: image("s.gif"), downsized: image("d.gif") } },
     { id: "b", title: "?", images: { fixed_width: { url: "javascript:alert(1)" } } },
     {},
@@ -77,7 +78,10 @@ test("what is found is shown small and sent whole; what is no picture is left ou
 test("it is sent as a link that nothing can break out of", () => {
   const gif = { ...gifsIn(klipy, null)[0], id: "", preview: "", width: 1, height: 1 };
   expect(gifLink({ ...gif, title: "a [b](c)\n", url: "https://x.example/a.gif?b=(1)" })).toBe(
-    "[a  b (c)](https://x.example/a.gif?b=%281%29)",
+    "[a b (c)](https://x.example/a.gif?b=%281%29)",
+  );
+  expect(gifLink({ ...gif, title: "@**all** `tea`", url: "https://x.example/a.gif" })).toBe(
+    "[all tea](https://x.example/a.gif)",
   );
   expect(gifLink({ ...gif, title: " ", url: "https://x.example/a.gif" })).toBe(
     "[GIF](https://x.example/a.gif)",

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Data, Message } from "./data";
-import { isKept, isReadable, MOST, pageOf, peopleIn, withPages } from "./kept";
+import type { Snapshot } from "../wire/snapshot";
+import { dataOf, type Data, type Message } from "./data";
+import { isKept, isReadable, MOST, pageOf, peopleIn, slim, withPages } from "./kept";
 import type { MessageList } from "./lists";
 import type { Narrow } from "./narrow";
 
@@ -10,7 +11,15 @@ const TOPIC: Narrow = [
 ];
 
 function message(id: number, more: object = {}): Message {
-  const about = { id, type: "stream", stream_id: 7, subject: "tides", sender_id: 1, reactions: [] };
+  const about = {
+    id,
+    type: "stream",
+    stream_id: 7,
+    subject: "tides",
+    sender_id: 1,
+    reactions: [],
+    submessages: [],
+  };
   return { ...about, display_recipient: "x", key: "c7/tides", flags: [], ...more } as never;
 }
 
@@ -58,10 +67,14 @@ describe("what is kept", () => {
       foundOldest: true,
       messages: [
         message(1, { sender_id: 2, reactions: [{ user_id: 3 }] }),
-        message(2, { sender_id: 4, display_recipient: [{ id: 5 }] }),
+        message(2, {
+          sender_id: 4,
+          display_recipient: [{ id: 5 }],
+          submessages: [{ sender_id: 6 }],
+        }),
       ],
     };
-    expect([...peopleIn([page], 9)].sort()).toEqual([2, 3, 4, 5, 9]);
+    expect([...peopleIn([page], 9)].sort()).toEqual([2, 3, 4, 5, 6, 9]);
   });
 
   it("is shown, and asked for again", () => {
@@ -71,5 +84,38 @@ describe("what is kept", () => {
     expect([...lists.values()]).toEqual([list(2, { stale: true })]);
     expect(messages.size).toBe(2);
     expect(topicNames.get("c7/tides" as never)).toBe("tides");
+  });
+
+  it("begins with what was so in the end, not with what the server told first", () => {
+    const lists = `realm_users realm_non_active_users cross_realm_bots realm_bots realm_user_groups
+      subscriptions unsubscribed never_subscribed channel_folders realm_default_streams
+      starred_messages recent_private_conversations user_topics muted_users drafts saved_snippets
+      scheduled_messages reminders navigation_views alert_words custom_profile_fields
+      realm_linkifiers realm_playgrounds realm_domains onboarding_steps`.split(/\s+/);
+    const unread_msgs = { pms: [], huddles: [], streams: [], mentions: [] };
+    const maps = { user_settings: {}, presences: {}, user_status: {}, realm_emoji: {} };
+    const empty = Object.fromEntries(lists.map((name) => [name, []]));
+    const told = { ...empty, ...maps, unread_msgs, user_id: 9 } as never as Snapshot;
+    const now = dataOf({
+      ...told,
+      user_settings: { color_scheme: 2 },
+      // Who is named among the direct conversations.
+      realm_users: [{ user_id: 2, full_name: "Ben" }],
+      subscriptions: [{ stream_id: 7, name: "tides", color: "#123456" }],
+      never_subscribed: [{ stream_id: 8, name: "winds" }],
+      user_topics: [{ stream_id: 7, topic_name: "Low", visibility_policy: 1 }],
+      muted_users: [{ id: 4, timestamp: 5 }],
+      starred_messages: [3],
+      recent_private_conversations: [{ user_ids: [2, 3], max_message_id: 6 }],
+      max_message_id: 6,
+      unread_msgs: {
+        pms: [{ other_user_id: 9, unread_message_ids: [4] }],
+        huddles: [{ user_ids_string: "2,3,9", unread_message_ids: [6] }],
+        streams: [{ stream_id: 7, topic: "Low", unread_message_ids: [2, 5] }],
+        mentions: [5],
+        old_unreads_missing: true,
+      },
+    } as never as Snapshot);
+    expect(dataOf(slim(told, now, new Set()))).toEqual(now);
   });
 });

@@ -1,13 +1,17 @@
 /** What is kept for reading without the server: of what, and how much. Pure. */
 
-import type { Snapshot } from "../wire/snapshot";
-import type { Data, Message } from "./data";
+import type { Snapshot, UnreadSnapshot } from "../wire/snapshot";
+import { conversationOf, type ConversationKey } from "./conversations";
+import type { Channel, Data, Message } from "./data";
 import { peopleOf } from "./data";
 import type { MessageList } from "./lists";
 import { channelIn, nameOf, type Narrow } from "./narrow";
 
-/** The conversations that were looked at last, the newest messages of each, and the bytes of all. */
-export const MOST = { pages: 24, messages: 60, bytes: 3_000_000 };
+/**
+ * The conversations that were looked at last, the newest messages of each, and the bytes of all; and of
+ * how many direct conversations the names are kept.
+ */
+export const MOST = { pages: 24, messages: 60, bytes: 3_000_000, directs: 100 };
 
 /** The newest messages of a conversation, or of a channel. */
 export interface Page {
@@ -52,6 +56,7 @@ export function peopleIn(pages: Iterable<Page>, me: number): Set<number> {
       found.add(message.sender_id);
       for (const id of peopleOf(message)) found.add(id);
       for (const one of message.reactions) found.add(one.user_id);
+      for (const one of message.submessages) found.add(one.sender_id);
     }
   }
   return found;
@@ -62,13 +67,20 @@ export function peopleIn(pages: Iterable<Page>, me: number): Set<number> {
  * needed, and nothing that is of no use for reading.
  */
 export function slim(snapshot: Snapshot, data: Data, people: ReadonlySet<number>): Snapshot {
-  const there = (one: { stream_id: number }) => data.channels.has(one.stream_id);
-  const users = [...people].flatMap((id) => data.users.get(id) ?? []);
+  const directs = [...data.directs]
+    .sort(([, one], [, other]) => other - one)
+    .slice(0, MOST.directs)
+    .map(([key, max_message_id]) => ({ user_ids: peopleOfKey(key), max_message_id }));
+  const needed = new Set([...people, ...directs.flatMap((one) => one.user_ids)]);
+  const users = [...needed].flatMap((id) => data.users.get(id) ?? []);
+  const channels = [...data.channels.values()].map(withoutPeople);
   return {
     ...snapshot,
+    ...data.realm,
     // No queue is called so: whoever comes back begins anew.
     queue_id: "kept",
     last_event_id: -1,
+    user_settings: data.settings,
     realm_users: users,
     realm_non_active_users: [],
     cross_realm_bots: [],
@@ -77,16 +89,51 @@ export function slim(snapshot: Snapshot, data: Data, people: ReadonlySet<number>
       ...group,
       members: group.members.filter((id) => id === data.me),
     })),
-    subscriptions: snapshot.subscriptions.filter(there).map(withoutPeople),
-    unsubscribed: snapshot.unsubscribed.filter(there).map(withoutPeople),
-    never_subscribed: snapshot.never_subscribed.filter(there).map(withoutPeople),
+    subscriptions: channels.flatMap(({ subscription, ...channel }) =>
+      subscription ? { ...channel, ...subscription } : [],
+    ),
+    unsubscribed: [],
+    never_subscribed: channels.flatMap(({ subscription, ...channel }) =>
+      subscription ? [] : channel,
+    ),
+    user_topics: [...data.topicPolicies.values()],
+    muted_users: [...data.mutedUsers].map((id) => ({ id, timestamp: 0 })),
+    starred_messages: [...data.starred],
+    unread_msgs: unreadIn(data),
+    recent_private_conversations: directs,
+    max_message_id: data.newestMessage,
     presences: {},
     user_status: {},
   };
 }
 
-function withoutPeople<Channel extends object>(channel: Channel): Channel {
-  return { ...channel, subscribers: undefined, partial_subscribers: undefined };
+function peopleOfKey(key: ConversationKey): number[] {
+  const conversation = conversationOf(key);
+  return conversation.kind === "direct" ? conversation.people : [];
+}
+
+function withoutPeople(channel: Channel): Channel {
+  return { ...channel, subscribers: undefined, partial_subscribers: undefined } as Channel;
+}
+
+/** What is unread, as a snapshot tells it. */
+function unreadIn({ unread, topicNames }: Data): UnreadSnapshot {
+  const told: UnreadSnapshot = {
+    count: unread.where.size,
+    pms: [],
+    huddles: [],
+    streams: [],
+    mentions: [...unread.mentions],
+    old_unreads_missing: unread.incomplete,
+  };
+  for (const [key, ids] of unread.by) {
+    const where = conversationOf(key, topicNames);
+    const unread_message_ids = [...ids];
+    if (where.kind === "topic") {
+      told.streams.push({ stream_id: where.channelId, topic: where.topic, unread_message_ids });
+    } else told.huddles.push({ user_ids_string: where.people.join(","), unread_message_ids });
+  }
+  return told;
 }
 
 /** What is known, with the pages as they were kept: all of it is asked for again with the server. */

@@ -181,7 +181,7 @@ class Keeper {
         await this.#prove();
       }
       const { data } = store;
-      const seen = [data.lists, data.messages, data.channels];
+      const seen = [data.lists, data.messages, data.channels, data.settings];
       if (seen.every((one, place) => one === this.#seen[place])) return;
       this.#seen = seen;
       for (const [name, list] of data.lists) {

@@ -3,7 +3,7 @@
 import { messageOf } from "../data/data";
 import { pinsAfter, type Known } from "../data/pins";
 import { edited, seenOf, type Seen } from "../data/recent";
-import { del, get, post } from "../wire/http";
+import { del, get, post, Refused } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { Pin } from "../wire/objects";
 import { upToDate, type Answer } from "./history";
@@ -47,14 +47,12 @@ export class Pins {
 
   /** Ask for a channel's, unless what is known of it is so still. */
   load(channelId: number): Promise<void> {
-    const isKnown =
-      this.#since.get(channelId) === this.store.restarts && !this.#unsure.has(channelId);
-    if (isKnown) return Promise.resolve();
+    // Both are read in any case: whoever shows it follows them.
+    const isUnsure = this.#unsure.has(channelId);
+    const isOld = this.#since.get(channelId) !== this.store.restarts;
+    if (!isUnsure && !isOld) return Promise.resolve();
     let pending = this.#asked.get(channelId);
-    if (!pending) {
-      pending = this.#ask(channelId).finally(() => this.#asked.delete(channelId));
-      this.#asked.set(channelId, pending);
-    }
+    if (!pending) this.#asked.set(channelId, (pending = this.#ask(channelId)));
     return pending;
   }
 
@@ -66,8 +64,24 @@ export class Pins {
   /** Pin a message for everybody, or take its pin away. Raises what the request does. */
   async toggle({ message_id, stream_id, topic }: Pinned): Promise<void> {
     const isPinned = this.has(message_id);
-    await (isPinned ? del : post)(`/messages/${message_id}/pin`);
-    // Of channels that one only looks into no events come.
+    let isTold = false;
+    const stop = this.store.onEvent((event) => {
+      isTold ||= event.type === "pins" && (event["pin"] as Pin).message_id === message_id;
+    });
+    try {
+      await (isPinned ? del : post)(`/messages/${message_id}/pin`);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      // Somebody else may have been quicker.
+      this.#doubt([stream_id]);
+      await this.load(stream_id);
+      if (this.has(message_id) === isPinned) throw error;
+      return;
+    } finally {
+      stop();
+    }
+    // What was told meanwhile may be newer. Of channels that one only looks into nothing is told.
+    if (isTold) return;
     const [pinned_by, pinned_at] = [this.store.me, Date.now() / 1000];
     const pin: Pin = { message_id, stream_id, topic, pinned_by, pinned_at };
     this.#take({ id: 0, type: "pins", op: isPinned ? "remove" : "add", pin });
@@ -76,12 +90,17 @@ export class Pins {
   async #ask(channelId: number): Promise<void> {
     const restarts = this.store.restarts;
     this.#disturbed.delete(channelId);
-    const { pins } = await get<{ pins: Pin[] }>(`/streams/${channelId}/pins`, {
-      allow_empty_topic_name: true,
-    });
-    await this.#askFor(pins.map((one) => one.message_id));
-    this.#keep(new Map(this.#known).set(channelId, pins));
-    this.#since.set(channelId, restarts);
+    try {
+      const { pins } = await get<{ pins: Pin[] }>(`/streams/${channelId}/pins`, {
+        allow_empty_topic_name: true,
+      });
+      await this.#askFor(pins.map((one) => one.message_id));
+      this.#keep(new Map(this.#known).set(channelId, pins));
+      this.#since.set(channelId, restarts);
+    } finally {
+      // Before it is told that it is unsure still: then it is asked for again.
+      this.#asked.delete(channelId);
+    }
     const unsure = new Set(this.#unsure);
     unsure.delete(channelId);
     // What was told meanwhile may be newer than the answer.
@@ -112,6 +131,10 @@ export class Pins {
     this.#said = new Map([...this.#said, ...some.map((one) => [one.id, one] as const)]);
   }
 
+  #doubt(channelIds: readonly number[]): void {
+    this.#unsure = new Set([...this.#unsure, ...channelIds]);
+  }
+
   #hear(event: ServerEvent): void {
     for (const channelId of this.#asked.keys()) {
       if (concerns(event, channelId)) this.#disturbed.add(channelId);
@@ -122,7 +145,7 @@ export class Pins {
   #take(event: ServerEvent): void {
     const { known, unsure } = pinsAfter(this.#known, event);
     if (known !== this.#known) this.#keep(known);
-    if (unsure.length) this.#unsure = new Set([...this.#unsure, ...unsure]);
+    if (unsure.length) this.#doubt(unsure);
     if (event.type === "update_message" && "content" in event) {
       const acts = Boolean(event["is_me_message"]);
       const content = String(event["rendered_content"]);
@@ -134,7 +157,7 @@ export class Pins {
     const message = this.store.data.messages.get(id);
     if (message) this.#say([seenOf(message)]);
     // Where it fails, it is asked for with the channel.
-    else this.#askFor([id]).catch(() => (this.#unsure = new Set([...this.#unsure, stream_id])));
+    else this.#askFor([id]).catch(() => this.#doubt([stream_id]));
   }
 }
 

@@ -19,7 +19,7 @@ export interface Listing {
 
 /** Until it is called back. */
 export function listenToKeys(app: App, listing: Listing): () => void {
-  const { store } = app;
+  const { store, toasts } = app;
   /** Where no message is selected the key is for others. */
   const withCurrent = (call: (message: Message) => unknown) => () => {
     const message = listing.current();
@@ -51,7 +51,9 @@ export function listenToKeys(app: App, listing: Listing): () => void {
       if (row) overlays.emoji(row, (emoji) => void actions.react(message, emoji));
     }),
     "Control+s": withCurrent((message) => void actions.star(message)),
-    U: withCurrent((message) => void readMarkerOf(store).unreadFrom(message, listing.list)),
+    U: withCurrent((message) => {
+      void toasts.attempt(readMarkerOf(store).unreadFrom(message, listing.list));
+    }),
     V: withCurrent(actions.showReceipts),
     H: withCurrent((message) => maySeeHistory(store, message) && actions.showHistory(message)),
     L: withCurrent((message) => void actions.copyLink(message)),

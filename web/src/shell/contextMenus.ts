@@ -34,7 +34,7 @@ function opened(event: MouseEvent, signal: AbortSignal): void {
   event.preventDefault();
   // After the menu that was open has noticed that it is closed.
   const open = () => setTimeout(show);
-  if (!(event.buttons & 2)) return void open();
+  if (!event.buttons) return void open();
   // A popover that opens while the button is down would be closed by its release.
   const released = new AbortController();
   const once = { once: true, signal: AbortSignal.any([signal, released.signal]) };

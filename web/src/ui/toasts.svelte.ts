@@ -1,6 +1,6 @@
 /** Short notes at the window's edge: what was done, what failed, and how to take it back. */
 
-import { told } from "../wire/http";
+import { isSignedOut, told } from "../wire/http";
 
 export interface Toast {
   id: number;
@@ -31,7 +31,8 @@ export class Toasts {
       await request;
       return true;
     } catch (error) {
-      this.trouble(told(error));
+      // Who has to sign in first is told so, and led to the door.
+      if (!isSignedOut(error)) this.trouble(told(error));
       return false;
     }
   }

@@ -32,6 +32,11 @@ export function isPassing(error: unknown): boolean {
   );
 }
 
+/** Whether nobody is signed in. (A wrong password that was typed again ends no session.) */
+export function isSignedOut(error: unknown): boolean {
+  return error instanceof Refused && error.status === 401 && error.code !== "AUTHENTICATION_FAILED";
+}
+
 /** A sentence for people about anything that was thrown. */
 export function told(error: unknown): string {
   return error instanceof Error && error.message ? error.message : String(error);
@@ -188,14 +193,14 @@ async function answeredAtOnce<Answer>(pending: Promise<Response>): Promise<Answe
     throw new Unreachable("The server cannot be reached.");
   }
   if (body["result"] === "success") return body as Answer;
-  // A wrong password that was typed again ends no session.
-  if (response.status === 401 && body["code"] !== "AUTHENTICATION_FAILED") signedOut();
-  throw new Refused(
+  const refused = new Refused(
     response.status,
     String(body["code"] ?? ""),
     String(body["msg"] ?? response.statusText),
     body,
   );
+  if (isSignedOut(refused)) signedOut();
+  throw refused;
 }
 
 export const get = <Answer>(path: string, parameters?: Parameters, signal?: AbortSignal) =>

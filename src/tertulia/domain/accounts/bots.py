@@ -117,7 +117,7 @@ class Revision(Struct, frozen=True, kw_only=True):
     service_url: str | None = None
     service_format: ServiceFormat | None = None
     settings_sealed: Mapping[str, str] | None = None
-    """All that an embedded bot is told, sealed."""
+    """What an embedded bot is told anew, sealed; empty what it is not told any more."""
     avatar_file: str = ""
     """The name of an uploaded picture, where there is a new one."""
 
@@ -155,9 +155,7 @@ def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
     if revision.service_url is not None or revision.service_format is not None:
         bot["service"] = _revised(target, revision)
     if revision.settings_sealed is not None:
-        service = embedded_service(target)
-        settings = dict(revision.settings_sealed)
-        bot["embedded"] = msgspec.structs.replace(service, settings_sealed=settings)
+        bot["embedded"] = _told_anew(embedded_service(target), revision.settings_sealed)
     if bot and target.bot is not None:
         values["bot"] = msgspec.structs.replace(target.bot, **bot)
     return Decision(
@@ -183,6 +181,11 @@ def embedded_service(target: User) -> EmbeddedService:
     if service is None:
         raise Refused("The bot is no embedded bot.")
     return service
+
+
+def _told_anew(service: EmbeddedService, sealed: Mapping[str, str]) -> EmbeddedService:
+    settings = {name: one for name, one in {**service.settings_sealed, **sealed}.items() if one}
+    return msgspec.structs.replace(service, settings_sealed=settings)
 
 
 def embedded_settings(service: EmbeddedService, unsealed: Callable[[str], str]) -> dict[str, str]:

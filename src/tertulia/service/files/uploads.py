@@ -28,7 +28,7 @@ async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
         picture=await _picture(file),
     )
     await node.uploads.offer(file.arriving, attachments.path_of(node.state, new))
-    others = await reserved(node, node.state.users[user_id], besides=new.key)
+    others = await reserved(node, node.state.users[user_id], new.key)
     quota = node.config.upload_quota
     attachment = await node.log.submit(user_id, attachments.add, new, quota, others)
     # In a bucket the file is in its place already; a job takes care of the rest.

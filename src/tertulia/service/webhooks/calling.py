@@ -22,7 +22,6 @@ from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.model.webhooks import (
     Delivered,
-    EmbeddedService,
     Outcome,
     OutgoingService,
     ServiceCall,
@@ -181,7 +180,7 @@ class ServiceCaller:
         node, call = self._node, waiting.call
         bot = node.state.users.get(call.bot_id)
         if bot is not None and bot.is_active and bot.bot is not None and bot.bot.embedded:
-            return await self._told(bot, bot.bot.embedded, waiting)
+            return await self._told(bot.id, waiting)
         service = None if bot is None or bot.bot is None else bot.bot.service
         if bot is None or service is None or not bot.is_active or not node.config.outgoing_webhooks:
             return "given up", "The bot has no service any more."
@@ -202,11 +201,9 @@ class ServiceCaller:
             return "given up", f"The service answered {reply.status}."
         return "delivered", await self._answered(bot, message, waiting, reply)
 
-    async def _told(
-        self, bot: User, service: EmbeddedService, waiting: WaitingCall
-    ) -> tuple[Outcome, str]:
+    async def _told(self, bot_id: int, waiting: WaitingCall) -> tuple[Outcome, str]:
         try:
-            return await self.embedded.tell(bot, service, waiting)
+            return await self.embedded.tell(bot_id, waiting)
         except NotNow as error:
             raise _Failed(str(error), error.wait) from None
 

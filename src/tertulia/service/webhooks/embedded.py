@@ -44,11 +44,20 @@ class EmbeddedBots:
             fields = {"bot": name, "reason": reason}
             logger.warning("an embedded bot is not offered", extra={"fields": fields})
 
-    async def tell(
+    async def tell(self, bot_id: int, waiting: WaitingCall) -> tuple[Outcome, str]:
+        """Have the bot handle the message, after those that it was to be told of before. Returns
+        what came of it; NotNow where it is to be tried again."""
+        async with self.host.turn(bot_id):
+            # Everything is as of now: it may have waited.
+            bot = self._node.state.users[bot_id]
+            service = bot.bot.embedded if bot.bot else None
+            if service is None:
+                return "given up", "The bot is not run by the server any more."
+            return await self._told(bot, service, waiting)
+
+    async def _told(
         self, bot: User, service: EmbeddedService, waiting: WaitingCall
     ) -> tuple[Outcome, str]:
-        """Have the bot handle the message. Returns what came of it; NotNow where it is to be tried
-        again."""
         node = self._node
         program = catalog.offered(node.config.embedded_bots).get(service.program)
         if program is None:

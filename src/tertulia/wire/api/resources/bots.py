@@ -269,14 +269,17 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
 
 
 def _new_settings(call: Call, params: UpdateBot) -> Mapping[str, str] | None:
-    """All that an embedded bot is to be told, sealed; None where it stays as it is."""
-    if params.config_data is None:
+    """What an embedded bot is to be told anew, sealed; None where all of it stays."""
+    given = params.config_data
+    if given is None:
         return None
     service = bots.embedded_service(call.state.users[params.bot_id])
-    settings = bots.embedded_settings(service, call.node.vault.unsealed) | params.config_data
-    settings = {name: value for name, value in settings.items() if value.strip()}
+    given = {name: value if value.strip() else "" for name, value in given.items()}
+    # Those that stay are not opened: they were looked at when they were given.
+    then = dict.fromkeys(service.settings_sealed, "…") | given
+    settings = {name: value for name, value in then.items() if value}
     catalog.require(call.node.config.embedded_bots, service.program, settings)
-    return _sealed(call, settings)
+    return _sealed(call, given)
 
 
 class OneBot(Params, kw_only=True, frozen=True):
