@@ -21,7 +21,7 @@ TIMEOUT_SECONDS: Final = 30
 """How long one mail may take."""
 _FAREWELL_SECONDS: Final = 2
 """Of that, how long the server may take to say good-bye when it has the mail."""
-_LONGEST_REPLY: Final = 2000
+_LONGEST_REPLY: Final = 1000
 
 
 class Trouble(StrEnum):
