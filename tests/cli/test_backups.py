@@ -106,21 +106,25 @@ def test_what_a_process_left_that_was_killed_is_deleted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("is_in_background", [False, True])
 def test_a_command_that_is_told_to_end_leaves_nothing(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path, number: signal.Signals, is_in_background: bool
 ) -> None:
+    keys = signal.SIG_IGN if is_in_background else signal.default_int_handler
+
     def command() -> None:
         with as_interrupts(), scratch_directory(tmp_path) as mine:
             (mine / "plain.zip").write_bytes(b"secret")
             signal.raise_signal(number)
 
-    before = signal.signal(number, signal.SIG_DFL)
+    before = signal.signal(number, signal.SIG_DFL), signal.signal(signal.SIGINT, keys)
     try:
         with pytest.raises(KeyboardInterrupt):
             command()
         assert signal.getsignal(number) is signal.SIG_DFL
     finally:
-        signal.signal(number, before)
+        signal.signal(number, before[0])
+        signal.signal(signal.SIGINT, before[1])
     assert list(tmp_path.iterdir()) == []
 
 

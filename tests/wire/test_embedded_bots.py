@@ -208,6 +208,7 @@ async def test_each_message_is_one_nodes(
         await asyncio.gather(told(org, caller), told(again, other))
         await told(org, caller)
         await other.close()
+    await org.node.log.catch_up()  # Those that the other one sent.
     answers = [one for one in await newest(org, number=20) if one["sender_id"] == bot.user_id]
     assert len(answers) == 4
     assert [one["outcome"] for one in await deliveries(org, bot)] == ["delivered"] * 4

@@ -28,4 +28,6 @@ def as_interrupts() -> Iterator[None]:
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # Begun in a shell's background.
+        raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)
