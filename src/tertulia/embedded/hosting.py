@@ -39,6 +39,8 @@ MOST_LINES: Final = 50
 """Of what a bot prints for one message that are logged."""
 _LINE: Final = 2000
 """Bytes."""
+_LEFT: Final = 65_536
+"""Bytes that are read at once of what an ended process had said."""
 
 Asked = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """Does something as the bot: an operation and its fields. Returns what the interface says."""
@@ -77,6 +79,7 @@ class Host:
         self._starting = 0
         self._turns: dict[int, asyncio.Lock] = {}
         self._room = asyncio.Semaphore(MOST_PROCESSES)
+        self._ending: set[asyncio.Task[None]] = set()
         self._lost: dict[int, tuple[int, float]] = {}
         """Of bots whose process was lost: how often in a row, and until when it is not started."""
 
@@ -118,15 +121,17 @@ class Host:
         if process.has_ended:
             await self._end(bot.user_id, process)
         else:
-            process.rest(IDLE_SECONDS, lambda: self._forget(bot.user_id, process))
+            process.rest(IDLE_SECONDS, lambda: self._begin_end(bot.user_id, process))
         if failed:
             raise NotHandled(f"The bot failed: {failed}")
         self._lost.pop(bot.user_id, None)
 
     async def close(self) -> None:
-        """End all processes."""
+        """End all processes, and wait for those that were ended by themselves."""
         for user_id, process in list(self._running.items()):
-            await self._end(user_id, process)
+            self._begin_end(user_id, process)
+        if self._ending:
+            await asyncio.wait(self._ending)
 
     async def _process(self, bot: HostedBot, asked: Asked) -> "_BotProcess":
         """The bot's process; started where there is none."""
@@ -148,10 +153,10 @@ class Host:
             except _Lost as error:
                 failed = f"it {error}"
             except BaseException:
-                await process.end()
+                await self._end(bot.user_id, process)
                 raise
             if failed:
-                await process.end()
+                await self._end(bot.user_id, process)
                 raise NotNow(f"The bot does not start: {failed}")
             self._running[bot.user_id] = process
         finally:
@@ -172,14 +177,17 @@ class Host:
         self._lost[user_id] = (times, time.monotonic() + pause)
 
     async def _end(self, user_id: int, process: "_BotProcess") -> None:
-        if self._running.get(user_id) is process:
-            del self._running[user_id]
-        await process.end()
+        await asyncio.shield(self._begin_end(user_id, process))
 
-    def _forget(self, user_id: int, process: "_BotProcess") -> None:
+    def _begin_end(self, user_id: int, process: "_BotProcess") -> asyncio.Task[None]:
+        """End it by the side, whoever goes on meanwhile: an event loop that closes before its
+        processes are gone is an error."""
         if self._running.get(user_id) is process:
             del self._running[user_id]
-        process.kill()
+        ending = asyncio.create_task(process.end(), name="end-bot")
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+        return ending
 
 
 def _begin(bot: HostedBot) -> Begin:
@@ -243,7 +251,7 @@ class _BotProcess:
         """Whether it has, or has said that it does."""
         return self._is_over or self._process.returncode is not None
 
-    def rest(self, seconds: float, end: Callable[[], None]) -> None:
+    def rest(self, seconds: float, end: Callable[[], object]) -> None:
         """It has nothing to do; call `end` when that is so for so many seconds."""
         self.idle_since = time.monotonic()
         self._end_of_rest = asyncio.get_running_loop().call_later(seconds, end)
@@ -272,17 +280,17 @@ class _BotProcess:
         return _masked(said.error, self.bot)
 
     async def end(self) -> None:
-        """End it, whatever it does."""
-        self.kill()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._log
-        await self._process.wait()
-
-    def kill(self) -> None:
-        """The same, without waiting for it."""
+        """End it, whatever it does, and close the pipes to it."""
         self.wake()
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._log
+        while self._process.stdout is not None and await self._process.stdout.read(_LEFT):
+            pass
+        await self._process.wait()
 
     async def _send(self, frame: Begin | Tell | Answer) -> None:
         into = self._process.stdin
