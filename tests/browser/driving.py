@@ -19,6 +19,7 @@ from playwright.sync_api import (
     Request,
     Route,
     ViewportSize,
+    expect,
 )
 from playwright.sync_api import Error as BrowserError
 
@@ -199,3 +200,15 @@ def holding(window: Window, asked: Callable[[str], bool]) -> HeldAnswers:
     held = HeldAnswers(window, asked)
     window.page.route("**/messages?*", held.hold)
     return held
+
+
+def tap_away(item: Locator) -> None:
+    """Tap what closes the menu that a long press has opened. For a moment after that press a tap
+    is taken for its release, and means nothing."""
+    for _ in range(10):
+        item.page.wait_for_timeout(500)
+        item.tap()
+        with suppress(AssertionError):
+            expect(item).to_be_hidden(timeout=3000)
+            return
+    raise AssertionError("the menu stays open")

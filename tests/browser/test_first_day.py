@@ -7,7 +7,7 @@ import httpx
 from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import PHONE, Window, settled, sign_in_resident
+from tests.browser.driving import PHONE, Window, settled, sign_in_resident, tap_away
 from tests.e2e.conftest import Town
 from tests.e2e.server import Account, Server
 
@@ -116,7 +116,7 @@ def test_a_long_press_opens_a_sheet_and_nothing_else(cafe: Server, opened: Open)
     assert foot["y"] + foot["height"] >= PHONE["height"] - 40
     assert foot["width"] >= PHONE["width"] - 20
     expect(menu.locator("kbd").first).to_be_hidden()
-    phone.page.get_by_role("button", name="Close").tap()
+    tap_away(phone.page.get_by_role("button", name="Close"))
     expect(menu).to_be_hidden()
 
 

@@ -6,7 +6,7 @@ import httpx
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import PHONE, settled, sign_in_resident
+from tests.browser.driving import PHONE, settled, sign_in_resident, tap_away
 from tests.e2e.conftest import Town
 from tests.e2e.server import Account, Server
 
@@ -155,7 +155,5 @@ def test_on_a_phone_a_long_press_offers_what_can_be_done(cafe: Server, opened: O
     menu = phone.page.get_by_role("menu")
     expect(menu.get_by_role("menuitemradio", name="Mute topic")).to_be_visible()
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    # So long the release of the long press means nothing.
-    phone.page.wait_for_timeout(500)
-    menu.get_by_role("menuitem", name="Mark as read").tap()
+    tap_away(menu.get_by_role("menuitem", name="Mark as read"))
     expect(row).not_to_have_accessible_name(re.compile("unread"))
