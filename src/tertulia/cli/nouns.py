@@ -55,6 +55,10 @@ class Noun(Struct, frozen=True, kw_only=True):
     """What can be typed, in words, where it is not what the interface takes."""
 
 
+# What a command takes is read from its annotations, which are made for each noun where the command
+# is: the type checker takes a value for no type, so it is silenced at these and nowhere else.
+
+
 class Verbs:
     """Adds the commands of a noun to its group."""
 

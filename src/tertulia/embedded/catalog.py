@@ -144,7 +144,7 @@ def _has_packages(source: Path) -> bool:
 def _example(file: Path) -> Mapping[str, str]:
     """The settings of the example that lies beside the bot."""
     parser = configparser.ConfigParser(interpolation=None)
-    # As they are written: some are in capitals.
+    # As they are written: some are in capitals. (The library documents it so, not its types.)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read(file, encoding="utf-8")
     return {key: value for section in parser.sections() for key, value in parser.items(section)}

@@ -52,6 +52,7 @@ def bot_interface(node: HttpNode, application: Callable[[HttpNode], ASGIApp]) ->
             # Done again after a node was lost, it is the same message.
             rest |= {"queue_id": "service", "local_id": mark}
         values = {name: _text(value) for name, value in rest.items()}
+        # (By types, what is unfolded might be any parameter of the client's.)
         reply = await client().request(
             method,
             f"{PREFIX}{path}",
