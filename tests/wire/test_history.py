@@ -522,12 +522,16 @@ async def test_a_spectator_sees_the_public_web_only(house: Organization) -> None
     assert shown["flags"] == ["read"]
     hidden = (await nobody.get(f"/messages/{lounge}")).refused()
     assert hidden == (await nobody.get("/messages/999999")).refused()
-    for narrow in (
-        [*web, ["is", "starred"]],
-        [*web, ["is", "unread"]],
-        [*web, ["is", "mentioned"]],
-    ):
-        assert await letters(nobody, narrow) == ""
+    # What is public can be searched; what is about oneself needs an account.
+    assert await letters(nobody, [*web, ["search", "view"]]) == "j"
+    assert await letters(nobody, [*web, ["search", "tea"]]) == ""
+    assert await letters(nobody, [*web, ["is", "resolved"]]) == ""
+    for own in ("is:starred", "is:unread", "is:mentioned", "in:home", "dm:1", "dm-including:1"):
+        for negated in (False, True):
+            operator, operand = own.split(":")
+            term = {"operator": operator, "operand": operand, "negated": negated}
+            refused = await nobody.get("/messages", **page, narrow=[*web, term])
+            assert operator in refused.refused("UNAUTHORIZED", 401)["msg"]
 
 
 async def test_what_one_may_not_read_is_as_what_does_not_exist(house: Organization) -> None:

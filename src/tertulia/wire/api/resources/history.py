@@ -4,8 +4,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from tertulia.domain.messages.narrow import NarrowTerm
-from tertulia.model.errors import NoSuchMessage
+from tertulia.domain.messages.narrow import NarrowTerm, needs_account
+from tertulia.model.errors import NoSuchMessage, NotAuthenticated
 from tertulia.model.users import User
 from tertulia.service.messages.history import Found, Query, find_messages, one_message
 from tertulia.store.message_details import NO_DETAILS
@@ -131,7 +131,8 @@ def _encoded(call: Call, user: User | None, found: Found, params: GetMessages) -
 
 
 def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
-    """Who asks; spectators must say that they mean public channels."""
+    """Who asks; spectators must say that they mean public channels, and can ask for nothing that
+    is about oneself."""
     if call.user_id is not None:
         return call.user
     if not any(
@@ -139,6 +140,9 @@ def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
         for term in params.narrow
     ):
         return call.user  # Raises: there is none.
+    for term in params.narrow:
+        if needs_account(term):
+            raise NotAuthenticated(f"What '{term.operator}' asks for needs an account: sign in.")
     return None
 
 
