@@ -152,6 +152,7 @@ export const compose: Words["compose"] = {
   // Editing
   editing: "Modifier le message",
   editWithin: (clock) => `encore ${clock}`,
+  editLeft: "Vos modifications n’ont pas été enregistrées.",
   editedElsewhere:
     "Le message a été modifié ailleurs entre-temps. Copiez votre texte, puis modifiez-le à nouveau.",
   fileUnlinked: (name) => `${name} n’est plus lié dans aucun message.`,

@@ -147,6 +147,7 @@ export const compose: Words["compose"] = {
   // Editing
   editing: "メッセージを編集",
   editWithin: (clock) => `残り${clock}`,
+  editLeft: "変更は保存されませんでした。",
   editedElsewhere:
     "編集中に、このメッセージは別の場所で変更されました。書いた内容をコピーして、もう一度編集してください。",
   fileUnlinked: (name) => `${name}へのリンクは、もうどのメッセージにもありません。`,

@@ -150,6 +150,7 @@ export const compose: Words["compose"] = {
   // Editing
   editing: "Editar mensagem",
   editWithin: (clock) => `restam ${clock}`,
+  editLeft: "Suas alterações não foram salvas.",
   editedElsewhere:
     "A mensagem foi alterada em outro lugar nesse meio-tempo. Copie o que escreveu e edite de novo.",
   fileUnlinked: (name) => `${name} não tem mais link em nenhuma mensagem.`,
