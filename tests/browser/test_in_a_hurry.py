@@ -1,4 +1,4 @@
-"""Somebody who does the next thing before the last one is done, over a network that is slow or gone."""
+"""Somebody who does the next thing before the last is done, over a network that is slow or gone."""
 
 import re
 
