@@ -40,12 +40,25 @@ def test_what_was_written_survives_haste(sqlite_town: Town, opened: Open) -> Non
     editor.press("Control+Enter")
     expect(ann.message("First word, and more of it").get_by_text("edited")).to_be_visible()
 
+    # So it is where the message is gone by then.
+    edit(ann, "Second word")
+    editor.fill("Second thought")
+    with client_of(sqlite_town.ann, sqlite_town.server) as client:
+        query = {"anchor": "newest", "num_before": 1, "num_after": 0, "apply_markdown": False}
+        (second,) = ok(client.get_messages(query))["messages"]
+        ok(client.delete_message(second["id"]))
+    expect(editor).to_have_count(0)
+    notes.get_by_role("button", name="Write on").last.click()
+    expect(ann.box).to_have_value("Second thought")
+    ann.say("Second thought")
+    expect(page.get_by_text("Sending")).to_have_count(0)
+
     # A quotation that comes late goes where it was asked for, and into nothing else.
     held: list[Route] = []
     source = re.compile(r"/api/v1/messages/\d+\b")
     page.route(source, lambda route: held.append(route))
-    ann.message("Second word").hover()
-    ann.message("Second word").get_by_role("button", name="Quote and reply").click()
+    ann.message("Second thought").hover()
+    ann.message("Second thought").get_by_role("button", name="Quote and reply").click()
     expect(ann.box).to_be_focused()
     ann.go("inbox")
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()

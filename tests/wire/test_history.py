@@ -527,9 +527,9 @@ async def test_a_spectator_sees_the_public_web_only(house: Organization) -> None
     assert await letters(nobody, [*web, ["search", "tea"]]) == ""
     assert await letters(nobody, [*web, ["is", "resolved"]]) == ""
     for own in ("is:starred", "is:unread", "is:mentioned", "in:home", "dm:1", "dm-including:1"):
-        for negated in (False, True):
+        for is_negated in (False, True):
             operator, operand = own.split(":")
-            term = {"operator": operator, "operand": operand, "negated": negated}
+            term = {"operator": operator, "operand": operand, "negated": is_negated}
             refused = await nobody.get("/messages", **page, narrow=[*web, term])
             assert operator in refused.refused("UNAUTHORIZED", 401)["msg"]
 

@@ -2,12 +2,14 @@
 
 import type { App } from "../app";
 import { leaveToEdit } from "../data/allowed";
-import { conversationOf } from "../data/conversations";
+import { conversationOf, type Conversation } from "../data/conversations";
 import type { Message } from "../data/data";
 import { narrowOf } from "../data/narrow";
 import { sourceOf } from "../live/source";
 import { del, patch, post, Refused, told } from "../wire/http";
+import { concerned } from "../wire/events";
 import { words } from "../words/index.svelte";
+import { composing } from "./composing.svelte";
 import { Composition } from "./composition.svelte";
 
 export interface Edit {
@@ -29,6 +31,7 @@ class Editing {
   #told = 0;
   /** The message that was asked for last: its text may be on its way. */
   #asked = 0;
+  #unfollow = () => {};
 
   async begin(app: App, message: Message): Promise<void> {
     if (this.current?.message.id === message.id) {
@@ -48,7 +51,7 @@ class Editing {
       this.cancel(app);
       const composition: Composition = new Composition(before, () => this.#typed(message.id));
       const untouched = composition.content;
-      this.current = { message, composition, before, untouched, until: leave.until };
+      this.#open(app, { message, composition, before, untouched, until: leave.until });
     } catch (error) {
       app.toasts.trouble(told(error));
     }
@@ -59,14 +62,22 @@ class Editing {
     const { current } = this;
     if (!current) return;
     this.#end(current);
-    if (current.composition.content === current.untouched) return;
-    app.toasts.note(words.compose.editLeft, {
-      label: words.views.writeOn,
-      run: () => this.#resume(app, current),
+    offer(app, current, () => this.#resume(app, current));
+  }
+
+  #open(app: App, edit: Edit): void {
+    this.current = edit;
+    this.#unfollow = app.store.onEvent((event) => {
+      if (event.type !== "delete_message" || !concerned(event).includes(edit.message.id)) return;
+      this.#end(edit);
+      // It goes on as a message of its own.
+      const { content } = edit.composition;
+      offer(app, edit, () => composing.with(placeOf(app, edit), (box) => box.take(content)));
     });
   }
 
   #end(current: Edit): void {
+    this.#unfollow();
     current.composition.uploads.cancelAll();
     if (this.#told) this.#tell(current.message.id, "stop");
     this.current = null;
@@ -74,11 +85,10 @@ class Editing {
 
   #resume(app: App, edit: Edit): void {
     this.cancel(app);
-    this.current = edit;
+    this.#open(app, edit);
     const { id } = edit.message;
-    if (document.querySelector(`article[data-message="${id}"]`)) return;
-    const { topicNames } = app.store.data;
-    app.router.toNarrow(narrowOf(conversationOf(edit.message.key, topicNames)), id);
+    const isShown = document.querySelector(`article[data-message="${id}"]`);
+    if (!isShown) app.router.toNarrow(narrowOf(placeOf(app, edit)), id);
   }
 
   async save(app: App): Promise<void> {
@@ -129,6 +139,16 @@ class Editing {
     if (op === "stop") this.#told = 0;
     post(`/messages/${messageId}/typing`, { op }).catch(() => {});
   }
+}
+
+function placeOf({ store }: App, { message }: Edit): Conversation {
+  return conversationOf(message.key, store.data.topicNames);
+}
+
+/** Say that what one had changed is not saved, and how to go on with it. */
+function offer({ toasts }: App, { composition, untouched }: Edit, run: () => void): void {
+  if (composition.content === untouched) return;
+  toasts.note(words.compose.editLeft, { label: words.views.writeOn, run });
 }
 
 async function sha256(text: string): Promise<string | undefined> {
