@@ -1,5 +1,6 @@
 """What another service sends to a bot, until it is a message."""
 
+import codecs
 import logging
 from collections.abc import Mapping
 from typing import Any, Final
@@ -160,7 +161,7 @@ def _payload(arrived: Arrived) -> Any:
             return dict(arrived.fields)
         text: str | bytes = packed
     else:
-        text = arrived.body
+        text = arrived.body.removeprefix(codecs.BOM_UTF8)  # Which some programs begin with.
     if not text.strip():
         return {}
     try:
