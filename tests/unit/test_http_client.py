@@ -462,7 +462,7 @@ async def test_connections_are_few_and_end_when_nobody_asks(
     assert await asyncio.gather(*slow) == [201, 201]
     # From now on the one that was used longest ago makes room.
     assert await said(web, there.url("/", "c.test")) == 404
-    assert len(web._kept) == 2
+    assert len(web._kept) == 2, "one of each of two hosts"
     # Nobody asks any more.
     monkeypatch.setattr(kept_connections, "IDLE_SECONDS", 0.0)
     async with asyncio.timeout(60):

@@ -7,6 +7,8 @@ connected to; without credentials and cookies; with bounds to size, time and num
 
 import asyncio
 import contextlib
+import importlib.util
+import sys
 import time
 from collections.abc import (
     AsyncIterator,
@@ -27,7 +29,7 @@ from urllib.parse import urljoin, urlsplit
 from tertulia import __version__
 from tertulia.model.errors import Unavailable
 from tertulia.outbound.addresses import Address, Network, embedded, is_elsewhere, parsed
-from tertulia.outbound.kept_connections import IDLE_SECONDS, KeptConnections, KeptHost
+from tertulia.outbound.kept_connections import IDLE_SECONDS, KeptConnection, KeptConnections
 
 if TYPE_CHECKING:
     import ssl
@@ -147,7 +149,7 @@ class Web:
         self._free = asyncio.Semaphore(at_once)
         self._transport: httpx.AsyncHTTPTransport | None = None
         self._tls: ssl.SSLContext | None = None
-        self._kept = KeptConnections(self._new_transport) if keeps else None
+        self._kept = KeptConnections(partial(self._new_transport, keeps=True)) if keeps else None
 
     @asynccontextmanager
     async def opened(
@@ -202,7 +204,7 @@ class Web:
         headers: Mapping[str, str],
         body: bytes,
         limit: int,
-        kept: KeptHost | None,
+        kept: KeptConnection | None,
     ) -> Reply:
         response = await self._request(url, "POST", headers, body, kept)
         try:
@@ -267,7 +269,7 @@ class Web:
         method: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
-        kept: KeptHost | None = None,
+        kept: KeptConnection | None = None,
     ) -> "httpx.Response":
         """One request, at the first of the host's addresses that answers, by a connection of its
         own, or one of those that are kept."""
@@ -281,7 +283,7 @@ class Web:
             transport, found = self._lazy_transport(), await self._addresses(host, port)
         else:
             transport = kept.transport
-            found = await kept.addresses(partial(self._addresses, host, port))
+            found = await kept.host.addresses(partial(self._addresses, host, port))
         for address in found:
             request = httpx.Request(
                 method,
@@ -310,7 +312,7 @@ class Web:
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 trouble = error
         if kept is not None:
-            kept.forget_addresses()
+            kept.host.forget_addresses()
         raise trouble
 
     async def _addresses(self, host: str, port: int) -> Sequence[Address]:
@@ -361,21 +363,30 @@ class Web:
 
     def _lazy_transport(self) -> "httpx.AsyncHTTPTransport":
         if self._transport is None:
-            self._transport = self._new_transport(0)
+            self._transport = self._new_transport(keeps=False)
         return self._transport
 
-    def _new_transport(self, kept: int) -> "httpx.AsyncHTTPTransport":
-        """One that keeps so many connections."""
+    def _new_transport(self, *, keeps: bool) -> "httpx.AsyncHTTPTransport":
+        """One that keeps one connection, or none."""
         import httpx
 
         if self._tls is None:
+            _note_what_is_missing()
             self._tls = httpx.create_ssl_context(trust_env=False)
-        # No proxy of the environment: it would do the looking up, after us.
-        return httpx.AsyncHTTPTransport(
-            verify=self._tls,
-            trust_env=False,
-            limits=httpx.Limits(max_keepalive_connections=kept, keepalive_expiry=IDLE_SECONDS),
+        limits = httpx.Limits(
+            max_connections=1 if keeps else None,
+            max_keepalive_connections=1 if keeps else 0,
+            keepalive_expiry=IDLE_SECONDS,
         )
+        # No proxy of the environment: it would do the looking up, after us.
+        return httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits)
+
+
+def _note_what_is_missing() -> None:
+    """httpcore asks for this package several times with each request. To find out that it is not
+    there, Python looks through all directories each time, which takes longer than the request."""
+    if "sniffio" not in sys.modules and importlib.util.find_spec("sniffio") is None:
+        sys.modules["sniffio"] = None  # type: ignore[assignment]  # how Python itself notes it
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float:

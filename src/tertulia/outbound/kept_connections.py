@@ -16,25 +16,28 @@ if TYPE_CHECKING:
     import httpx
 
 IDLE_SECONDS: Final = 30.0
-"""A connection that nobody uses for so long ends, and so does what is known of the host's
-addresses: they are looked up, and examined, once for that time."""
+"""A connection that nobody uses for so long ends; and so long a host's addresses are known, once
+they were looked up and examined."""
 HOSTS: Final = 16
-"""To which connections are kept."""
-OF_HOST: Final = 16
-"""Connections."""
+"""To which connections are kept: to each as many as were in use at once."""
+
+Key = tuple[str, int]
 
 
 class KeptHost:
-    """One host, and the connections to it."""
+    """One host, and the connections to it that nobody uses just now."""
 
-    def __init__(self, transport: "httpx.AsyncHTTPTransport") -> None:
-        self.transport = transport
-        self.has_answered = False
-        """Whether there may be a connection from before."""
+    def __init__(self) -> None:
+        self.idle: list[KeptConnection] = []
+        """That which was used last is the last."""
         self.in_use = 0
-        self.used_at = time.monotonic()
         self._addresses: Sequence[Address] = ()
         self._known_until = 0.0
+
+    @property
+    def used_at(self) -> float:
+        """When it was used last, if it is not in use."""
+        return self.idle[-1].used_at if self.idle else 0.0
 
     async def addresses(
         self, look_up: Callable[[], Awaitable[Sequence[Address]]]
@@ -50,61 +53,83 @@ class KeptHost:
         self._known_until = 0.0
 
 
+class KeptConnection:
+    """What one request at a time is sent by."""
+
+    def __init__(self, host: KeptHost, transport: "httpx.AsyncHTTPTransport") -> None:
+        self.host = host
+        self.transport = transport
+        """It opens the connection, and opens it anew where it has ended."""
+        self.has_answered = False
+        """Whether there may be a connection from before."""
+        self.used_at = time.monotonic()
+
+
 class KeptConnections:
     """Those of one client. To be used on its event loop."""
 
-    def __init__(self, transport: Callable[[int], "httpx.AsyncHTTPTransport"]) -> None:
-        """`transport` makes one that keeps so many connections."""
+    def __init__(self, transport: Callable[[], "httpx.AsyncHTTPTransport"]) -> None:
+        """`transport` makes one that keeps one connection: to look through many takes longer than
+        all the rest of a request."""
         self._transport = transport
-        self._hosts: dict[tuple[str, int], KeptHost] = {}
+        self._hosts: dict[Key, KeptHost] = {}
         self._ending: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        """How many hosts there are."""
-        return len(self._hosts)
+        """How many are kept that nobody uses."""
+        return sum(len(host.idle) for host in self._hosts.values())
 
     @asynccontextmanager
-    async def of(self, host: str, port: int) -> AsyncIterator[KeptHost | None]:
-        """The host, for one request. None where there are too many others that are in use."""
-        kept = self._hosts.get((host, port))
-        if kept is None and (len(self._hosts) < HOSTS or await self._has_made_room()):
-            # In the meantime, another request may have begun with it.
-            kept = self._hosts.setdefault((host, port), KeptHost(self._transport(OF_HOST)))
-        if kept is None:
+    async def of(self, name: str, port: int) -> AsyncIterator[KeptConnection | None]:
+        """A connection to the host, for one request. None where there are too many other hosts,
+        which are all in use."""
+        host = self._hosts.get((name, port))
+        if host is None and (len(self._hosts) < HOSTS or await self._has_made_room()):
+            # Another request may have begun with it meanwhile.
+            host = self._hosts.setdefault((name, port), KeptHost())
+        if host is None:
             yield None
             return
         if self._ending is None:
             self._ending = asyncio.create_task(self._end_idle(), name="end-idle-connections")
-        kept.in_use += 1
+        used = host.idle.pop() if host.idle else KeptConnection(host, self._transport())
+        host.in_use += 1
         try:
-            yield kept
+            yield used
         finally:
-            kept.in_use -= 1
-            kept.used_at = time.monotonic()
+            host.in_use -= 1
+            used.used_at = time.monotonic()
+            host.idle.append(used)
 
     async def close(self) -> None:
         """End all of them."""
         if self._ending is not None:
             self._ending.cancel()
             await asyncio.wait({self._ending})
-        while self._hosts:
-            await self._hosts.popitem()[1].transport.aclose()
+        await _ended([one for host in self._hosts.values() for one in host.idle])
+        self._hosts.clear()
 
     async def _has_made_room(self) -> bool:
-        idle = {key: one for key, one in self._hosts.items() if not one.in_use}
-        if not idle:
-            return False
-        await self._end(min(idle, key=lambda key: idle[key].used_at))
+        unused = {key: host for key, host in self._hosts.items() if not host.in_use}
+        if unused:
+            oldest = min(unused, key=lambda key: unused[key].used_at)
+            await _ended(self._hosts.pop(oldest).idle)
         return len(self._hosts) < HOSTS
-
-    async def _end(self, key: tuple[str, int]) -> None:
-        await self._hosts.pop(key).transport.aclose()
 
     async def _end_idle(self) -> None:
         while self._hosts:
             await asyncio.sleep(IDLE_SECONDS / 2)
             before = time.monotonic() - IDLE_SECONDS
-            for key, one in list(self._hosts.items()):
-                if not one.in_use and one.used_at < before and self._hosts.get(key) is one:
-                    await self._end(key)
+            over: list[KeptConnection] = []
+            for key, host in list(self._hosts.items()):
+                over += [one for one in host.idle if one.used_at < before]
+                host.idle = [one for one in host.idle if one.used_at >= before]
+                if not host.idle and not host.in_use:
+                    del self._hosts[key]
+            await _ended(over)
         self._ending = None
+
+
+async def _ended(connections: Sequence[KeptConnection]) -> None:
+    for one in connections:
+        await one.transport.aclose()
