@@ -210,9 +210,10 @@ class Loopback:
         return None if self._certificates is None else unverified()
 
     def pass_time(self, seconds: float) -> None:
-        """Let the connections be so much older."""
-        self._ahead += seconds
-        self.connections._review(asyncio.get_running_loop().time() + self._ahead)
+        """Let the connections be so much older, after what came has been seen."""
+        for more in (0, seconds):
+            self._ahead += more
+            self.connections._review(asyncio.get_running_loop().time() + self._ahead)
 
     async def settle(self) -> None:
         """Return when the server has taken up what was sent before. (What is no HTTP is answered

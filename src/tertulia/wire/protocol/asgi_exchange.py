@@ -23,8 +23,10 @@ class AsgiExchange(RequestResponseCycle):
         async def answered(scope: Any, receive: Any, send: Any) -> None:
             try:
                 await app(scope, receive, send)
-            except Unavailable:
-                if not self.response_started:
+            except Exception as error:
+                # (Starlette raises one of its own where it would have answered by this.)
+                is_away = isinstance(error, Unavailable) or isinstance(error.__cause__, Unavailable)
+                if not (is_away and self.response_started):
                     raise
                 # All that can still be said is that the answer breaks off.
                 self.disconnected = True

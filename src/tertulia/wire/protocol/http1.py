@@ -446,7 +446,6 @@ class TertuliaHttp(HttpToolsProtocol):
         return (
             self._load.is_too_high()
             and self._is_first
-            and not self._has_answered
             # Else answers would gather for a client that reads none.
             and not self.flow.write_paused
             and self.url.partition(b"?")[0] not in _NEVER_REFUSED
