@@ -226,7 +226,8 @@ async def _sent(
     content = short(post.content, names.MAX_MESSAGE)
     if not content:
         return None
-    to = _destination(caller, address, _topic(post.topic))
+    # What a service calls something may be empty, or nothing that can be seen.
+    to = _destination(caller, address, _topic(post.topic) or integration.title)
     try:
         sent = await _send(caller, integration, to, content)
     except WildcardNotAllowed:
