@@ -122,5 +122,6 @@ class FileCleanup:
                 continue
             partial = await partials.load(user_id, key)
             if partial is not None and partial.path is None:
+                await self._uploads.settle(attachment.path)
                 whole = msgspec.structs.replace(partial, path=attachment.path, doubtful=None)
                 await partials.finish(whole)
