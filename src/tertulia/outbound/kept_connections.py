@@ -90,7 +90,7 @@ class KeptConnections:
         if host is None:
             yield None
             return
-        if self._ending is None:
+        if self._ending is None or self._ending.done():
             self._ending = asyncio.create_task(self._end_idle(), name="end-idle-connections")
         used = host.idle.pop() if host.idle else KeptConnection(host, self._transport())
         host.in_use += 1
@@ -127,7 +127,6 @@ class KeptConnections:
                 if not host.idle and not host.in_use:
                     del self._hosts[key]
             await _ended(over)
-        self._ending = None
 
 
 async def _ended(connections: Sequence[KeptConnection]) -> None:
