@@ -388,7 +388,7 @@ async def said(web: Web, url: str) -> int:
     return (await web.send(url, b"x", {}, seconds=5, limit=1000)).status
 
 
-async def test_a_connection_is_used_again_for_the_same_name_alone(tmp_path: Path) -> None:
+async def test_a_connection_is_used_again_for_the_same_name_alone() -> None:
     """Its certificate was looked at for that name."""
     async with elsewhere() as there:
         there.answers_on_each = 100
