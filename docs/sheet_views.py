@@ -92,6 +92,18 @@ def first_picture(page: Page) -> None:
     )
 
 
+FORMATTED: Final = """**Soup** today for @**topic**, see #**kitchen>staff lunch**
+
+* leek and *barley*
+  * [the recipe](https://recipes.example/soup), ~~without~~ with `cream`
+
+> With bread?
+
+```python
+soup = ["leek", "barley"]
+```
+
+Yes. """
 OWN_MENU: Final = ("button", "Your account|Iris")
 TOPIC: Final = "narrow/channel/{workshop}/topic/sales.20by.20hour"
 LUNCH, MILK, LIST, DOUGH, OVEN, CAKE = (
@@ -136,6 +148,11 @@ VIEWS: Final = (
     View("channel-menu", "narrow/channel/{kitchen}", (("button", "to do with this channel"),)),
     View("new-message", "inbox", (("button", "^New message"),)),
     View("writing", LUNCH, (written("**Soup** today: @**topic**\n\n- leek\n- barley"),)),
+    View(
+        "writing-formatted",
+        LUNCH,
+        (written(FORMATTED), ("button", "^Formatted text"), "Control+End"),
+    ),
     View("files", MILK, (attached, written("The prices"))),
     View("preview", LIST, (written("**Soup**, `now`"), ("button", "^Preview"))),
     View("writing-menu", DOUGH, (("button", "^More$"),)),
