@@ -91,7 +91,7 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, opened: 
 
     # What was typed in either form can be taken back in either.
     page.keyboard.press("Control+z")
-    expect(box.locator("em")).to_have_text("spelt")
+    expect(box).not_to_contain_text("spelt!")
     page.keyboard.press("Control+y")
     expect(box.locator("em")).to_have_text("spelt!")
 
@@ -102,10 +102,9 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, opened: 
     expect(box).to_have_attribute("aria-activedescendant", re.compile("offers-0$"))
     page.keyboard.press("Enter")
     expect(box.locator(".chip")).to_have_text("@Ben")
-    page.keyboard.press("Backspace")
+    page.keyboard.press("ArrowLeft")
     page.keyboard.press("Backspace")
     expect(box.locator(".chip")).to_have_count(0)
-    page.keyboard.press("Control+z")
     page.keyboard.press("Control+z")
     expect(box.locator(".chip")).to_have_text("@Ben")
 

@@ -13,7 +13,7 @@ import { EditorView, keymap, type ViewUpdate } from "@codemirror/view";
 import { StyleModule } from "style-mod";
 import type { Names } from "../../data/formatted";
 import type { Field } from "../composition.svelte";
-import { beginningAt, formats, held, named, shownFormatted, textOf } from "./showing";
+import { beginningAt, focused, formats, held, named, shownFormatted, textOf } from "./showing";
 
 /** What is heard of it. */
 export interface Heard {
@@ -64,6 +64,7 @@ export class Editor implements Field {
   readonly #view: EditorView;
   readonly #history = new Compartment();
   readonly #attributes = new Compartment();
+  #isGone = false;
 
   constructor(
     parent: HTMLElement,
@@ -117,13 +118,13 @@ export class Editor implements Field {
   /** Another text, which was not typed here: nothing leads back from it. */
   reset(text: string): void {
     const view = this.#view;
-    view.dispatch({ effects: this.#history.reconfigure([]) });
     view.dispatch({
       changes: { from: 0, to: view.state.doc.length, insert: text },
       selection: { anchor: text.length },
-      effects: this.#history.reconfigure(history()),
+      effects: this.#history.reconfigure([]),
       annotations: Transaction.remote.of(true),
     });
+    view.dispatch({ effects: this.#history.reconfigure(history()) });
   }
 
   /** Show it formatted, or as Markdown. */
@@ -142,6 +143,7 @@ export class Editor implements Field {
   }
 
   destroy(): void {
+    this.#isGone = true;
     window.removeEventListener("mouseup", this.#released);
     this.#view.destroy();
   }
@@ -163,10 +165,12 @@ export class Editor implements Field {
       EditorView.domEventObservers({
         focus: (_, view) => {
           heard.focused(true);
+          view.dispatch({ effects: focused.of(true) });
           // The browser would have the caret at the beginning.
           view.focus();
         },
-        blur: () => heard.focused(false),
+        // Also where it is taken out of the page, in the midst of which nothing can be changed.
+        blur: (_, view) => queueMicrotask(() => this.#left(view)),
         mousedown: ({ button }, view) => {
           if (button === 0) view.dispatch({ effects: held.of(true) });
         },
@@ -184,6 +188,12 @@ export class Editor implements Field {
       // It would be announced in English; who hears the field hears it anyway.
       EditorState.phrases.of({ "Selection deleted": "" }),
     ];
+  }
+
+  #left(view: EditorView): void {
+    if (this.#isGone || view.hasFocus) return;
+    this.heard.focused(false);
+    view.dispatch({ effects: focused.of(false) });
   }
 
   #updated(update: ViewUpdate): void {

@@ -1,9 +1,8 @@
 import { EditorState } from "@codemirror/state";
-import { EditorView } from "@codemirror/view";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { hard } from "../../data/hardMarkdown";
-import { beginningAt, drawnIn, formats, held, named, shownFormatted } from "./showing";
+import { beginningAt, drawnIn, focused, formats, held, named, shownFormatted } from "./showing";
 
 const NAMES = {
   person: (name: string) => name,
@@ -62,8 +61,7 @@ test("signs are seen where the caret is, and while nothing is written nowhere", 
   };
   expect(at(4)).toBe("{}a b {} c");
 
-  const isFocused = state.facet(EditorView.focusChangeEffect).map((one) => one(state, true)!);
-  state = state.update({ effects: isFocused }).state;
+  state = state.update({ effects: focused.of(true) }).state;
   expect(at(4)).toBe("{}**a** b {} c");
   expect(at(0)).toBe("* a b {} c");
   expect(at(2)).toBe("{}**a** b {} c");

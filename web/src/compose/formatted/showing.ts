@@ -21,7 +21,8 @@ export const formats = StateEffect.define<boolean>();
 export const named = StateEffect.define<Names>();
 /** Whether a button of the mouse is held: then nothing moves under it. */
 export const held = StateEffect.define<boolean>();
-const focused = StateEffect.define<boolean>();
+/** Whether one is in it: elsewhere no sign is seen. */
+export const focused = StateEffect.define<boolean>();
 
 interface Showing {
   isFormatted: boolean;
@@ -165,7 +166,6 @@ const showing = StateField.define<Showing>({
   provide: (field) => [
     EditorView.decorations.from(field, ({ drawn }) => drawn),
     EditorView.atomicRanges.of((view) => view.state.field(field).whole),
-    EditorView.focusChangeEffect.of((_, focusing) => focused.of(focusing)),
   ],
 });
 
