@@ -34,6 +34,9 @@ export interface Begin {
 /** What fields of text have, and editors of code do without. */
 const USUAL = { spellcheck: "true", autocorrect: "on", autocapitalize: "sentences" };
 
+/** For so long after a click nothing moves under the mouse: another one makes it a double click. */
+const DOUBLE_CLICK = 400;
+
 const KEYS = [
   { key: "Mod-z", run: undo, preventDefault: true },
   { key: "Mod-y", mac: "Mod-Shift-z", run: redo, preventDefault: true },
@@ -65,6 +68,8 @@ export class Editor implements Field {
   readonly #history = new Compartment();
   readonly #attributes = new Compartment();
   #isGone = false;
+  #isHeld = false;
+  #release: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     parent: HTMLElement,
@@ -144,12 +149,20 @@ export class Editor implements Field {
 
   destroy(): void {
     this.#isGone = true;
+    clearTimeout(this.#release);
     window.removeEventListener("mouseup", this.#released);
     this.#view.destroy();
   }
 
+  #hold(is: boolean): void {
+    clearTimeout(this.#release);
+    if (is === this.#isHeld) return;
+    this.#isHeld = is;
+    this.#view.dispatch({ effects: held.of(is) });
+  }
+
   #released = () => {
-    this.#view.dispatch({ effects: held.of(false) });
+    if (this.#isHeld) this.#release = setTimeout(() => this.#hold(false), DOUBLE_CLICK);
   };
 
   #extensions(): Extension {
@@ -158,8 +171,15 @@ export class Editor implements Field {
     return [
       Prec.highest(
         EditorView.domEventHandlers({
-          keydown: (event) => (heard.key(event), handled(event)),
-          paste: (event) => (heard.paste(event), handled(event)),
+          keydown: (event) => {
+            this.#hold(false);
+            heard.key(event);
+            return handled(event);
+          },
+          paste: (event) => {
+            heard.paste(event);
+            return handled(event);
+          },
         }),
       ),
       EditorView.domEventObservers({
@@ -171,8 +191,8 @@ export class Editor implements Field {
         },
         // Also where it is taken out of the page, in the midst of which nothing can be changed.
         blur: (_, view) => queueMicrotask(() => this.#left(view)),
-        mousedown: ({ button }, view) => {
-          if (button === 0) view.dispatch({ effects: held.of(true) });
+        mousedown: ({ button }) => {
+          if (button === 0) this.#hold(true);
         },
       }),
       EditorView.updateListener.of((update) => this.#updated(update)),

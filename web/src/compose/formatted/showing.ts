@@ -19,7 +19,7 @@ import { shown, type Chip, type Line, type Names, type Shown } from "../../data/
 export const formats = StateEffect.define<boolean>();
 /** Other names are known than before. */
 export const named = StateEffect.define<Names>();
-/** Whether a button of the mouse is held: then nothing moves under it. */
+/** Whether one is at it with the mouse: then nothing moves under that. */
 export const held = StateEffect.define<boolean>();
 /** Whether one is in it: elsewhere no sign is seen. */
 export const focused = StateEffect.define<boolean>();
