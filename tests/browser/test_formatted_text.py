@@ -7,7 +7,6 @@ import httpx
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import Window
 from tests.e2e.conftest import Town
 
 PASTE = """
@@ -89,11 +88,27 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, opened: 
     page.keyboard.press("Alt+m")
     expect(box.locator("em")).to_have_text("spelt!")
 
+    # An input method composes within what is formatted.
+    keyboard = page.context.new_cdp_session(page)
+    for text in ("n", "に", "にほ"):
+        at = len(text)
+        composed = {"text": text, "selectionStart": at, "selectionEnd": at}
+        keyboard.send("Input.imeSetComposition", composed)
+    keyboard.send("Input.insertText", {"text": "日本"})
+    expect(box.locator("em")).to_have_text("spelt!日本")
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Backspace")
+    expect(box.locator("em")).to_have_text("spelt!")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.type("?")
+    expect(box.locator("em")).to_have_text("spelt!?")
+
     # What was typed in either form can be taken back in either.
     page.keyboard.press("Control+z")
-    expect(box).not_to_contain_text("spelt!")
-    page.keyboard.press("Control+y")
     expect(box.locator("em")).to_have_text("spelt!")
+    page.keyboard.press("Control+y")
+    expect(box.locator("em")).to_have_text("spelt!?")
 
     # A choice becomes what it will be; one key takes it away.
     page.keyboard.press("Control+End")
@@ -121,20 +136,20 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, opened: 
     expect(box).not_to_contain_text("shopping")
 
     page.keyboard.press("Control+Enter")
-    expect(ann.message("Bake rye and spelt!")).to_be_visible()
+    expect(ann.message("Bake rye and spelt!?")).to_be_visible()
     expect(box).to_have_text(re.compile("^(Write to .*)?$"))
     page.keyboard.press("Control+z")
     expect(box).not_to_contain_text("rye")
     content = last_sent(sqlite_town)["content"]
     text, _, file = content.rpartition("\n")
-    assert text == "Bake **rye** and *spelt!* @**Ben** \n* flour\n* much **water**"
+    assert text == "Bake **rye** and *spelt!?* @**Ben** \n* flour\n* much **water**"
     assert file.startswith("[shopping.txt](/user_uploads/")
 
     # The last message is edited in the same form, which is remembered.
     page.keyboard.press("ArrowUp")
     editor = page.get_by_role("textbox", name="Edit message")
     expect(editor).to_be_focused()
-    expect(editor.locator("em")).to_have_text("spelt!")
+    expect(editor.locator("em")).to_have_text("spelt!?")
     page.keyboard.press("Control+Home")
     page.keyboard.type("Please: ")
     page.keyboard.press("Control+Enter")
