@@ -148,11 +148,6 @@ VIEWS: Final = (
     View("channel-menu", "narrow/channel/{kitchen}", (("button", "to do with this channel"),)),
     View("new-message", "inbox", (("button", "^New message"),)),
     View("writing", LUNCH, (written("**Soup** today: @**topic**\n\n- leek\n- barley"),)),
-    View(
-        "writing-formatted",
-        LUNCH,
-        (written(FORMATTED), ("button", "^Formatted text"), "Control+End"),
-    ),
     View("files", MILK, (attached, written("The prices"))),
     View("preview", LIST, (written("**Soup**, `now`"), ("button", "^Preview"))),
     View("writing-menu", DOUGH, (("button", "^More$"),)),
@@ -202,6 +197,12 @@ VIEWS: Final = (
     View("channel-personal", "channels/{kitchen}/personal"),
     View("channel-subscribers", "channels/{kitchen}/subscribers"),
     View("group-new", "groups/new"),
+    # The browser goes on in it, and so do all views behind it.
+    View(
+        "writing-formatted",
+        LUNCH,
+        (written(FORMATTED), ("button", "^Formatted text"), "Control+End"),
+    ),
     # Others, and nobody
     View("member", "inbox", who=MEMBER),
     View("guest", "inbox", who=GUEST),
