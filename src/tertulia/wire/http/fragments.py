@@ -90,6 +90,15 @@ class Fragments:
         finally:
             self._until = None
 
+    def find(self, key: Hashable, version: object) -> Fragment | None:
+        """The fragment of that key and version, if it is kept: where hundreds are asked for, what
+        would make each of them need not be said."""
+        kept = self._kept.get(key)
+        if kept is None or kept[0] != version:
+            return None
+        self._kept.move_to_end(key)
+        return kept[1]
+
     def get(self, key: Hashable, version: object, make: Callable[[], bytes]) -> Fragment:
         """The fragment of that key and version (anything that compares): the one that is kept, or
         else a new one."""
