@@ -367,6 +367,20 @@ async def test_a_session_is_as_good_as_a_key(both: Both) -> None:
     answer, is_below = await both.ask(POLL, None, cookie, f"User-Agent: {FIREFOX}")
     assert answer.told["result"] == "success"
     assert is_below
+    # And so it is when it asks again, until it is over.
+    assert both.below.polls is not None
+    data = request(f"/events?{PLAIN[0]}".format(**both.words), None, cookie)
+    lines = [await server.connect() for server in (both.below, both.endpoint)]
+    for _ in range(2):
+        below, endpoint = [await line.ask(data) for line in lines]
+        assert below == endpoint
+        assert below.status == 200
+    assert both.below.polls.usual == 1
+    (session,) = both.org.node.state.sessions
+    (await both.org["ann"].delete(f"/sessions/{session.id}")).ok
+    below, endpoint = [await line.ask(data) for line in lines]
+    assert below == endpoint
+    assert below.status == 401
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -15,7 +15,13 @@ from tertulia.domain.accounts import sessions
 from tertulia.model.errors import Refused
 from tertulia.model.sessions import Session
 from tertulia.model.users import BotKind, User
-from tertulia.wire.http.authentication import authenticated, by_header, session_in
+from tertulia.wire.http.authentication import (
+    authenticated,
+    by_header,
+    owner_of_session,
+    session_in,
+    session_with,
+)
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_headers import Headers, first_of_each
 from tertulia.wire.http.request_log import log_request, logs_polls
@@ -109,8 +115,14 @@ class Polls:
             return None
         is_browser = asked_by_browser(asked)
         poll = self._begun(connection, user, queue_id, last, session, is_browser, block=block)
-        if poll is not None and authorization is not None and block:
-            connection.usual = UsualPoll(authorization.decode("latin-1"), queue_id, is_browser)
+        if poll is not None and block:
+            text = (authorization or b"").decode("latin-1")
+            connection.usual = UsualPoll(
+                text if session is None else session.digest,
+                queue_id,
+                is_browser,
+                has_session=session is not None,
+            )
         return poll
 
     def start_usual(
@@ -119,12 +131,19 @@ class Polls:
         """The same for a request that is like the one before it, but for the last event."""
         if not _is_number(last):
             return None
+        node, session = self.node, None
         try:
-            user = by_header(self.node, usual.authorization)
+            if usual.has_session:
+                session = session_with(node, usual.credential)
+                if session is None or sessions.is_stale(session, node.clock()):
+                    return None
+                user = owner_of_session(node, session)
+            else:
+                user = by_header(node, usual.credential)
         except Refused:
             return None
         return self._begun(
-            connection, user, usual.queue_id, last, None, usual.is_browser, block=True
+            connection, user, usual.queue_id, last, session, usual.is_browser, block=True
         )
 
     def _begun(
@@ -195,10 +214,14 @@ class UsualPoll:
     """What a connection asks for again and again, each time after another event: then nothing of
     the request has to be read anew. Whether it may, is looked at each time."""
 
-    __slots__ = ("_after", "_before", "authorization", "is_browser", "queue_id")
+    __slots__ = ("_after", "_before", "credential", "has_session", "is_browser", "queue_id")
 
-    def __init__(self, authorization: str, queue_id: bytes, is_browser: bool) -> None:
-        self.authorization = authorization
+    def __init__(
+        self, credential: str, queue_id: bytes, is_browser: bool, *, has_session: bool
+    ) -> None:
+        self.credential = credential
+        """An Authorization header; where it `has_session`, the digest of the session's token."""
+        self.has_session = has_session
         self.queue_id = queue_id
         self.is_browser = is_browser
         self._before = self._after = b""
