@@ -71,7 +71,7 @@ class EventEncoder:
             return partial(self._viewed_alone, state, cached)
         if crowd < _CROWD:
             return partial(self._viewed_in_group, state, cached)
-        groups, usual = cached.view_groups, grouping.usual
+        groups, usual = cached.view_groups, grouping.usual()
 
         def events(queue: QueueRecord) -> Sequence[bytes]:
             registration = queue.registration

@@ -10,8 +10,7 @@ A change that makes one event, the same for all who get it, is declared by `to_e
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 from pyroaring import BitMap
@@ -58,23 +57,16 @@ class Viewer(Struct, frozen=True):
         return self.queue.registration
 
 
-class Grouping:
+class Grouping(NamedTuple):
     """What users have in common: those of the same group whose queues were registered alike have
     the same view. It is asked for each user who waits, and must cost next to nothing."""
 
-    def __init__(
-        self, of: Callable[[User, QueueRecord], Hashable | None], usual: Callable[[], BitMap]
-    ) -> None:
-        """`of` says the group of a user; None where their view must be looked up by itself. `usual`
-        finds the users whose group is the usual one, unless their queue has a narrow."""
-        self.of = of
-        self._usual = usual
-
-    @cached_property
-    def usual(self) -> BitMap:
-        """The users of the usual group. It is worth finding where very many are asked about: it
-        stays in the processor's cache, and what else is known of them does not."""
-        return self._usual()
+    of: Callable[[User, QueueRecord], Hashable | None]
+    """The group of a user; None where their view must be looked up by itself."""
+    usual: Callable[[], BitMap]
+    """Finds the users whose group is the usual one, unless their queue has a narrow. That is worth
+    it where very many are asked about: it stays in the processor's cache, and what else is known of
+    them does not."""
 
 
 class Projection(ABC, Generic[C]):
