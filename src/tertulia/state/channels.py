@@ -95,14 +95,15 @@ class ActiveSubscribers(Index):
         """The same as a set, not to be changed nor to be kept: it changes with the state."""
         found = self._sets.get(channel_id)
         if found is None:
-            users, ever = self._users, self._subscriptions.of_channel[channel_id]
-            since = {
-                user_id: subscription.since
-                for user_id, subscription in ever.items()
-                if subscription.is_active and users[user_id].is_active
-            }
-            found = self._sets[channel_id] = BitMap(since)
-            self._newest[channel_id] = max(since.values(), default=0)
+            users, people, newest = self._users.rows, [], 0
+            # Without a call for each of them: after a start all channels are asked for.
+            for user_id, subscription in self._subscriptions.of_channel[channel_id].items():
+                spans = subscription.spans
+                if spans and spans[-1][1] is None and users[user_id].is_active:
+                    people.append(user_id)
+                    newest = spans[-1][0] if spans[-1][0] > newest else newest
+            found = self._sets[channel_id] = BitMap(people)
+            self._newest[channel_id] = newest
         return found
 
     def newest_since(self, channel_id: int) -> int:
