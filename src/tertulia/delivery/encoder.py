@@ -23,10 +23,10 @@ class Encoder(Protocol):
         """
 
     def events_of(
-        self, cached: CachedEntry, crowd: int = 1, /
+        self, cached: CachedEntry, count: int = 1, /
     ) -> Callable[[QueueRecord], Sequence[bytes]]:
         """What finds the entry's events for a queue, as long as the state is the present one: asked
-        for once for all to whom they are told together. `crowd` is how many these are, about."""
+        for once for all to whom they are told together. `count` is how many these are, about."""
 
     def transient_audience(self, transient: Transient) -> Collection[int] | None:
         """The users who may have an event of it; None for everybody."""
@@ -58,12 +58,12 @@ class GuardedEncoder:
             logger.exception("the audience of entry %d is not known", entry.seq)
             return None
 
-    def events_of(self, cached: CachedEntry, crowd: int = 1) -> Callable[[Queue], Sequence[bytes]]:
+    def events_of(self, cached: CachedEntry, count: int = 1) -> Callable[[Queue], Sequence[bytes]]:
         """As `Encoder.events_of`. What is returned raises NotEncoded, also where a queue's IDs are
         used up."""
         seq = cached.entry.seq
         try:
-            encoded = self._encoder.events_of(cached, crowd)
+            encoded = self._encoder.events_of(cached, count)
         except Exception:
             logger.exception("entry %d cannot be shown", seq)
             return _not_encoded

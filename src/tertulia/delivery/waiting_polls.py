@@ -310,10 +310,10 @@ class _Together:
     """What several queues are told in one turn of the event loop: those that are told the same get
     the same list."""
 
-    __slots__ = ("_crowd", "_encoder", "_events_of", "_lists")
+    __slots__ = ("_count", "_encoder", "_events_of", "_lists")
 
-    def __init__(self, encoder: GuardedEncoder, crowd: int = 1) -> None:
-        self._encoder, self._crowd = encoder, crowd
+    def __init__(self, encoder: GuardedEncoder, count: int = 1) -> None:
+        self._encoder, self._count = encoder, count
         self._events_of: dict[CachedEntry, Callable[[Queue], Sequence[bytes]]] = {}
         self._lists: dict[tuple[int, ...], tuple[list[Sequence[bytes]], list[bytes]]] = {}
         """Events of several entries, by the identities of each entry's, which are kept with them:
@@ -323,7 +323,7 @@ class _Together:
         """See `GuardedEncoder.events_of`."""
         found = self._events_of.get(cached)
         if found is None:
-            found = self._events_of[cached] = self._encoder.events_of(cached, self._crowd)
+            found = self._events_of[cached] = self._encoder.events_of(cached, self._count)
         return found
 
     def events(self, entries: Iterable[CachedEntry], queue: Queue) -> Sequence[bytes]:

@@ -16,7 +16,7 @@ from tertulia.wire.api.events import Event, HeartbeatEvent, with_id
 from tertulia.wire.api.projection import Grouping, Projection, ProjectionContext, Viewer, unseen
 
 _UNSEEN: Projection[Any] = unseen(Change)
-_CROWD: Final = 32
+_MANY: Final = 32
 """So many are asked about that it is worth finding who is of the usual group."""
 
 
@@ -57,7 +57,7 @@ class EventEncoder:
         return self._projection(entry.change).audience(self._state(), entry.change)
 
     def events_of(
-        self, cached: CachedEntry, crowd: int = 1
+        self, cached: CachedEntry, count: int = 1
     ) -> Callable[[QueueRecord], Sequence[bytes]]:
         state = self._state()
         # A group's events hold for one state: in another, the same group may see more, or less.
@@ -69,7 +69,7 @@ class EventEncoder:
         grouping: Grouping | None = cached.grouping
         if grouping is None:
             return partial(self._viewed_alone, state, cached)
-        if crowd < _CROWD:
+        if count < _MANY:
             return partial(self._viewed_in_group, state, cached)
         groups, usual = cached.view_groups, grouping.usual()
 
