@@ -14,7 +14,6 @@ import argon2
 from argon2 import PasswordHasher
 from starlette import routing
 
-from tertulia.embedded import catalog
 from tertulia.markup import markdown
 from tertulia.wire.http import paths, request_measures
 
@@ -28,8 +27,6 @@ def take() -> None:
     paths.compile_path = routing.compile_path  # type: ignore[attr-defined]  # who imported it
     # Whether a page is a coroutine, which is asked of each in a roundabout way: a twelfth of it.
     routing.is_async_callable = _is_async_callable  # type: ignore[attr-defined,assignment]
-    # Packages stay where they are.
-    catalog.is_installed = cache(catalog.is_installed)
     # The same paths each time.
     request_measures.groups = cache(request_measures.groups)  # type: ignore[assignment]
     # What it parses, it keeps nothing of.
