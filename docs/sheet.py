@@ -6,7 +6,6 @@ sides is told at the end.
 """
 
 import html
-import io
 import re
 import sys
 import time
@@ -185,8 +184,8 @@ class _Camera:
                 out = spilled(page)
                 if out:
                     self._troubles.append(f"{view.name} ({look.name}): {out[0]}, {len(out)} in all")
-                name = f"{view.name}.{look.name}.webp"
-                (self._into / name).write_bytes(_small(page.screenshot(), look))
+                name = f"{view.name}.{look.name}.jpg"
+                page.screenshot(path=self._into / name, type="jpeg", quality=80)
                 shots[look.name] = name
         finally:
             context.set_offline(False)
@@ -217,13 +216,6 @@ def _dress(page: Page, look: Look) -> None:
         page.set_viewport_size(dict(look.size))
     # What is laid out by script is laid out anew.
     page.wait_for_timeout(60)
-
-
-def _small(png: bytes, look: Look) -> bytes:
-    with Image.open(io.BytesIO(png)) as image:
-        written = io.BytesIO()
-        image.convert("RGB").save(written, "WEBP", quality=80)
-        return written.getvalue()
 
 
 # The organization
