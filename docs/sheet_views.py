@@ -47,7 +47,7 @@ def take(page: Page, step: Step) -> None:
 
 def last_message(page: Page) -> None:
     """The last message is the one that keys are about."""
-    page.get_by_role("region", name="Messages").focus()
+    page.get_by_role("region", name="Messages", exact=True).focus()
     page.keyboard.press("k")
 
 
@@ -267,11 +267,11 @@ VIEWS: Final = (
     View("invite-link", "organization/invitations", (("button", "Make a link"),)),
     View("new-linkifier", "organization/linkifier-settings", (("button", "New linkifier"),)),
     View("new-field", "organization/profile-field-settings", (("button", "New field"),)),
-    View("new-folder", "channels", (("button", "New folder"),)),
+    View("new-folder", "channels/folders", (("button", "New folder"),)),
     View("channel-new", "channels/new"),
     View("channel-general", "channels/{kitchen}"),
-    View("channel-personal", "channels/{kitchen}/personal"),
-    View("channel-subscribers", "channels/{kitchen}/subscribers"),
+    View("channel-personal", "channels/{kitchen}/kitchen/personal"),
+    View("channel-subscribers", "channels/{kitchen}/kitchen/subscribers"),
     View("group-new", "groups/new"),
     # Others, and nobody
     View("member", "inbox", who=MEMBER),
