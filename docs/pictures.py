@@ -2,7 +2,8 @@
 
 With `--all` it makes a contact sheet instead: every view and dialog in every look (light, dark,
 more contrast, forced colours, 390, 1024 and 1440 pixels, from right to left, long names), to be
-looked at before a release. `index.html` has all of them, `sheet-….png` those of a look beside each other.
+looked at before a release. `index.html` has all of them, `sheet-….png` those of a look beside each
+other.
 
 They show the demonstration, so that they can be made again whenever the client changes. The
 machine needs Chromium, and fonts for emoji and for the languages that the demonstration's people

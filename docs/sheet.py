@@ -245,7 +245,10 @@ def _fill(server: Server, channels: Mapping[str, str], key: str) -> None:
         lunch = http.post(
             "/messages", data={**where, "content": "Soup is ready at one. Bread, @*bakers*?"}
         ).json()["id"]
-        http.patch(f"/messages/{lunch}", data={"content": "Soup is ready at half past one. Bread, @*bakers*?"})
+        http.patch(
+            f"/messages/{lunch}",
+            data={"content": "Soup is ready at half past one. Bread, @*bakers*?"},
+        )
         for one in (lunch, newest):
             http.post(f"/messages/{one}/pin")
         http.patch("/realm", data={"enable_spectator_access": "true"})

@@ -186,7 +186,7 @@ SPILLED = """() => {
             const { left, right } = one.getBoundingClientRect();
             const about = `${one.tagName.toLowerCase()}.${one.getAttribute("class") ?? ""}`;
             const said = one.textContent.trim().slice(0, 40);
-            return `${Math.round(left)}–${Math.round(right)} of ${width}: ${about} “${said}”`;
+            return `${Math.round(left)} to ${Math.round(right)} of ${width}: ${about} “${said}”`;
         });
 }"""
 
