@@ -36,6 +36,7 @@ export const compose: Words["compose"] = {
   larger: "Größer",
   smaller: "Kleiner",
   text: "Text",
+  formatted: "Formatierter Text",
 
   // Completing
   suggestions: "Vorschläge",

@@ -34,6 +34,7 @@ export const compose = {
   larger: "Larger",
   smaller: "Smaller",
   text: "Text",
+  formatted: "Formatted text",
 
   // Completing
   suggestions: "Suggestions",

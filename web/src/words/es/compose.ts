@@ -34,6 +34,7 @@ export const compose: Words["compose"] = {
   larger: "Agrandar",
   smaller: "Reducir",
   text: "Texto",
+  formatted: "Texto con formato",
 
   suggestions: "Sugerencias",
   offered: (count) =>

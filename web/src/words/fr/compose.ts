@@ -35,6 +35,7 @@ export const compose: Words["compose"] = {
   larger: "Agrandir",
   smaller: "Réduire",
   text: "Texte",
+  formatted: "Texte mis en forme",
 
   // Completing
   suggestions: "Suggestions",

@@ -35,6 +35,7 @@ export const compose: Words["compose"] = {
   larger: "広げる",
   smaller: "縮める",
   text: "本文",
+  formatted: "書式付きテキスト",
 
   // Completing
   suggestions: "候補",

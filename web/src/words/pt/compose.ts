@@ -35,6 +35,7 @@ export const compose: Words["compose"] = {
   larger: "Aumentar",
   smaller: "Diminuir",
   text: "Texto",
+  formatted: "Texto formatado",
 
   // Completing
   suggestions: "Sugestões",

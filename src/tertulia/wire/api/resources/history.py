@@ -7,11 +7,12 @@ from msgspec import UNSET, Meta, UnsetType
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.users import User
+from tertulia.service.messages.flags import ReaderFlags
 from tertulia.service.messages.history import Found, Query, find_messages, one_message
 from tertulia.store.message_details import NO_DETAILS
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.highlighting import Highlighter
-from tertulia.wire.api.objects.message_flags import encoded_flags_of
+from tertulia.wire.api.objects.message_flags import encoded_flags
 from tertulia.wire.api.objects.message_pages import EncodedMessages
 from tertulia.wire.api.objects.messages import MessageObject, subject_of
 from tertulia.wire.http.call import Call
@@ -107,13 +108,14 @@ def _encoded(call: Call, user: User | None, found: Found, params: GetMessages) -
         client_gravatar=params.client_gravatar and user is not None,
         empty_topic_name=params.allow_empty_topic_name,
     )
+    own = None if user is None else ReaderFlags(state, user.id)
     highlighter = Highlighter(found.terms)
     parts: list[bytes] = []
     is_html = params.apply_markdown
     for message in found.page.messages:
         flags = _READ_FLAG
-        if user is not None:
-            flags = encoded_flags_of(state, user.id, message, extras.relations[message.id])
+        if own is not None:
+            flags = encoded_flags(*own.of(message, extras.relations[message.id]))
         encoded = messages.of(message, extras.details.get(message.id, NO_DETAILS))
         part = b'%b,"flags":%b' % (encoded, flags)
         if highlighter:
