@@ -1,8 +1,9 @@
 """Makes the pictures in `docs/pictures/`: `python -m docs.pictures`, with the client built.
 
 With `--all` it makes a contact sheet instead: every view and dialog in every look (light, dark,
-high contrast, 390, 1024 and 1440 pixels, from right to left, long names), to be looked at before a
-release. `index.html` has all of them, `sheet-….png` those of a look beside each other.
+more contrast, forced colours, 390, 1024 and 1440 pixels, from right to left, long names), to be
+looked at before a release. `index.html` has all of them, `sheet-….png` those of a look beside each
+other.
 
 They show the demonstration, so that they can be made again whenever the client changes. The
 machine needs Chromium, and fonts for emoji and for the languages that the demonstration's people
@@ -25,6 +26,7 @@ from typing import Any
 
 import httpx
 from docs import sheet as contact_sheet
+from docs.sheet_views import SETTINGS
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 from tests.browser.driving import FLAGS, HOW_TO_GET, PHONE, chromium, settled, sign_in_resident
@@ -192,6 +194,8 @@ def main() -> None:
         return
     HERE.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as directory, ended(Server(Path(directory))) as server:
+        if options.all:
+            Path(directory, "tertulia.toml").write_text(SETTINGS)
         server.start("/ready", "--demo")
         channels = channels_of(server)
         with sync_playwright() as playwright:
@@ -208,7 +212,7 @@ def main() -> None:
                 )
                 sys.stdout.write(f"{options.into / 'index.html'}\n")
                 if troubles:
-                    raise SystemExit("\n".join(["Not reached:", *troubles]))
+                    raise SystemExit("\n".join(["To be mended:", *troubles]))
             else:
                 for picture in PICTURES:
                     if not wanted or picture.name in wanted:

@@ -1,11 +1,11 @@
 """The contact sheet: every view and dialog in every look, to be looked at as a whole.
 
 Each view is reached once by a wide window and once by a phone, and then shown in its looks; and
-both once more when everybody and everything has a long name.
+both once more when everybody and everything has a long name. What stands out of a window at its
+sides is told at the end.
 """
 
 import html
-import io
 import re
 import sys
 import time
@@ -19,7 +19,7 @@ from docs.sheet_views import FEW, OWNER, PARTS, VIEWS, View, take
 from PIL import Image, ImageDraw, ImageFont
 from playwright.sync_api import Browser, BrowserContext, Page
 from playwright.sync_api import Error as BrowserError
-from tests.browser.driving import PHONE, settled, sign_in_resident
+from tests.browser.driving import PHONE, settled, sign_in_resident, spilled
 from tests.e2e.server import Server
 
 WIDE: Final = {"width": 1440, "height": 900}
@@ -36,6 +36,9 @@ class Look:
     size: Mapping[str, int]
     scheme: str = "light"
     contrast: bool = False
+    """Where the system asks for more of it."""
+    forced: bool = False
+    """With the system's few colours for everything."""
     rtl: bool = False
     long: bool = False
     """With long names."""
@@ -47,12 +50,15 @@ LOOKS: Final = (
     Look("contrast-1440", "wide", WIDE, contrast=True),
     Look("contrast-dark-1440", "wide", WIDE, "dark", contrast=True),
     Look("rtl-1440", "wide", WIDE, rtl=True),
+    Look("forced-1440", "wide", WIDE, forced=True),
+    Look("forced-dark-1440", "wide", WIDE, "dark", forced=True),
     Look("light-1024", "wide", LESS),
     Look("long-1440", "wide", WIDE, long=True),
     Look("long-1024", "wide", LESS, long=True),
     Look("light-390", "phone", PHONE),
     Look("dark-390", "phone", PHONE, "dark"),
     Look("contrast-390", "phone", PHONE, contrast=True),
+    Look("forced-dark-390", "phone", PHONE, "dark", forced=True),
     Look("rtl-390", "phone", PHONE, rtl=True),
     Look("long-390", "phone", PHONE, long=True),
 )
@@ -76,7 +82,7 @@ def made(
     looks: Sequence[str] = (),
 ) -> list[str]:
     """Make the sheets of these views (all, where none is named) in these looks. What could not be
-    reached comes back, with the reason."""
+    reached, and what stands out of its window, comes back."""
     into.mkdir(parents=True, exist_ok=True)
     wanted = [look for look in LOOKS if not looks or look.name in looks]
     shots: dict[str, dict[str, str]] = {}
@@ -111,20 +117,21 @@ class _Camera:
         self._channels, self._looks = channels, looks
         self._window = looks[0].window
         self._contexts: dict[str | None, BrowserContext] = {}
+        self._troubles: list[str] = []
 
     def shoot(self, names: Sequence[str], shots: dict[str, dict[str, str]]) -> list[str]:
-        troubles = []
         for view in self._all(names):
             began = time.monotonic()
             try:
                 self._shown(view, shots.setdefault(view.name, {}))
             except BrowserError as error:
-                troubles.append(f"{view.name} ({self._window}): {str(error).splitlines()[0]}")
+                said = str(error).splitlines()[0]
+                self._troubles.append(f"{view.name} ({self._window}): not reached: {said}")
             sys.stdout.write(f"{self._window} {view.name} {time.monotonic() - began:.1f} s\n")
             sys.stdout.flush()
         for context in self._contexts.values():
             context.close()
-        return troubles
+        return self._troubles
 
     def _all(self, names: Sequence[str]) -> Iterator[View]:
         for view in VIEWS:
@@ -174,8 +181,11 @@ class _Camera:
             page.wait_for_timeout(350)
             for look in self._looks:
                 _dress(page, look)
-                name = f"{view.name}.{look.name}.webp"
-                (self._into / name).write_bytes(_small(page.screenshot(), look))
+                out = spilled(page)
+                if out:
+                    self._troubles.append(f"{view.name} ({look.name}): {out[0]}, {len(out)} in all")
+                name = f"{view.name}.{look.name}.jpg"
+                page.screenshot(path=self._into / name, type="jpeg", quality=80)
                 shots[look.name] = name
         finally:
             context.set_offline(False)
@@ -196,25 +206,16 @@ def _how(server: Server, look: Look) -> dict[str, Any]:
 
 def _dress(page: Page, look: Look) -> None:
     """Show the page so; it is the same page."""
-    page.emulate_media(color_scheme=look.scheme)
-    page.evaluate(
-        """([contrast, dir]) => {
-            document.documentElement.dataset.contrast = contrast;
-            document.documentElement.dir = dir;
-        }""",
-        ["high" if look.contrast else "", "rtl" if look.rtl else "ltr"],
+    page.emulate_media(
+        color_scheme=look.scheme,
+        contrast="more" if look.contrast else "no-preference",
+        forced_colors="active" if look.forced else "none",
     )
+    page.evaluate("(dir) => (document.documentElement.dir = dir)", "rtl" if look.rtl else "ltr")
     if page.viewport_size != dict(look.size):
         page.set_viewport_size(dict(look.size))
     # What is laid out by script is laid out anew.
     page.wait_for_timeout(60)
-
-
-def _small(png: bytes, look: Look) -> bytes:
-    with Image.open(io.BytesIO(png)) as image:
-        written = io.BytesIO()
-        image.convert("RGB").save(written, "WEBP", quality=80)
-        return written.getvalue()
 
 
 # The organization
@@ -241,10 +242,21 @@ def _fill(server: Server, channels: Mapping[str, str], key: str) -> None:
             "/reminders",
             data={"message_id": f"{newest}", "scheduled_delivery_timestamp": f"{later}"},
         )
-        http.post("/saved_snippets", data={"title": "Opening hours", "content": "8 to 18"})
-        http.post(
-            "/bots", data={"full_name": "Weather vane", "short_name": "vane", "bot_type": "1"}
+        lunch = http.post(
+            "/messages", data={**where, "content": "Soup is ready at one. Bread, @*bakers*?"}
+        ).json()["id"]
+        http.patch(
+            f"/messages/{lunch}",
+            data={"content": "Soup is ready at half past one. Bread, @*bakers*?"},
         )
+        for one in (lunch, newest):
+            http.post(f"/messages/{one}/pin")
+        http.patch("/realm", data={"enable_spectator_access": "true"})
+        http.patch(f"/streams/{channels['recipes']}", data={"is_web_public": "true"})
+        http.post("/saved_snippets", data={"title": "Opening hours", "content": "8 to 18"})
+        for name, kind in (("Weather vane", "1"), ("Letter box", "2")):
+            bot = {"full_name": name, "short_name": name.split()[1], "bot_type": kind}
+            http.post("/bots", data=bot)
         http.post(
             "/realm/filters",
             data={"pattern": r"#(?P<id>\d+)", "url_template": "https://cafe.example/{id}"},

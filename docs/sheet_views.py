@@ -3,14 +3,16 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, Route
 from tests.browser.driving import settled
 
 OWNER: Final = "iris@cafe.example"
 MEMBER: Final = "june@cafe.example"
 GUEST: Final = "theo@cafe.example"
+SETTINGS: Final = 'giphy_api_key = "nobody-knows-it"\n'
+"""Of the server that is looked at."""
 
 Step = tuple[str, str] | str | Callable[[Page], None]
 """What is pressed, by its role and its name (a pattern); a key; or anything else."""
@@ -45,7 +47,7 @@ def take(page: Page, step: Step) -> None:
 
 def last_message(page: Page) -> None:
     """The last message is the one that keys are about."""
-    page.get_by_role("region", name="Messages").focus()
+    page.get_by_role("region", name="Messages", exact=True).focus()
     page.keyboard.press("k")
 
 
@@ -92,6 +94,59 @@ def first_picture(page: Page) -> None:
     )
 
 
+def pressed(selector: str, button: Literal["left", "right"] = "left") -> Callable[[Page], None]:
+    """The last of these, with a button of the mouse."""
+
+    def press(page: Page) -> None:
+        page.locator(selector).locator("visible=true").last.click(button=button, timeout=8_000)
+
+    return press
+
+
+def typed(text: str) -> Callable[[Page], None]:
+    """Something that is typed where the keyboard is."""
+    return lambda page: page.keyboard.type(text)
+
+
+def people_over(page: Page) -> None:
+    """The people, where there is no room for a column of them."""
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.get_by_role("button", name="People", exact=True).click(timeout=8_000)
+
+
+def animated_pictures(page: Page) -> None:
+    """A service that finds some; none is asked."""
+
+    def answer(route: Route) -> None:
+        if "/media/" in route.request.url:
+            number = int(route.request.url.rpartition("/")[2])
+            height, hue = 90 + number * 37 % 120, number * 55 % 360
+            route.fulfill(
+                content_type="image/svg+xml",
+                body=f'''<svg xmlns="http://www.w3.org/2000/svg" width="200" height="{height}">
+                    <rect width="200" height="{height}" fill="hsl({hue} 40% 60%)"/></svg>''',
+            )
+            return
+        found = [
+            {
+                "id": f"{number}",
+                "title": f"Tea {number}",
+                "images": {
+                    kind: {
+                        "url": f"https://media2.giphy.com/media/{number}",
+                        "width": "200",
+                        "height": f"{90 + number * 37 % 120}",
+                    }
+                    for kind in ("fixed_width", "downsized")
+                },
+            }
+            for number in range(12)
+        ]
+        route.fulfill(json={"data": found}, headers={"Access-Control-Allow-Origin": "*"})
+
+    page.route("https://*.giphy.com/**", answer)
+
+
 FORMATTED: Final = """**Soup** today for @**topic**, see #**kitchen>staff lunch**
 
 * leek and *barley*
@@ -106,11 +161,12 @@ soup = ["leek", "barley"]
 Yes. """
 OWN_MENU: Final = ("button", "Your account|Iris")
 TOPIC: Final = "narrow/channel/{workshop}/topic/sales.20by.20hour"
-LUNCH, MILK, LIST, DOUGH, OVEN, CAKE = (
+LUNCH, MILK, LIST, DOUGH, OVEN, CAKE, GRINDER, BAR = (
     f"narrow/channel/{{kitchen}}/topic/{topic}"
     for topic in (
         *("staff.20lunch", "oat.20milk", "shopping.20list"),
         *("proofing.20times", "oven.20is.20too.20keen", "almond.20cake"),
+        *("grinder", "who.20ate.20the.20last.20lemon.20bar"),
     )
 )
 """What is written in one of them is kept there as a draft."""
@@ -143,6 +199,13 @@ VIEWS: Final = (
     View("remove", TOPIC, (menu_of_message, ("menuitem", "Delete"))),
     View("remind", TOPIC, (menu_of_message, ("menuitem", "Remind me"))),
     View("lightbox", "narrow/has/image", (first_picture,)),
+    View("history", LUNCH, (last_message, "H")),
+    View("edit", LUNCH, (last_message, "e")),
+    View("group", LUNCH, (pressed(".user-group-mention"),)),
+    View("pinned", "narrow/channel/{kitchen}", (("button", r"\d pinned"),)),
+    View("pointer-message", TOPIC, (pressed("article .body", "right"),), on=("wide",)),
+    View("pointer-channel", "inbox", (pressed("#side [data-side]", "right"),), on=("wide",)),
+    View("told", TOPIC, (menu_of_message, ("menuitem", "^Copy link"))),
     View("topic-menu", TOPIC, (("button", "What to do with this topic"),)),
     View("topic-policy", TOPIC, (("button", "How you hear of this topic"),)),
     View("channel-menu", "narrow/channel/{kitchen}", (("button", "to do with this channel"),)),
@@ -161,8 +224,30 @@ VIEWS: Final = (
     View("time", DOUGH, (("button", "^More$"), ("menuitem", "^Time"))),
     View("snippets", DOUGH, (("button", "^More$"), ("menuitem", "snippets"))),
     View("voice-note", DOUGH, (("button", "^Record a voice note"),)),
+    View("to-do", DOUGH, (("button", "^More$"), ("menuitem", "^To-do"))),
+    View("call-menu", DOUGH, (("button", "^Start a call"),)),
+    View("gifs", DOUGH, (animated_pictures, ("button", "^Animated picture"))),
+    View("completions", GRINDER, (written("@ma"),)),
+    View(
+        "undo",
+        BAR,
+        (
+            written("It was not me."),
+            ("button", "^Send later"),
+            ("menuitemradio", "20 seconds"),
+            ("button", "^Send$"),
+        ),
+    ),
+    View(
+        "new-direct",
+        "inbox",
+        (("button", "^New message"), ("button", "^To people"), typed("mar"), "Enter", typed("ju")),
+    ),
+    View("scheduled-edit", "scheduled", (("button", "^Edit"),)),
     View("jump", "inbox", ("Control+k",)),
-    View("jump-found", "inbox", ("Control+k", lambda page: page.keyboard.type("ki"))),
+    View("jump-found", "inbox", ("Control+k", typed("ki"))),
+    View("jump-search", "inbox", ("Control+k", typed("from:june has:image bread"))),
+    View("people-over", "inbox", (people_over,), on=("wide",)),
     View("keys", "inbox", ("?",), on=("wide",)),
     View("own-menu", "inbox", (OWN_MENU,), on=("wide",)),
     View(
@@ -181,8 +266,11 @@ VIEWS: Final = (
     View("drawer", "inbox", (("button", "^Menu$"),), on=("phone",)),
     View("suggested-channels", "inbox", (("button", "Make channels"),)),
     View("offline", DOUGH, (away,)),
+    View("offline-writing", DOUGH, (away, written("Rye, 14 hours."), "Control+Enter")),
     # Dialogs of settings
     View("new-bot", "settings/your-bots", (("button", "New bot"),)),
+    View("bot-key", "settings/your-bots", (("button", "^Key$"),)),
+    View("bot-webhook", "settings/your-bots", (("button", "^Webhook"),)),
     View("new-agent", "settings/agents", (("button", "New agent"),)),
     View("new-snippet", "settings/snippets", (("button", "New snippet"),)),
     View("leave-for-good", "settings/account", (("button", "Deactivate your account"),)),
@@ -191,11 +279,11 @@ VIEWS: Final = (
     View("invite-link", "organization/invitations", (("button", "Make a link"),)),
     View("new-linkifier", "organization/linkifier-settings", (("button", "New linkifier"),)),
     View("new-field", "organization/profile-field-settings", (("button", "New field"),)),
-    View("new-folder", "channels", (("button", "New folder"),)),
+    View("new-folder", "channels/folders", (("button", "New folder"),)),
     View("channel-new", "channels/new"),
     View("channel-general", "channels/{kitchen}"),
-    View("channel-personal", "channels/{kitchen}/personal"),
-    View("channel-subscribers", "channels/{kitchen}/subscribers"),
+    View("channel-personal", "channels/{kitchen}/kitchen/personal"),
+    View("channel-subscribers", "channels/{kitchen}/kitchen/subscribers"),
     View("group-new", "groups/new"),
     # The browser goes on in it, and so do all views behind it.
     View(
@@ -206,6 +294,23 @@ VIEWS: Final = (
     # Others, and nobody
     View("member", "inbox", who=MEMBER),
     View("guest", "inbox", who=GUEST),
+    View("visitor", "channels", who=None),
+    View("visitor-channel", "narrow/channel/{recipes}", who=None),
+    View("visitor-topics", "topics/channel/{recipes}", who=None),
+    View("visitor-closed", "narrow/channel/{kitchen}", who=None),
+    View(
+        "visitor-door",
+        "narrow/channel/{recipes}",
+        (pressed(".reactions button[aria-pressed]"),),
+        who=None,
+    ),
+    View(
+        "visitor-drawer",
+        "narrow/channel/{recipes}",
+        (("button", "^Open to everybody"),),
+        who=None,
+        on=("phone",),
+    ),
     View("sign-in", "/login", who=None),
     View("new-password", "/reset", who=None),
     View("join", "/join", who=None),

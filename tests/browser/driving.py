@@ -166,6 +166,37 @@ def settled(page: Page) -> None:
     )
 
 
+SPILLED = """() => {
+    const width = document.documentElement.clientWidth;
+    const isScrolled = (one) => ["auto", "scroll"].includes(getComputedStyle(one).overflowX);
+    const isMeant = (one) => {
+        for (let above = one; (above = above.parentElement); ) {
+            if (isScrolled(above) || above.matches(".ellipsis, .unseen, svg")) return true;
+        }
+        return one.matches(".unseen");
+    };
+    return [...document.querySelectorAll("body *")]
+        .filter((one) => {
+            const { left, right, height } = one.getBoundingClientRect();
+            return height && right > left && (right > width + 1 || left < -1);
+        })
+        .filter((one) => one.checkVisibility({ visibilityProperty: true, opacityProperty: true }))
+        .filter((one) => !isMeant(one))
+        .map((one) => {
+            const { left, right } = one.getBoundingClientRect();
+            const about = `${one.tagName.toLowerCase()}.${one.getAttribute("class") ?? ""}`;
+            const said = one.textContent.trim().slice(0, 40);
+            return `${Math.round(left)} to ${Math.round(right)} of ${width}: ${about} “${said}”`;
+        });
+}"""
+
+
+def spilled(page: Page) -> list[str]:
+    """What stands out of the window at its sides, though nobody can scroll there."""
+    found: list[str] = page.evaluate(SPILLED)
+    return found
+
+
 class HeldAnswers:
     """Answers to a window's requests, which the server has given and the window has not got, until
     this is called."""

@@ -1,20 +1,39 @@
-"""For everyone: every page held against WCAG 2.2 AA by axe, in light, in dark and on a phone."""
+"""For everyone: every page held against WCAG 2.2 AA by axe, in light, in dark and on a phone; with
+more contrast where the system asks for it, and in the system's own colours."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import ViewportSize, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import LAPTOP, PHONE, Window, settled, sign_in_resident
+from tests.browser.driving import LAPTOP, PHONE, Window, settled, sign_in_resident, spilled
 from tests.e2e.server import Server
 
 AXE = Path(__file__).resolve().parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 COLORS = ["color-contrast", "link-in-text-block"]
 """The rules that say something else in the dark: a page is the same there, in other colours."""
+ENHANCED = ["color-contrast-enhanced"]
+"""7:1."""
+TABLET: ViewportSize = {"width": 1024, "height": 768}
+CHOSEN = """() => {
+    const ground = (colour) => {
+        const probe = document.body.appendChild(document.createElement("i"));
+        probe.style.backgroundColor = colour;
+        const { backgroundColor } = getComputedStyle(probe);
+        probe.remove();
+        return backgroundColor;
+    };
+    const chosen = ground("SelectedItem");
+    return chosen !== ground("Canvas")
+        ? [...document.querySelectorAll("nav [aria-current], main [aria-pressed=true]")]
+            .map((one) => getComputedStyle(one).backgroundColor === chosen)
+        : [];
+}"""
+"""Of everything that is chosen: whether it is seen, in the system's colours."""
 VIEWS = [
     "inbox",
     "recent",
@@ -67,13 +86,15 @@ def iris(request: pytest.FixtureRequest, cafe: Server, opened: Open) -> Window:
 def faults(window: Window, where: str) -> list[str]:
     """What axe has against the page as it is now."""
     found = window.page.evaluate(
-        """([tags, colors]) => axe.run({
-            runOnly: matchMedia("(prefers-color-scheme: dark)").matches
+        """([tags, colors, enhanced]) => axe.run({
+            runOnly: matchMedia("(prefers-contrast: more)").matches
+                ? {type: "rule", values: enhanced}
+                : matchMedia("(prefers-color-scheme: dark)").matches
                 ? {type: "rule", values: colors}
                 : {type: "tag", values: tags},
             resultTypes: ["violations"],
         })""",
-        [TAGS, COLORS],
+        [TAGS, COLORS, ENHANCED],
     )
     return [
         f"{where}: {one['id']} ({one['help']}): {json.dumps(node['target'])} {node['html'][:160]}"
@@ -83,12 +104,19 @@ def faults(window: Window, where: str) -> list[str]:
 
 
 def visit(window: Window, places: list[str]) -> list[str]:
-    """All faults of these places."""
-    found = []
+    """All faults of these places; with what stands out of a phone, or of a tablet."""
+    page, found = window.page, []
+    is_phone = page.viewport_size == PHONE
+    is_dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     for place in places:
         window.go(place)
-        settled(window.page)
+        settled(page)
         found += faults(window, place)
+        # (It is the same in the dark.)
+        if not is_dark:
+            page.set_viewport_size(PHONE if is_phone else TABLET)
+            found += [f"{place}: {one}" for one in spilled(page)]
+            page.set_viewport_size(PHONE if is_phone else LAPTOP)
     return found
 
 
@@ -101,6 +129,19 @@ def test_views_can_be_used_by_everyone(iris: Window) -> None:
     direct = next(one for one in hrefs if "/dm/" in one)
     places = [*VIEWS, channel, direct, channel.replace("narrow/channel", "topics/channel")]
     assert visit(iris, places) == []
+    if iris.page.viewport_size == PHONE:
+        return
+    seen: list[bool] = []
+    for place in ("narrow/search/coffee", channel, "inbox", "settings/preferences"):
+        iris.go(place)
+        settled(iris.page)
+        iris.page.emulate_media(contrast="more")
+        assert faults(iris, place) == []
+        iris.page.emulate_media(contrast="no-preference", forced_colors="active")
+        seen += iris.page.evaluate(CHOSEN)
+        iris.page.emulate_media(forced_colors="none")
+    assert len(seen) > 3
+    assert all(seen)
 
 
 @pytest.mark.parametrize("part", ["settings", "organization", "channels", "groups"])
