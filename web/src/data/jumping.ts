@@ -5,7 +5,8 @@ import type { Data } from "./data";
 import { channelName, topicName } from "./names";
 import { channelNarrow, fragmentOf, narrowOf } from "./narrow";
 import { normalized } from "./finding";
-import { isFound } from "./people";
+import { foremost } from "./foremost";
+import { BY_NAME, isFound } from "./people";
 import {
   asked,
   CHOICES,
@@ -36,7 +37,6 @@ export interface View {
   fragment: string;
 }
 
-const BY_NAME = new Intl.Collator(undefined, { sensitivity: "base" });
 const MOST = {
   channel: 6,
   topic: 8,
@@ -64,10 +64,7 @@ function best<T>(items: Iterable<T>, wanted: string, name: (item: T) => string, 
     const at = rank(name(item), wanted);
     if (at !== null) found.push([item, at]);
   }
-  return found
-    .sort((one, other) => one[1] - other[1])
-    .slice(0, most)
-    .map(([item]) => item);
+  return foremost(found, most, (one, other) => one[1] - other[1]).map(([item]) => item);
 }
 
 /** The commands whose names fit, the best first. */
@@ -138,22 +135,24 @@ function topicsIn(data: JumpKnown, wanted: string): Suggestion[] {
 }
 
 function peopleIn(data: JumpKnown, wanted: string): Suggestion[] {
-  const latest = (id: number) => data.directs.get(`d${id}`) ?? 0;
-  return [...data.users.values()]
-    .filter((user) => user.is_active !== false && (!wanted || isFound(user, wanted)))
-    .sort(
-      (one, other) =>
-        Number(one.is_bot) - Number(other.is_bot) ||
-        latest(other.user_id) - latest(one.user_id) ||
-        BY_NAME.compare(one.full_name, other.full_name),
-    )
-    .slice(0, wanted ? MOST.person : 4)
-    .map((user) => ({
-      kind: "person" as const,
-      id: user.user_id,
-      name: user.full_name,
-      fragment: fragmentOf([{ operator: "dm", operand: [user.user_id] }], data),
-    }));
+  const found = [];
+  for (const user of data.users.values()) {
+    if (user.is_active === false || (wanted && !isFound(user, wanted))) continue;
+    found.push({ user, latest: data.directs.get(`d${user.user_id}`) ?? 0 });
+  }
+  return foremost(
+    found,
+    wanted ? MOST.person : 4,
+    (one, other) =>
+      Number(one.user.is_bot) - Number(other.user.is_bot) ||
+      other.latest - one.latest ||
+      BY_NAME.compare(one.user.full_name, other.user.full_name),
+  ).map(({ user }) => ({
+    kind: "person" as const,
+    id: user.user_id,
+    name: user.full_name,
+    fragment: fragmentOf([{ operator: "dm", operand: [user.user_id] }], data),
+  }));
 }
 
 /** What the last word could become: operators, or operands of the one that is there. */

@@ -46,6 +46,8 @@ export interface Snapshot {
 
   realm_users: User[];
   realm_non_active_users: User[];
+  /** Only those are told of who are needed at first. */
+  realm_users_incomplete?: boolean;
   cross_realm_bots: User[];
   realm_bots: ManagedBot[];
   realm_user_groups: UserGroup[];

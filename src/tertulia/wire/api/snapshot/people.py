@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from heapq import nlargest
+from operator import attrgetter
 from typing import Any, Final
 
 from tertulia.domain import permissions
@@ -11,15 +13,27 @@ from tertulia.wire.api.objects.bots import bot_objects
 from tertulia.wire.api.objects.groups import user_group
 from tertulia.wire.api.objects.muting import muted_users
 from tertulia.wire.api.objects.statuses import status_object
-from tertulia.wire.api.objects.users import UNKNOWN_AVATAR, api_email, avatar_address, avatar_url
+from tertulia.wire.api.objects.users import (
+    UNKNOWN_AVATAR,
+    UserObject,
+    api_email,
+    avatar_address,
+    avatar_url,
+    user_object,
+)
 from tertulia.wire.api.resources.presence import all_presences
 from tertulia.wire.api.resources.presence import presences as presences_seen
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
 from tertulia.wire.http.fragments import JsonParts, encode, json_array, json_object, object_fields
 
 
+NAMED_CONVERSATIONS: Final = 250
+"""Whoever takes part in that many direct conversations, the newest ones, is needed at first."""
+
+
 def accounts(context: SnapshotContext) -> dict[str, Any]:
-    """Everybody that the viewer may know of, and the viewer's own account."""
+    """Everybody that the viewer may know of, and the viewer's own account; where there are more
+    than the client wants, those alone that it needs at first."""
     state, viewer = context.state, context.viewer
     found = people.by_visibility(state, viewer)
     role = None if viewer is None else permissions.role_of(state, viewer)
@@ -45,13 +59,56 @@ def accounts(context: SnapshotContext) -> dict[str, Any]:
         return json_array(listed)
 
     own = _spectator() if viewer is None else _own(context, viewer)
+    most = context.most_accounts
+    if most is not None and len(state.users) > most:
+        listed = _needed(context, look)
+    else:
+        listed = {
+            "realm_users": those(people.active, look, unknown_too=unknown_too),
+            "realm_non_active_users": those(people.deactivated, look, unknown_too=unknown_too),
+        }
     return {
-        "realm_users": those(people.active, look, unknown_too=unknown_too),
-        "realm_non_active_users": those(people.deactivated, look, unknown_too=unknown_too),
+        **listed,
         "cross_realm_bots": those(
             people.system_bot, look._replace(with_activity=True), unknown_too=False
         ),
         **own,
+    }
+
+
+def _needed(context: SnapshotContext, look: people.Look) -> dict[str, Any]:
+    """The viewer, and those with whom the viewer wrote last."""
+    state, viewer = context.state, context.viewer
+    ids: set[int] = set()
+    if viewer is not None:
+        own = (state.directs[direct_id] for direct_id in state.directs.of_user[viewer.id])
+        latest = nlargest(NAMED_CONVERSATIONS, own, key=attrgetter("last_message_id"))
+        ids = {viewer.id}.union(*(one.members for one in latest))
+    needed = [
+        user
+        for user in (state.users[user_id] for user_id in sorted(ids))
+        if viewer is not None and permissions.sees_user(state, viewer, user)
+    ]
+
+    def those(which: Callable[[User], bool]) -> list[UserObject]:
+        return [
+            user_object(
+                state,
+                viewer,
+                user,
+                context.host,
+                client_gravatar=look.client_gravatar,
+                with_profile=look.with_profile,
+                with_activity=look.with_activity,
+            )
+            for user in needed
+            if which(user)
+        ]
+
+    return {
+        "realm_users": those(people.active),
+        "realm_non_active_users": those(people.deactivated),
+        "realm_users_incomplete": True,
     }
 
 
