@@ -1,9 +1,16 @@
 /** Where one may want to go from what one types: places by name, searches, what could follow. */
 
-import { conversationOf } from "./conversations";
+import { conversationOf, keyOf, type ConversationKey } from "./conversations";
 import type { Data } from "./data";
 import { channelName, topicName } from "./names";
-import { channelNarrow, fragmentOf, narrowOf } from "./narrow";
+import {
+  channelIn,
+  channelNarrow,
+  conversationIn,
+  fragmentOf,
+  narrowOf,
+  placeIn,
+} from "./narrow";
 import { normalized } from "./finding";
 import { foremost } from "./foremost";
 import { BY_NAME, isFound } from "./people";
@@ -47,6 +54,9 @@ const MOST = {
   operand: 8,
 } as const;
 
+/** The rank of a name that has what is looked for in the middle of a word. */
+const SOMEWHERE = 3;
+
 /** How well a name answers what is looked for: 0 best; null not at all. */
 export function rank(name: string, wanted: string): number | null {
   const plain = normalized(name);
@@ -55,7 +65,7 @@ export function rank(name: string, wanted: string): number | null {
   const words = wanted.split(/\s+/);
   const parts = plain.split(/[\s\-_/.:]+/);
   if (words.every((word) => parts.some((part) => part.startsWith(word)))) return 2;
-  return plain.includes(wanted) ? 3 : null;
+  return plain.includes(wanted) ? SOMEWHERE : null;
 }
 
 function best<T>(items: Iterable<T>, wanted: string, name: (item: T) => string, most: number): T[] {
@@ -80,18 +90,21 @@ export function commands(
   }));
 }
 
-/** Places whose names fit. */
+/** Places whose names fit; of those that fit alike first where one was `lately` (fragments). */
 export function places(
   data: JumpKnown,
   text: string,
   views: readonly View[],
   only?: "people",
+  lately: readonly string[] = [],
 ): Suggestion[] {
   const wanted = normalized(text.trim().replace(/^[#@]/, ""));
   const people = peopleIn(data, wanted);
   if (only === "people" || text.startsWith("@")) return people;
   const own = [...data.channels.values()].filter((channel) => !channel.is_archived);
-  const mine = (one: (typeof own)[number]) => Number(!one.subscription);
+  const seen = seenLately(data, lately);
+  const mine = (one: (typeof own)[number]) =>
+    Number(!one.subscription) * 2 + Number(!seen.channels.has(one.stream_id));
   const channels = best(
     own.sort((one, other) => mine(one) - mine(other) || BY_NAME.compare(one.name, other.name)),
     wanted,
@@ -109,11 +122,56 @@ export function places(
     ...view,
   }));
   if (!wanted) return [...found, ...channels, ...people];
-  return [...found, ...channels, ...topicsIn(data, wanted), ...people];
+  return [...found, ...channels, ...topicsIn(data, wanted, seen.topics), ...people];
 }
 
-function topicsIn(data: JumpKnown, wanted: string): Suggestion[] {
-  const known = [...data.topicNames].reverse();
+/** Of each kind so many come before what can be done and set; the others after it. */
+const AT_FIRST: Partial<Record<Suggestion["kind"], number>> = {
+  view: 2,
+  channel: 3,
+  topic: 3,
+  person: 3,
+};
+
+/** Places that fit well, in the order of their kinds, a few of each; and the others. */
+export function parted(found: readonly Suggestion[], text: string): [Suggestion[], Suggestion[]] {
+  const wanted = normalized(text.trim().replace(/^[#@]/, ""));
+  const taken = new Map<string, number>();
+  const first: Suggestion[] = [];
+  const rest: Suggestion[] = [];
+  for (const one of found) {
+    const count = taken.get(one.kind) ?? 0;
+    const fits = !("name" in one) || (rank(one.name, wanted) ?? 0) < SOMEWHERE;
+    const isFirst = fits && count < (AT_FIRST[one.kind] ?? 0);
+    if (isFirst) taken.set(one.kind, count + 1);
+    (isFirst ? first : rest).push(one);
+  }
+  return [first, rest];
+}
+
+function seenLately(data: JumpKnown, lately: readonly string[]) {
+  const channels = new Set<number>();
+  const topics = new Set<ConversationKey>();
+  for (const fragment of lately) {
+    const narrow = placeIn(fragment, data)?.narrow ?? [];
+    const channelId = channelIn(narrow);
+    const conversation = conversationIn(narrow);
+    if (channelId !== null) channels.add(channelId);
+    if (conversation) topics.add(keyOf(conversation));
+  }
+  return { channels, topics };
+}
+
+function topicsIn(
+  data: JumpKnown,
+  wanted: string,
+  lately: ReadonlySet<ConversationKey>,
+): Suggestion[] {
+  const newest = [...data.topicNames].reverse();
+  const known = [
+    ...newest.filter(([key]) => lately.has(key)),
+    ...newest.filter(([key]) => !lately.has(key)),
+  ];
   return best(
     known,
     wanted,
