@@ -174,9 +174,7 @@ def test_which_key_sends_is_asked_once(sqlite_town: Town, opened: Open) -> None:
     ben.box.press("Enter")
     expect(ben.message("by this key")).to_be_visible()
 
-    own = {"auth": (sqlite_town.ben.email, sqlite_town.ben.api_key), "timeout": 60}
-    url = f"{sqlite_town.server.url}/api/v1"
-    httpx.patch(f"{url}/settings", data={"enter_sends": "false"}, **own).raise_for_status()
+    api(sqlite_town.server, sqlite_town.ben, "PATCH", "/settings", enter_sends="false")
     ben.page.reload()
     ben.box.press("Enter")
     expect(question).to_have_count(0)
