@@ -1,6 +1,7 @@
 /** Who is here, who was, and whose name is meant. */
 
 import type { Presence, User } from "../wire/objects";
+import type { Data } from "./data";
 import { normalized } from "./finding";
 
 export type PresenceState = "active" | "idle" | "offline";
@@ -22,6 +23,12 @@ export function presenceState(
 export function lastSeen(presence: Presence | undefined): number | null {
   const at = Math.max(presence?.active_timestamp ?? 0, presence?.idle_timestamp ?? 0);
   return at || null;
+}
+
+/** Whether it is to be said behind a name that it is a guest's. */
+export function isMarkedGuest(known: Pick<Data, "realm" | "users">, userId: number): boolean {
+  const isGuest = known.users.get(userId)?.is_guest ?? false;
+  return isGuest && known.realm["realm_enable_guest_user_indicator"] !== false;
 }
 
 /** Much quicker than `localeCompare`, of which sorting needs thousands. */
