@@ -15,6 +15,9 @@ const FOR_THE_SERVER = {
     "assets/fraunces-v1.woff2",
 };
 
+/** The service worker is a file by itself. */
+const isOfWorker = (id: string) => /\/src\/worker\/(worker|pushes)\.ts$/.test(id);
+
 function filesForTheServer(): Plugin {
   return {
     name: "files-for-the-server",
@@ -113,6 +116,10 @@ export default defineConfig({
       output: {
         // The worker is always at the same address.
         entryFileNames: ({ name }) => (name === "worker" ? WORKER : "assets/[name]-[hash].js"),
+        // What the first view needs is one file: thirty small ones are five turns of a slow network.
+        codeSplitting: {
+          groups: [{ name: "first", tags: ["$initial"], test: (id) => !isOfWorker(id) }],
+        },
       },
     },
   },
