@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { brotliCompressSync } from "node:zlib";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vitest/config";
 
@@ -91,6 +92,26 @@ function filesForTheWorker(): Plugin {
   };
 }
 
+/** Files below this are sent as they are, as the server does (`built_files.py`), in bytes. */
+const WORTH_PACKING = 1024;
+
+/** Beside each script and style the same packed by Brotli, for browsers that take it: a tenth less. */
+function packedBeside(): Plugin {
+  return {
+    name: "packed-beside",
+    apply: "build",
+    enforce: "post",
+    writeBundle(_, bundle) {
+      for (const name of Object.keys(bundle)) {
+        if (!/^assets\/.*\.(js|css)$/.test(name)) continue;
+        const path = `${PACKAGE}/${name}`;
+        const content = readFileSync(path);
+        if (content.length > WORTH_PACKING) writeFileSync(`${path}.br`, brotliCompressSync(content));
+      }
+    },
+  };
+}
+
 // `npm run dev` shows the client against a running server: TERTULIA is its address, and
 // TERTULIA_AS an "address:API key" to be signed in as.
 const server = process.env["TERTULIA"] ?? "http://127.0.0.1:9991";
@@ -101,7 +122,7 @@ const passed = {
 };
 
 export default defineConfig({
-  plugins: [svelte(), openingFirst(), filesForTheServer(), filesForTheWorker()],
+  plugins: [svelte(), openingFirst(), filesForTheServer(), filesForTheWorker(), packedBeside()],
   base: BASE,
   build: {
     outDir: PACKAGE,
