@@ -56,7 +56,7 @@ class Users(Answer, kw_only=True):
     """Accounts in ascending order of ID."""
 
     members: list[UserObject]
-    next_after: int | None | UnsetType = UNSET
+    next_after: int | UnsetType | None = UNSET
     """Where a `limit` was asked for."""
 
 

@@ -26,7 +26,6 @@ from tertulia.wire.api.resources.presence import presences as presences_seen
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
 from tertulia.wire.http.fragments import JsonParts, encode, json_array, json_object, object_fields
 
-
 NAMED_CONVERSATIONS: Final = 250
 """Whoever takes part in that many direct conversations, the newest ones, is needed at first."""
 
