@@ -21,8 +21,8 @@ _SLOW: Final = {
 PATIENCE: Final = 120_000
 """How long the slowest of all may take, in ms."""
 QUIET: Final = 3
-"""When nothing was under way for so many seconds, all is there: two seconds after the first view the
-client fetches what may be wanted next."""
+"""When nothing was under way for so many seconds, all is there: two seconds after the first view
+the client fetches what may be wanted next."""
 
 
 @dataclass(frozen=True)
