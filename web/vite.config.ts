@@ -106,7 +106,8 @@ function packedBeside(): Plugin {
         if (!/^assets\/.*\.(js|css)$/.test(name)) continue;
         const path = `${PACKAGE}/${name}`;
         const content = readFileSync(path);
-        if (content.length > WORTH_PACKING) writeFileSync(`${path}.br`, brotliCompressSync(content));
+        if (content.length > WORTH_PACKING)
+          writeFileSync(`${path}.br`, brotliCompressSync(content));
       }
     },
   };

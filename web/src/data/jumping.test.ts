@@ -55,7 +55,10 @@ describe("places", () => {
   });
 
   it("that one was at lately come first among those that fit alike", () => {
-    const near = { ...data, topicNames: new Map([...data.topicNames, ["c8/gentle end", "Gentle end"]]) };
+    const near = {
+      ...data,
+      topicNames: new Map([...data.topicNames, ["c8/gentle end", "Gentle end"]]),
+    };
     const topics = (lately: string[]) =>
       places(near as Data, "gentle", [], undefined, lately).map((one) => "name" in one && one.name);
     expect(topics([])).toEqual(["Gentle end", "Gentle start"]);

@@ -3,14 +3,7 @@
 import { conversationOf, keyOf, type ConversationKey } from "./conversations";
 import type { Data } from "./data";
 import { channelName, topicName } from "./names";
-import {
-  channelIn,
-  channelNarrow,
-  conversationIn,
-  fragmentOf,
-  narrowOf,
-  placeIn,
-} from "./narrow";
+import { channelIn, channelNarrow, conversationIn, fragmentOf, narrowOf, placeIn } from "./narrow";
 import { normalized } from "./finding";
 import { foremost } from "./foremost";
 import { BY_NAME, isFound } from "./people";
@@ -55,7 +48,7 @@ const MOST = {
 } as const;
 
 /** The rank of a name that has what is looked for in the middle of a word. */
-const SOMEWHERE = 3;
+export const SOMEWHERE = 3;
 
 /** How well a name answers what is looked for: 0 best; null not at all. */
 export function rank(name: string, wanted: string): number | null {

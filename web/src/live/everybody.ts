@@ -53,18 +53,14 @@ export function meetThoseIn(store: Known, messages: readonly WireMessage[]): Pro
 }
 
 /** Ask for all that are missing, until `ended`; first for those whom the address names. */
-export async function meetEverybody(
-  store: Known,
-  route: Route,
-  ended: AbortSignal,
-): Promise<void> {
+export async function meetEverybody(store: Known, route: Route, ended: AbortSignal): Promise<void> {
   await meet(store, namedIn(route));
   await pause(REST, ended);
   if (ended.aborted) return;
   const { events, stop } = heard(store);
   const found: User[] = [];
   try {
-    for (let after: number | null = 0, failures = 0; after !== null; ) {
+    for (let after: number | null = 0, failures = 0; after !== null;) {
       try {
         const part: Part = await get("/users", { ...AS_AT_FIRST, after, limit: AT_ONCE }, ended);
         for (const user of part.members) found.push(user);
@@ -93,7 +89,9 @@ function heard(store: Known): { events: ServerEvent[]; stop: () => void } {
 /** `all`: nobody is missing then. */
 function take(store: Known, people: User[], events: ServerEvent[], all: boolean): void {
   store.change((data) => {
-    const users = new Map(all ? [...data.users].filter(([, one]) => one.is_system_bot) : data.users);
+    const users = new Map(
+      all ? [...data.users].filter(([, one]) => one.is_system_bot) : data.users,
+    );
     for (const user of people) users.set(user.user_id, user);
     const realm = all ? { ...data.realm, realm_users_incomplete: false } : data.realm;
     return fold({ ...data, users, realm }, events);

@@ -38,7 +38,9 @@ export function commandsOf(app: App): Command[] {
     { name: words.shell.newDirect, run: write(() => composing.direct()) },
     { name: words.shell.setStatus, run: () => (frame.status = true) },
     ...(mayInvite(app) ? [{ name: words.shell.invite, run: () => (frame.invite = true) }] : []),
-    ...(mayCreateChannels(store) ? [{ name: words.shell.newChannel, run: () => router.go("channels/new") }] : []),
+    ...(mayCreateChannels(store)
+      ? [{ name: words.shell.newChannel, run: () => router.go("channels/new") }]
+      : []),
     {
       name: words.shell.markAllRead,
       run: () => readMuch(app, (marker) => marker.readEverything()),
