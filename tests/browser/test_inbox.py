@@ -160,6 +160,8 @@ def test_on_a_phone_a_long_press_offers_what_can_be_done(cafe: Server, opened: O
 
 
 def test_of_many_people_those_who_are_seen_have_names_at_once(cafe: Server, opened: Open) -> None:
+    # Somebody who has said nothing yet.
+    cafe.add("nadia")
     june = opened(cafe)
     page = june.page
     sign_in_resident(june.context, cafe, "june@cafe.example")
@@ -179,7 +181,7 @@ def test_of_many_people_those_who_are_seen_have_names_at_once(cafe: Server, open
     expect(page.locator("main")).not_to_contain_text("Somebody:")
     people = page.get_by_role("region", name="People")
     expect(people.get_by_role("status")).to_have_text("Loading…")
-    nobody = people.get_by_role("link", name="Pia Koch")
+    nobody = people.get_by_role("link", name="Nadia")
     expect(nobody).to_have_count(0)
     rest()
     expect(nobody).to_be_visible()
