@@ -1,8 +1,8 @@
 """`make bench`: what things cost, beside what the machine can do. See bench/README.md.
 
 Prints one table: each cost beside the machine's own limit for the same work, measured in the same
-run, with the target and whether it holds; the last line says how many do. Takes less than ten
-minutes on two cores, with QUICK=1 (or --quick) less than one. Only ratios travel: milliseconds are
+run, with the target and whether it holds; the last line says how many do. Takes some fifteen
+minutes on two cores, with QUICK=1 (or --quick) less than two. Only ratios travel: milliseconds are
 those of one machine on one day.
 """
 

@@ -152,9 +152,9 @@ class Bench:
     def _sample(
         self, generator: Generator, server: Running, job: str, latency: str, **arguments: Any
     ) -> Sample:
-        used = sum(map(processes.cpu, server.processes))
+        used = server.cpu()
         found = generator.do(job, **arguments)
-        used = sum(map(processes.cpu, server.processes)) - used
+        used = server.cpu() - used
         series = {key: value for key, value in found.items() if isinstance(value, list)}
         return Sample(
             operations=found["operations"],
@@ -179,15 +179,12 @@ class Bench:
         job = {"ports": [server.port for server in servers], "requests": list(requests)}
         family = processes.family(self._postmaster) if self._postmaster else []
         everybody = [*servers, *beside]
-        before = [processes.cpu(server.pid) for server in everybody]
+        before = [server.cpu() for server in everybody]
         of_database = processes.cpu_of(family)
         sample = self._sample(
             self.generator(), servers[0], "requests", "latencies", seconds=self.seconds, **job
         )
-        used = [
-            processes.cpu(server.pid) - earlier
-            for server, earlier in zip(everybody, before, strict=True)
-        ]
+        used = [server.cpu() - earlier for server, earlier in zip(everybody, before, strict=True)]
         of_beside = used[len(servers) :]
         del used[len(servers) :]
         counts = {f"node {number}": seconds for number, seconds in enumerate(used)}

@@ -30,8 +30,8 @@ from tertulia.store.writing import Batch
 LONG = 0.01
 """Seconds in one callback from which on it is looked where they are spent."""
 LOOK_SECONDS = 0.002
-UNTOLD = 10.0
-"""Seconds within which whoever waits has surely been told."""
+UNTOLD = 180.0
+"""Seconds within which whoever waits has surely been told something, if only a heartbeat."""
 _SOURCE = "/tertulia/"
 
 

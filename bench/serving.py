@@ -32,6 +32,10 @@ class Running:
     processes: Sequence[int]
     """Those of a server when it was ready: itself, and its workers where it has some."""
 
+    def cpu(self) -> float:
+        """The seconds of processor time that they have used."""
+        return sum(map(processes.cpu, self.processes))
+
 
 def environment() -> dict[str, str]:
     """That of a server with default settings and no limits to requests, from this source."""

@@ -235,7 +235,7 @@ TELLING = {"message", "update_message", "reaction", "submessage", "pins"}
 @both
 @examples(2)
 @given(seed=seeds)
-def test_what_is_shared_by_a_crowd_is_what_each_of_it_would_be_told(
+def test_what_is_shared_by_a_view_group_is_what_each_of_it_would_be_told(
     request: pytest.FixtureRequest, kind: str, seed: int
 ) -> None:
     """At once, and late."""

@@ -19,7 +19,7 @@ from aiosmtpd.smtp import SMTP
 from tertulia.model.mail import Mail, MailKind
 from tertulia.service.mail_in import addresses, reading
 from tertulia.service.mail_in.addresses import MailAddresses
-from tertulia.service.mailing import Letters
+from tertulia.service.mailing import MailRenderer
 from tertulia.service.notices.mail import MESSAGES
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.mail import server
@@ -150,7 +150,7 @@ async def test_the_mail_about_a_missed_message_says_where_to_answer(post: Post) 
     mail = Mail(
         kind=MailKind.MISSED_MESSAGES, to=UNDER, site="http://x.test", about=user_id, facts=facts
     )
-    written = await Letters(post.node).written(mail, post.node.clock())
+    written = await MailRenderer(post.node).rendered(mail, post.node.clock())
     assert written is not None
     assert "Answer this mail" in written.text
     assert await post.bring(dict(written.headers)["Reply-To"], a_mail("Four")) == {}

@@ -15,7 +15,7 @@ from tertulia.outbound.mail_sender import MailSender
 from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.outbound.transports import mail_message
 from tertulia.service.config import Config
-from tertulia.service.mailing import Letters
+from tertulia.service.mailing import MailRenderer
 from tertulia.service.notices import following
 from tertulia.service.notices.digests import ask_for_digests
 from tertulia.service.notices.following import HELD_SECONDS, Notices
@@ -48,7 +48,7 @@ class Away:
     async def sent(self) -> list[RenderedMail]:
         """What is sent of what waits in the outbox."""
         hand, node = Hand(), self.org.node
-        await MailSender(node.store, Letters(node), hand, node.clock).deliver()
+        await MailSender(node.store, MailRenderer(node), hand, node.clock).deliver()
         return hand.letters
 
 
@@ -271,12 +271,12 @@ async def test_a_mail_that_is_sent_late_goes_to_the_present_address_or_not_at_al
         about=ben.user_id,
         facts={MESSAGES: f"{message_id} 999"},
     )
-    letters = Letters(away.org.node)
-    written = await letters.written(mail, away.clock())
+    renderer = MailRenderer(away.org.node)
+    written = await renderer.rendered(mail, away.clock())
     assert written is not None
     assert written.to == "ben@example.com"
     assert (await ann.delete(f"/users/{ben.user_id}")).ok
-    assert await letters.written(mail, away.clock()) is None
+    assert await renderer.rendered(mail, away.clock()) is None
 
 
 async def test_a_digest_has_what_was_not_read_and_comes_once_on_the_day(away: Away) -> None:

@@ -37,14 +37,14 @@ FILLED = {
 
 @dataclass
 class Server:
-    """A house, and browsers before it."""
+    """A server that is being set up, and browsers before it."""
 
-    house: Bootstrap
+    bootstrap: Bootstrap
     on_ready: list[HttpNode] = field(default_factory=list)
     broke: list[bool] = field(default_factory=list)
 
     def browser(self) -> httpx.AsyncClient:
-        transport = httpx.ASGITransport(app=self.house, raise_app_exceptions=False)
+        transport = httpx.ASGITransport(app=self.bootstrap, raise_app_exceptions=False)
         headers = {"User-Agent": FIREFOX}
         return httpx.AsyncClient(transport=transport, base_url="http://chat.test", headers=headers)
 
@@ -54,7 +54,7 @@ class Server:
 
     @property
     def code(self) -> str:
-        return self.house.code
+        return self.bootstrap.code
 
 
 @asynccontextmanager
@@ -62,12 +62,12 @@ async def served(config: Config) -> AsyncIterator[Server]:
     """A server as `tertulia serve` has it."""
     on_ready: list[HttpNode] = []
     server = Server(Bootstrap(on_ready.append), on_ready)
-    server.house.broken = lambda: server.broke.append(True)
-    async with server.house.opened(config, lambda _: None, ()):
+    server.bootstrap.broken = lambda: server.broke.append(True)
+    async with server.bootstrap.opened(config, lambda _: None, ()):
         try:
             yield server
         finally:
-            await server.house.close()
+            await server.bootstrap.close()
 
 
 def words(response: httpx.Response) -> str:

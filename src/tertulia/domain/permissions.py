@@ -366,6 +366,27 @@ def readable_spans(state: State, user: User, channel: Channel) -> Spans:
     return () if subscription is None else subscription.spans
 
 
+class ChannelReaders:
+    """What many users may read of one channel: `readable_spans` of each, and quicker."""
+
+    def __init__(self, state: State, channel: Channel) -> None:
+        self._state, self._channel = state, channel
+        self._subscriptions = state.subscriptions.of_channel[channel.id]
+        members = state.memberships.members
+        self._perhaps_invited = members(channel.can_add_subscribers_group) | members(
+            channel.can_subscribe_group
+        )
+        """Nobody else is invited by the channel's settings; of bots not all of these are."""
+
+    def spans(self, user: User) -> Spans:
+        """Which of the channel's messages the user may read."""
+        if self._channel.is_private and user.id not in self._perhaps_invited:
+            subscription = self._subscriptions.get(user.id)
+            if subscription is None or not subscription.is_active:
+                return ()
+        return readable_spans(self._state, user, self._channel)
+
+
 # People
 
 

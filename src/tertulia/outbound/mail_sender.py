@@ -43,11 +43,11 @@ class NotNow(Exception):
         super().__init__()
 
 
-class MailWriter(Protocol):
-    """Finds the words of mails."""
+class RendersMails(Protocol):
+    """Renders mails."""
 
-    async def written(self, mail: Mail, now: float) -> RenderedMail | None:
-        """The mail in words; None where what it is about is over. NotNow where it is put off."""
+    async def rendered(self, mail: Mail, now: float) -> RenderedMail | None:
+        """The rendered mail; None where what it is about is over. NotNow where it is put off."""
 
 
 class MailSender:
@@ -56,14 +56,14 @@ class MailSender:
     def __init__(
         self,
         store: Store,
-        writer: MailWriter,
+        renderer: RendersMails,
         transport: Transport,
         clock: Callable[[], float],
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` tells UNIX seconds, `elapsed` how much time has passed."""
         self._store = store
-        self._writer = writer
+        self._renderer = renderer
         self._transport = transport
         self._clock = clock
         self._elapsed = elapsed
@@ -96,7 +96,7 @@ class MailSender:
         """One attempt. What a mail says and whom it is for is not logged."""
         facts = _facts(waiting)
         try:
-            mail = await self._writer.written(waiting.mail, self._clock())
+            mail = await self._renderer.rendered(waiting.mail, self._clock())
         except NotNow as later:
             logger.info("mail put off, they are left in peace", extra={"fields": facts})
             now, until = self._clock(), later.until

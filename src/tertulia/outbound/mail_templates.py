@@ -77,7 +77,7 @@ class MailTemplates:
         self._state = state
         self._links = links
 
-    async def written(self, mail: Mail, now: float) -> RenderedMail | None:
+    async def rendered(self, mail: Mail, now: float) -> RenderedMail | None:
         """The same as `render`, as whoever sends mails asks for it."""
         return self.render(mail, now)
 

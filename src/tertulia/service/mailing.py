@@ -38,24 +38,24 @@ def transport(config: Config, log: Log) -> Transport:
     )
 
 
-class Letters:
-    """Finds the words of all mails of a node: of those that show what people wrote too."""
+class MailRenderer:
+    """Renders all mails of a node, also those that show what people wrote."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._templates = MailTemplates(lambda: node.state, node.links)
         self._digests = Digests(node)
 
-    async def written(self, mail: Mail, now: float) -> RenderedMail | None:
-        """The mail in words; None where what it is about is over. NotNow where its person has
+    async def rendered(self, mail: Mail, now: float) -> RenderedMail | None:
+        """The rendered mail; None where what it is about is over. NotNow where its person has
         paused, or has quiet hours, and it is one of those that wait for that."""
         if mail.kind in _PUT_OFF:
             self._require_no_quiet(mail, now)
         if mail.kind is MailKind.MISSED_MESSAGES:
             return await missed_messages(self._node, mail, now)
         if mail.kind is MailKind.DIGEST:
-            return await self._digests.written(mail, now)
-        return await self._templates.written(mail, now)
+            return await self._digests.rendered(mail, now)
+        return await self._templates.rendered(mail, now)
 
     def _require_no_quiet(self, mail: Mail, now: float) -> None:
         user_id = mail.about or 0
@@ -68,4 +68,4 @@ class Letters:
 def mail_sender(node: Node) -> MailSender:
     """The node's sender of mails."""
     log = node.log
-    return MailSender(log.store, Letters(node), transport(node.config, log), log.clock)
+    return MailSender(log.store, MailRenderer(node), transport(node.config, log), log.clock)

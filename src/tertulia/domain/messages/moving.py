@@ -14,6 +14,7 @@ from tertulia.domain.messages import notices, sending
 from tertulia.domain.messages.editing import Found, still_so
 from tertulia.domain.messages.notices import Notice, Render
 from tertulia.domain.messages.sending import ToChannel
+from tertulia.domain.permissions import ChannelReaders
 from tertulia.model.changes import AnyChange, MessagesMoved
 from tertulia.model.changes.editing import Arrival, Groups
 from tertulia.model.channels import Channel, topic_key
@@ -270,6 +271,7 @@ def _kept_unread(
     state = moment.state
     alike: dict[tuple[Places | None, Places, int, Places, Places], list[int]] = defaultdict(list)
     old = state.subscriptions.of_channel[source.id]
+    readers = ChannelReaders(state, source)
     record_of = {u: number for number, (_, users) in enumerate(excerpt.records) for u in users}
     for user_id, there in state.subscriptions.of_channel[target.id].items():
         if there.is_active:
@@ -282,8 +284,7 @@ def _kept_unread(
             number = record_of.get(user_id, -1)
             known: Places = ()
             if number >= 0:
-                user = state.users[user_id]
-                known = moved.places(permissions.readable_spans(state, user, source))
+                known = moved.places(readers.spans(state.users[user_id]))
             alike[(was_new, is_new, number, received, known)].append(user_id)
     read: list[tuple[BitMap, Iterable[int]]] = []
     kept: list[tuple[BitMap, Iterable[int]]] = []
@@ -307,12 +308,13 @@ def _losing(
 ) -> Groups:
     """The users who could read messages in the old channel and cannot in the new one, and which."""
     state = moment.state
+    old, new = ChannelReaders(state, source), ChannelReaders(state, target)
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     for user_id in {*state.subscriptions.of_channel[source.id], *holders}:
         user = state.users[user_id]
-        before = moved.places(permissions.readable_spans(state, user, source))
+        before = moved.places(old.spans(user))
         if before:
-            after = moved.places(permissions.readable_spans(state, user, target))
+            after = moved.places(new.spans(user))
             if after != before:
                 alike[(before, after)].append(user_id)
     return moved.grouped(
@@ -324,14 +326,15 @@ def _gaining(moment: Moment, source: Channel, target: Channel, moved: _Moved) ->
     """The subscribers of the new channel who could not read messages in the old one and can now,
     with these."""
     state = moment.state
+    old, new = ChannelReaders(state, source), ChannelReaders(state, target)
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     subscribers: Iterable[int] = state.subscribers(target.id)
     if _open_to_members(source):
         subscribers = state.users.maybe_guests & BitMap(subscribers)
     for user_id in subscribers:
         user = state.users[user_id]
-        before = moved.places(permissions.readable_spans(state, user, source))
-        after = moved.places(permissions.readable_spans(state, user, target))
+        before = moved.places(old.spans(user))
+        after = moved.places(new.spans(user))
         if after != before:
             alike[(before, after)].append(user_id)
     return moved.grouped(
@@ -379,11 +382,11 @@ def _mentioned(
     state = moment.state
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     if to_all.ids:
+        readers = ChannelReaders(state, target)
         for user_id, subscription in state.subscriptions.of_channel[source.id].items():
             received = to_all.places(subscription.spans)
             if received:
-                user = state.users[user_id]
-                after = to_all.places(permissions.readable_spans(state, user, target))
+                after = to_all.places(readers.spans(state.users[user_id]))
                 alike[(received, after)].append(user_id)
     return moved.grouped(
         (to_all.at(received) & to_all.at(after), users)

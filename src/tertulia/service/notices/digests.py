@@ -104,7 +104,7 @@ class Digests:
         self._known: tuple[float, int, list[LivelyTopic]] = (0.0, 0, [])
         """Until when it is remembered (by `Log.elapsed`) what was lively since then."""
 
-    async def written(self, mail: Mail, now: float) -> RenderedMail | None:
+    async def rendered(self, mail: Mail, now: float) -> RenderedMail | None:
         """The digest in words; None where there is nothing to say, where its person does not want
         it or has come back, where it was put off until the next one, and where mails do not say
         what messages do."""

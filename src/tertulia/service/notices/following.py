@@ -297,7 +297,7 @@ class Notices:
                 continue
             await self._write_told(means, rows, away, later, records, now)
             if told:
-                means.written()
+                means.recorded()
 
     def _not_now(self, means: Means, people: BitMap, now: float) -> list[_Later]:
         """Those of the people who are left in peace, or here, and when they are looked at again."""

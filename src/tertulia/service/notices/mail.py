@@ -29,7 +29,7 @@ class ByMail:
     def __init__(self, log: Log, site: str, wanted: Callable[[], None]) -> None:
         self._log = log
         self._site = site
-        self.written = wanted
+        self.recorded = wanted
 
     def reached(self, people: BitMap) -> BitMap:
         """All: everybody has an address."""

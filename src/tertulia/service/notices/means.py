@@ -46,5 +46,5 @@ class Means(Protocol):
         """What will tell them, to be written down inside the transaction that takes the notices
         away: so that each notice becomes that, once. Whatever sends it does so afterwards."""
 
-    def written(self) -> None:
+    def recorded(self) -> None:
         """What was recorded is on disk."""

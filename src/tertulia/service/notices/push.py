@@ -23,7 +23,7 @@ class ByPush:
 
     def __init__(self, log: Log, wanted: Callable[[], None]) -> None:
         self._log = log
-        self.written = wanted
+        self.recorded = wanted
         self._version: object = None
         self._people = BitMap()
 
