@@ -157,4 +157,11 @@ async def test_of_many_accounts_those_are_told_that_a_client_needs_at_first(
     assert all(one in every["realm_users"] for one in few["realm_users"])
     assert few["cross_realm_bots"] == every["cross_realm_bots"]
     assert named(await told("gus", 0), "realm_users") == ["Gus"]
+    members = {group["id"]: group["members"] for group in every["realm_user_groups"]}
+    for group in (await told("ben", 0))["realm_user_groups"]:
+        assert group["members"] == []
+    assert {group["id"]: group["members"] for group in few["realm_user_groups"]} == members
+    ben = org["ben"].user_id
+    assert few["realm_user_groups_own"] == [one for one in members if ben in members[one]]
+    assert "realm_user_groups_own" not in every
     (await org["ben"].post("/register", most_users=-1)).refused("REQUEST_VARIABLE_INVALID")

@@ -84,13 +84,15 @@ test("all are asked for in parts, and what happens meanwhile is newer than they 
       throw new Unreachable("The server cannot be reached.");
     },
     () => ({ members: [person(5, "Ana")], next_after: null }),
+    () => ({ user_groups: [{ id: 7, members: [1, 2, 5] }] }),
   ];
   asked.mockImplementation(async () => parts.shift()?.());
   const route: Route = { view: "inbox" };
   const done = meetEverybody(store, route, new AbortController().signal);
   await vi.advanceTimersByTimeAsync(30_000);
   await done;
-  expect(asked.mock.calls.map(([, asked]) => asked?.["after"])).toEqual([0, 2, 2]);
+  expect(asked.mock.calls.map(([, asked]) => asked?.["after"])).toEqual([0, 2, 2, undefined]);
+  expect(store.data.groups.get(7)?.members).toEqual([1, 2, 5]);
   expect(names(store.data)).toEqual({ 1: "Iris", 2: "Theodore", 5: "Ana", 9: "Helper" });
   expect(store.data.realm).toEqual({ realm_name: "Café", realm_users_incomplete: false });
   expect(listeners.size).toBe(0);

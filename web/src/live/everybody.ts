@@ -7,7 +7,7 @@ import { fold } from "../data/fold";
 import { peopleIn } from "../data/kept";
 import type { ServerEvent } from "../wire/events";
 import { get, isPassing } from "../wire/http";
-import type { User, WireMessage } from "../wire/objects";
+import type { User, UserGroup, WireMessage } from "../wire/objects";
 import type { Route } from "./router.svelte";
 import type { Store } from "./store.svelte";
 
@@ -27,6 +27,11 @@ interface Part {
   next_after: number | null;
 }
 
+interface Groups {
+  user_groups: UserGroup[];
+}
+
+const HEARD = new Set(["realm_user", "user_group"]);
 const AS_AT_FIRST = { client_gravatar: true, include_custom_profile_fields: true };
 
 /** Ask for those of these people who are not known. Whoever cannot be had stays unknown. */
@@ -44,7 +49,7 @@ export async function meet(store: Known, ids: Iterable<number>): Promise<void> {
   } finally {
     stop();
   }
-  if (found.length) take(store, found, events, false);
+  if (found.length) take(store, found, events);
 }
 
 /** Ask for those of whom messages tell. */
@@ -59,42 +64,59 @@ export async function meetEverybody(store: Known, route: Route, ended: AbortSign
   if (ended.aborted) return;
   const { events, stop } = heard(store);
   const found: User[] = [];
+  let groups: UserGroup[] = [];
   try {
-    for (let after: number | null = 0, failures = 0; after !== null;) {
-      try {
-        const part: Part = await get("/users", { ...AS_AT_FIRST, after, limit: AT_ONCE }, ended);
-        for (const user of part.members) found.push(user);
-        after = part.next_after;
-        failures = 0;
-      } catch (error) {
-        if (ended.aborted || !isPassing(error)) return;
-        failures += 1;
-        await pause(Math.min(LONGEST_PAUSE, 1000 * 2 ** failures), ended);
-        if (ended.aborted) return;
-      }
+    for (let after: number | null = 0; after !== null;) {
+      const from = { after, limit: AT_ONCE };
+      const part = await patiently(
+        () => get<Part>("/users", { ...AS_AT_FIRST, ...from }, ended),
+        ended,
+      );
+      if (!part) return;
+      for (const user of part.members) found.push(user);
+      after = part.next_after;
     }
+    const all = { include_deactivated_groups: true };
+    const told = await patiently(() => get<Groups>("/user_groups", all, ended), ended);
+    if (!told) return;
+    groups = told.user_groups;
   } finally {
     stop();
   }
-  take(store, found, events, true);
+  take(store, found, events, groups);
 }
 
-/** What happens to accounts from now on until `stop`: it may be newer than an answer. */
+/** Asked again while it fails for a while; null where it is refused, or has `ended`. */
+async function patiently<T>(ask: () => Promise<T>, ended: AbortSignal): Promise<T | null> {
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (ended.aborted || !isPassing(error)) return null;
+      await pause(Math.min(LONGEST_PAUSE, 1000 * 2 ** failures), ended);
+      if (ended.aborted) return null;
+    }
+  }
+}
+
+/** What happens to accounts and groups from now on until `stop`: it may be newer than an answer. */
 function heard(store: Known): { events: ServerEvent[]; stop: () => void } {
   const events: ServerEvent[] = [];
-  const stop = store.onEvent((event) => event.type === "realm_user" && events.push(event));
+  const stop = store.onEvent((event) => HEARD.has(event.type) && events.push(event));
   return { events, stop };
 }
 
-/** `all`: nobody is missing then. */
-function take(store: Known, people: User[], events: ServerEvent[], all: boolean): void {
+/** `groups`: all of them, where nobody is missing any more. */
+function take(store: Known, people: User[], events: ServerEvent[], groups?: UserGroup[]): void {
   store.change((data) => {
-    const users = new Map(
-      all ? [...data.users].filter(([, one]) => one.is_system_bot) : data.users,
-    );
+    const kept = groups ? [...data.users].filter(([, one]) => one.is_system_bot) : data.users;
+    const users = new Map(kept);
     for (const user of people) users.set(user.user_id, user);
-    const realm = all ? { ...data.realm, realm_users_incomplete: false } : data.realm;
-    return fold({ ...data, users, realm }, events);
+    const rest = groups && {
+      groups: new Map(groups.map((group) => [group.id, group])),
+      realm: { ...data.realm, realm_users_incomplete: false },
+    };
+    return fold({ ...data, users, ...rest }, events);
   });
 }
 

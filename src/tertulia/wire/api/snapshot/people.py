@@ -10,7 +10,7 @@ from tertulia.domain import permissions
 from tertulia.model.users import Role, User
 from tertulia.wire.api.objects import people
 from tertulia.wire.api.objects.bots import bot_objects
-from tertulia.wire.api.objects.groups import user_group
+from tertulia.wire.api.objects.groups import all_groups
 from tertulia.wire.api.objects.muting import muted_users
 from tertulia.wire.api.objects.statuses import status_object
 from tertulia.wire.api.objects.users import (
@@ -24,7 +24,7 @@ from tertulia.wire.api.objects.users import (
 from tertulia.wire.api.resources.presence import all_presences
 from tertulia.wire.api.resources.presence import presences as presences_seen
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
-from tertulia.wire.http.fragments import JsonParts, encode, json_array, json_object, object_fields
+from tertulia.wire.http.fragments import JsonParts, json_array, json_object, object_fields
 
 NAMED_CONVERSATIONS: Final = 250
 """Whoever takes part in that many direct conversations, the newest ones, is needed at first."""
@@ -58,8 +58,7 @@ def accounts(context: SnapshotContext) -> dict[str, Any]:
         return json_array(listed)
 
     own = _spectator() if viewer is None else _own(context, viewer)
-    most = context.most_accounts
-    if most is not None and len(state.users) > most:
+    if _has_more(context):
         listed = _needed(context, look)
     else:
         listed = {
@@ -73,6 +72,12 @@ def accounts(context: SnapshotContext) -> dict[str, Any]:
         ),
         **own,
     }
+
+
+def _has_more(context: SnapshotContext) -> bool:
+    """Whether there are more accounts than the client wants."""
+    most = context.most_accounts
+    return most is not None and len(context.state.users) > most
 
 
 def _needed(context: SnapshotContext, look: people.Look) -> dict[str, Any]:
@@ -171,22 +176,21 @@ def bots(context: SnapshotContext) -> dict[str, Any]:
 
 
 def groups(context: SnapshotContext) -> dict[str, Any]:
-    """User groups, those of the roles too; deactivated ones for clients that know of them."""
-    state = context.state
-    with_deactivated = context.registration.capabilities.include_deactivated_groups
-
-    def all_groups() -> bytes:
-        return encode(
-            [
-                user_group(state, group)
-                for group in sorted(state.groups, key=lambda group: group.id)
-                if with_deactivated or not group.deactivated
-            ]
-        )
-
-    key = ("realm_user_groups", with_deactivated)
-    kept = context.node.fragments.get(key, state.memberships.version, all_groups)
-    return {"realm_user_groups": JsonParts([kept])}
+    """User groups, those of the roles too; deactivated ones for clients that know of them. To a
+    client that wants fewer accounts nobody is named of groups with more members, but the caller's
+    own are told."""
+    state, viewer = context.state, context.viewer
+    most = context.most_accounts if _has_more(context) else None
+    listed = all_groups(
+        context.node.fragments,
+        state,
+        with_deactivated=context.registration.capabilities.include_deactivated_groups,
+        most=most,
+    )
+    if most is None:
+        return {"realm_user_groups": listed}
+    own = () if viewer is None else state.memberships.groups_of(viewer)
+    return {"realm_user_groups": listed, "realm_user_groups_own": list(own)}
 
 
 def presences(context: SnapshotContext) -> dict[str, Any]:
