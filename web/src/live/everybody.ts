@@ -67,11 +67,8 @@ export async function meetEverybody(store: Known, route: Route, ended: AbortSign
   let groups: UserGroup[] = [];
   try {
     for (let after: number | null = 0; after !== null;) {
-      const from = { after, limit: AT_ONCE };
-      const part = await patiently(
-        () => get<Part>("/users", { ...AS_AT_FIRST, ...from }, ended),
-        ended,
-      );
+      const from: number = after;
+      const part: Part | null = await patiently(() => partFrom(from, ended), ended);
       if (!part) return;
       for (const user of part.members) found.push(user);
       after = part.next_after;
@@ -84,6 +81,10 @@ export async function meetEverybody(store: Known, route: Route, ended: AbortSign
     stop();
   }
   take(store, found, events, groups);
+}
+
+function partFrom(after: number, ended: AbortSignal): Promise<Part> {
+  return get<Part>("/users", { ...AS_AT_FIRST, after, limit: AT_ONCE }, ended);
 }
 
 /** Asked again while it fails for a while; null where it is refused, or has `ended`. */
