@@ -60,20 +60,25 @@ class Elsewhere:
     """The addresses of the server that asks, by its name."""
     resolved: list[str] = field(default_factory=list)
     """The names that were looked up."""
+    answers_on_each: int = 1
+    """Requests of a connection, before it is closed."""
+    connections: int = 0
+    """How many there were."""
 
     def url(self, path: str, host: str = "pages.test") -> str:
         """The address of a path."""
         return f"{self.scheme}://{host}:{self.port}{path}"
 
-    def web(self, *ports: int, at_once: int = AT_ONCE) -> Web:
+    def web(self, *ports: int, at_once: int = AT_ONCE, keeps: bool = False) -> Web:
         """What a node sees of it: this machine counts as public, and nothing else does that is
-        not. `ports` may be asked too; `at_once` as for any."""
+        not. `ports` may be asked too; `at_once` and `keeps` as for any."""
         return Web(
             f"http://{OWN_HOST}",
             resolve=self._resolve,
             may_ask=_is_here_or_public,
             ports=(80, 443, self.port, *ports),
             at_once=at_once,
+            keeps=keeps,
         )
 
     async def _resolve(self, host: str, port: int) -> Sequence[Address]:
@@ -89,26 +94,11 @@ class Elsewhere:
         raise OSError("no such host")
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request."""
+        """One connection."""
+        self.connections += 1
         try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            path = head.split(" ")[1]
-            self.asked.append(path)
-            self.heads.append(head)
-            page = self.pages.get(path, Page(b"<p>none</p>", status=404))
-            if not isinstance(page, Page):
-                done = page(writer)
-                if asyncio.iscoroutine(done):
-                    await done
-            else:
-                headers = {
-                    "Content-Type": page.kind,
-                    "Content-Length": str(len(page.body)),
-                    **page.headers,
-                }
-                lines = [f"HTTP/1.1 {page.status} X", *(f"{n}: {v}" for n, v in headers.items())]
-                writer.write("\r\n".join([*lines, "", ""]).encode() + page.body)
-            await writer.drain()
+            for _ in range(self.answers_on_each):
+                await self._answer(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # The client has seen enough.
         except RuntimeError:  # How uvloop says that the connection is closed.
@@ -116,6 +106,29 @@ class Elsewhere:
                 raise
         finally:
             writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        path = head.split(" ")[1]
+        self.asked.append(path)
+        self.heads.append(head)
+        if self.answers_on_each > 1:
+            length = head.lower().partition("content-length: ")[2].partition("\r\n")[0]
+            await reader.readexactly(int(length or 0))
+        page = self.pages.get(path, Page(b"<p>none</p>", status=404))
+        if not isinstance(page, Page):
+            done = page(writer)
+            if asyncio.iscoroutine(done):
+                await done
+        else:
+            headers = {
+                "Content-Type": page.kind,
+                "Content-Length": str(len(page.body)),
+                **page.headers,
+            }
+            lines = [f"HTTP/1.1 {page.status} X", *(f"{n}: {v}" for n, v in headers.items())]
+            writer.write("\r\n".join([*lines, "", ""]).encode() + page.body)
+        await writer.drain()
 
 
 def _is_here_or_public(address: Address) -> bool:

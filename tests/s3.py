@@ -53,6 +53,8 @@ class Trouble:
     """Seconds until anything happens."""
     cut: bool = False
     """The answer breaks off after a half of its first chunk."""
+    short: bool = False
+    """The answer has a half of what is there, and says that this is all."""
 
 
 _running: list["S3Server"] = []
@@ -185,10 +187,23 @@ class _Troubled:
             if name.startswith("response-")
         }
 
+        left = 0
+
         async def sending(message: Any) -> None:
+            nonlocal left
             if message["type"] == "http.response.start" and message["status"] < 300:
                 kept = [(k, v) for k, v in message["headers"] if k not in wanted]
                 message = {**message, "headers": [*kept, *wanted.items()]}
+            if wrong is not None and wrong["short"]:
+                if message["type"] == "http.response.start":
+                    headers = dict(message["headers"])
+                    left = int(headers[b"content-length"]) // 2
+                    headers[b"content-length"] = str(left).encode()
+                    message = {**message, "headers": list(headers.items())}
+                else:
+                    body = message["body"][:left]
+                    left -= len(body)
+                    message = {**message, "body": body}
             if message["type"] == "http.response.body" and wrong is not None and wrong["cut"]:
                 body = message["body"]
                 await send({**message, "body": body[: len(body) // 2], "more_body": True})

@@ -11,10 +11,11 @@ import time
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import pytest
 
+from tertulia.app import backups
 from tertulia.app.config import ConfigError, load
 from tertulia.cli.errors import sentence_for
 from tertulia.cli.interrupts import as_interrupts
@@ -29,7 +30,7 @@ from tertulia.jobs.backups import (
     while_renewing,
 )
 from tertulia.model.errors import Unavailable
-from tertulia.store import encrypted_backups
+from tertulia.store import consistency, encrypted_backups, transfer
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.kept_backups import (
     KeptBackup,
@@ -215,14 +216,59 @@ def test_one_that_is_damaged_is_not_taken(tmp_path: Path) -> None:
     place.found()
     (file := tmp_path / "b.zip").unlink(missing_ok=True)
     assert place.run("backup", str(file)).exit_code == 0
-    assert try_restore(file, tmp_path / "whole").tables
+    assert try_restore(file, tmp_path).tables
+    assert not list(tmp_path.glob("*/trial*"))
     short = tmp_path / "short.zip"
     with zipfile.ZipFile(file) as given, zipfile.ZipFile(short, "w") as cut:
         for name in given.namelist():
             content = given.read(name)
             cut.writestr(name, b"" if name == "tables/users.jsonl" else content)
     with pytest.raises(Exception, match=r"damaged: users should have \d+ rows and has 0"):
-        try_restore(short, tmp_path / "other")
+        try_restore(short, tmp_path)
+
+
+def test_what_is_to_be_encrypted_never_lies_there_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever kills the process: what can be read of it has no name at any time."""
+    place, to, key = Place(tmp_path / "data"), tmp_path / "backups", tmp_path / "backups.key"
+    place.found()
+    recipient = json.loads(run("backups", "new-key", str(key), "--json").stdout)["recipient"]
+    (place.data_dir / "tertulia.toml").write_text(
+        f'backup_to = "{to}"\nbackup_recipients = "{recipient}"\n'
+    )
+    seen: list[str] = []
+
+    def looking(owner: Any, name: str, data_dir: Path) -> None:
+        does = getattr(owner, name)
+
+        def look(*given: Any, **named: Any) -> Any:
+            done = does(*given, **named)
+            for one in data_dir.glob("backup-*/**/*"):
+                if one.is_file() and one.name != "held":
+                    assert one.read_bytes().startswith(b"age-encryption.org/v1"), one
+            seen.append(name)
+            return done
+
+        monkeypatch.setattr(owner, name, look)
+
+    looking(backups, "back_up", place.data_dir)
+    looking(transfer, "_fill", place.data_dir)  # A table of the trial.
+    looking(consistency, "dangling", place.data_dir)
+    looking(encrypted_backups, "encrypt_file", place.data_dir)
+    result = run("backups", "make", *place.flags)
+    assert result.exit_code == 0, result.output
+    assert {seen[0], *seen[-2:]} == {"back_up", "dangling", "encrypt_file"}
+    (made,) = to.iterdir()
+    target = Place(tmp_path / "target")
+    seen.clear()
+    looking(transfer, "_fill", target.data_dir)
+    assert target.run("restore", str(made), "--identity", str(key)).exit_code == 0
+    assert seen
+    # What an older version left is swept by whatever is run next.
+    left = left_by_a_killed_one(place.data_dir)
+    assert run("users", "list", *place.flags).exit_code == 0
+    assert not left.exists()
 
 
 def test_one_that_is_encrypted_opens_with_its_key_alone(tmp_path: Path) -> None:

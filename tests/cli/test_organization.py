@@ -574,6 +574,24 @@ def test_a_command_is_documented_and_answers_in_json(names: tuple[str, ...]) -> 
     assert "--json" in flags or names == ("serve",)
 
 
+NUMBERS = [
+    (names, one.opts[0])
+    for names, command in COMMANDS.items()
+    for one in command.params
+    if "float" in one.type.name
+]
+
+
+@pytest.mark.parametrize(("names", "flag"), NUMBERS, ids=str)
+@pytest.mark.parametrize("typed", ["nan", "inf", "-inf", "1e999", "-1", "much"])
+def test_what_is_no_number_is_refused(names: tuple[str, ...], flag: str, typed: str) -> None:
+    """Which every comparison is false with, or true."""
+    result = run(*names, f"{flag}={typed}")
+    assert result.exit_code == 2
+    assert flag in result.stderr
+    assert len(NUMBERS) >= 3
+
+
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [

@@ -52,8 +52,11 @@ def test_a_client_that_waits_as_it_is_told_sends_everything(tmp_path: Path) -> N
         client_of(town.ann, town.server) as ann,
         listening(town.server, town.ben, event_types=["message"]) as (ben,),
     ):
-        use_up(town.ann, town.server)
-        ids = [sent(ann, str(number)) for number in range(5)]
+        ids: list[int] = []
+        # Where the machine is slow, another one is allowed by the time that it asks.
+        while "status=429" not in town.server.log_text() and len(ids) < 100:
+            use_up(town.ann, town.server)
+            ids += [sent(ann, str(number)) for number in range(len(ids), len(ids) + 5)]
         ben.hears_message(ids[-1])
         assert ben.messages() == [(one, str(n)) for n, one in enumerate(ids)]
     assert "status=429" in town.server.log_text()

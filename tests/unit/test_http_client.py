@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tertulia.model.errors import Unavailable
-from tertulia.outbound import addresses, http_client
+from tertulia.outbound import addresses, http_client, kept_connections
 from tertulia.outbound.addresses import is_public, parsed
 from tertulia.outbound.http_client import Answer, NotFetched, Web
 from tests.elsewhere import Elsewhere, Page, elsewhere, redirect, unvouched
@@ -378,3 +378,94 @@ async def test_somebody_must_vouch_for_a_certificate(tmp_path: Path) -> None:
             await fetched(there.web(), there.url("/"))
     assert names == ["pages.test"]
     assert there.asked == []
+
+
+# Connections that are kept
+
+
+async def said(web: Web, url: str) -> int:
+    """The status of an answer to something sent."""
+    return (await web.send(url, b"x", {}, seconds=5, limit=1000)).status
+
+
+async def test_a_connection_is_used_again_for_the_same_name_alone() -> None:
+    """Its certificate was looked at for that name."""
+    async with elsewhere() as there:
+        there.answers_on_each = 100
+        web = there.web(keeps=True)
+        for host in ("a.test", "b.test", "a.test", "b.test", "a.test"):
+            assert await said(web, there.url("/", host)) == 404
+        assert there.connections == 2
+        assert there.resolved == ["a.test", "b.test"], "once for the time that they are kept"
+        assert not [head for head in there.heads if "connection: close" in head.lower()]
+        # What is fetched has a connection of its own, as before.
+        for _ in range(2):
+            with pytest.raises(NotFetched):
+                async with web.opened(there.url("/", "a.test"), accept="*/*", seconds=5):
+                    pass
+        assert there.connections == 4
+        await web.close()
+
+
+async def test_what_meets_a_connection_that_has_ended_is_sent_once_more(
+    there: Elsewhere,
+) -> None:
+    web = there.web(keeps=True)
+    there.answers_on_each = 2
+
+    def hung_up(writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    # It is kept, and ends as the next one is sent, without an answer.
+    assert await said(web, there.url("/")) == 404
+    there.pages["/late"] = hung_up
+    with pytest.raises(NotFetched):
+        await said(web, there.url("/late"))
+    assert there.asked == ["/", "/late", "/late"]
+    # One that the other end closed while nobody asked is not used.
+    there.answers_on_each = 1
+    for _ in range(3):
+        assert await said(web, there.url("/")) == 404
+    assert there.asked[3:] == ["/"] * 3
+    await web.close()
+    # Where there was none before, nothing is sent twice.
+    there.asked.clear()
+    fresh = there.web(keeps=True)
+    with pytest.raises(NotFetched):
+        await said(fresh, there.url("/late"))
+    assert there.asked == ["/late"]
+    await fresh.close()
+
+
+async def test_connections_are_few_and_end_when_nobody_asks(
+    there: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_connections, "HOSTS", 2)
+    there.answers_on_each = 100
+    web = there.web(keeps=True)
+    assert web._kept is not None
+    # While two are in use, a third has a connection that is not kept.
+    free = asyncio.Event()
+
+    async def slowly(writer: asyncio.StreamWriter) -> None:
+        await free.wait()
+        writer.write(b"HTTP/1.1 201 X\r\nContent-Length: 0\r\n\r\n")
+
+    there.pages["/slow"] = slowly
+    slow = [asyncio.create_task(said(web, there.url("/slow", f"{n}.test"))) for n in "ab"]
+    async with asyncio.timeout(60):
+        while len(there.asked) < 2:  # noqa: ASYNC110 (the server is another's task)
+            await asyncio.sleep(0)
+    assert await said(web, there.url("/", "c.test")) == 404
+    assert "connection: close" in there.heads[-1].lower()
+    free.set()
+    assert await asyncio.gather(*slow) == [201, 201]
+    # From now on the one that was used longest ago makes room.
+    assert await said(web, there.url("/", "c.test")) == 404
+    assert len(web._kept) == 2, "one of each of two hosts"
+    # Nobody asks any more.
+    monkeypatch.setattr(kept_connections, "IDLE_SECONDS", 0.0)
+    async with asyncio.timeout(60):
+        await web._kept._end_idle()
+    assert len(web._kept) == 0
+    await web.close()

@@ -51,7 +51,7 @@ def _spoiled(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         for key, part in value.items():
             yield {name: one for name, one in value.items() if name != key}
-            others: tuple[Any, ...] = (None, [], {}, 7, "x", [None], True)
+            others: tuple[Any, ...] = (None, [], {}, 7, 1e308, "x", "http://[", [None], True)
             for other in others:
                 yield {**value, key: other}
             for spoiled in _spoiled(part):

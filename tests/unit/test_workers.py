@@ -42,9 +42,12 @@ async def until(holds: Callable[[], bool]) -> None:
 
 @pytest.fixture
 async def worker() -> AsyncIterator[Worker]:
-    """A worker that ends soon after it was used."""
-    made = Worker("test", memory=MEMORY, idle_seconds=0.5)
+    """A worker whose process waits for the next job for as long as the test takes."""
+    made = Worker("test", memory=MEMORY)
     yield made
+    made._idle_seconds = 0.0  # From the next job on.
+    if made.process_id is not None:
+        await made.call(LENGTH, "", allowance=allowance())
     await until(lambda: made.process_id is None)
 
 
@@ -102,7 +105,7 @@ async def test_who_has_no_time_is_not_waited_for(worker: Worker) -> None:
 
 
 async def test_what_is_too_much_to_wait_is_refused() -> None:
-    made = Worker("test", memory=MEMORY, max_waiting=2, idle_seconds=0.5)
+    made = Worker("test", memory=MEMORY, max_waiting=2)
     await made.call(LENGTH, "a", allowance=allowance())
     process_id = made.process_id
     assert process_id is not None
@@ -112,6 +115,7 @@ async def test_what_is_too_much_to_wait_is_refused() -> None:
     waiting += [made.submit(LENGTH, "a", allowance=allowance()) for _ in range(2)]
     with pytest.raises(Unanswered, match="too much"):
         made.submit(LENGTH, "a", allowance=allowance())
+    made._idle_seconds = 0.0
     os.kill(process_id, signal.SIGCONT)
     assert [await asyncio.wrap_future(one) for one in waiting] == ["a", "a", "a"]
     await until(lambda: made.process_id is None)
@@ -188,7 +192,10 @@ async def test_a_process_that_does_not_start_is_not_tried_all_the_time(
 async def test_it_ends_when_it_is_idle_and_starts_anew(worker: Worker) -> None:
     await worker.call(LENGTH, "a", allowance=allowance())
     first = worker.process_id
+    worker._idle_seconds = 0.0
+    await worker.call(LENGTH, "a", allowance=allowance())
     await until(lambda: worker.process_id is None)
+    worker._idle_seconds = workers.IDLE_SECONDS
     assert await worker.call(LENGTH, "a", allowance=allowance()) == "a"
     assert worker.process_id != first
 

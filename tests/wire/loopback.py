@@ -149,6 +149,7 @@ class Loopback:
         self._config = Config(app or asgi(org.node), ws="none", lifespan="off", log_config=None)
         self._config.load()
         self._port = 0
+        self._ahead = 0.0
         self._lines: list[Line] = []
 
     @property
@@ -207,6 +208,12 @@ class Loopback:
     @property
     def _client_context(self) -> ssl.SSLContext | None:
         return None if self._certificates is None else unverified()
+
+    def pass_time(self, seconds: float) -> None:
+        """Let the connections be so much older, after what came has been seen."""
+        for more in (0, seconds):
+            self._ahead += more
+            self.connections._review(asyncio.get_running_loop().time() + self._ahead)
 
     async def settle(self) -> None:
         """Return when the server has taken up what was sent before. (What is no HTTP is answered

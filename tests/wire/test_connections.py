@@ -62,6 +62,7 @@ class Slow:
         self.begun = 0
         self.gone = 0
         self.size = 2
+        self.on_begin: Callable[[], object] = lambda: None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         while (message := await receive()).get("more_body"):
@@ -70,6 +71,7 @@ class Slow:
             self.gone += 1
             return
         self.begun += 1
+        self.on_begin()
         await self.answers.wait()
         length = (b"content-length", b"%d" % self.size)
         await send({"type": "http.response.start", "status": 200, "headers": [length]})
@@ -119,6 +121,62 @@ async def test_who_asks_more_at_once_than_may_wait_is_hung_up_on(
     assert [(await line.read()).status for _ in range(MAX_PIPELINED + 1)] == [200] * 33
     last = await line.read()
     assert (last.status, last.header("connection")) == (400, "close")
+    assert await line.ended() == b""
+
+
+async def test_of_requests_that_wait_behind_others_one_begins_in_each_turn(
+    server: Loopback, slow: Slow
+) -> None:
+    """However many connections they are on: whoever asks for one thing waits for one of them."""
+    slow.answers.set()
+    loop, turn, is_over = asyncio.get_running_loop(), 0, False
+
+    def count() -> None:
+        nonlocal turn
+        turn += 1
+        if not is_over:
+            loop.call_soon(count)
+
+    begun: list[int] = []
+    slow.on_begin = lambda: begun.append(turn)
+    lines = [await server.connect() for _ in range(5)]
+    count()
+    for line in lines:
+        line.write(HEALTH * 20)
+    for line in lines:
+        assert [(await line.read()).status for _ in range(20)] == [200] * 20
+    is_over = True
+    assert len(begun) == 100
+    # The first of each connection begin at once.
+    assert len(set(begun)) >= 95
+
+
+async def test_of_polls_that_come_together_one_is_answered_below(org: Organization) -> None:
+    """The others have their turns, as any request has."""
+    ann = await org["ann"].register()
+    async with serving(org, "below") as server:
+        line = await server.connect()
+        at_once = poll(f"{ann.queue_id}&dont_block=true", ann.last_event_id, ann.person)
+        line.write(at_once * 20)
+        for _ in range(20):
+            assert (await line.read()).events == []
+        assert server.polls is not None
+        assert server.polls.started < 20
+        # One after the other, each may be.
+        before = server.polls.started
+        for _ in range(3):
+            assert (await line.ask(at_once)).events == []
+        assert server.polls.started == before + 3
+
+
+async def test_nonsense_behind_a_request_that_waits_for_its_turn_is_told_last(
+    server: Loopback, slow: Slow
+) -> None:
+    slow.answers.set()
+    line, other = await server.connect(), await server.connect()
+    other.write(HEALTH * 30)
+    line.write(HEALTH * 5 + b"nonsense\r\n\r\n" + HEALTH)
+    assert [(await line.read()).status for _ in range(6)] == [200] * 5 + [400]
     assert await line.ended() == b""
 
 

@@ -59,6 +59,12 @@ class Own:
         if text == "many":
             for _ in range(200):
                 bot_handler.storage.get("nothing") if bot_handler.storage.contains("x") else None
+        if text == "scribble":
+            for descriptor in (0, 3):  # 3 is where it hears from its node.
+                try:
+                    os.write(descriptor, b"nonsense")
+                except OSError:
+                    pass
         if text == "chat":
             os.write(1, b"x\\n" * 100_000)
         if text == "eat":
@@ -275,6 +281,8 @@ async def test_a_bot_that_fails_does_no_harm(
 
     monkeypatch.setattr(hosting, "_masked", noting)
     assert await outcome("chat") == "delivered: "
+    assert await outcome("scribble") == "delivered: "
+    assert not [record for record in caplog.records if record.name == "asyncio"]
     assert len(looked_at) < 2 * hosting.MOST_LINES
     assert host.process_id(bot.user_id) == first
     assert await outcome("die") == "given up: The bot took too long or too much, and ended."

@@ -1,7 +1,9 @@
 """Files in a bucket: what holds of them on the disk, downloads in both ways, and what goes wrong
 there."""
 
+import asyncio
 import secrets
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,8 +17,10 @@ from tertulia.jobs.files import file_store
 from tertulia.jobs.pictures import PictureCleanup
 from tertulia.model.errors import FilesUnavailable, Unavailable
 from tertulia.service.config import Config
-from tertulia.store import bucket_files, bucket_partials, uploads
+from tertulia.store import bucket_files, bucket_partials, file_transfer, uploads
 from tertulia.store.bucket_partials import BucketPartials, Piece, chain
+from tertulia.store.disk_files import DiskFiles
+from tertulia.store.file_moving import move
 from tertulia.store.uploads import Uploads
 from tertulia.wire.pages.web_client import client_page
 from tests.elsewhere import elsewhere, unvouched
@@ -24,6 +28,7 @@ from tests.pictures import picture
 from tests.s3 import ACCESS_KEY, SECRET_KEY, S3Server, Trouble
 from tests.support import Newcomer, Organization, Person, TestClock, founded
 from tests.wire import test_file_pages, test_tus, test_uploads
+from tests.wire.loopback import serving
 from tests.wire.test_tus import begun, offset_of, piece
 from tests.wire.test_uploads import cleanup, listed
 
@@ -62,6 +67,8 @@ test_no_more = test_tus.test_no_more_is_taken_than_was_told
 test_checksums = test_tus.test_a_piece_is_held_against_its_checksum
 test_who_comes_later = test_tus.test_who_comes_later_goes_on_with_the_file
 test_at_once = test_tus.test_of_pieces_that_come_at_once_one_counts
+small = test_tus.small
+test_an_end_not_written_down = test_tus.test_a_file_whose_end_was_not_written_down_counts_once
 test_giving_up = test_tus.test_an_upload_can_be_given_up
 test_expiry = test_tus.test_what_is_not_ended_within_a_day_expires
 test_a_part = test_file_pages.test_a_part_of_a_file_can_be_asked_for
@@ -262,6 +269,58 @@ async def test_what_breaks_off_or_fails_once_is_asked_for_again(
     path = await org["ben"].upload("a.bin", content)
     bucket.trouble(Trouble(methods="GET", cut=True, times=2))
     assert (await org["ben"].open(f"/user_uploads/{path}")).content == content
+
+
+async def test_what_comes_short_is_taken_for_nothing_whole(
+    org: Organization,
+    bucket: S3Server,
+    config: Config,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The bucket says that it is all, and it would be moved, backed up and shown so."""
+    ben, content = org["ben"], secrets.token_bytes(MIB)
+    path = await ben.upload("a.bin", content)
+    before = objects(bucket, config)
+    bucket.trouble(Trouble(methods="GET", part="/uploads/1/", short=True))
+    async with serving(org, "endpoint") as server:
+        line = await server.connect()
+        address = f"/user_uploads/{path}?api_key={ben.api_key}"
+        line.write(f"GET {address} HTTP/1.1\r\nHost: chat.test\r\n\r\n".encode())
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+            await line.read()
+    there = DiskFiles(tmp_path / "there")
+    with pytest.raises(ExceptionGroup) as failed:
+        await move(org.node.files, there, delete=True, progress=lambda *_: None)
+    assert failed.group_contains(FilesUnavailable)
+    assert [one async for one in there.below("")] == []
+    assert objects(bucket, config) == before
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        files = org.node.files
+        with pytest.raises(FilesUnavailable, match="there came"):
+            await file_transfer._added([], archive, files, org.node.disk, lambda *_: None)
+    bucket.trouble()
+    assert (await ben.open(f"/user_uploads/{path}")).content == content
+    assert "Traceback" not in caplog.text
+    assert "ASGI" not in caplog.text
+
+
+async def test_what_others_put_into_the_bucket_is_not_ours(
+    org: Organization, bucket: S3Server, config: Config
+) -> None:
+    """As consoles do, which make objects where directories would be."""
+    prefix = urlsplit(config.files_url).path.strip("/")
+    odd = ("reserved/1/readme", "reserved/x-1-2", "begun/readme", "begun/1/x", "offered/\u00e9 %41")
+    for name in odd:
+        bucket.put(f"{prefix}/uploads/incoming/{name}", b"not ours")
+    partials = org.node.partials
+    now = org.node.clock() + 2 * 86400
+    assert await partials.reservations(org.node.clock()) == []
+    assert (await partials.begun(), await partials.expired(now)) == ([], [])
+    await cleanup(org).once()
+    where = await begun(org["ben"], 5)
+    assert (await piece(org["ben"], where, 0, b"hello")).status_code == 200
+    assert len([name for name in objects(bucket, config) if name.endswith(odd)]) == len(odd)
 
 
 async def test_a_file_that_is_seen_a_moment_later_is_found(

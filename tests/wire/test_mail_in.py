@@ -348,6 +348,26 @@ async def test_a_mail_that_does_not_wait_to_be_asked_for_is_whole(
     assert brought == [b"Subject: x\r\n\r\ny\r\n"]
 
 
+async def test_commands_that_come_together_have_a_turn_each(post: Post) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", post.port)
+    assert await reader.readuntil(b"\r\n")
+    turns, is_over, loop = 0, False, asyncio.get_running_loop()
+
+    def count() -> None:
+        nonlocal turns
+        turns += 1
+        if not is_over:
+            loop.call_soon(count)
+
+    count()
+    writer.write(b"NOOP\r\n\r\n" * 100)
+    for _ in range(200):
+        assert await reader.readuntil(b"\r\n")
+    is_over = True
+    assert turns >= 200
+    writer.close()
+
+
 async def test_each_recipient_is_told_that_a_mail_is_too_large(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -554,6 +554,30 @@ async def test_what_a_crash_left_unchecked_is_sent_again(org: Organization) -> N
     assert await offset_of(org["ben"], where) == 8
 
 
+async def test_a_file_whose_end_was_not_written_down_counts_once(
+    small: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node was killed when it was an attachment already."""
+
+    async def killed(*_: Any) -> None:
+        raise RuntimeError("cut off")
+
+    async with founded(small) as org:
+        ann, partials = org["ann"], org.node.partials
+        where = await begun(ann, MIB)
+        with monkeypatch.context() as patched:
+            patched.setattr(type(partials), "finish", killed)
+            assert (await piece(ann, where, 0, b"x" * MIB)).status_code == 500
+        assert (await partials.unfinished(ann.user_id), len(await partials.begun())) == (1, 1)
+        assert await ann.upload("as much again", b"x" * MIB)
+        # The next start tells it apart.
+        await cleanup(org).once()
+        assert (await partials.unfinished(ann.user_id), await partials.begun()) == (0, [])
+        assert await partials.reservations(org.node.clock()) == []
+        assert await offset_of(ann, where) == MIB
+        assert (await piece(ann, where, MIB, b"")).status_code == 200
+
+
 @pytest.mark.parametrize("method", ["HEAD", "PATCH"])
 @pytest.mark.parametrize("lost", ["the change", "the move", "the note"])
 async def test_a_crash_at_the_end_is_made_good_by_the_next_request(

@@ -1,6 +1,7 @@
 """What other services send to bots."""
 
 import asyncio
+import codecs
 import contextlib
 import hashlib
 import hmac
@@ -88,6 +89,16 @@ async def test_a_service_writes_to_a_topic(org: Organization) -> None:
     assert (await newest(org))["content"] == "**in a form**"
     head = await org.http.head(f"/api/v1/external/trello?api_key={bot.api_key}")
     assert head.status_code == 200
+
+
+async def test_what_has_no_name_is_written_to_the_services_own_topic(org: Organization) -> None:
+    await org.channel("lounge", "ben")
+    bot = await made(org)
+    for name in ("", " \n ", "\u200b\x07"):
+        forked = {"repository": {"name": name}, "forkee": {"full_name": name}}
+        body = codecs.BOM_UTF8 + json.dumps({**forked, "sender": {"login": "ann"}}).encode()
+        await sent(bot, "github", body, {"X-GitHub-Event": "fork"}, stream="lounge")
+        assert (await newest(org))["subject"] == "GitHub"
 
 
 async def test_a_service_writes_to_people(org: Organization) -> None:

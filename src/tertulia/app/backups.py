@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from tertulia.service.config import Config
 from tertulia.service.vault import Vault, VaultError, load_secret
 from tertulia.store import encrypted_backups, installation, kept_backups, transfer
 from tertulia.store.kept_backups import KeptBackup
-from tertulia.store.scratch import scratch_directory
+from tertulia.store.scratch import nameless_file, scratch_directory
 from tertulia.store.transfer import Manifest, Progress
 from tertulia.store.trial_restore import try_restore
 
@@ -68,23 +67,10 @@ async def make(settings: Config, progress: Progress) -> Made:
     now = time.time()
     place = settings.opened_backups()
     with scratch_directory(settings.data_path) as directory:
-        name = kept_backups.name_at(now)
-        file = directory / name
         # Files of a bucket are fetched by loops of their own, which threads may have.
-        await asyncio.to_thread(
-            lambda: back_up(settings, file, progress, with_files=settings.backup_files)
-        )
-        trial = directory / "trial"
-        await asyncio.to_thread(lambda: try_restore(file, trial))
-        if settings.backup_recipients:
-            shutil.rmtree(trial)  # It need not lie there beside two copies of the backup.
-            plain, name = file, name + encrypted_backups.SUFFIX
-            file = directory / name
-            to = encrypted_backups.recipients(settings.backup_recipients)
-            await asyncio.to_thread(lambda: encrypted_backups.encrypt_file(plain, file, to))
-            plain.unlink()
+        file = await asyncio.to_thread(_written, settings, directory, progress, now)
         try:
-            await place.put_from(name, file)
+            await place.put_from(file.name, file)
             found = await kept_backups.found(place)
             days, weeks = settings.backup_keep_days, settings.backup_keep_weeks
             over = kept_backups.superseded(found, days, weeks, now)
@@ -92,5 +78,23 @@ async def make(settings: Config, progress: Progress) -> Made:
                 await place.delete(one.name)
         finally:
             await place.close()
-        made = next(one for one in found if one.name == name)
+        made = next(one for one in found if one.name == file.name)
     return Made(backup=made, deleted=[one.name for one in over])
+
+
+def _written(settings: Config, directory: Path, progress: Progress, now: float) -> Path:
+    """A backup in the directory, as it is to be put to its place, which was restored for a
+    trial."""
+    file = directory / kept_backups.name_at(now)
+    with_files = settings.backup_files
+    if not settings.backup_recipients:
+        back_up(settings, file, progress, with_files=with_files)
+        try_restore(file, directory)
+        return file
+    to = encrypted_backups.recipients(settings.backup_recipients)
+    file = file.with_name(file.name + encrypted_backups.SUFFIX)
+    with nameless_file(directory) as plain:
+        back_up(settings, plain, progress, with_files=with_files)
+        try_restore(file, directory, plain)
+        encrypted_backups.encrypt_file(plain, file, to)
+    return file

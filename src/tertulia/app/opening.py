@@ -1,5 +1,6 @@
 """Opening the parts that commands need too: the log, and the vault."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -9,7 +10,7 @@ from tertulia.log.position_file import PositionFile
 from tertulia.service.config import Config
 from tertulia.service.membership import Membership
 from tertulia.service.vault import Vault, load_secret
-from tertulia.store import file_modes
+from tertulia.store import file_modes, scratch
 from tertulia.store.neighbours import meeting_place
 from tertulia.store.store import Store, database_at
 
@@ -25,8 +26,10 @@ async def opened_log(
     membership: Membership | None = None,
 ) -> AsyncIterator[Log]:
     """The organization's log, migrated and open, for the time of the context. It is a server's with
-    a `membership`; else DatabaseError where a server runs and the database would be migrated."""
+    a `membership`; else DatabaseError where a server runs and the database would be migrated. What
+    backups left that were killed is deleted."""
     file_modes.directory(config.data_path)
+    await asyncio.to_thread(scratch.sweep, config.data_path)
     serves = membership is not None
     database = database_at(config.data_path, config.database_url, config.bus)
     store = Store(database, serves=serves)

@@ -5,6 +5,7 @@ What a value may be, the declarations of the interface say, and the verbs behind
 what is nicer to type than the interface's JSON: groups and channels by their names.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from tertulia.wire.http.parameters import P, Parameter, declared, decode, withou
 NONE: Final = "none"
 """The word for no channel and no folder."""
 UNLIMITED: Final = "unlimited"
+_NUMBER: Final = re.compile(r"-?[0-9]{1,16}")
 Shown = bool | int | str | list[str] | dict[str, Any]
 """A value that can be typed again."""
 
@@ -119,7 +121,7 @@ def group_typed(state: State, text: str) -> str:
 def group_named(state: State, text: str) -> str:
     """A group's ID, of its name; what is JSON already stays. UsageError where none has it."""
     text = text.strip()
-    if text.startswith("{") or text.isdecimal():
+    if text.startswith("{") or _NUMBER.fullmatch(text):
         return text
     by_name = state.groups.by_name
     found = by_name.get(text.casefold()) or by_name.get(_ROLES + text.casefold())
@@ -147,8 +149,8 @@ def channel_typed(state: State, text: str) -> str:
     channel = state.channel_named(text.strip().removeprefix("#"))
     if channel is not None:
         return str(channel.id)
-    if text.strip().lstrip("-").isdecimal():
-        return text
+    if _NUMBER.fullmatch(text.strip()):
+        return text.strip()
     raise UsageError(f"There is no channel '{text}'.")
 
 

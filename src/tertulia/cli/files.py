@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from tertulia.cli.accounts import account_called
 from tertulia.cli.commands import Printed, command, done, group
+from tertulia.cli.options import finite
 from tertulia.cli.tables import day, mib, table
 from tertulia.model.attachments import Attachment
 from tertulia.model.counts import counted
@@ -70,7 +71,10 @@ async def list_files(
         str, typer.Option("--type", help="Only those whose media type begins so: video/")
     ] = "",
     least: Annotated[
-        float, typer.Option("--least", metavar="MIB", min=0, help="Only from that size on.")
+        float,
+        typer.Option(
+            "--least", metavar="MIB", min=0, callback=finite, help="Only from that size on."
+        ),
     ] = 0,
     older: Annotated[
         int, typer.Option("--older", metavar="DAYS", min=0, help="Only from that age on.")

@@ -14,7 +14,7 @@ from tertulia.app.config import load
 from tertulia.app.founding import founded_database
 from tertulia.cli.commands import done, show
 from tertulia.cli.errors import Failed, UsageError
-from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, finite
 from tertulia.cli.tables import table
 from tertulia.service.membership import WORKER
 from tertulia.store import history, installation, nodes
@@ -139,7 +139,10 @@ def drain(
     wait: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", min=0, help="Wait so long until it is gone; 0 to ask and return."
+            metavar="SECONDS",
+            min=0,
+            callback=finite,
+            help="Wait so long until it is gone; 0 to ask and return.",
         ),
     ] = 0,
     as_json: AsJson = False,

@@ -1,5 +1,6 @@
 """The options that commands share."""
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -30,6 +31,15 @@ ConfigFile = Annotated[
         help="Settings in TOML; without it, tertulia.toml in the directory where there is one.",
     ),
 ]
+
+
+def finite(value: float) -> float:
+    """For options that are any number: what the language has for none (nan, inf) is none."""
+    if not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a number that there can be.")
+    return value
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Password = Annotated[
     str | None,

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import typer
 
@@ -16,7 +16,7 @@ from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import Config
 from tertulia.service.vault import SECRET_FILE, VaultError, load_secret, save_secret
 from tertulia.store import encrypted_backups, file_modes, transfer
-from tertulia.store.scratch import scratch_directory
+from tertulia.store.scratch import nameless_file, scratch_directory
 from tertulia.store.store import database_at
 
 EXAMPLE = (
@@ -51,8 +51,8 @@ def restore(
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     with (
         as_interrupts(),
-        _decrypted(file, identity, settings.data_path) as plain,
-        contextlib.closing(transfer.Backup(plain)) as backup,
+        _decrypted(file, identity, settings.data_path) as decrypted,
+        contextlib.closing(transfer.Backup(file, decrypted)) as backup,
     ):
         file_modes.directory(settings.data_path)
         placed = _place_secret(settings, backup.secret)
@@ -87,13 +87,12 @@ def restore(
 
 
 @contextlib.contextmanager
-def _decrypted(file: Path, identity: Path | None, data_path: Path) -> Iterator[Path]:
-    """The file as it was before it was encrypted, as long as the context lasts."""
+def _decrypted(file: Path, identity: Path | None, data_path: Path) -> Iterator[BinaryIO | None]:
+    """What is in the file, as long as the context lasts; None where it is not encrypted."""
     if identity is None or not encrypted_backups.is_encrypted(file):
-        yield file
+        yield None
         return
-    with scratch_directory(data_path) as directory:
-        plain = directory / "backup.zip"
+    with scratch_directory(data_path) as directory, nameless_file(directory) as plain:
         encrypted_backups.decrypt_file(file, plain, identity)
         yield plain
 

@@ -34,7 +34,7 @@ from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import AUTO, Config, WorkerConfig
 from tertulia.service.mailing import FOLDER
-from tertulia.store import file_modes, scratch
+from tertulia.store import file_modes
 from tertulia.store.store import database_at
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.protocol.connections import RESERVE, Limits
@@ -263,7 +263,6 @@ async def _serve(
     if is_first:
         _warn_if_exposed(settings)
         _say_what_is_ignored()
-        await asyncio.to_thread(scratch.sweep, settings.data_path)
     server: Server | None = None
     bootstrap = Bootstrap(on_ready)
     addresses = [resident.address for resident in residents]

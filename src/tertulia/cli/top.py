@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tertulia.app.config import load
 from tertulia.cli.errors import Failed, UsageError
-from tertulia.cli.options import AsJson, ConfigFile, DataDir
+from tertulia.cli.options import AsJson, ConfigFile, DataDir, finite
 from tertulia.cli.tables import table
 from tertulia.model.counts import counted
 from tertulia.service.config import Config
@@ -95,7 +95,10 @@ def top(
         ),
     ] = None,
     interval: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.2, max=3600, help="Between two looks.")
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0.2, max=3600, callback=finite, help="Between two looks."
+        ),
     ] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Look twice, print, and end.")] = False,
     data_dir: DataDir = None,

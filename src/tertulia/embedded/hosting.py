@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
@@ -220,24 +221,45 @@ class _Lost(Exception):
 
 
 async def _started(bot: HostedBot) -> "_BotProcess":
+    into: asyncio.StreamWriter | None = None
     try:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-B", "-u", "-m", "tertulia.embedded.process"),
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=environment(),
-            # Ctrl+C is for the server, which ends this one.
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise NotNow(f"The bot's process could not be started: {error}") from None
-    return _BotProcess(bot, process)
+        # What the event loop makes of `PIPE` the process could write to from its end, too.
+        read_end, write_end = os.pipe()
+        try:
+            into = await _writer(write_end)
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-B", "-u", "-m", "tertulia.embedded.process"),
+                stdin=read_end,
+                stdout=PIPE,
+                stderr=PIPE,
+                env=environment(),
+                # Ctrl+C is for the server, which ends this one.
+                start_new_session=True,
+            )
+        finally:
+            os.close(read_end)
+    except BaseException as error:
+        if into is not None:
+            into.close()
+        if isinstance(error, OSError):
+            raise NotNow(f"The bot's process could not be started: {error}") from None
+        raise
+    return _BotProcess(bot, process, into)
+
+
+async def _writer(pipe: int) -> asyncio.StreamWriter:
+    """What writes to that end of a pipe, and closes it."""
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(pipe, "wb", 0)
+    )
+    return asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
 class _BotProcess:
-    def __init__(self, bot: HostedBot, process: Process) -> None:
+    def __init__(self, bot: HostedBot, process: Process, into: asyncio.StreamWriter) -> None:
         self.bot = bot
+        self._into = into
         self.id = process.pid
         self.idle_since: float | None = None
         self._process = process
@@ -284,8 +306,7 @@ class _BotProcess:
         self.wake()
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        self._into.close()
         with contextlib.suppress(asyncio.CancelledError):
             await self._log
         while self._process.stdout is not None and await self._process.stdout.read(_LEFT):
@@ -293,11 +314,8 @@ class _BotProcess:
         await self._process.wait()
 
     async def _send(self, frame: Begin | Tell | Answer) -> None:
-        into = self._process.stdin
-        if into is None:
-            raise RuntimeError("a process without pipes")
-        into.write(framed(frame))
-        await into.drain()
+        self._into.write(framed(frame))
+        await self._into.drain()
 
     async def _receive(self) -> Ask | Done:
         out_of = self._process.stdout

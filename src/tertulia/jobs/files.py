@@ -5,6 +5,8 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from tertulia.domain.messages import attachments
 from tertulia.jobs.supervisor import FailedItems, Job
 from tertulia.log.log import Log
@@ -91,6 +93,8 @@ class FileCleanup:
 
     async def _end_arrivals(self) -> None:
         now = self._log.clock()
+        begun = [(one, key) for one in self._partials for key in await one.begun()]
+        await self._finish(begun)
         keys: set[str] = set()
         expired: list[tuple[Partials, Partial]] = []
         for partials in self._partials:
@@ -100,11 +104,24 @@ class FileCleanup:
         if not left and not expired:
             return
         await self._log.catch_up()
-        paths = {attachment.key: attachment.path for attachment in self._log.state.attachments}
         for key in [*sorted(left), *(one.key for _, one in expired)]:
-            if key in paths:
-                await self._uploads.settle(paths[key])
+            attachment = self._log.state.uploads.with_key(key)
+            if attachment is not None:
+                await self._uploads.settle(attachment.path)
             else:
                 await self._uploads.forget(key)
         for partials, one in expired:
             await partials.delete(one)
+
+    async def _finish(self, begun: Sequence[tuple[Partials, tuple[int, str]]]) -> None:
+        """Write down of what arrived in pieces, and is an attachment, that it is whole: the node
+        may have been killed between the two."""
+        for partials, (user_id, key) in begun:
+            attachment = self._log.state.uploads.with_key(key)
+            if attachment is None:
+                continue
+            partial = await partials.load(user_id, key)
+            if partial is not None and partial.path is None:
+                await self._uploads.settle(attachment.path)
+                whole = msgspec.structs.replace(partial, path=attachment.path, doubtful=None)
+                await partials.finish(whole)

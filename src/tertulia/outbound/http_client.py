@@ -7,6 +7,8 @@ connected to; without credentials and cookies; with bounds to size, time and num
 
 import asyncio
 import contextlib
+import importlib.util
+import sys
 import time
 from collections.abc import (
     AsyncIterator,
@@ -20,15 +22,18 @@ from collections.abc import (
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
 from tertulia import __version__
 from tertulia.model.errors import Unavailable
 from tertulia.outbound.addresses import Address, Network, embedded, is_elsewhere, parsed
+from tertulia.outbound.kept_connections import IDLE_SECONDS, KeptConnection, KeptConnections
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 MAX_REDIRECTS: Final = 5
@@ -116,7 +121,9 @@ class Web:
     without them, the system's resolver and public addresses of other machines. `ports` are those
     that may be connected to; None for all. Addresses in `networks` may be connected to in any case.
     `at_once` answers are awaited at the same time; later requests wait for their turn, for as long
-    as they themselves may take.
+    as they themselves may take. With `keeps`, connections are kept by which something is sent, for
+    hosts to which the same is sent time and again: what finds that its connection has just ended is
+    sent once more, so that it may arrive twice.
     """
 
     def __init__(
@@ -128,6 +135,7 @@ class Web:
         ports: Collection[int] | None = WEB_PORTS,
         networks: Sequence[Network] = (),
         at_once: int = AT_ONCE,
+        keeps: bool = False,
     ) -> None:
         self._agent = f"Mozilla/5.0 (compatible; Tertulia/{__version__}; +{site})"
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="resolver")
@@ -140,6 +148,8 @@ class Web:
         """Until when the addresses of the own host are cached, and these."""
         self._free = asyncio.Semaphore(at_once)
         self._transport: httpx.AsyncHTTPTransport | None = None
+        self._tls: ssl.SSLContext | None = None
+        self._kept = KeptConnections(partial(self._new_transport, keeps=True)) if keeps else None
 
     @asynccontextmanager
     async def opened(
@@ -171,17 +181,39 @@ class Web:
         try:
             async with self._place(seconds), asyncio.timeout(seconds):
                 sent = {"Accept": "application/json", **headers}
-                response = await self._request(url, "POST", sent, body)
-                try:
-                    answer = Answer(url, response.headers, response.aiter_raw)
-                    content = await answer.content(limit)
-                finally:
-                    await response.aclose()
-                return Reply(response.status_code, response.headers, content)
+                if self._kept is None:
+                    return await self._sent(url, sent, body, limit, None)
+                host, port, _ = _split_url(url)
+                async with self._kept.of(host, port) as kept:
+                    is_reused = kept is not None and kept.has_answered
+                    try:
+                        return await self._sent(url, sent, body, limit, kept)
+                    except (httpx.NetworkError, httpx.RemoteProtocolError):
+                        if not is_reused:
+                            raise
+                    # The other end has closed the connection at the moment of use.
+                    return await self._sent(url, sent, body, limit, kept)
         except TimeoutError:
             raise NotFetched("it took too long") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise NotFetched(_reason(error)) from error
+
+    async def _sent(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        limit: int,
+        kept: KeptConnection | None,
+    ) -> Reply:
+        response = await self._request(url, "POST", headers, body, kept)
+        try:
+            content = await Answer(url, response.headers, response.aiter_raw).content(limit)
+        finally:
+            await response.aclose()
+        if kept is not None:
+            kept.has_answered = True
+        return Reply(response.status_code, response.headers, content)
 
     @asynccontextmanager
     async def _place(self, seconds: float) -> AsyncIterator[None]:
@@ -198,6 +230,8 @@ class Web:
 
     async def close(self) -> None:
         """End all connections."""
+        if self._kept is not None:
+            await self._kept.close()
         if self._transport is not None:
             await self._transport.aclose()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -230,16 +264,27 @@ class Web:
         raise NotFetched("there are too many redirections")
 
     async def _request(
-        self, url: str, method: str, headers: Mapping[str, str], body: bytes | None = None
+        self,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        kept: KeptConnection | None = None,
     ) -> "httpx.Response":
-        """One request, at the first of the host's addresses that answers."""
+        """One request, at the first of the host's addresses that answers, by a connection of its
+        own, or one of those that are kept."""
         import httpx
 
         host, port, authority = _split_url(url)
         if self._ports is not None and port not in self._ports:
             raise NotFetched(f"port {port} is none of the web's")
         trouble: Exception = NotFetched("the host has no address")
-        for address in await self._addresses(host, port):
+        if kept is None:
+            transport, found = self._lazy_transport(), await self._addresses(host, port)
+        else:
+            transport = kept.transport
+            found = await kept.host.addresses(partial(self._addresses, host, port))
+        for address in found:
             request = httpx.Request(
                 method,
                 httpx.URL(url).copy_with(host=str(address)),
@@ -248,7 +293,7 @@ class Web:
                     "Host": authority,
                     "User-Agent": self._agent,
                     "Accept-Encoding": "identity",
-                    "Connection": "close",
+                    **({"Connection": "close"} if kept is None else {}),
                     **headers,
                 },
                 extensions={
@@ -263,12 +308,14 @@ class Web:
                 },
             )
             try:
-                return await self._lazy_transport().handle_async_request(request)
+                return await transport.handle_async_request(request)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 trouble = error
+        if kept is not None:
+            kept.host.forget_addresses()
         raise trouble
 
-    async def _addresses(self, host: str, port: int) -> list[Address]:
+    async def _addresses(self, host: str, port: int) -> Sequence[Address]:
         """The host's addresses. NotFetched where one of them is not to be asked."""
         literal = parsed(host)
         try:
@@ -316,13 +363,30 @@ class Web:
 
     def _lazy_transport(self) -> "httpx.AsyncHTTPTransport":
         if self._transport is None:
-            import httpx
-
-            # No proxy of the environment: it would do the looking up, after us.
-            self._transport = httpx.AsyncHTTPTransport(
-                trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
-            )
+            self._transport = self._new_transport(keeps=False)
         return self._transport
+
+    def _new_transport(self, *, keeps: bool) -> "httpx.AsyncHTTPTransport":
+        """One that keeps one connection, or none."""
+        import httpx
+
+        if self._tls is None:
+            _note_what_is_missing()
+            self._tls = httpx.create_ssl_context(trust_env=False)
+        limits = httpx.Limits(
+            max_connections=1 if keeps else None,
+            max_keepalive_connections=1 if keeps else 0,
+            keepalive_expiry=IDLE_SECONDS,
+        )
+        # No proxy of the environment: it would do the looking up, after us.
+        return httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits)
+
+
+def _note_what_is_missing() -> None:
+    """httpcore asks for this package several times with each request. To find out that it is not
+    there, Python looks through all directories each time: a fifth of what a request takes."""
+    if "sniffio" not in sys.modules and importlib.util.find_spec("sniffio") is None:
+        sys.modules["sniffio"] = None  # type: ignore[assignment]  # how Python itself notes it
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float:

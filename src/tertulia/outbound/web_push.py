@@ -4,7 +4,7 @@ knows which server pushes (RFC 8292)."""
 import base64
 import hashlib
 import os
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -23,6 +23,8 @@ _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC6325
 _RECORD: Final = 4096
 _ORIGINS: Final = 1000
 """Push services whose signatures are remembered."""
+_PROGRAMS: Final = 1000
+"""Programs whose keys are remembered, as they were made of what is stored."""
 _PADDED_TO: Final = 256
 """Lengths are rounded up, so that a push service cannot guess by them what was written."""
 
@@ -37,7 +39,7 @@ def encrypted(payload: bytes, p256dh: bytes, auth: bytes) -> bytes:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 
-    theirs = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), p256dh)
+    theirs = _public_key(p256dh)
     once = ec.generate_private_key(ec.SECP256R1())
     own = _point(once.public_key())
     shared = once.exchange(ec.ECDH(), theirs)
@@ -98,6 +100,13 @@ class PushKey:
         said = ".".join(_text(msgspec.json.encode(part)) for part in (head, claims))
         r, s = decode_dss_signature(self._key.sign(said.encode(), ec.ECDSA(hashes.SHA256())))
         return f"{said}.{_text(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+
+
+@lru_cache(_PROGRAMS)
+def _public_key(point: bytes) -> "ec.EllipticCurvePublicKey":
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
 
 
 def _point(key: "ec.EllipticCurvePublicKey") -> bytes:

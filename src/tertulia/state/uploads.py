@@ -27,7 +27,7 @@ class Uploads(Index):
         """The links to a file, by the file's ID."""
         self.of_message = Grouped(claims, lambda claim: claim.message_id)
         """The links in a message, by the message's ID."""
-        self._by_path = Unique(attachments, lambda attachment: attachment.path)
+        self._by_key = Unique(attachments, lambda attachment: attachment.key)
         self.space_used = 0
         """Bytes of all files together."""
         self._space_of: Counter[int] = Counter()
@@ -95,7 +95,13 @@ class Uploads(Index):
 
     def at_path(self, path: str) -> Attachment | None:
         """The file that has this path."""
-        attachment_id = self._by_path.get(path)
+        parts = path.split("/")
+        found = self.with_key(parts[2]) if len(parts) > 2 else None
+        return None if found is None or found.path != path else found
+
+    def with_key(self, key: str) -> Attachment | None:
+        """The file whose path has this key in it."""
+        attachment_id = self._by_key.get(key)
         return None if attachment_id is None else self._attachments[attachment_id]
 
     def message_ids(self, attachment_id: int) -> tuple[int, ...]:

@@ -242,12 +242,18 @@ class BucketFiles(Files):
     def _stored(self, meta: Any) -> StoredFile:
         return StoredFile(self, meta["path"], meta["size"], meta["last_modified"].timestamp())
 
+    def _cut_short(self, stored: StoredFile) -> FilesUnavailable:
+        reason = f"{stored.path} has {stored.size} bytes, and as many did not come"
+        self._note(reason)
+        return FilesUnavailable(f"{self._address}: {reason}")
+
     @contextlib.asynccontextmanager
     async def local(self, stored: StoredFile) -> AsyncIterator[Path]:
         # After a crash it is a file that arrived and is nobody's (`tertulia.store.uploads`).
         place = self._disk.place(INCOMING) / secrets.token_hex(16)
         try:
-            await copied(self.chunks(stored.path), place)
+            if await copied(self.chunks(stored.path), place) != stored.size:
+                raise self._cut_short(stored)
             yield place
         finally:
             await asyncio.to_thread(place.unlink, missing_ok=True)

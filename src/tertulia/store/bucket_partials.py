@@ -10,11 +10,11 @@ and count once.
 
 import asyncio
 import contextlib
+import re
 import secrets
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import BinaryIO, Final, NamedTuple, cast
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,7 @@ from tertulia.store import file_modes
 from tertulia.store.bucket_files import copied
 from tertulia.store.files import INCOMING, Files
 from tertulia.store.partial_uploads import Partial, Partials, Pieces, Reservation, decoder
+from tertulia.store.scratch import nameless_file
 from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, Uploads
 
 _BEGUN: Final = f"{INCOMING}/begun"
@@ -31,6 +32,11 @@ _PIECES: Final = f"{INCOMING}/pieces"
 _RESERVED: Final = f"{INCOMING}/reserved"
 DIRECTORIES: Final = (_BEGUN, _WHOLE, _PIECES, _RESERVED)
 """Below these is all that is in the bucket of files that arrive in pieces."""
+# What somebody else puts there (consoles put empty objects where directories would be) is not ours.
+_RECORD: Final = re.compile(rf"{_BEGUN}/([0-9]{{1,16}})/({KEY.pattern})")
+_RESERVATION: Final = re.compile(
+    rf"{_RESERVED}/([0-9]{{1,16}})/({KEY.pattern})-([0-9]{{1,16}})-([0-9]{{1,16}})"
+)
 PIECE: Final = 4 * 1024 * 1024
 """Bytes of an object at most: so many are in memory while it is written."""
 MOST_PIECES: Final = 10_000
@@ -140,7 +146,7 @@ class BucketPieces(Pieces):
 
 def _nameless(directory: Path) -> BinaryIO:
     file_modes.directory(directory)
-    return cast(BinaryIO, TemporaryFile(dir=directory))
+    return nameless_file(directory)
 
 
 def _emptied(file: BinaryIO) -> None:
@@ -188,7 +194,7 @@ class BucketPartials(Partials):
         async for one in self._files.below(f"{_PIECES}/{key}"):
             name = one.path.rpartition("/")[2]
             offset = name.partition("-")[0]
-            if offset.isdigit():
+            if offset.isdecimal():
                 found.append(Piece(int(offset), one.size, one.path))
         return found
 
@@ -226,6 +232,10 @@ class BucketPartials(Partials):
     async def unfinished(self, user_id: int) -> int:
         return len([one async for one in self._files.below(f"{_BEGUN}/{user_id}")])
 
+    async def begun(self) -> list[tuple[int, str]]:
+        found = [_RECORD.fullmatch(one.path) async for one in self._files.below(_BEGUN)]
+        return [(int(match[1]), match[2]) for match in found if match]
+
     async def reservations(self, now: float) -> list[Reservation]:
         return [one for _, one in await self._reserved() if one.expires > now]
 
@@ -233,10 +243,10 @@ class BucketPartials(Partials):
         """Each with the object's path before it."""
         found: list[tuple[str, Reservation]] = []
         async for one in self._files.below(_RESERVED):
-            user_id, _, name = one.path.removeprefix(f"{_RESERVED}/").partition("/")
-            key, length, expires = name.split("-")
-            reserved = Reservation(int(user_id), key, int(length), int(expires))
-            found.append((one.path, reserved))
+            if match := _RESERVATION.fullmatch(one.path):
+                user_id, key, length, expires = match.groups()
+                reserved = Reservation(int(user_id), key, int(length), int(expires))
+                found.append((one.path, reserved))
         return found
 
     async def keys(self) -> set[str]:
@@ -254,7 +264,8 @@ class BucketPartials(Partials):
         found: list[Partial] = []
         for directory in (_BEGUN, _WHOLE):
             async for one in self._files.below(directory):
-                if one.modified > now - _OLD_SECONDS:
+                key = one.path.rpartition("/")[2]
+                if one.modified > now - _OLD_SECONDS or not KEY.fullmatch(key):
                     continue
                 text = await self._files.read(one.path)
                 partial = None if text is None else decoder.decode(text)

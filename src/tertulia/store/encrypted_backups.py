@@ -92,11 +92,12 @@ def encrypted(target: BinaryIO, to: Sequence[Any]) -> Iterator[BinaryIO]:
         raise broken
 
 
-def encrypt_file(plain: Path, target: Path, to: Sequence[Any]) -> None:
-    """Encrypt a whole file into a new one, which its owner alone can read. OSError where there is
-    no room."""
-    with plain.open("rb") as source, open(target, "xb", opener=file_modes.opener) as file:
-        _encrypt(source, file, to)
+def encrypt_file(plain: BinaryIO, target: Path, to: Sequence[Any]) -> None:
+    """Encrypt the whole of what is open into a new file, which its owner alone can read. OSError
+    where there is no room."""
+    plain.seek(0)
+    with open(target, "xb", opener=file_modes.opener) as file:
+        _encrypt(plain, file, to)
         file.flush()
         os.fsync(file.fileno())
 
@@ -137,20 +138,19 @@ def _encrypt(source: BinaryIO, file: BinaryIO, to: Sequence[Any]) -> None:
         raise target.error
 
 
-def decrypt_file(file: Path, target: Path, identities: Path) -> None:
-    """Decrypt a file into a new one, by the identities in another. DatabaseError where none of them
-    opens it, or it is damaged; there is no new file then."""
+def decrypt_file(file: Path, plain: BinaryIO, identities: Path) -> None:
+    """Decrypt a file into what is open, by the identities in another. DatabaseError where none of
+    them opens it, or it is damaged."""
     import pyrage
 
     known = _identities(identities)
     try:
-        with file.open("rb") as source, open(target, "xb", opener=file_modes.opener) as plain:
-            pyrage.decrypt_io(source, plain, known)
+        with file.open("rb") as source:
+            pyrage.decrypt_io(source, cast(BufferedIOBase, plain), known)
+        plain.flush()
     except pyrage.DecryptError as error:
-        target.unlink(missing_ok=True)
         raise DatabaseError(f"{identities} does not open {file}: {error}.") from None
     except OSError as error:
-        target.unlink(missing_ok=True)
         raise DatabaseError(
             f"{file} could not be decrypted, it is damaged or there is no room: {error}."
         ) from None

@@ -67,10 +67,17 @@ async def _added(
             content = await _begun(stored, files, path)
             if content is not None:
                 first, rest = content
+                size = len(first)
                 with archive.open(information, "w", force_zip64=True) as target:
                     target.write(first)
                     async for chunk in rest:
+                        size += len(chunk)
                         target.write(chunk)
+                if size != stored.size:
+                    raise FilesUnavailable(
+                        f"Of {path} in {stored.files.description} there came {size} bytes, and it"
+                        f" has {stored.size}."
+                    )
                 done += 1
             progress("files", number, len(found))
         return done

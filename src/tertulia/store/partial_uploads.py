@@ -120,6 +120,11 @@ class Partials(ABC):
         """How many of the user's files are not whole yet."""
 
     @abstractmethod
+    async def begun(self) -> list[tuple[int, str]]:
+        """Whose those of everybody are that are not whole yet, as far as is written down, and their
+        keys."""
+
+    @abstractmethod
     async def reservations(self, now: float) -> list[Reservation]:
         """Of all files that are not whole yet, and whose time is not over (UNIX seconds)."""
 
@@ -258,6 +263,11 @@ class DiskPartials(Partials):
     def _unfinished(self, user_id: int) -> int:
         return sum(one.user_id == user_id and one.path is None for one in self._all())
 
+    async def begun(self) -> list[tuple[int, str]]:
+        return await asyncio.to_thread(
+            lambda: [(one.user_id, one.key) for one in self._all() if one.path is None]
+        )
+
     async def reservations(self, now: float) -> list[Reservation]:
         return await asyncio.to_thread(
             lambda: [
@@ -276,7 +286,7 @@ class DiskPartials(Partials):
     def _all(self) -> Iterator[Partial]:
         for entry in self._uploads.entries():
             user_id, _, key = entry.name.removesuffix(_ENDING).partition("-")
-            if entry.suffix == _ENDING and user_id.isdigit():
+            if entry.suffix == _ENDING and user_id.isdecimal():
                 partial = self._load(int(user_id), key)
                 if partial is not None:
                     yield partial

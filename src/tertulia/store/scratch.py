@@ -1,8 +1,10 @@
 """Directories of the data directory in which a backup is made or opened, and which go with the
 process: at once where it ends, and where it was killed as soon as somebody looks.
 
-What is in one is as secret as the database. That its process lives is told by a lock, which the
-system gives up with the process, and which also other machines see that share the directory.
+What is in one is as secret as the database. So that of a backup which is to be encrypted nothing
+readable is ever left, whatever kills the process, that lies there in files without a name: the
+system takes these away with the process. That its process lives is told by a lock, which the system
+gives up alike, and which also other machines see that share the directory.
 """
 
 import contextlib
@@ -14,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final, cast
 
 from tertulia.store import file_modes
 
@@ -45,6 +47,11 @@ def scratch_directory(data_path: Path) -> Iterator[Path]:
             yield directory
         finally:
             shutil.rmtree(directory)
+
+
+def nameless_file(directory: Path) -> BinaryIO:
+    """An empty file that goes when it is closed, or with the process. Nobody can open it anew."""
+    return cast(BinaryIO, tempfile.TemporaryFile(dir=directory))
 
 
 def sweep(data_path: Path) -> None:

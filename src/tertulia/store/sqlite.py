@@ -288,7 +288,7 @@ class SqliteDatabase(Database):
             self._opened = _identity_of(self.path)
         return connection
 
-    def backup_before_migration(self, version: int) -> str:
+    def backup_before_migration(self, version: int) -> str | None:
         target = self.path.with_name(f"{self.path.name}.{_COPY}{version}")
         partial = target.with_name(f"{target.name}.partial")
         partial.unlink(missing_ok=True)
@@ -413,6 +413,46 @@ class SqliteDatabase(Database):
     def close(self) -> None:
         if self._bus is not None:
             self._bus.close()
+
+
+class _OnlyConnection(SqliteConnection):
+    """The only one to a file without a name, which stays open when it is closed."""
+
+    def _write_ahead(self) -> None:
+        # Files beside this one would have names.
+        self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._connection.execute("PRAGMA journal_mode = MEMORY")
+
+    def close(self) -> None:
+        """Whoever connects next goes on with it."""
+
+    def end(self) -> None:
+        super().close()
+
+
+class NamelessDatabase(SqliteDatabase):
+    """A file for a trial, whose name is taken away at once: it goes with the `close`, or with the
+    process, however that ends. Used by one thread at a time, as by one connection."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._only: _OnlyConnection | None = None
+
+    def exists(self) -> bool:
+        return self._only is not None
+
+    def connect(self, *, readonly: bool, limits: Limits = LONG) -> Connection:
+        if self._only is None:
+            self._only = _OnlyConnection(self.path, readonly=False, limits=LONG)
+            self.path.unlink()
+        return self._only
+
+    def backup_before_migration(self, version: int) -> None:
+        """It is a copy itself."""
+
+    def close(self) -> None:
+        if self._only is not None:
+            self._only.end()
 
 
 def _identity_of(path: Path) -> tuple[int, int] | None:

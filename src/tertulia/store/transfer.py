@@ -191,13 +191,14 @@ def _file_of(table: TableManifest) -> str:
 class Backup:
     """A backup file, open for reading. DatabaseError where it is none, or one from the future."""
 
-    def __init__(self, path: Path) -> None:
-        if encrypted_backups.is_encrypted(path):
+    def __init__(self, path: Path, decrypted: BinaryIO | None = None) -> None:
+        """`decrypted` is what is in the file, where that is encrypted."""
+        if decrypted is None and encrypted_backups.is_encrypted(path):
             raise DatabaseError(
                 f"{path} is encrypted. Name the file with a key that opens it: --identity FILE."
             )
         try:
-            self.archive = zipfile.ZipFile(path)
+            self.archive = zipfile.ZipFile(path if decrypted is None else decrypted)
             self.manifest = msgspec.json.decode(self.archive.read(MANIFEST), type=Manifest)
             self.secret = self.archive.read(_SECRET).decode()
         except OSError as error:

@@ -1,40 +1,46 @@
 """Restoring a backup for nobody's use, to see that it can be."""
 
 import contextlib
+import tempfile
 import zipfile
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
-from tertulia.store import consistency, file_modes, transfer
+from tertulia.store import consistency, transfer
 from tertulia.store.database import DatabaseError
 from tertulia.store.disk_files import DiskFiles
-from tertulia.store.store import database_at
 from tertulia.store.transfer import Backup, Manifest
 
 _NOT_TRIED: Final = "a trial"
 
 
-def try_restore(file: Path, directory: Path) -> Manifest:
-    """Restore the backup's tables into an SQLite database in a new directory, and read each of its
-    files. Returns what the backup is. DatabaseError where it is damaged."""
-    file_modes.directory(directory)
-    with contextlib.closing(Backup(file)) as backup:
+def try_restore(file: Path, directory: Path, decrypted: BinaryIO | None = None) -> Manifest:
+    """Restore the backup's tables into an SQLite database of the directory, which goes afterwards,
+    and read each of its files. `decrypted` is what is in it, where it is to be encrypted. Returns
+    what the backup is. DatabaseError where it is damaged."""
+    from tertulia.store.sqlite import NamelessDatabase  # Loaded on use, as by `database_at`.
+
+    with contextlib.closing(Backup(file, decrypted)) as backup:
         manifest = backup.manifest
         if manifest.files and (damaged := _damaged(backup.archive)) is not None:
             raise DatabaseError(f"The backup is damaged at {damaged}.")
         # Its files would need as much room again, and are whole.
         backup.manifest = msgspec.structs.replace(manifest, files_left_at=_NOT_TRIED)
-        database, disk = database_at(directory, ""), DiskFiles(directory / "files")
-        transfer.restore(database, disk, disk, backup, _nobody, _nothing)
-    with contextlib.closing(database.connect(readonly=True)) as connection:
-        if wrong := consistency.dangling(connection):
-            reference, count = wrong[0]
-            raise DatabaseError(
-                f"The backup is damaged: {count} of {reference.table}.{reference.column} lead"
-                " nowhere."
-            )
+        with (
+            tempfile.TemporaryDirectory(dir=directory) as empty,
+            contextlib.closing(NamelessDatabase(Path(empty) / "trial.db")) as database,
+        ):
+            none = DiskFiles(Path(empty) / "files")
+            transfer.restore(database, none, none, backup, _nobody, _nothing)
+            with contextlib.closing(database.connect(readonly=True)) as connection:
+                if wrong := consistency.dangling(connection):
+                    reference, count = wrong[0]
+                    raise DatabaseError(
+                        f"The backup is damaged: {count} of {reference.table}.{reference.column}"
+                        " lead nowhere."
+                    )
     return manifest
 
 

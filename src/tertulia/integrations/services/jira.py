@@ -30,7 +30,10 @@ _SHOWN: Final = {
 
 
 def _site(url: str) -> str:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # As of brackets that do not close.
+        return ""
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 

@@ -47,6 +47,8 @@ async def reserved(node: Node, user: User, besides: str = "") -> Mapping[int, in
         known = await node.partials.reservations(node.clock())
         own = next((one for one in known if one.key == besides), None)
         for one in known:
+            if node.state.uploads.with_key(one.key) is not None:
+                continue  # It is a file already, and counts as one.
             if own is None or (one.expires, one.key) < (own.expires, own.key):
                 found[one.user_id] += one.length
     return found

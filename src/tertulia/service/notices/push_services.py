@@ -6,9 +6,10 @@ from tertulia.service.config import Config
 
 
 def push_services_web(config: Config) -> Web:
-    """By any port, at public addresses and those that the operator lists."""
+    """By any port, at public addresses and those that the operator lists. What is pushed twice has
+    the same topic, and takes its own place."""
     networks = addresses.networks(config.web_push_networks)
-    return Web(config.external_url, ports=None, networks=networks)
+    return Web(config.external_url, ports=None, networks=networks, keeps=True)
 
 
 def may_be_plain(config: Config, host: str) -> bool:

@@ -1,5 +1,6 @@
 """What another service sends to a bot, until it is a message."""
 
+import codecs
 import logging
 from collections.abc import Mapping
 from typing import Any, Final
@@ -160,7 +161,7 @@ def _payload(arrived: Arrived) -> Any:
             return dict(arrived.fields)
         text: str | bytes = packed
     else:
-        text = arrived.body
+        text = arrived.body.removeprefix(codecs.BOM_UTF8)  # Which some programs begin with.
     if not text.strip():
         return {}
     try:
@@ -225,7 +226,8 @@ async def _sent(
     content = short(post.content, names.MAX_MESSAGE)
     if not content:
         return None
-    to = _destination(caller, address, _topic(post.topic))
+    # What a service calls something may be empty, or nothing that can be seen.
+    to = _destination(caller, address, _topic(post.topic) or integration.title)
     try:
         sent = await _send(caller, integration, to, content)
     except WildcardNotAllowed:

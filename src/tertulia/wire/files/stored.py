@@ -10,6 +10,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 
+from tertulia.model.errors import FilesUnavailable
 from tertulia.store.files import StoredFile
 from tertulia.wire.http.node import HttpNode
 
@@ -56,13 +57,21 @@ async def stored_file(
     coming = found.files.chunks(found.path, start, end)
     # Before anything is answered: the file may be gone, or the bucket be away.
     first = await anext(coming, b"")
-    return StreamingResponse(_joined(first, coming), status, headers, media_type)
+    content = _joined(first, coming, end - start)
+    return StreamingResponse(content, status, headers, media_type)
 
 
-async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _joined(first: bytes, rest: AsyncIterator[bytes], size: int) -> AsyncIterator[bytes]:
+    """All of it. FilesUnavailable where it is not as long as was said: the answer breaks off."""
+    left = size - len(first)
     yield first
     async for chunk in rest:
+        left -= len(chunk)
+        if left < 0:
+            break
         yield chunk
+    if left:
+        raise FilesUnavailable("A file is not as long as its place says.")
 
 
 def _wanted(request: Request, size: int, headers: dict[str, str]) -> tuple[int, int] | None:

@@ -219,6 +219,11 @@ def _factory(node: HttpNode, *, is_lmtp: bool, limit: int) -> Any:
             left = self._ends_at - self.loop.time()
             super()._reset_timeout(duration or max(min(COMMAND_SECONDS, left), 0.001))
 
+        async def push(self, status: Any) -> None:
+            """Answer, and let others have their turn: many commands may have come together."""
+            await super().push(status)
+            await asyncio.sleep(0)
+
         async def smtp_DATA(self, arg: str | None) -> None:  # noqa: N802 (the library's name)
             """Take the mail as a whole: the library makes objects of each of its lines, of which
             there may be as many as it has bytes."""

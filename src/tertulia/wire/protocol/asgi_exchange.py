@@ -9,6 +9,8 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from tertulia.model.errors import Unavailable
+
 _FRAMING: Final = frozenset({b"content-length", b"transfer-encoding", b"connection"})
 """Headers that say where the answer ends, and the connection."""
 
@@ -16,6 +18,21 @@ _FRAMING: Final = frozenset({b"content-length", b"transfer-encoding", b"connecti
 class AsgiExchange(RequestResponseCycle):
     """uvicorn's, which writes the usual head of an answer at once: to look at each header by
     itself, as uvicorn does, takes longer than all the rest of an answer."""
+
+    async def run_asgi(self, app: Any) -> None:
+        async def answered(scope: Any, receive: Any, send: Any) -> None:
+            try:
+                await app(scope, receive, send)
+            except Exception as error:
+                # (Starlette raises one of its own where it would have answered by this.)
+                is_away = isinstance(error, Unavailable) or isinstance(error.__cause__, Unavailable)
+                if not (is_away and self.response_started):
+                    raise
+                # All that can still be said is that the answer breaks off.
+                self.disconnected = True
+                self.transport.abort()
+
+        await super().run_asgi(answered)
 
     async def send(self, message: Any) -> None:
         if (

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tertulia.wire.http.client_address import network_of
 from tertulia.wire.protocol.trusted_addresses import trusting
+from tertulia.wire.protocol.turns import Turns
 
 logger = logging.getLogger("tertulia.http")
 
@@ -160,6 +161,7 @@ class Connections:
         """How many there are."""
         self.is_leaving = False
         """Whether each is to end with its next answer."""
+        self.turns = Turns()
         self._of: Counter[str] = Counter()
         """How many each address has, for which there is a bound."""
         self._most_of_one = min(limits.of_one_address, max(limits.most // 2, 1))

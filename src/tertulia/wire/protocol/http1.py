@@ -88,6 +88,8 @@ class TertuliaHttp(HttpToolsProtocol):
     - closes connections on which something without an end would gather in memory,
     - refuses requests that two servers could read differently,
     - says its own errors as the application says its,
+    - takes requests that wait behind each other by `Turns`, and answers no more than one while it
+      reads what came,
     - lets polls wait without a task, where `polls` returns what starts them,
     - rejects requests while the `load` is too high, and connections beyond their limits.
     """
@@ -107,6 +109,8 @@ class TertuliaHttp(HttpToolsProtocol):
     _is_reserved = False
     _has_ended = False
     """Whether nothing more is taken in."""
+    _has_answered = False
+    """Whether a request is answered already of what is being read."""
     _refusal: Exception = BadHttp()
     """Why it has ended: sent when all requests before are answered."""
 
@@ -165,6 +169,7 @@ class TertuliaHttp(HttpToolsProtocol):
         if self._has_ended or self.transport.is_closing():
             return
         self._unused += len(data)
+        self._has_answered = False
         try:
             self._feed(data)
         except httptools.HttpParserError as error:
@@ -334,10 +339,7 @@ class TertuliaHttp(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.pipeline:
-            cycle, app = self.pipeline.pop()
-            self._start_asgi_task(cycle, app)
-            self._count(cycle)
-            self.flow.resume_reading()
+            self._connections.turns.want(self)
             return
         if self._has_ended:
             self._hang_up(self._refusal)
@@ -346,6 +348,16 @@ class TertuliaHttp(HttpToolsProtocol):
         self._answered_at = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._wait_for_next(self.timeout_keep_alive)
+
+    def begin_next(self) -> bool:
+        """Begin with the request that waits for longest. False where there is none."""
+        if not self.pipeline or self.transport.is_closing():
+            return False
+        cycle, app = self.pipeline.pop()
+        self._start_asgi_task(cycle, app)
+        self._count(cycle)
+        self.flow.resume_reading()
+        return True
 
     def _unset_keepalive_if_required(self) -> None:
         """The timer goes on: when it ends, it is set anew if there were requests meanwhile."""
@@ -474,6 +486,7 @@ class TertuliaHttp(HttpToolsProtocol):
             return False
         if (
             not self._is_first
+            or self._has_answered
             or self.flow.write_paused
             or self.parser.get_method() != b"GET"
             or version != "1.1"
@@ -503,6 +516,7 @@ class TertuliaHttp(HttpToolsProtocol):
 
     def reply(self, poll: WaitingPoll, head: bytes, *body: bytes) -> None:
         """Send a poll's answer. See `tertulia.wire.protocol.polling.Connection`."""
+        self._has_answered = True
         if not poll.keep_alive or self.pipeline or self._outgoing.is_closing():
             self._reply(poll, head, *body)
             return
@@ -516,7 +530,7 @@ class TertuliaHttp(HttpToolsProtocol):
             self._wait_for_next(self.timeout_keep_alive)
 
     def _reply(self, to: WaitingPoll | RejectedRequest, head: bytes, *body: bytes) -> None:
-        to.response_complete = True
+        to.response_complete = self._has_answered = True
         if self.transport.is_closing():
             return
         if to.keep_alive:
@@ -541,6 +555,8 @@ class TertuliaHttp(HttpToolsProtocol):
             self.pipeline.popleft()  # It never comes to its end.
             broken.on_response = _nothing
         current = self._current
+        if self.pipeline and (current is None or current.response_complete):
+            return  # The next one waits for its turn.
         if current is None or current.response_complete or isinstance(current, RejectedRequest):
             self._hang_up(refusal)
         elif isinstance(current, WaitingPoll):

@@ -1,6 +1,7 @@
 """Event queues: registering one, reading it, deleting it; and what is not written down."""
 
 import asyncio
+import re
 import uuid
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
@@ -71,10 +72,9 @@ def read_include_subscribers(text: str) -> str:
 def _read_idle(text: str) -> int:
     if text in {"mobile", '"mobile"'}:
         return MOBILE_IDLE_SECONDS
-    try:
-        seconds = int(text)
-    except ValueError:
-        raise ValueError('it is neither a number of seconds nor "mobile"') from None
+    if not re.fullmatch("-?[0-9]{1,20}", text):
+        raise ValueError('it is neither a number of seconds nor "mobile"')
+    seconds = int(text)
     if seconds <= 0:
         raise ValueError("it must be positive")
     return min(seconds, MAX_IDLE_SECONDS)
