@@ -30,13 +30,19 @@ $(CLIENT): $(VENV)/.run web/package-lock.json web/index.html web/vite.config.ts 
 
 DAY ?= today
 
+CHECKS := build/checks
+
 test: $(VENV)/.dev $(CLIENT) ## lint, types, all tests, on PostgreSQL a part (tests/choice.py); ALL=1 for all
-	@# The client's tests beside the checks: those keep one core busy once types were checked before.
-	@# In a fresh clone the tests are compiled there too: else each of pytest's processes does it by itself.
-	$(BIN)/python web/build.py run --silent test & client=$$!; \
-	test -d tests/unit/__pycache__ || $(PYTEST) -n 0 --collect-only -qq > /dev/null 2>&1 & compiled=$$!; \
-	$(MAKE) --no-print-directory lint; lint=$$?; wait $$compiled; wait $$client && exit $$lint
-	$(PYTEST) $(if $(ALL),,--postgres=$(DAY))
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	@# Types and the client are checked beside the tests, which leave the processors time for it. What
+	@# is wrong is said at once, and again at the end.
+	@# In a fresh clone the tests are compiled once: else each of pytest's processes does it by itself.
+	@mkdir -p build; { { $(BIN)/mypy && $(BIN)/python web/build.py run --silent check \
+		&& $(BIN)/python web/build.py run --silent test; } > $(CHECKS) 2>&1 || { cat $(CHECKS); false; }; } & checks=$$!; \
+	test -d tests/unit/__pycache__ || $(PYTEST) -n 0 --collect-only -qq > /dev/null 2>&1; \
+	$(PYTEST) $(if $(ALL),,--postgres=$(DAY)); tests=$$?; \
+	wait $$checks || { echo "Types or the client are not in order: $(CHECKS)"; exit 1; }; exit $$tests
 
 TIMES := build/times
 

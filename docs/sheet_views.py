@@ -92,6 +92,18 @@ def first_picture(page: Page) -> None:
     )
 
 
+FORMATTED: Final = """**Soup** today for @**topic**, see #**kitchen>staff lunch**
+
+* leek and *barley*
+  * [the recipe](https://recipes.example/soup), ~~without~~ with `cream`
+
+> With bread?
+
+```python
+soup = ["leek", "barley"]
+```
+
+Yes. """
 OWN_MENU: Final = ("button", "Your account|Iris")
 TOPIC: Final = "narrow/channel/{workshop}/topic/sales.20by.20hour"
 LUNCH, MILK, LIST, DOUGH, OVEN, CAKE = (
@@ -185,6 +197,12 @@ VIEWS: Final = (
     View("channel-personal", "channels/{kitchen}/personal"),
     View("channel-subscribers", "channels/{kitchen}/subscribers"),
     View("group-new", "groups/new"),
+    # The browser goes on in it, and so do all views behind it.
+    View(
+        "writing-formatted",
+        LUNCH,
+        (written(FORMATTED), ("button", "^Formatted text"), "Control+End"),
+    ),
     # Others, and nobody
     View("member", "inbox", who=MEMBER),
     View("guest", "inbox", who=GUEST),

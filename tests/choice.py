@@ -6,17 +6,17 @@ day, all cases of a function together: in eight days everything. Tests that name
 themselves always run.
 
 What is tested in the same way again and again has its turn one day in four or eight (`BY_TURNS`).
-So has, one day in four, a made-up history (`tests/property`), on SQLite, and two days later on
-PostgreSQL.
+So has, one day in four, what is made up from a `seed`, and a made-up history (`tests/property`), on
+SQLite, and two days later on PostgreSQL.
 """
 
 import datetime
 import hashlib
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import PurePosixPath
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -74,7 +74,8 @@ PARTS = 8
 """The tests that are not always run on PostgreSQL come in so many parts, one for each day."""
 
 ROUND = 4
-"""Days in which each made-up history has its turn once: twice in `PARTS`."""
+"""Days in which each made-up history has its turn once, twice in `PARTS`, and what a test makes up
+from its parameter `seed`."""
 
 BY_TURNS = {
     "tests/browser/test_accessibility.py": PARTS,
@@ -98,7 +99,8 @@ LONG = {
     "tests/stored": 10,
 }
 """Where single tests take seconds, or stand on what takes seconds to start: about how many seconds
-all of them take. Each is one process's own, which begins with it."""
+all of them take. Each is one process's own, which begins with it. Most of it is waiting: for a
+program, for a browser, or for a time limit."""
 
 
 def part_of(day: str) -> int | None:
@@ -121,11 +123,14 @@ def described(day: str) -> str:
     )
 
 
-def is_chosen(name: str, day: str, *, on_postgresql: bool = True) -> bool:
-    """Whether the test with that ID runs that day."""
+def is_chosen(name: str, day: str, *, on_postgresql: bool = True, seed: int | None = None) -> bool:
+    """Whether the test with that ID runs that day: on PostgreSQL, if it is one of those that run on
+    both databases, and made up from that seed, if it is one of many of that kind."""
     part = part_of(day)
     if part is None:
         return True
+    if seed is not None and seed % ROUND != part % ROUND:
+        return False
     turn = _place(name, (*BY_TURNS,))
     if turn is not None:
         days = [*BY_TURNS.values()][turn]
@@ -168,16 +173,21 @@ def divided(items: Iterable[pytest.Item], day: str) -> tuple[list[pytest.Item], 
     chosen: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
-        runs = is_chosen(item.nodeid, day, on_postgresql=_is_on_postgresql(item))
+        given = _parameters_of(item)
+        runs = is_chosen(
+            item.nodeid, day, on_postgresql=_is_on_postgresql(given), seed=given.get("seed")
+        )
         (chosen if runs else left).append(item)
     return chosen, left
 
 
 def arranged(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
-    """The tests in an order in which each process begins with long ones of its own, and is
-    left with short ones, which others can take over when they have nothing left.
+    """The tests in an order in which half of the processes begin with long ones of their own, and
+    all are left with short ones, which others can take over when they have nothing left.
 
-    xdist's `worksteal` gives each process a part of the list, all of them of equal length.
+    The other half has short ones from the beginning: while some wait, there must be somebody who
+    keeps the processors busy. xdist's `worksteal` gives each process a part of the list, all of
+    them of equal length.
     """
     long: dict[str, list[pytest.Item]] = {path: [] for path in LONG}
     short: list[pytest.Item] = []
@@ -185,7 +195,7 @@ def arranged(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
         place = _place(item.nodeid, (*LONG,))
         (short if place is None else long[[*LONG][place]]).append(item)
     own: list[list[pytest.Item]] = [[] for _ in range(processes)]
-    seconds = [0] * processes
+    seconds = [0] * ((processes + 1) // 2)
     for path in sorted(LONG, key=LONG.__getitem__, reverse=True):
         least = seconds.index(min(seconds))
         own[least] += long[path]
@@ -201,13 +211,15 @@ def arranged(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
     return found
 
 
-def _is_on_postgresql(item: pytest.Item) -> bool:
-    """Whether `database_url` or `kept_database_url` made it a test on PostgreSQL."""
+def _parameters_of(item: pytest.Item) -> Mapping[str, Any]:
+    """What the test is given of its tables, by name."""
     made = getattr(item, "callspec", None)
-    if made is None:
-        return False
-    names = ("database_url", "kept_database_url")
-    return any(made.params.get(name) == "postgresql" for name in names)
+    return {} if made is None else made.params
+
+
+def _is_on_postgresql(given: Mapping[str, Any]) -> bool:
+    """Whether `database_url` or `kept_database_url` made it a test on PostgreSQL."""
+    return any(given.get(name) == "postgresql" for name in ("database_url", "kept_database_url"))
 
 
 def _place(name: str, paths: tuple[str, ...]) -> int | None:

@@ -82,16 +82,19 @@ def _events() -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def check(method: str, path: str, response: httpx.Response) -> None:
-    """Fail where the response is not what the document says of the endpoint.
+def checked(method: str, path: str, response: httpx.Response) -> dict[str, Any]:
+    """The response's body, empty where it has none. Fails where it is not what the document says of
+    the endpoint.
 
-    Paths and methods that the document does not know, and bare responses, are not its business.
+    Paths and methods that the document does not know are not its business.
     """
+    if not response.content:
+        return {}
+    body: dict[str, Any] = response.json()
     known = _path_of(path.partition("?")[0])
-    operation = None if known is None else described()["paths"][known].get(method.lower())
-    if operation is None or not response.content:
-        return
-    check_body(method, str(known), response.status_code, response.json())
+    if known is not None and method.lower() in described()["paths"][known]:
+        check_body(method, known, response.status_code, body)
+    return body
 
 
 def check_body(method: str, path: str, status: int, body: dict[str, Any]) -> None:

@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -63,6 +63,17 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+@contextmanager
+def row(*values: object) -> Iterator[None]:
+    """A row of a table that a test goes through by itself, on one organization for all of them:
+    where something fails in it, the failure names it."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"in the row {values!r:.500}")
+        raise
+
+
 @dataclass
 class Person:
     """Somebody who sends requests. Values that are no strings are sent as JSON."""
@@ -82,8 +93,7 @@ class Person:
             in_query = method in {"GET", "HEAD"}
             sent: dict[str, Any] = {"params": texts} if in_query else {"data": texts}
             response = await self.http.request(method, whole, auth=auth, **sent)
-        contract.check(method, path, response)
-        body = response.json() if response.content else {}
+        body = contract.checked(method, path, response)
         return Reply(response.status_code, response.headers, body)
 
     async def raw(self, method: str, path: str, **how: Any) -> Reply:
@@ -91,8 +101,7 @@ class Person:
         if self.api_key and "Authorization" not in how.get("headers", {}):
             how["auth"] = (self.email, self.api_key)
         response = await self.http.request(method, f"/api/v1{path}", **how)
-        contract.check(method, path, response)
-        body = response.json() if response.content else {}
+        body = contract.checked(method, path, response)
         return Reply(response.status_code, response.headers, body)
 
     async def get(self, path: str, **parameters: Any) -> Reply:

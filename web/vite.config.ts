@@ -70,9 +70,14 @@ function openingFirst(): Plugin {
   };
 }
 
-/** Tells the service worker which files to keep: all scripts and styles, and the Latin letters. */
+/**
+ * Tells the service worker which files to keep: all scripts and styles, and the Latin letters. What
+ * few want is large, and is kept once it was asked for.
+ */
 function filesForTheWorker(): Plugin {
-  const isKept = (name: string) => /\.(js|css)$|-latin-wght-normal.*\.woff2$/.test(name);
+  const isKept = (name: string) =>
+    /\.(js|css)$|-latin-wght-normal.*\.woff2$/.test(name) &&
+    !name.startsWith("assets/FormattedField-");
   return {
     name: "files-for-the-worker",
     apply: "build",

@@ -43,6 +43,14 @@ GIVE = """
     element.dispatchEvent(new ClipboardEvent("paste", about));
 }
 """
+FORMATTED = """# Now
+@**topic** of *all* ~~kinds~~, in #**general**: `code` and [a link](https://cafe.example)
+* one
+> said
+```python
+x = 1
+```
+1. first"""
 
 
 @pytest.fixture(params=LOOKS)
@@ -165,6 +173,10 @@ def test_dialogs_can_be_used_by_everyone(iris: Window, cafe: Server) -> None:
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
     found += faults(iris, "what can be undone")
     page.get_by_role("button", name="Undo").click()
+    iris.box.fill(FORMATTED)
+    page.get_by_role("button", name="Formatted text").click()
+    expect(iris.box.locator(".chip")).to_have_count(2)
+    found += faults(iris, "formatted text")
     page.keyboard.press("Control+k")
     expect(page.get_by_role("combobox").last).to_be_focused()
     found += faults(iris, "search")

@@ -1,5 +1,7 @@
 """The network goes and comes back: what was opened and written meanwhile."""
 
+import re
+
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
@@ -15,10 +17,13 @@ def test_what_was_opened_while_offline_is_there_when_one_is_back(
         ben.say(f"Boat {number}")
     expect(ben.message("Boat 29")).to_be_visible()
     expect(ben.page.get_by_text("Sending")).to_have_count(0)
+    ben.say("/poll Which boat?\nred\nblue")
+    expect(ben.message("Which boat?").get_by_role("button", name="red")).to_be_visible()
     ann = opened(sqlite_town.server, sqlite_town.ann)
     ann.go("inbox")
     expect(ann.page.get_by_role("heading", name="Inbox")).to_be_visible()
     ann.away = True
+    ann.page.route(re.compile("/assets/Widget-"), lambda route: route.abort())
     ann.context.set_offline(True)
     # A part of the client that was not loaded yet says so, and is no newer version of it.
     ann.page.keyboard.press("?")
@@ -39,6 +44,12 @@ def test_what_was_opened_while_offline_is_there_when_one_is_back(
     expect(ann.message("Boat 29")).to_be_visible(timeout=30_000)
     expect(ann.message("From the sea")).to_have_count(1)
     expect(ben.message("From the sea")).to_be_visible()
+    # So does a part of a message, which is loaded when one asks for it.
+    lacking = ann.page.get_by_role("article").get_by_role("alert")
+    expect(lacking).to_contain_text("This could not be loaded")
+    ann.page.unroute(re.compile("/assets/Widget-"))
+    lacking.get_by_role("button", name="Try again").click()
+    expect(ann.message("Which boat?").get_by_role("button", name="red")).to_be_visible()
 
 
 def test_what_is_sent_while_offline_is_in_sight(sqlite_town: Town, opened: Open) -> None:

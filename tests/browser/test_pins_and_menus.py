@@ -20,6 +20,11 @@ def pins(window: Window) -> Locator:
     return window.page.get_by_role("region", name="Pinned messages")
 
 
+def ben_pins(town: Town, message_id: int, *, method: str) -> None:
+    with client_of(town.ben, town.server) as client:
+        ok(client.call_endpoint(f"messages/{message_id}/pin", method=method))
+
+
 def test_what_is_pinned_is_at_hand_for_all(picture_town: Town, opened: Open) -> None:
     town = picture_town
     ids = {}
@@ -56,8 +61,21 @@ def test_what_is_pinned_is_at_hand_for_all(picture_town: Town, opened: Open) -> 
     expect(menu.get_by_role("menuitem", name="Pin for everybody")).to_be_visible()
     page.mouse.click(other["x"] + 8, other["y"] + 8, button="right")
     expect(menu.get_by_role("menuitem", name="Unpin")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(menu).to_have_count(0)
+    # It offers what it did when somebody else is quicker; what was done is said.
+    ben_pins(town, ids["Wifi: guest"], method="DELETE")
+    expect(pins(ann)).to_have_count(0)
+    menu.get_by_role("menuitem", name="Unpin").click()
+    expect(page.get_by_text("Somebody had unpinned it already")).to_be_visible()
+    expect(pins(ann)).to_have_count(0)
+    other = ann.message("Wifi").bounding_box()
+    assert other
+    page.mouse.click(other["x"] + 8, other["y"] + 8, button="right")
+    expect(menu.get_by_role("menuitem", name="Pin for everybody")).to_be_enabled()
+    ben_pins(town, ids["Wifi: guest"], method="POST")
+    expect(pins(ann)).to_contain_text("1 pinned")
+    menu.get_by_role("menuitem", name="Pin for everybody").click()
+    expect(page.get_by_text("Somebody had pinned it already")).to_be_visible()
+    expect(pins(ann)).to_contain_text("1 pinned")
     page.mouse.click(where["x"] + 120, where["y"] + 10, button="right")
     menu.get_by_role("menuitem", name="Pin for everybody").click()
     expect(pins(ben)).to_contain_text("2 pinned")

@@ -33,6 +33,9 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, open
             "/messages", params={"anchor": "newest", "num_before": 2, "num_after": 0}
         ).json()["messages"][0]["id"]
         http.post(f"/messages/{message}/reactions", data={"emoji_name": "tada"})
+        last = http.get("/messages", params={"anchor": "newest", "num_before": 2, "num_after": 0})
+        for one in last.json()["messages"]:
+            http.post(f"/messages/{one['id']}/pin").raise_for_status()
 
     visitor.go("inbox")
     expect(page.get_by_role("navigation").get_by_role("link")).to_have_count(1)
@@ -48,11 +51,51 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, open
     said.get_by_role("button", name="reacted").click()
     dialog = page.get_by_role("dialog", name="This needs an account")
     expect(dialog.get_by_role("link", name="Sign in")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
     found += faults(visitor, "the door")
     page.keyboard.press("Escape")
     page.get_by_role("navigation").get_by_role("link", name="news").click()
     expect(main.get_by_text("You are reading without an account")).to_be_visible()
     expect(said).to_be_visible()
+
+    # What is pinned is at hand, and nothing of it can be taken away.
+    pinned = page.get_by_role("region", name="Pinned messages")
+    expect(pinned).to_contain_text("Said in square")
+    pinned.get_by_role("button", name="1 pinned").click()
+    expect(page.get_by_role("dialog", name="Pinned messages").get_by_role("button")).to_have_count(
+        1
+    )
+    page.keyboard.press("Escape")
+
+    # What is open can be searched; what would be one's own is not looked for.
+    page.keyboard.press("/")
+    box = page.get_by_role("combobox", name="Search or jump")
+    box.fill("is:starred said")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("“is:” looks for what is")
+    box.fill("said")
+    page.keyboard.press("Enter")
+    head = main.get_by_role("search")
+    expect(head.get_by_role("status")).to_have_text("1 message")
+    expect(said).to_be_visible()
+    found += faults(visitor, "a search")
+    head.get_by_role("button", name="With…").click()
+    expect(page.get_by_role("menuitemradio")).to_have_count(4)
+    page.keyboard.press("Escape")
+    visitor.go("narrow/is/starred")
+    expect(main.get_by_role("heading", name="This is not open to everybody")).to_be_visible()
+
+    # What cannot be asked for anew is said, and is tried again.
+    visitor.go("narrow/channel/square/topic/news")
+    visitor.away = True
+    page.route("**/api/v1/register", lambda route: route.abort())
+    page.evaluate("window.dispatchEvent(new Event('online'))")
+    expect(main.get_by_text("The server cannot be reached")).to_be_visible()
+    expect(said).to_be_visible()
+    page.unroute("**/api/v1/register")
+    main.get_by_role("button", name="Try now").click()
+    expect(main.get_by_text("The server cannot be reached")).to_have_count(0)
+    visitor.away = False
 
     # What is not open is as what does not exist.
     visitor.go("narrow/channel/general/topic/news")
@@ -63,9 +106,12 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, open
     visitor.go("narrow/channel/square/topic/news")
     expect(said).to_be_visible()
     found += faults(visitor, "on a phone")
-    page.get_by_role("button", name="Open to everybody").click()
+    way = page.get_by_role("button", name="Open to everybody")
+    way.click()
     expect(page.get_by_role("navigation").get_by_role("link", name="square")).to_be_visible()
+    expect(page.locator("#side .home")).to_be_focused()
     page.keyboard.press("Escape")
+    expect(way).to_be_focused()
     assert found == []
 
     # The door leads back to where one was.

@@ -844,6 +844,8 @@ def same(one: State, other: State) -> None:
             assert repr(table.rows[key]) == repr(rows[key]), (name, key)
     for channel_id in one.channels.rows:
         assert list(one.subscribers(channel_id)) == list(other.subscribers(channel_id))
+        since = [state.active_subscribers.newest_since(channel_id) for state in (one, other)]
+        assert since[0] >= since[1]
     indexes = [
         name
         for name, value in vars(one).items()

@@ -218,6 +218,9 @@ async def test_what_a_client_begins_with_is_made_in_several_turns(
 ) -> None:
     await subscribed_channel(org, 400)
     ann = org["ann"]
+    for name in ("one", "two", "three"):
+        await org.channel(name, "ann", "ben")
+        await org["ben"].send(name, "t", "unread")
     usual = (await ann.register()).data
     org.node.fragments.clear()
     monkeypatch.setattr(fragments, "TURN_SECONDS", -1)
@@ -235,7 +238,10 @@ async def test_what_a_client_begins_with_is_made_in_several_turns(
     slow = (await ann.register()).data
     assert len(made) > 4
     assert max(made) <= 1
-    for name in ("realm_users", "subscriptions", "never_subscribed", "user_status"):
+    assert org.node.fragments._made <= 1  # Nothing was left for the answer itself.
+    assert len(usual["unread_msgs"]["streams"]) == 3
+    shown = ("realm_users", "subscriptions", "never_subscribed", "user_status", "unread_msgs")
+    for name in shown:
         assert slow[name] == usual[name]
     org.node.fragments.clear()
     assert len((await ann.get("/users")).ok["members"]) == len(usual["realm_users"])

@@ -186,7 +186,7 @@ def scopes_at_random(rng: random.Random, messages: list[Message]) -> Scope:
 READS, ASKS, TAKES_TURNS, HOLDS = (0.0, 1e9, 1e9), (1e9, 0.0, 1e9), (5.0, 1.5, 1e9), (5.0, 1.5, 0.0)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("costs", [READS, ASKS, TAKES_TURNS, HOLDS])
 def test_a_search_finds_what_a_plain_filter_finds(
     connection: Connection,

@@ -46,7 +46,7 @@ def decoded(events: Sequence[bytes]) -> list[dict[str, Any]]:
 
 def is_waiting(delivery: Delivery, queue_id: str) -> bool:
     queue = delivery.queues.get(queue_id)
-    return queue is not None and queue.poll is not None
+    return queue is not None and queue.waiter is not None
 
 
 def queue_of(delivery: Delivery, listener: Listener) -> Queue:
@@ -797,15 +797,18 @@ async def test_an_event_that_cannot_be_shown_ends_the_queue_and_no_other(
     ann = await org["ann"].register()
     waiting = await org["ben"].register()
     encoder = org.node.delivery.encoder
-    real: Callable[..., Any] = encoder.events
+    real: Callable[..., Any] = encoder.events_of
 
-    def events(posted: Any, queue: QueueRecord) -> Any:
-        if queue.user_id == org["ben"].user_id:
-            raise ZeroDivisionError
-        return real(posted, queue)
+    def events_of(posted: Any, crowd: int) -> Any:
+        def events(queue: QueueRecord) -> Any:
+            if queue.user_id == org["ben"].user_id:
+                raise ZeroDivisionError
+            return real(posted, crowd)(queue)
+
+        return events
 
     async with polling(org, waiting) as poll:
-        monkeypatch.setattr(encoder, "events", events)
+        monkeypatch.setattr(encoder, "events_of", events_of)
         sent = await org["ann"].send("lounge", "t", "hi")
         with pytest.raises(NoSuchQueue):
             await poll

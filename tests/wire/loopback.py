@@ -24,7 +24,7 @@ from tertulia.wire.protocol.connections import Connections, Limits
 from tertulia.wire.protocol.handshakes import Handshake, Handshakes
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
-from tertulia.wire.protocol.polling import Connection, Polls, WaitingPoll
+from tertulia.wire.protocol.polling import Connection, Polls, UsualPoll, WaitingPoll
 from tests.support import Organization, Person
 from tests.tls import unverified
 
@@ -118,10 +118,20 @@ class CountedPolls(Polls):
     """Counts the polls that it started."""
 
     started = 0
+    usual = 0
+    """Those of them that were not read anew."""
 
     def start(self, connection: Connection, headers: Headers, query: bytes) -> WaitingPoll | None:
         poll = super().start(connection, headers, query)
         self.started += poll is not None
+        return poll
+
+    def start_usual(
+        self, connection: Connection, usual: UsualPoll, last: bytes
+    ) -> WaitingPoll | None:
+        poll = super().start_usual(connection, usual, last)
+        self.started += poll is not None
+        self.usual += poll is not None
         return poll
 
 

@@ -160,8 +160,10 @@ async def test_pictures_may_be_kept_by_whoever_has_them(org: Organization) -> No
     "path",
     ["x.png", "../secret.png", "%2e%2e%2fsecret.png", f"{'0' * 40}.png", f"{'0' * 40}.svg", ""],
 )
-async def test_a_picture_that_does_not_exist_is_not_found(org: Organization, path: str) -> None:
-    assert (await fetched(org, f"/user_avatars/1/{path}")).status_code == 404
+async def test_a_picture_that_does_not_exist_is_not_found(
+    unchanged: Organization, path: str
+) -> None:
+    assert (await fetched(unchanged, f"/user_avatars/1/{path}")).status_code == 404
 
 
 # Those who have none
@@ -230,8 +232,10 @@ def test_initials_are_of_the_first_name_and_the_last(name: str, letters: str) ->
         ("7-%3Cb%3E.png", 404),
     ],
 )
-async def test_only_such_pictures_are_drawn(org: Organization, path: str, status: int) -> None:
-    assert (await fetched(org, f"/user_avatars/1/drawn/{path}")).status_code == status
+async def test_only_such_pictures_are_drawn(
+    unchanged: Organization, path: str, status: int
+) -> None:
+    assert (await fetched(unchanged, f"/user_avatars/1/drawn/{path}")).status_code == status
 
 
 async def test_the_systems_own_bots_have_pictures(org: Organization) -> None:

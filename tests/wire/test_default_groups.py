@@ -62,6 +62,19 @@ async def test_a_group_is_created_described_filled_and_removed(org: Organization
     assert await made(org) > group_id
 
 
+@pytest.fixture(scope="module")
+async def filled(kept: Organization) -> Organization:
+    """Channels of all kinds, and two groups: the first has the kitchen."""
+    await kept.channel("kitchen", "ann")
+    await kept.channel("garden", "ann")
+    await kept.channel("secret", "ann", is_private=True)
+    await kept.channel("ruin", "ann", is_archived=True)
+    await kept.channel("everywhere", "ann", is_default=True)
+    assert await made(kept, "kitchen") == 1
+    await made(kept, name="Gardeners")
+    return kept
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -77,14 +90,11 @@ async def test_a_group_is_created_described_filled_and_removed(org: Organization
         {"stream_names": ["everywhere"]},
     ],
 )
-async def test_a_group_that_cannot_be_is_refused(org: Organization, given: Data) -> None:
-    await org.channel("kitchen", "ann")
-    await org.channel("secret", "ann", is_private=True)
-    await org.channel("ruin", "ann", is_archived=True)
-    await org.channel("everywhere", "ann", is_default=True)
-    await made(org)
+async def test_a_group_that_cannot_be_is_refused(
+    filled: Organization, unchanged: Organization, given: Data
+) -> None:
     whole = {"group_name": "New", "description": "", "stream_names": ["kitchen"], **given}
-    (await org["ann"].post(CREATE, **whole)).refused()
+    (await unchanged["ann"].post(CREATE, **whole)).refused()
 
 
 async def test_a_channel_that_is_not_there_is_refused_by_name(org: Organization) -> None:
@@ -111,15 +121,11 @@ async def test_a_channel_that_is_not_there_is_refused_by_name(org: Organization)
     ],
 )
 async def test_a_change_that_cannot_be_is_refused(
-    org: Organization, path: str, given: Data, code: str
+    filled: Organization, unchanged: Organization, path: str, given: Data, code: str
 ) -> None:
-    await org.channel("kitchen", "ann")
-    await org.channel("garden", "ann")
-    await made(org, "kitchen")
-    await made(org, name="Gardeners")
-    before = await listed(org)
-    (await org["ann"].patch(f"/default_stream_groups{path}", **given)).refused(code)
-    assert await listed(org) == before
+    before = await listed(unchanged)
+    (await unchanged["ann"].patch(f"/default_stream_groups{path}", **given)).refused(code)
+    assert await listed(unchanged) == before
 
 
 async def test_what_is_as_before_is_told_to_nobody(org: Organization) -> None:

@@ -432,9 +432,9 @@ async def test_a_playground_that_cannot_be_is_refused(unchanged: Organization, g
 
 
 @pytest.mark.parametrize("name", list(RUST))
-async def test_a_playground_needs_all_three(org: Organization, name: str) -> None:
+async def test_a_playground_needs_all_three(unchanged: Organization, name: str) -> None:
     given = {key: value for key, value in RUST.items() if key != name}
-    reply = await org["ann"].post("/realm/playgrounds", **given)
+    reply = await unchanged["ann"].post("/realm/playgrounds", **given)
     assert reply.refused("REQUEST_VARIABLE_MISSING")["var_name"] == name
 
 

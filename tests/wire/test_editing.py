@@ -129,6 +129,13 @@ async def test_an_empty_content_says_that_it_was_deleted(org: Organization) -> N
     assert await contents(org, "ann", "lounge", "tea") == ["(deleted)"]
 
 
+@pytest.fixture(scope="module")
+async def tea(kept: Organization) -> int:
+    """A message of ben's in a channel of all."""
+    await kept.channel("lounge", "ann", "ben", "cleo")
+    return await kept["ben"].send("lounge", "tea", "one")
+
+
 @pytest.mark.parametrize(
     ("who", "changes"),
     [
@@ -149,13 +156,11 @@ async def test_an_empty_content_says_that_it_was_deleted(org: Organization) -> N
     ],
 )
 async def test_an_edit_that_makes_no_sense_is_refused(
-    org: Organization, who: str, changes: dict[str, Any]
+    tea: int, unchanged: Organization, who: str, changes: dict[str, Any]
 ) -> None:
-    await org.channel("lounge", "ann", "ben", "cleo")
-    mid = await org["ben"].send("lounge", "tea", "one")
-    reply = await org[who].patch(f"/messages/{mid}", **changes)
+    reply = await unchanged[who].patch(f"/messages/{tea}", **changes)
     assert reply.status == 400
-    assert await contents(org, "ann", "lounge", "tea") == ["one"]
+    assert await contents(unchanged, "ann", "lounge", "tea") == ["one"]
 
 
 async def test_what_one_may_not_see_is_as_what_does_not_exist(org: Organization) -> None:

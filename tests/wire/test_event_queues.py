@@ -200,9 +200,9 @@ async def test_a_narrow_that_queues_do_not_know_is_refused(
     ids=["by default", "short", "long", "never longer than a week", "mobile", "mobile as JSON"],
 )
 async def test_a_queue_is_kept_as_long_as_was_asked_for(
-    org: Organization, asked: dict[str, Any], seconds: int
+    unchanged: Organization, asked: dict[str, Any], seconds: int
 ) -> None:
-    ben = await org["ben"].register(**asked, fetch_event_types=[])
+    ben = await unchanged["ben"].register(**asked, fetch_event_types=[])
     assert ben.data["idle_queue_timeout_secs"] == seconds
 
 

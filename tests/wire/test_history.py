@@ -13,7 +13,7 @@ from tertulia.model.changes import (
     Unsubscribed,
 )
 from tertulia.service.config import Config
-from tests.support import Organization, Person, TestClock, founded
+from tests.support import Organization, Person, TestClock, founded, row
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -291,47 +291,41 @@ async def _ten(org: Organization) -> list[int]:
     return [await org["ann"].send("lounge", "t", str(n)) for n in range(10)]
 
 
-@pytest.mark.parametrize(
-    ("anchor", "before", "after", "shown", "resolved", "found", "oldest", "newest"),
-    [
-        ("newest", 3, 0, [7, 8, 9], NEWEST, False, False, True),
-        ("newest", 3, 3, [7, 8, 9], NEWEST, False, False, True),
-        ("newest", 10, 0, range(10), NEWEST, False, True, True),
-        (str(10**16), 2, 0, [8, 9], NEWEST, False, False, True),
-        ("9" * 5000, 2, 0, [8, 9], NEWEST, False, False, True),
-        ("oldest", 0, 3, [0, 1, 2], 0, False, True, False),
-        ("oldest", 0, 10, range(10), 0, False, True, True),
-        ("oldest", 0, 5000, range(10), 0, False, True, True),
-        ("0", 0, 2, [0, 1], 0, False, True, False),
-        ("-7", 0, 2, [0, 1], 0, False, True, False),
-        (4, 2, 2, [2, 3, 4, 5, 6], 4, True, False, False),
-        (4, 0, 0, [4], 4, True, False, False),
-        (4, 9, 0, [0, 1, 2, 3, 4], 4, True, True, False),
-        (4, 0, 9, [4, 5, 6, 7, 8, 9], 4, True, False, True),
-        (0, 1, 0, [0], 0, True, True, False),
-        (9, 0, 1, [9], 9, True, False, True),
-        (9, 1, 1, [8, 9], 9, True, False, True),
-    ],
+PAGES: tuple[tuple[str | int, int, int, Sequence[int], int, bool, bool, bool], ...] = (
+    ("newest", 3, 0, [7, 8, 9], NEWEST, False, False, True),
+    ("newest", 3, 3, [7, 8, 9], NEWEST, False, False, True),
+    ("newest", 10, 0, range(10), NEWEST, False, True, True),
+    (str(10**16), 2, 0, [8, 9], NEWEST, False, False, True),
+    ("9" * 5000, 2, 0, [8, 9], NEWEST, False, False, True),
+    ("oldest", 0, 3, [0, 1, 2], 0, False, True, False),
+    ("oldest", 0, 10, range(10), 0, False, True, True),
+    ("oldest", 0, 5000, range(10), 0, False, True, True),
+    ("0", 0, 2, [0, 1], 0, False, True, False),
+    ("-7", 0, 2, [0, 1], 0, False, True, False),
+    (4, 2, 2, [2, 3, 4, 5, 6], 4, True, False, False),
+    (4, 0, 0, [4], 4, True, False, False),
+    (4, 9, 0, [0, 1, 2, 3, 4], 4, True, True, False),
+    (4, 0, 9, [4, 5, 6, 7, 8, 9], 4, True, False, True),
+    (0, 1, 0, [0], 0, True, True, False),
+    (9, 0, 1, [9], 9, True, False, True),
+    (9, 1, 1, [8, 9], 9, True, False, True),
 )
-async def test_a_page_lies_around_its_anchor(
-    org: Organization,
-    anchor: str | int,
-    before: int,
-    after: int,
-    shown: Sequence[int],
-    resolved: int,
-    found: bool,
-    oldest: bool,
-    newest: bool,
-) -> None:
+"""Anchor, messages before and after, those that are found, the anchor that the answer has, and
+whether that was found, and the oldest and the newest message."""
+
+
+async def test_a_page_lies_around_its_anchor(org: Organization) -> None:
     sent = await _ten(org)
-    at = sent[anchor] if isinstance(anchor, int) else anchor
-    page = (await org["ann"].get("/messages", anchor=at, num_before=before, num_after=after)).ok
-    assert [message["id"] for message in page["messages"]] == [sent[n] for n in shown]
-    assert page["anchor"] == (sent[anchor] if isinstance(anchor, int) else resolved)
-    flags = (page["found_anchor"], page["found_oldest"], page["found_newest"])
-    assert flags == (found, oldest, newest)
-    assert page["history_limited"] is False
+    for anchor, before, after, shown, resolved, *flags in PAGES:
+        at = sent[anchor] if isinstance(anchor, int) else anchor
+        with row(anchor, before, after):
+            asked = {"anchor": at, "num_before": before, "num_after": after}
+            page = (await org["ann"].get("/messages", **asked)).ok
+            assert [message["id"] for message in page["messages"]] == [sent[n] for n in shown]
+            assert page["anchor"] == (at if isinstance(anchor, int) else resolved)
+            names = ("found_anchor", "found_oldest", "found_newest")
+            assert [page[name] for name in names] == flags
+            assert page["history_limited"] is False
 
 
 async def test_the_anchor_can_be_left_out(org: Organization) -> None:
@@ -522,12 +516,16 @@ async def test_a_spectator_sees_the_public_web_only(house: Organization) -> None
     assert shown["flags"] == ["read"]
     hidden = (await nobody.get(f"/messages/{lounge}")).refused()
     assert hidden == (await nobody.get("/messages/999999")).refused()
-    for narrow in (
-        [*web, ["is", "starred"]],
-        [*web, ["is", "unread"]],
-        [*web, ["is", "mentioned"]],
-    ):
-        assert await letters(nobody, narrow) == ""
+    # What is public can be searched; what is about oneself needs an account.
+    assert await letters(nobody, [*web, ["search", "view"]]) == "j"
+    assert await letters(nobody, [*web, ["search", "tea"]]) == ""
+    assert await letters(nobody, [*web, ["is", "resolved"]]) == ""
+    for own in ("is:starred", "is:unread", "is:mentioned", "in:home", "dm:1", "dm-including:1"):
+        for is_negated in (False, True):
+            operator, operand = own.split(":")
+            term = {"operator": operator, "operand": operand, "negated": is_negated}
+            refused = await nobody.get("/messages", **page, narrow=[*web, term])
+            assert operator in refused.refused("UNAUTHORIZED", 401)["msg"]
 
 
 async def test_what_one_may_not_read_is_as_what_does_not_exist(house: Organization) -> None:

@@ -121,6 +121,13 @@ async def test_people_who_are_not_there_cannot_be_written_to(
     assert reply.body["result"] == "error"
 
 
+@pytest.fixture(scope="module")
+async def kept_lounge(kept: Organization) -> Organization:
+    """A channel of ann's and ben's."""
+    await kept.channel("lounge", "ann", "ben")
+    return kept
+
+
 @pytest.mark.parametrize(
     ("to", "code", "extra"),
     [
@@ -139,10 +146,13 @@ async def test_people_who_are_not_there_cannot_be_written_to(
     ],
 )
 async def test_a_channel_that_is_not_there_cannot_be_written_to(
-    org: Organization, to: str | None, code: str, extra: dict[str, Any]
+    kept_lounge: Organization,
+    unchanged: Organization,
+    to: str | None,
+    code: str,
+    extra: dict[str, Any],
 ) -> None:
-    await org.channel("lounge", "ann")
-    reply = await org["ann"].post("/messages", type="stream", to=to, topic="t", content="x")
+    reply = await unchanged["ann"].post("/messages", type="stream", to=to, topic="t", content="x")
     body = reply.refused(code)
     assert {name: body[name] for name in extra} == extra
 
@@ -210,22 +220,22 @@ async def test_nobody_posts_in_an_archived_channel(org: Organization) -> None:
         ("null", "null"),
     ],
 )
-async def test_a_topic_is_stored_so(org: Organization, topic: str, stored: str) -> None:
-    await org.channel("lounge", "ann")
-    sent = await org["ann"].send("lounge", topic, "x")
+async def test_a_topic_is_stored_so(kept_lounge: Organization, topic: str, stored: str) -> None:
+    sent = await kept_lounge["ann"].send("lounge", topic, "x")
     path = f"/messages/{sent}"
-    message = (await org["ann"].get(path, allow_empty_topic_name=True)).ok["message"]
+    message = (await kept_lounge["ann"].get(path, allow_empty_topic_name=True)).ok["message"]
     assert message["subject"] == stored
-    message = (await org["ann"].get(path)).ok["message"]
+    message = (await kept_lounge["ann"].get(path)).ok["message"]
     assert message["subject"] == (stored or "general chat")
 
 
 @pytest.mark.parametrize("topic", [None, "a\nb", "a\tb", "a\x7fb", "\ue000", "\uffff", "a\0b"])
 async def test_a_topic_of_invisible_characters_is_refused(
-    org: Organization, topic: str | None
+    kept_lounge: Organization, unchanged: Organization, topic: str | None
 ) -> None:
-    await org.channel("lounge", "ann")
-    reply = await org["ann"].post("/messages", type="stream", to="lounge", topic=topic, content="x")
+    reply = await unchanged["ann"].post(
+        "/messages", type="stream", to="lounge", topic=topic, content="x"
+    )
     assert reply.status == 400
 
 
@@ -275,9 +285,9 @@ async def test_a_new_topic_needs_the_right_to_begin_one(org: Organization) -> No
         ("\u202e\u200b\ufeff", "\u202e\u200b\ufeff"),
     ],
 )
-async def test_a_content_is_stored_so(org: Organization, content: str, stored: str) -> None:
-    sent = await org["ann"].write([org["ben"].user_id], content)
-    found = (await org["ben"].get(f"/messages/{sent}", apply_markdown=False)).ok
+async def test_a_content_is_stored_so(kept: Organization, content: str, stored: str) -> None:
+    sent = await kept["ann"].write([kept["ben"].user_id], content)
+    found = (await kept["ben"].get(f"/messages/{sent}", apply_markdown=False)).ok
     assert found["raw_content"] == found["message"]["content"] == stored
     assert found["message"]["content_type"] == "text/x-markdown"
 
@@ -364,20 +374,19 @@ async def test_mentioning_many_needs_a_right(org: Organization, mention: str, co
     ],
 )
 async def test_the_sender_has_read_what_a_person_s_program_sends(
-    org: Organization, client: str, asked: bool | None, is_read: bool
+    kept_lounge: Organization, client: str, asked: bool | None, is_read: bool
 ) -> None:
-    await org.channel("lounge", "ann", "ben")
-    ann, ben = await org["ann"].register(), await org["ben"].register()
+    ann, ben = await kept_lounge["ann"].register(), await kept_lounge["ben"].register()
     sent = {"type": "stream", "to": "lounge", "topic": "t", "content": "x"}
     more = {} if asked is None else {"read_by_sender": str(asked).lower()}
-    reply = await org["ann"].raw(
+    reply = await kept_lounge["ann"].raw(
         "POST", "/messages", data={**sent, **more}, headers={"User-Agent": client}
     )
     own, other = (await ann.events())[0], (await ben.events())[0]
     assert own["flags"] == (["read"] if is_read else [])
     assert other["flags"] == []
     assert own["message"]["client"] == (client.partition("/")[0] or "Unspecified")
-    fetched = (await org["ann"].get(f"/messages/{reply.ok['id']}")).ok["message"]
+    fetched = (await kept_lounge["ann"].get(f"/messages/{reply.ok['id']}")).ok["message"]
     assert fetched["flags"] == own["flags"]
 
 

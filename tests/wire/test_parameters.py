@@ -324,9 +324,9 @@ async def test_ignored_parameters_are_told_on_success_only(org: Organization) ->
     ],
 )
 async def test_refusals_carry_the_parameter_s_name(
-    org: Organization, sent: dict[str, Any], code: str, extra: dict[str, str]
+    unchanged: Organization, sent: dict[str, Any], code: str, extra: dict[str, str]
 ) -> None:
-    body = (await org["ann"].post("/messages", **{**SEND, **sent})).refused(code)
+    body = (await unchanged["ann"].post("/messages", **{**SEND, **sent})).refused(code)
     assert {name: body[name] for name in extra} == extra
 
 

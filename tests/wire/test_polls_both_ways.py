@@ -123,6 +123,55 @@ async def test_a_plain_poll_is_answered_below_and_in_the_same_bytes(
     assert is_below
 
 
+AFTER_IT = [
+    ("queue_id={queue}&last_event_id={last}", True),
+    ("queue_id={queue}&last_event_id={second}", True),
+    ("queue_id={queue}&last_event_id=0", False),
+    ("queue_id={queue}&last_event_id=-1", False),
+    ("queue_id={queue}&last_event_id=", False),
+    ("queue_id={queue}&last_event_id=0{last}", False),
+    ("queue_id={queue}&last_event_id={last}0000000000000000", False),
+    ("queue_id={queue}&last_event_id={last}x", False),
+    ("queue_id={queue}&last_event_id={last}&last_event_id=-1", False),
+    ("queue_id={queue}&last_event_id={last}&dont_block=true", False),
+    ("queue_id={other}&last_event_id={last}", False),
+    ("last_event_id={last}&queue_id={queue}", False),
+]
+
+
+@pytest.mark.parametrize(("query", "is_usual"), AFTER_IT)
+async def test_a_poll_like_the_one_before_need_not_be_read_anew(
+    asking: Both, query: str, is_usual: bool
+) -> None:
+    before, data, other = (
+        request(f"/events?{one}".format(**asking.words), person)
+        for one, person in (
+            (PLAIN[0], asking.org["ann"]),
+            (query, asking.org["ann"]),
+            (PLAIN[0], asking.org["ben"]),
+        )
+    )
+    polls = asking.below.polls
+    assert polls is not None
+    found = []
+    for server in (asking.below, asking.endpoint):
+        line = await server.connect()
+        answers = [await line.ask(before)]
+        usual = polls.usual
+        answers.append(await line.ask(data))
+        assert polls.usual - usual == (is_usual and server is asking.below)
+        # In two parts, with something behind it, and by somebody else it is read.
+        usual = polls.usual
+        line.write(data[:50])
+        await server.settle()
+        answers.append(await line.ask(data[50:]))
+        line.write(before + before)
+        answers += [await line.read(), await line.read(), await line.ask(other)]
+        assert polls.usual == usual
+        found.append(answers)
+    assert found[0] == found[1]
+
+
 UNUSUAL = [
     # Of queues
     ("queue_id=00000000-0000-4000-8000-000000000000&last_event_id=-1", 400),
@@ -299,10 +348,17 @@ async def webhook(both: Both) -> Person:
 async def test_who_may_not_ask_hears_the_same(
     both: Both, setting: Callable[[Both], Awaitable[Person]], status: int, code: str
 ) -> None:
+    data = request(f"/events?{PLAIN[0]}".format(**both.words), both.org["ann"])
+    lines = [await server.connect() for server in (both.below, both.endpoint)]
+    assert [(await line.ask(data)).status for line in lines] == [200, 200]
     person = await setting(both)
     answer, is_below = await both.ask(POLL, person)
     assert (answer.status, answer.told["code"]) == (status, code)
     assert not is_below
+    # Nor is it taken for granted of who asks for the same as before.
+    again = [await line.ask(data) for line in lines]
+    assert again[0] == again[1]
+    assert again[0].status == (status if person is both.org["ann"] and setting is closed else 200)
 
 
 async def test_a_session_is_as_good_as_a_key(both: Both) -> None:
@@ -311,6 +367,20 @@ async def test_a_session_is_as_good_as_a_key(both: Both) -> None:
     answer, is_below = await both.ask(POLL, None, cookie, f"User-Agent: {FIREFOX}")
     assert answer.told["result"] == "success"
     assert is_below
+    # And so it is when it asks again, until it is over.
+    assert both.below.polls is not None
+    data = request(f"/events?{PLAIN[0]}".format(**both.words), None, cookie)
+    lines = [await server.connect() for server in (both.below, both.endpoint)]
+    for _ in range(2):
+        below, endpoint = [await line.ask(data) for line in lines]
+        assert below == endpoint
+        assert below.status == 200
+    assert both.below.polls.usual == 1
+    (session,) = both.org.node.state.sessions
+    (await both.org["ann"].delete(f"/sessions/{session.id}")).ok
+    below, endpoint = [await line.ask(data) for line in lines]
+    assert below == endpoint
+    assert below.status == 401
 
 
 @pytest.mark.parametrize("way", WAYS)

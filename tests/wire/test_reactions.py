@@ -45,6 +45,16 @@ async def test_a_message_says_who_reacted_for_clients_that_do_not_look_it_up(
         assert message["reactions"][0]["user"] == expected, viewer
 
 
+@pytest.fixture(scope="module")
+async def kept_lounge(kept: Organization) -> Organization:
+    """A channel, an emoji and a deactivated one, for tests that send messages of their own."""
+    await kept.channel("lounge", "ann", "ben")
+    await add_emoji(kept["ann"], "gopher")
+    await add_emoji(kept["ann"], "gone")
+    assert (await kept["ann"].delete("/realm/emoji/gone")).ok
+    return kept
+
+
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
@@ -89,30 +99,18 @@ async def test_a_message_says_who_reacted_for_clients_that_do_not_look_it_up(
     ],
 )
 async def test_an_emoji_is_named_in_many_ways(
-    org: Organization, asked: dict[str, str], expected: dict[str, str]
+    kept_lounge: Organization, asked: dict[str, str], expected: dict[str, str]
 ) -> None:
     """By its name, or with its code and type; the type of an extra one is called as it was."""
-    await org.channel("lounge", "ann", "ben")
-    await add_emoji(org["ann"], "gopher")
-    sent = await org["ann"].send("lounge", "t", "x")
-    listener = await org["ann"].register(event_types=["reaction"])
-    await react(org["ben"], sent, **asked)
-    ben = org["ben"].user_id
-    assert await reactions(org["ann"], sent) == [{**expected, "user_id": ben}]
+    sent = await kept_lounge["ann"].send("lounge", "t", "x")
+    listener = await kept_lounge["ann"].register(event_types=["reaction"])
+    await react(kept_lounge["ben"], sent, **asked)
+    ben = kept_lounge["ben"].user_id
+    assert await reactions(kept_lounge["ann"], sent) == [{**expected, "user_id": ben}]
     (event,) = await listener.events()
     assert {name: event[name] for name in expected} == expected
     assert (event["op"], event["message_id"], event["user_id"]) == ("add", sent, ben)
     assert event["user"] == {"user_id": ben, "email": "ben@example.com", "full_name": "Ben"}
-
-
-@pytest.fixture(scope="module")
-async def kept_lounge(kept: Organization) -> Organization:
-    """A channel, an emoji and a deactivated one, for tests that send messages of their own."""
-    await kept.channel("lounge", "ann")
-    await add_emoji(kept["ann"], "gopher")
-    await add_emoji(kept["ann"], "gone")
-    assert (await kept["ann"].delete("/realm/emoji/gone")).ok
-    return kept
 
 
 @pytest.mark.parametrize(
@@ -277,13 +275,12 @@ async def test_a_reaction_with_an_emoji_that_is_gone_is_taken_back(org: Organiza
     ],
 )
 async def test_what_was_not_reacted_cannot_be_taken_back(
-    org: Organization, named: dict[str, str], code: str
+    kept_lounge: Organization, named: dict[str, str], code: str
 ) -> None:
-    await org.channel("lounge", "ann", "ben")
-    sent = await org["ann"].send("lounge", "t", "x")
-    await react(org["ben"], sent, **OCTOPUS)
-    await react(org["ann"], sent, emoji_name="+1")
-    (await org["ann"].delete(f"/messages/{sent}/reactions", **named)).refused(code)
+    sent = await kept_lounge["ann"].send("lounge", "t", "x")
+    await react(kept_lounge["ben"], sent, **OCTOPUS)
+    await react(kept_lounge["ann"], sent, emoji_name="+1")
+    (await kept_lounge["ann"].delete(f"/messages/{sent}/reactions", **named)).refused(code)
 
 
 async def test_a_message_out_of_sight_is_as_none(org: Organization) -> None:

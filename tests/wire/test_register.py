@@ -84,6 +84,12 @@ async def test_permission_settings_are_described_for_every_kind(org: Organizatio
 # What real clients cannot do without
 
 
+@pytest.fixture(scope="module")
+async def kept_lived_in(kept: Organization) -> Organization:
+    await lived_in(kept)
+    return kept
+
+
 @pytest.mark.parametrize(
     ("request_", "types"),
     [(MOBILE_REQUEST, MOBILE), (TERMINAL_REQUEST, TERMINAL)],
@@ -91,10 +97,9 @@ async def test_permission_settings_are_described_for_every_kind(org: Organizatio
 )
 @pytest.mark.parametrize("who", ["ann", "ben", "gus"])
 async def test_a_client_finds_everything_of_the_type_that_it_needs(
-    org: Organization, who: str, request_: Data, types: Data
+    kept_lived_in: Organization, who: str, request_: Data, types: Data
 ) -> None:
-    await lived_in(org)
-    data = (await org[who].register(**request_)).data
+    data = (await kept_lived_in[who].register(**request_)).data
     wrong = {name: reason for name, kind in types.items() if (reason := mistake(data, name, kind))}
     assert wrong == {}
     assert all(

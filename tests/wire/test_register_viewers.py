@@ -16,6 +16,20 @@ from tests.support import Organization
 from tests.wire.stage import LIMITED, Data, appear, lived_in, named
 
 
+@pytest.fixture(scope="module")
+async def viewed(kept: Organization) -> Organization:
+    """Something of all that only some clients are given."""
+    await kept.channel("lounge", "ann", "ben")
+    await kept.channel("ruin", "ben", is_archived=True)
+    await kept.do(UserGroupCreated(group=UserGroup(id=100, name="gone", deactivated=True)))
+    await kept["ann"].send("lounge", "", "without a topic")
+    await appear(kept, "ben")
+    await kept["gus"].write([kept["ann"].user_id], "may I?")
+    await kept.add("dan")
+    await kept.do(UserDeactivated(user_id=kept["dan"].user_id), LIMITED)
+    return kept
+
+
 @pytest.mark.parametrize(
     ("capability", "who", "seen", "without", "with_it"),
     [
@@ -71,23 +85,15 @@ from tests.wire.stage import LIMITED, Data, appear, lived_in, named
     ],
 )
 async def test_a_capability_changes_what_the_client_is_given(
-    org: Organization,
+    viewed: Organization,
     capability: str,
     who: str,
     seen: Callable[[Data], Any],
     without: Any,
     with_it: Any,
 ) -> None:
-    await org.channel("lounge", "ann", "ben")
-    await org.channel("ruin", "ben", is_archived=True)
-    await org.do(UserGroupCreated(group=UserGroup(id=100, name="gone", deactivated=True)))
-    await org["ann"].send("lounge", "", "without a topic")
-    await appear(org, "ben")
-    await org["gus"].write([org["ann"].user_id], "may I?")
-    await org.add("dan")
-    await org.do(UserDeactivated(user_id=org["dan"].user_id), LIMITED)
     for capable, expected in ((False, without), (True, with_it)):
-        listener = await org[who].register(client_capabilities={capability: capable})
+        listener = await viewed[who].register(client_capabilities={capability: capable})
         assert seen(listener.data) == expected
 
 

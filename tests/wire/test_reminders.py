@@ -65,6 +65,13 @@ async def test_they_are_listed_in_the_order_of_their_times(org: Organization) ->
     assert told == [ids[1], ids[2], ids[0]]
 
 
+@pytest.fixture(scope="module")
+async def message(kept: Organization) -> int:
+    """One of ann's, in a channel."""
+    await kept.channel("lounge", "ann")
+    return await kept["ann"].send("lounge", "t", "x")
+
+
 @pytest.mark.parametrize(
     ("changed", "code"),
     [
@@ -81,13 +88,11 @@ async def test_they_are_listed_in_the_order_of_their_times(org: Organization) ->
     ids=lambda value: str(value)[:40],
 )
 async def test_what_makes_no_sense_is_refused(
-    org: Organization, changed: dict[str, Any], code: str
+    message: int, unchanged: Organization, changed: dict[str, Any], code: str
 ) -> None:
-    await org.channel("lounge", "ann")
-    message = await org["ann"].send("lounge", "t", "x")
-    good = {"message_id": message, "scheduled_delivery_timestamp": later(org)}
-    (await org["ann"].post(PATH, **{**good, **changed})).refused(code)
-    assert await reminders(org["ann"]) == []
+    good = {"message_id": message, "scheduled_delivery_timestamp": later(unchanged)}
+    (await unchanged["ann"].post(PATH, **{**good, **changed})).refused(code)
+    assert await reminders(unchanged["ann"]) == []
 
 
 async def test_a_note_has_as_many_characters_as_register_says(org: Organization) -> None:

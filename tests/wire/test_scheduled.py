@@ -311,6 +311,12 @@ async def test_a_direct_message_can_be_sent_to_others_or_to_a_channel(org: Organ
     assert (waiting["type"], waiting["to"], waiting["topic"]) == ("stream", lounge, "t")
 
 
+@pytest.fixture(scope="module")
+async def waiting(kept: Organization, lounge: int) -> int:
+    """A message of ben's to the lounge."""
+    return await schedule(kept, "ben", scheduled_delivery_timestamp=later(kept) + DAY)
+
+
 @pytest.mark.parametrize(
     ("edit", "code"),
     [
@@ -329,13 +335,12 @@ async def test_a_direct_message_can_be_sent_to_others_or_to_a_channel(org: Organ
     ids=str,
 )
 async def test_a_change_that_makes_no_sense_changes_nothing(
-    org: Organization, edit: dict[str, Any], code: str
+    waiting: int, unchanged: Organization, edit: dict[str, Any], code: str
 ) -> None:
-    await org.channel("lounge", "ann")
-    made = await schedule(org)
-    before = await scheduled(org["ann"])
-    (await org["ann"].patch(f"{PATH}/{made}", **edit)).refused(code)
-    assert await scheduled(org["ann"]) == before
+    before = await scheduled(unchanged["ben"])
+    assert [one["scheduled_message_id"] for one in before] == [waiting]
+    (await unchanged["ben"].patch(f"{PATH}/{waiting}", **edit)).refused(code)
+    assert await scheduled(unchanged["ben"]) == before
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])

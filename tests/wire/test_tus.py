@@ -198,16 +198,14 @@ async def test_options_tells_what_the_server_can_without_credentials(org: Organi
     assert "Location" in answer.headers["access-control-expose-headers"]
 
 
-@pytest.mark.parametrize("version", ["", "0.2.2", "2.0.0", "1.0"])
 @pytest.mark.parametrize("method", ["POST", "HEAD", "PATCH", "DELETE"])
-async def test_another_version_of_the_protocol_is_refused(
-    org: Organization, method: str, version: str
-) -> None:
+async def test_another_version_of_the_protocol_is_refused(org: Organization, method: str) -> None:
     where = "/api/v1/tus/" if method == "POST" else await begun(org["ben"], 5)
-    answer = await ask(
-        org["ben"], method, where, Tus_Resumable=version, Upload_Length="5", Upload_Offset="0"
-    )
-    assert (answer.status_code, answer.headers["tus-version"]) == (412, "1.0.0")
+    for version in ("", "0.2.2", "2.0.0", "1.0"):
+        sent = {"Tus_Resumable": version, "Upload_Length": "5", "Upload_Offset": "0"}
+        answer = await ask(org["ben"], method, where, **sent)
+        found = (answer.status_code, answer.headers["tus-version"])
+        assert found == (412, "1.0.0"), version
 
 
 @pytest.mark.parametrize("method", ["POST", "HEAD", "PATCH", "DELETE"])

@@ -340,6 +340,12 @@ async def test_what_is_as_it_was_is_not_told(org: Organization) -> None:
     assert await listener.events() == []
 
 
+@pytest.fixture(scope="module")
+async def chefs(taken: Organization) -> int:
+    """Another group, of ben's."""
+    return await create(taken, "ben", "chefs")
+
+
 @pytest.mark.parametrize(
     ("given", "code"),
     [
@@ -372,13 +378,11 @@ async def test_what_is_as_it_was_is_not_told(org: Organization) -> None:
     ],
 )
 async def test_an_impossible_change_is_refused_as_a_whole(
-    org: Organization, given: dict[str, Any], code: str
+    chefs: int, unchanged: Organization, given: dict[str, Any], code: str
 ) -> None:
-    await create(org, "ann", "taken")
-    group_id = await create(org, "ben", "cooks")
-    before = await group(org, group_id)
-    (await org["ben"].patch(f"/user_groups/{group_id}", **given)).refused(code)
-    assert await group(org, group_id) == before
+    before = await group(unchanged, chefs)
+    (await unchanged["ben"].patch(f"/user_groups/{chefs}", **given)).refused(code)
+    assert await group(unchanged, chefs) == before
 
 
 CALLS: tuple[tuple[str, str, dict[str, Any]], ...] = (

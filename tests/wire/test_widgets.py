@@ -83,9 +83,9 @@ async def test_a_command_begins_a_widget(
 @pytest.mark.parametrize(
     "content", ["/polling", "poll", "x /poll", "/ poll", "/POLL a", "/me poll"]
 )
-async def test_other_texts_begin_none(org: Organization, content: str) -> None:
-    sent = await org["ann"].write([org["ben"].user_id], content)
-    assert await parts(org["ben"], sent) == []
+async def test_other_texts_begin_none(kept: Organization, content: str) -> None:
+    sent = await kept["ann"].write([kept["ben"].user_id], content)
+    assert await parts(kept["ben"], sent) == []
 
 
 async def test_a_form_is_sent_as_it_is(org: Organization) -> None:

@@ -211,7 +211,7 @@ class Delivery:
         """A poll has come, from a client that has everything up to the cursor. Returns its turn."""
         self.queues.touch(queue)
         queue.turn += 1
-        if queue.poll is not None:
+        if queue.waiter is not None:
             self.polls.answer(queue, [])
         queue.acknowledge(cursor)
         return queue.turn

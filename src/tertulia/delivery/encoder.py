@@ -1,7 +1,7 @@
 """How entries and transient events become the events of a queue: what delivery asks of the wire."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from tertulia.delivery.cached_entry import CachedEntry
@@ -22,8 +22,11 @@ class Encoder(Protocol):
         Queues that follow all public channels are asked in any case.
         """
 
-    def events(self, cached: CachedEntry, queue: QueueRecord, /) -> Sequence[bytes]:
-        """The entry's events for the queue."""
+    def events_of(
+        self, cached: CachedEntry, count: int = 1, /
+    ) -> Callable[[QueueRecord], Sequence[bytes]]:
+        """What finds the entry's events for a queue, as long as the state is the present one: asked
+        for once for all to whom they are told together. `count` is how many these are, about."""
 
     def transient_audience(self, transient: Transient) -> Collection[int] | None:
         """The users who may have an event of it; None for everybody."""
@@ -55,17 +58,28 @@ class GuardedEncoder:
             logger.exception("the audience of entry %d is not known", entry.seq)
             return None
 
-    def events(self, cached: CachedEntry, queue: Queue) -> Sequence[bytes]:
-        """As `Encoder.events`. Raises NotEncoded, also where the queue's IDs are used up."""
-        if cached.entry.seq > queue.last_seq:
-            logger.info("a queue of account %d has used up its IDs and ends", queue.user_id)
-            raise NotEncoded
+    def events_of(self, cached: CachedEntry, count: int = 1) -> Callable[[Queue], Sequence[bytes]]:
+        """As `Encoder.events_of`. What is returned raises NotEncoded, also where a queue's IDs are
+        used up."""
+        seq = cached.entry.seq
         try:
-            return self._encoder.events(cached, queue.record)
+            encoded = self._encoder.events_of(cached, count)
         except Exception:
-            # A mistake about one queue must not keep the others from their events.
-            logger.exception("entry %d cannot be shown to %d", cached.entry.seq, queue.user_id)
-            raise NotEncoded from None
+            logger.exception("entry %d cannot be shown", seq)
+            return _not_encoded
+
+        def events(queue: Queue) -> Sequence[bytes]:
+            if seq > queue.last_seq:
+                logger.info("a queue of account %d has used up its IDs and ends", queue.user_id)
+                raise NotEncoded
+            try:
+                return encoded(queue.record)
+            except Exception:
+                # A mistake about one queue must not keep the others from their events.
+                logger.exception("entry %d cannot be shown to %d", seq, queue.user_id)
+                raise NotEncoded from None
+
+        return events
 
     def transient_audience(self, transient: Transient) -> Collection[int] | None:
         """As `Encoder.transient_audience`; nobody where it is not known."""
@@ -87,3 +101,7 @@ class GuardedEncoder:
 
     def heartbeat(self, event_id: int) -> bytes:
         return self._encoder.heartbeat(event_id)
+
+
+def _not_encoded(_: Queue) -> Sequence[bytes]:
+    raise NotEncoded

@@ -31,13 +31,14 @@ class Queue:
         "last_seq",
         "last_transient",
         "numbering",
-        "poll",
         "record",
         "seen_at",
         "seen_through",
+        "session_id",
         "transients",
         "turn",
         "user_id",
+        "waiter",
         "written_at",
     )
 
@@ -63,7 +64,10 @@ class Queue:
         self.transients: deque[tuple[int, bytes]] = deque(maxlen=PENDING_TRANSIENTS)
         self.last_transient = 0
         # Delivery's.
-        self.poll: Poll | None = None
+        self.waiter: Waiter | None = None
+        """What waits for the answer of a poll; None where none waits."""
+        self.session_id: int | None = None
+        """The browser's session that this poll came with; None for an API key."""
         self.turn = 0
         """How many polls have come: the newest is the one that counts."""
 
@@ -104,17 +108,6 @@ class Waiter(Protocol):
 
     def fail(self, error: Exception) -> None:
         """There will be none."""
-
-
-class Poll:
-    """A poll that waits."""
-
-    __slots__ = ("session_id", "waiter")
-
-    def __init__(self, waiter: Waiter, session_id: int | None) -> None:
-        self.waiter = waiter
-        self.session_id = session_id
-        """The browser's session that it came with; None for an API key."""
 
 
 class FutureWaiter:

@@ -130,7 +130,7 @@ class RecentEntries:
             or queue.record.registration.all_public_channels
         ):
             return
-        for event in self._encoder.events(cached, queue):
+        for event in self._encoder.events_of(cached)(queue):
             event_id = event_ids.of_encoded(event)
             if event_id > cursor:
                 found.append((event_id, event))

@@ -101,7 +101,7 @@ class QueueRegistry:
     def has_room(self, user_id: int) -> bool:
         """Whether the user may register one more queue."""
         own = self._by_user.get(user_id, {})
-        return len(own) < self._queues_per_user or any(q.poll is None for q in own.values())
+        return len(own) < self._queues_per_user or any(q.waiter is None for q in own.values())
 
     def add(self, record: QueueRecord) -> Queue | None:
         """A queue was registered. The user's idlest other one, where they have too many now."""
@@ -109,7 +109,7 @@ class QueueRegistry:
         own = self._by_user[record.user_id]
         if len(own) <= self._queues_per_user:
             return None
-        idle = (q for q in own.values() if q.poll is None and q.record.id != record.id)
+        idle = (q for q in own.values() if q.waiter is None and q.record.id != record.id)
         return min(idle, key=lambda q: q.seen_at, default=None)
 
     def remove(self, queue_id: str) -> Queue | None:
@@ -134,6 +134,10 @@ class QueueRegistry:
 
     # When they were seen
 
+    def now(self) -> float:
+        """What `Queue.seen_at` is told by."""
+        return self._now()
+
     def touch(self, queue: Queue) -> None:
         """Its client polls it now, or did until now."""
         queue.seen_at = self._now()
@@ -144,7 +148,7 @@ class QueueRegistry:
         now = self._now()
         found = []
         for queue in self._queues.values():
-            if queue.poll is not None:
+            if queue.waiter is not None:
                 queue.seen_at = now
             elif self._is_idle(queue):
                 found.append(queue)
@@ -156,7 +160,7 @@ class QueueRegistry:
             found := await self._store.read(queries.queue, queue.record.id)
         ):
             queue.seen_at = max(queue.seen_at, self._own_time(found[1]))
-        return not queue.ended and queue.poll is None and self._is_idle(queue)
+        return not queue.ended and queue.waiter is None and self._is_idle(queue)
 
     async def abandoned_elsewhere(self) -> list[str]:
         """The IDs of queues in the database that no node serves any more."""
@@ -172,7 +176,7 @@ class QueueRegistry:
             return []
         found = await self._store.read(queries.surplus_queues, self._queues_per_user)
         known = self._queues
-        return [one for one in found if one not in known or known[one].poll is None]
+        return [one for one in found if one not in known or known[one].waiter is None]
 
     def take_unwritten(self) -> list[QueueSeen]:
         """When queues were seen, of those of which the database should hear it now."""

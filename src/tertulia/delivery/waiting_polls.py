@@ -16,7 +16,7 @@ from typing import Final
 from tertulia.delivery import access, event_ids
 from tertulia.delivery.cached_entry import CachedEntry
 from tertulia.delivery.encoder import GuardedEncoder, NotEncoded
-from tertulia.delivery.queue import Poll, Queue, Waiter
+from tertulia.delivery.queue import Queue, Waiter
 from tertulia.delivery.recent_entries import PAGE
 from tertulia.delivery.registry import QueueRegistry
 from tertulia.log.log import Log
@@ -29,6 +29,8 @@ TURN_SECONDS: Final = 0.01
 """So long polls are answered; then others have their turn of the event loop."""
 AT_ONCE: Final = 16
 """Queues that are looked at between two looks at the clock."""
+IN_A_TURN: Final = 4096
+"""More than there is time for in a turn."""
 _LOOKED_UP: Final = 4
 """Asking for somebody's queues takes so many times as long as asking whether a queue is theirs."""
 SPARED: Final = 32
@@ -53,14 +55,12 @@ class WaitingPolls:
         self._encoder = encoder
         self._delete = delete
         self._waiting: dict[Queue, float] = {}
-        """Each with the time since when (the event loop's), the longest first."""
+        """Each with the time since when (`time.monotonic`), the longest first."""
         self._waiting_for_all_public: set[Queue] = set()
         """Those of them that follow all public channels."""
         self._undelivered: dict[Queue, tuple[CachedEntry] | list[CachedEntry]] = {}
         """Those of them for which there may be something in entries that were committed; of a
         single one, the same tuple for all."""
-        self._told: tuple[Sequence[bytes], tuple[int, int]] = (), (0, 0)
-        """The events that were delivered last, and `seen_through` of a queue that has them."""
         self._undelivered_transients: deque[tuple[Transient, Iterator[Queue]]] = deque(
             maxlen=UNDELIVERED_TRANSIENTS
         )
@@ -76,40 +76,41 @@ class WaitingPolls:
 
     def wait(self, queue: Queue, waiter: Waiter, session_id: int | None) -> None:
         """Let the waiter wait for the queue's next events."""
-        queue.poll = Poll(waiter, session_id)
-        self._waiting[queue] = asyncio.get_running_loop().time()
+        queue.waiter, queue.session_id = waiter, session_id
+        # (To ask for the event loop, and for its time, would take ten times as long.)
+        self._waiting[queue] = time.monotonic()
         if queue.record.registration.all_public_channels:
             self._waiting_for_all_public.add(queue)
         self._log.listen()
 
     def cancel(self, queue: Queue, waiter: Waiter) -> None:
         """End the queue's poll without an answer, if it is still this waiter's."""
-        if queue.poll is not None and queue.poll.waiter is waiter:
+        if queue.waiter is waiter:
             self._end(queue)
 
     def answer(self, queue: Queue, events: Sequence[bytes]) -> None:
         """End the queue's poll, if one waits, with these events."""
-        poll = self._end(queue)
-        if poll is not None:
-            poll.waiter.answer(events)
+        waiter = self._end(queue)
+        if waiter is not None:
+            waiter.answer(events)
 
     def fail(self, queue: Queue, error: Exception) -> None:
         """End the queue's poll, if one waits, with what is undelivered, or else the error."""
         self._deliver_entries(queue)
-        poll = self._end(queue)
-        if poll is not None:
-            poll.waiter.fail(error)
+        waiter = self._end(queue)
+        if waiter is not None:
+            waiter.fail(error)
 
-    def _end(self, queue: Queue) -> Poll | None:
-        poll, queue.poll = queue.poll, None
-        if poll is None:
+    def _end(self, queue: Queue) -> Waiter | None:
+        waiter, queue.waiter = queue.waiter, None
+        if waiter is None:
             return None
         self._undelivered.pop(queue, None)
         del self._waiting[queue]
         if self._waiting_for_all_public:
             self._waiting_for_all_public.discard(queue)
         self._queues.touch(queue)
-        return poll
+        return waiter
 
     # All of them
 
@@ -132,8 +133,8 @@ class WaitingPolls:
         if not user_ids:
             return
         for queue in self._queues.of(user_ids):
-            if queue.poll is not None:
-                error = access.lost(change, queue.poll.session_id)
+            if queue.waiter is not None:
+                error = access.lost(change, queue.session_id)
                 if error is not None:
                     self.fail(queue, error)
 
@@ -141,7 +142,7 @@ class WaitingPolls:
         """Answer those that have waited for `least` seconds: not all at once that began at once,
         but before `most` seconds. To be called every `HEARTBEAT_ROUND_SECONDS`."""
         rounds = max((most - least) / HEARTBEAT_ROUND_SECONDS, 1.0)
-        now = asyncio.get_running_loop().time()
+        now = time.monotonic()
         latest, count = now - least, math.ceil(len(self._waiting) / rounds)
         due = (queue for queue, since in self._waiting.items() if since <= latest)
         for queue in list(itertools.islice(due, count)):
@@ -150,7 +151,7 @@ class WaitingPolls:
     def send_heartbeat(self, queue: Queue) -> None:
         """Answer the queue's poll with what is undelivered, or else a heartbeat."""
         self._deliver_entries(queue)
-        if queue.poll is None:
+        if queue.waiter is None:
             return
         if self._log.durable > queue.last_seq:
             self._delete(queue)
@@ -198,7 +199,7 @@ class WaitingPolls:
         if len(audience) * _LOOKED_UP > len(waiting):
             found = [queue for queue in waiting if queue.user_id in audience]
         else:
-            found = [queue for queue in self._queues.of(audience) if queue.poll is not None]
+            found = [queue for queue in self._queues.of(audience) if queue.waiter is not None]
         others = (q for q in self._waiting_for_all_public if q.user_id not in audience)
         return [*found, *others]
 
@@ -209,8 +210,7 @@ class WaitingPolls:
         undelivered, transients = self._undelivered, self._undelivered_transients
         while undelivered or transients:
             if undelivered:
-                for queue in list(itertools.islice(undelivered, AT_ONCE)):
-                    self._deliver_entries(queue)
+                self._deliver_until(until)
             else:
                 transient, queues = transients[0]
                 some = list(itertools.islice(queues, AT_ONCE))
@@ -223,17 +223,53 @@ class WaitingPolls:
         if undelivered or transients:
             self._next_turn = asyncio.get_running_loop().call_soon(self._take_turn)
 
-    def _deliver_entries(self, queue: Queue) -> None:
-        """Answer the queue's poll with its undelivered entries, if any of them is for the queue."""
-        events: Sequence[bytes] = ()
-        for cached in self._undelivered.pop(queue, ()):
-            try:
-                more = self._encoder.events(cached, queue)
-            except NotEncoded:
-                self._delete(queue)
+    def _deliver_until(self, until: float) -> None:
+        """Deliver entries to the first of the queues, as many as there is time for."""
+        undelivered, waiting = self._undelivered, self._waiting
+        all_public = self._waiting_for_all_public
+        now, together = self._queues.now(), _Together(self._encoder, len(undelivered))
+        entry: CachedEntry | None = None
+        shared: Sequence[bytes] = ()
+        # Taken at once: to begin a dictionary anew takes as long as all that was taken out of it.
+        for number, queue in enumerate(list(itertools.islice(undelivered, IN_A_TURN)), 1):
+            entries = undelivered.get(queue)
+            if isinstance(entries, tuple):
+                # Mostly there is one entry, the same for all, whose events are shared by all queues
+                # with the same view: thousands are told, and each pays for every line of this.
+                del undelivered[queue]
+                if entry is not entries[0]:
+                    (entry,) = entries
+                    events_of = together.events_of(entry)
+                try:
+                    events = events_of(queue)
+                except NotEncoded:
+                    self._delete(queue)
+                    continue
+                if events:
+                    if events is not shared:
+                        shared, seen = events, self._seen_through(events)
+                    waiter, queue.waiter = queue.waiter, None
+                    del waiting[queue]
+                    if all_public:
+                        all_public.discard(queue)
+                    queue.seen_through, queue.seen_at = seen, now
+                    if waiter is not None:
+                        waiter.answer(events)
+            elif entries is not None:
+                self._deliver_entries(queue, together)
+            if number % AT_ONCE == 0 and time.perf_counter() > until:
                 return
-            # Mostly there is one entry, whose events are shared by all queues with the same view.
-            events = [*events, *more] if events and more else events or more
+
+    def _deliver_entries(self, queue: Queue, together: "_Together | None" = None) -> None:
+        """Answer the queue's poll with its undelivered entries, if any of them is for the queue."""
+        entries = self._undelivered.pop(queue, None)
+        if entries is None:
+            return
+        try:
+            events = (together or _Together(self._encoder)).events(entries, queue)
+        except NotEncoded:
+            self._delete(queue)
+            return
         if len(events) > PAGE:
             self.answer(queue, events[:PAGE])
         elif events:
@@ -241,13 +277,8 @@ class WaitingPolls:
             self.answer(queue, events)
 
     def _seen_through(self, events: Sequence[bytes]) -> tuple[int, int]:
-        """What a queue with these events has seen, found once for those that share them."""
-        told, seen = self._told
-        durable = self._log.durable
-        if told is not events or seen[1] != durable:
-            seen = event_ids.of_encoded(events[-1]), durable
-            self._told = events, seen
-        return seen
+        """What a queue with these events has seen."""
+        return event_ids.of_encoded(events[-1]), self._log.durable
 
     def _deliver_transient(self, queue: Queue, transient: Transient) -> None:
         """Answer the queue's poll with the event, or keep it for the next one."""
@@ -263,7 +294,7 @@ class WaitingPolls:
         if event is None:
             return
         queue.transients.append((event_id, event))
-        if queue.poll is not None:
+        if queue.waiter is not None:
             self.answer(queue, [event])
 
     def _next_transient_id(self, queue: Queue) -> int | None:
@@ -273,3 +304,35 @@ class WaitingPolls:
         if queue.transient_ids_left(seq) <= SPARED:
             self.used_up = seq
         return queue.next_transient_id(seq)
+
+
+class _Together:
+    """What several queues are told in one turn of the event loop: those that are told the same get
+    the same list."""
+
+    __slots__ = ("_count", "_encoder", "_events_of", "_lists")
+
+    def __init__(self, encoder: GuardedEncoder, count: int = 1) -> None:
+        self._encoder, self._count = encoder, count
+        self._events_of: dict[CachedEntry, Callable[[Queue], Sequence[bytes]]] = {}
+        self._lists: dict[tuple[int, ...], tuple[list[Sequence[bytes]], list[bytes]]] = {}
+        """Events of several entries, by the identities of each entry's, which are kept with them:
+        what is kept has an identity of its own."""
+
+    def events_of(self, cached: CachedEntry) -> Callable[[Queue], Sequence[bytes]]:
+        """See `GuardedEncoder.events_of`."""
+        found = self._events_of.get(cached)
+        if found is None:
+            found = self._events_of[cached] = self._encoder.events_of(cached, self._count)
+        return found
+
+    def events(self, entries: Iterable[CachedEntry], queue: Queue) -> Sequence[bytes]:
+        """The queue's events of the entries. Raises NotEncoded."""
+        parts = [events for cached in entries if (events := self.events_of(cached)(queue))]
+        if len(parts) <= 1:
+            return parts[0] if parts else ()
+        key = tuple(map(id, parts))
+        found = self._lists.get(key)
+        if found is None:
+            found = self._lists[key] = parts, [event for events in parts for event in events]
+        return found[1]

@@ -95,10 +95,11 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
     def covers(self, message_id: int) -> bool:
         """Whether the user was subscribed when the message was sent."""
-        return any(
-            after < message_id and (until is None or message_id <= until)
-            for after, until in reversed(self.spans)
-        )
+        # Without a generator: it is asked for each message of a page.
+        for after, until in reversed(self.spans):
+            if after < message_id and (until is None or message_id <= until):
+                return True
+        return False
 
 
 class Topic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -66,57 +66,75 @@ class MessageCounts(TableIndex[Topic]):
 
 
 class ActiveSubscribers(Index):
-    """The active accounts that are subscribed to each channel, found when they are asked for."""
+    """The active accounts that are subscribed to each channel: found when they are first asked for,
+    and then kept in step."""
 
     def __init__(self, users: Table[User], subscriptions: Subscriptions) -> None:
         self._users, self._subscriptions = users, subscriptions
         self._found: dict[int, tuple[int, ...]] = {}
         self._sets: dict[int, BitMap] = {}
+        self._newest: dict[int, int] = {}
+        """Of the channels in `_sets`, see `newest_since`."""
         self.follow(users, self._user_changed)
         self.follow(subscriptions, self._subscription_changed)
 
     def with_tables(self, instead: Callable[[Any], Any]) -> "ActiveSubscribers":
         made = self._copy_over(instead)
         made._users, made._subscriptions = instead(self._users), instead(self._subscriptions)
-        made._found, made._sets = {}, {}
+        made._found, made._sets, made._newest = {}, {}, {}
         return made
 
     def __getitem__(self, channel_id: int) -> tuple[int, ...]:
         """Their IDs, ascending."""
         found = self._found.get(channel_id)
         if found is None:
-            users, ever = self._users, self._subscriptions.of_channel[channel_id]
-            found = tuple(
-                sorted(
-                    user_id
-                    for user_id, subscription in ever.items()
-                    if subscription.is_active and users[user_id].is_active
-                )
-            )
-            self._found[channel_id] = found
+            found = self._found[channel_id] = tuple(self.as_set(channel_id))
         return found
 
     def as_set(self, channel_id: int) -> BitMap:
-        """The same as a set, not to be changed."""
+        """The same as a set, not to be changed nor to be kept: it changes with the state."""
         found = self._sets.get(channel_id)
         if found is None:
-            found = self._sets[channel_id] = BitMap(self[channel_id])
+            users, people, newest = self._users.rows, [], 0
+            # Without a call for each of them: after a start all channels are asked for.
+            for user_id, subscription in self._subscriptions.of_channel[channel_id].items():
+                spans = subscription.spans
+                if spans and spans[-1][1] is None and users[user_id].is_active:
+                    people.append(user_id)
+                    newest = spans[-1][0] if spans[-1][0] > newest else newest
+            found = self._sets[channel_id] = BitMap(people)
+            self._newest[channel_id] = newest
         return found
 
-    def _forget(self, channel_id: int) -> None:
-        self._found.pop(channel_id, None)
-        self._sets.pop(channel_id, None)
+    def newest_since(self, channel_id: int) -> int:
+        """A message after which nobody was subscribed who is so now: all of them received what
+        came later."""
+        self.as_set(channel_id)
+        return self._newest[channel_id]
 
     def _user_changed(self, before: User | None, after: User | None) -> None:
         if before is not None and after is not None and before.is_active is not after.is_active:
-            for channel_id in self._subscriptions.of_user[after.id]:
-                self._forget(channel_id)
+            for subscription in self._subscriptions.of_user[after.id].values():
+                self._put(subscription)
 
     def _subscription_changed(
         self, before: Subscription | None, after: Subscription | None
     ) -> None:
         if after is not None:
-            self._forget(after.channel_id)
+            self._put(after)
+
+    def _put(self, subscription: Subscription) -> None:
+        channel_id = subscription.channel_id
+        self._found.pop(channel_id, None)
+        subscribers = self._sets.get(channel_id)
+        if subscribers is None:
+            return
+        user_id = subscription.user_id
+        if subscription.is_active and self._users[user_id].is_active:
+            subscribers.add(user_id)
+            self._newest[channel_id] = max(self._newest[channel_id], subscription.since)
+        else:
+            subscribers.discard(user_id)
 
 
 class ChannelShards(Shards[Channel]):

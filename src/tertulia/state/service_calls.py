@@ -17,7 +17,7 @@ def calls_for(state: State, message: Message) -> list[ServiceCall]:
     """The calls that a message which was just sent leads to: of bots that it is sent to directly,
     that it mentions by name, or whose command it is. None for what bots write, so that they do not
     talk to each other for ever. Whether a bot may read it is looked at when it is called."""
-    if not state.users.services:
+    if not state.users.services.ids:
         return []
     sender = state.users.get(message.sender_id)
     if sender is None or sender.is_bot:

@@ -26,6 +26,8 @@ class Users(Table[User]):
         """Active bots whose service, of outgoing webhooks or embedded, is told of messages."""
         self.guests = Subset(self, lambda user: user.is_guest)
         """Deactivated ones too."""
+        self.usual = Subset(self, _is_usual)
+        """The active people with the role of a member: most of all accounts."""
         self.members_by_joining = Ordered(self, _member_since)
         """The active accounts with the role of a member, oldest first."""
         self.activity = Version(self, lambda user: user.is_active)
@@ -53,6 +55,10 @@ def _has_service(user: User) -> bool:
 
 def _active_role(user: User) -> Role | None:
     return user.role if user.is_active and not user.is_system_bot else None
+
+
+def _is_usual(user: User) -> bool:
+    return user.bot is None and _active_role(user) is Role.MEMBER
 
 
 def _member_since(user: User) -> int | None:

@@ -60,6 +60,11 @@ class Composing {
     };
   }
 
+  /** Whether it is shown still. */
+  shows(box: Box): boolean {
+    return this.#boxes.includes(box);
+  }
+
   /** Whether a new message is begun, with something written in it. */
   get isBegun(): boolean {
     return this.fresh !== null && this.box?.isEmpty === false;

@@ -11,6 +11,17 @@ const awaited = new Set<string>();
 /** What is left of files whose way was cut off. */
 const CUT_OFF = /\n?\[[^\]\n]*…\]\(\) ?/g;
 
+/** What a text is typed into: a `<textarea>`, or what can be used as one. */
+export interface Field {
+  readonly value: string;
+  readonly selectionStart: number;
+  readonly selectionEnd: number;
+  focus(): void;
+  setSelectionRange(start: number, end: number): void;
+  /** Put text in place of a part, such that it can be taken back: where the browser cannot. */
+  put?(from: number, to: number, text: string): void;
+}
+
 export class Composition {
   /** What stands in the field. */
   text = $state("");
@@ -23,7 +34,7 @@ export class Composition {
     this.#arrived(upload, stored ? fileLink(stored.filename || upload.name, stored.url) : ""),
   );
 
-  #field: HTMLTextAreaElement | null = null;
+  #field: Field | null = null;
   #placeholders = new Map<number, string>();
 
   /** `changed` is called after each change; `left` with changes after the field has gone. */
@@ -54,10 +65,11 @@ export class Composition {
   }
 
   /** For a field: takes it, and grows it with what is in it. */
-  attach = (field: HTMLTextAreaElement) => {
+  attach = (field: Field) => {
     this.#field = field;
     return () => {
-      this.#field = null;
+      // Another one may have taken its place.
+      if (this.#field === field) this.#field = null;
     };
   };
 
@@ -118,9 +130,7 @@ export class Composition {
     const field = this.#field;
     if (field && field.value === before.text) {
       field.focus();
-      if (after.text !== before.text && !retyped(field, after.text)) {
-        field.value = after.text;
-      }
+      if (after.text !== before.text) retype(field, after.text);
       field.setSelectionRange(after.start, after.end);
     }
     this.text = after.text;
@@ -237,7 +247,7 @@ export class Composition {
 }
 
 /** Type what is other in the field, as if by hand. */
-function retyped(field: HTMLTextAreaElement, text: string): boolean {
+function retype(field: Field, text: string): void {
   const before = field.value;
   let from = 0;
   while (from < before.length && from < text.length && before[from] === text[from]) from += 1;
@@ -249,13 +259,20 @@ function retyped(field: HTMLTextAreaElement, text: string): boolean {
   ) {
     same += 1;
   }
-  field.setSelectionRange(from, before.length - same);
+  const to = before.length - same;
   const news = text.slice(from, text.length - same);
+  if (field.put) {
+    field.put(from, to, news);
+    return;
+  }
+  field.setSelectionRange(from, to);
+  let isDone = false;
   try {
-    return news
+    isDone = news
       ? document.execCommand("insertText", false, news)
       : document.execCommand("delete", false);
   } catch {
-    return false;
+    // It is set, then, as it is below.
   }
+  if (!isDone) (field as HTMLTextAreaElement).value = text;
 }

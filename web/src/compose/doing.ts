@@ -18,7 +18,7 @@ import { editing } from "./editing.svelte";
 export function provideWriting(app: App): () => void {
   return actions.provide({
     reply: (message) => composing.in(conversationFor(app, message)),
-    quote: (message) => void quote(app, message),
+    quote: (message) => quote(app, message),
     edit: (message) => void editing.begin(app, message),
     move: (message) => dialogs.open({ kind: "move", message }),
     remove: (message) => dialogs.open({ kind: "remove", message }),
@@ -90,10 +90,14 @@ export function takeBack(app: App, localId: string): void {
 }
 
 /** Quote a message, or what is selected of it, where it was said. */
-export async function quote(app: App, message: Message): Promise<void> {
-  const text = await quoted(app, message);
-  if (text === null) return;
-  composing.with(conversationFor(app, message), (box) => box.quote(text));
+export function quote(app: App, message: Message): void {
+  // Asked for first: what is selected is not any more once the box has the focus.
+  const asked = quoted(app, message);
+  composing.with(conversationFor(app, message), async (box) => {
+    const text = await asked;
+    // Whoever has gone elsewhere meanwhile writes something else.
+    if (text !== null && composing.shows(box)) box.quote(text);
+  });
 }
 
 /** Quote a message somewhere else. */

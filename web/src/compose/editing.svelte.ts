@@ -2,10 +2,14 @@
 
 import type { App } from "../app";
 import { leaveToEdit } from "../data/allowed";
+import { conversationOf, type Conversation } from "../data/conversations";
 import type { Message } from "../data/data";
+import { narrowOf } from "../data/narrow";
 import { sourceOf } from "../live/source";
 import { del, patch, post, Refused, told } from "../wire/http";
+import { concerned } from "../wire/events";
 import { words } from "../words/index.svelte";
+import { composing } from "./composing.svelte";
 import { Composition } from "./composition.svelte";
 
 export interface Edit {
@@ -13,6 +17,8 @@ export interface Edit {
   composition: Composition;
   /** What it was, as it was typed. */
   before: string;
+  /** The same as the box has it. */
+  untouched: string;
   /** Until when it can be saved, in seconds; null: for ever. */
   until: number | null;
 }
@@ -23,6 +29,9 @@ class Editing {
   current = $state.raw<Edit | null>(null);
   saving = $state(false);
   #told = 0;
+  /** The message that was asked for last: its text may be on its way. */
+  #asked = 0;
+  #unfollow = () => {};
 
   async begin(app: App, message: Message): Promise<void> {
     if (this.current?.message.id === message.id) {
@@ -34,30 +43,61 @@ class Editing {
       app.toasts.note(words.compose.noEdit[leave.refused]);
       return;
     }
+    this.#asked = message.id;
     try {
       const before = await sourceOf(message.id);
+      // Another one is wanted since, or it is there already, and written in.
+      if (this.#asked !== message.id || this.current?.message.id === message.id) return;
+      this.cancel(app);
       const composition: Composition = new Composition(before, () => this.#typed(message.id));
-      this.current = { message, composition, before, until: leave.until };
+      const untouched = composition.content;
+      this.#open(app, { message, composition, before, untouched, until: leave.until });
     } catch (error) {
       app.toasts.trouble(told(error));
     }
   }
 
-  cancel(): void {
+  /** Leave it as it was. What one had changed can be taken up again. */
+  cancel(app: App): void {
     const { current } = this;
     if (!current) return;
+    this.#end(current);
+    offer(app, current, () => this.#resume(app, current));
+  }
+
+  #open(app: App, edit: Edit): void {
+    this.current = edit;
+    this.#unfollow = app.store.onEvent((event) => {
+      if (event.type !== "delete_message" || !concerned(event).includes(edit.message.id)) return;
+      this.#end(edit);
+      // It goes on as a message of its own.
+      const { content } = edit.composition;
+      offer(app, edit, () => composing.with(placeOf(app, edit), (box) => box.take(content)));
+    });
+  }
+
+  #end(current: Edit): void {
+    this.#unfollow();
     current.composition.uploads.cancelAll();
     if (this.#told) this.#tell(current.message.id, "stop");
     this.current = null;
   }
 
+  #resume(app: App, edit: Edit): void {
+    this.cancel(app);
+    this.#open(app, edit);
+    const { id } = edit.message;
+    const isShown = document.querySelector(`article[data-message="${id}"]`);
+    if (!isShown) app.router.toNarrow(narrowOf(placeOf(app, edit)), id);
+  }
+
   async save(app: App): Promise<void> {
     const { current } = this;
     if (!current || this.saving) return;
-    const { message, composition, before } = current;
+    const { message, composition, before, untouched } = current;
     const content = composition.content;
-    if (content === before) {
-      this.cancel();
+    if (content === untouched) {
+      this.#end(current);
       return;
     }
     if (composition.awaits) {
@@ -71,7 +111,7 @@ class Editing {
       const { detached_uploads: left } = await patch<{
         detached_uploads: { id: number; name: string }[];
       }>(`/messages/${message.id}`, { content, prev_content_sha256: await sha256(before) });
-      if (this.current === current) this.cancel();
+      if (this.current === current) this.#end(current);
       for (const file of left) this.#offerToDelete(app, file);
     } catch (error) {
       if (error instanceof Refused && error.code === "EXPECTATION_MISMATCH") {
@@ -99,6 +139,16 @@ class Editing {
     if (op === "stop") this.#told = 0;
     post(`/messages/${messageId}/typing`, { op }).catch(() => {});
   }
+}
+
+function placeOf({ store }: App, { message }: Edit): Conversation {
+  return conversationOf(message.key, store.data.topicNames);
+}
+
+/** Say that what one had changed is not saved, and how to go on with it. */
+function offer({ toasts }: App, { composition, untouched }: Edit, run: () => void): void {
+  if (composition.content === untouched) return;
+  toasts.note(words.compose.editLeft, { label: words.views.writeOn, run });
 }
 
 async function sha256(text: string): Promise<string | undefined> {

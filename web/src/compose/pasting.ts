@@ -1,7 +1,5 @@
 /** What comes from the clipboard or is dropped. */
 
-import { markdownOf } from "../data/richtext";
-
 /** The files; pictures that have no name of their own get one. */
 export function filesIn(data: DataTransfer): File[] {
   return [...data.files].map((file) => {
@@ -11,8 +9,8 @@ export function filesIn(data: DataTransfer): File[] {
   });
 }
 
-/** Formatted text as Markdown; null where the plain text is as good. */
-export function markdownIn(data: DataTransfer): string | null {
+/** Formatted text as Markdown, or else as plain text; null where that is meant anyway. */
+export function markdownIn(data: DataTransfer): Promise<string> | null {
   const html = data.getData("text/html");
   const text = data.getData("text/plain");
   if (!html || !text.trim()) return null;
@@ -20,5 +18,10 @@ export function markdownIn(data: DataTransfer): string | null {
   if (/vscode-editor-data|monospace|Consolas|Menlo/i.test(html.slice(0, 2000))) {
     return null;
   }
-  return markdownOf(new DOMParser().parseFromString(html, "text/html").body);
+  const { body } = new DOMParser().parseFromString(html, "text/html");
+  const plain = text.replace(/\r\n?/g, "\n");
+  return import("../data/richtext").then(
+    ({ markdownOf }) => markdownOf(body) ?? plain,
+    () => plain,
+  );
 }

@@ -78,6 +78,24 @@ describe("places", () => {
     expect(rest.map((one) => "name" in one && one.name)).toEqual(["Gently", "agent"]);
   });
 
+  it("are nobody to a visitor, who has no messages of their own to look for either", () => {
+    const visitor = { ...data, me: 0 };
+    expect(places(visitor, "gen", []).map((one) => one.kind)).toEqual([
+      "channel",
+      "channel",
+      "topic",
+    ]);
+    expect(places(visitor, "@gena", [])).toEqual([]);
+    const offered = (text: string) =>
+      terms(visitor, text).map((one) => one.kind === "term" && `${one.operator}:${one.operand}`);
+    expect(offered("d")).toEqual([]);
+    expect(offered("i")).toEqual(["is:", "id:", "has:image"]);
+    expect(offered("is:")).toEqual(["is:resolved"]);
+    expect(offered("sender:")).not.toContain("sender:me");
+    expect(searchFor(visitor, "is:starred tea")).toBeNull();
+    expect(searchFor(visitor, "is:resolved tea")).not.toBeNull();
+  });
+
   it("are found better by their beginnings", () => {
     expect([rank("general", "general"), rank("general", "gen"), rank("the gen", "gen")]).toEqual([
       0, 1, 2,

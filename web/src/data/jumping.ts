@@ -9,10 +9,10 @@ import { foremost } from "./foremost";
 import { BY_NAME, isFound } from "./people";
 import {
   asked,
-  CHOICES,
+  choicesFor,
   completed,
   lastPart,
-  OPERATORS,
+  operatorsFor,
   personText,
   type Operator,
 } from "./search";
@@ -43,7 +43,6 @@ const MOST = {
   person: 6,
   view: 4,
   command: 4,
-  operator: 12,
   operand: 8,
 } as const;
 
@@ -92,7 +91,8 @@ export function places(
   lately: readonly string[] = [],
 ): Suggestion[] {
   const wanted = normalized(text.trim().replace(/^[#@]/, ""));
-  const people = peopleIn(data, wanted);
+  // Visitors write to nobody.
+  const people = data.me ? peopleIn(data, wanted) : [];
   if (only === "people" || text.startsWith("@")) return people;
   const own = [...data.channels.values()].filter((channel) => !channel.is_archived);
   const seen = seenLately(data, lately);
@@ -213,11 +213,11 @@ export function terms(data: JumpKnown, text: string): Suggestion[] {
   const typed = (part?.text ?? "").replace(/^-/, "").toLowerCase();
   const negated = part?.text.startsWith("-") ?? false;
   if (!text.trim() || !part) return [];
-  const words = OPERATORS.filter(
+  const words = operatorsFor(data).filter(
     (operator) => operator.startsWith(typed) && !negatedWrong(operator),
   );
   const choices = (["is", "has"] as const).flatMap((operator) =>
-    (CHOICES[operator] ?? [])
+    (choicesFor(data, operator) ?? [])
       .filter((choice) => choice.startsWith(typed))
       .map((operand) => ({ operator, operand })),
   );
@@ -237,10 +237,10 @@ export function terms(data: JumpKnown, text: string): Suggestion[] {
 }
 
 /** All operators, for an empty box. */
-export function operators(text: string): Suggestion[] {
-  return OPERATORS.slice(0, MOST.operator).map((operator) => ({
+export function operators(data: JumpKnown): Suggestion[] {
+  return operatorsFor(data).map((operator) => ({
     kind: "term",
-    text: `${text}${operator}:`,
+    text: `${operator}:`,
     operator,
     operand: "",
     negated: false,
@@ -262,7 +262,7 @@ function operands(
     operand,
     negated,
   });
-  const choices = CHOICES[operator];
+  const choices = choicesFor(data, operator);
   if (choices) return choices.filter((choice) => choice.startsWith(wanted)).map(term);
   switch (operator) {
     case "channel":
@@ -286,7 +286,7 @@ function operands(
       const last = normalized(typed.slice(before.length).trim());
       const found = peopleIn(data, last).flatMap((one) => (one.kind === "person" ? [one.id] : []));
       const known = operator === "sender" || operator === "mentions";
-      const me = known && !typed ? ["me"] : [];
+      const me = known && !typed && data.me ? ["me"] : [];
       return [...me, ...found.map((id) => before + personText(id, data))].map(term);
     }
     default:

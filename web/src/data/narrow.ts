@@ -60,6 +60,11 @@ export function isOfChannel(narrow: Narrow): boolean {
   );
 }
 
+/** Whether a term is about whoever asks: what they were sent, starred, muted, have not read. */
+export function isOfOneself({ operator, operand }: Term): boolean {
+  return /^(dm|dm-including|in)$/.test(operator) || (operator === "is" && operand !== "resolved");
+}
+
 /** Whether a narrow shows a conversation as it went, so that reading it there reads it. */
 export function isWhole(narrow: Narrow): boolean {
   return narrow.every(

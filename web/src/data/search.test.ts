@@ -57,6 +57,18 @@ describe("searches", () => {
     expect(textOf(narrow, data)).toBe(text);
   });
 
+  it.each([
+    ["is:starred tea", "account"],
+    ["-is:unread", "account"],
+    ["in:home", "account"],
+    ["dm:June", "several"],
+    ["dm:ana", "account"],
+    ["sender:me", "nobody"],
+  ])("%s makes no sense to a visitor", (text, why) => {
+    const { unclear } = asked(text, { ...data, me: 0 });
+    expect(unclear.map((part) => part.why)).toEqual([why]);
+  });
+
   it.each<[string, Narrow]>([
     ["stream:general", [{ operator: "channel", operand: 8 }]],
     ["channel:#general", [{ operator: "channel", operand: 8 }]],

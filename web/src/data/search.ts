@@ -4,7 +4,7 @@ import { normalized } from "./finding";
 import { userName } from "./names";
 import type { Data } from "./data";
 import { isFound } from "./people";
-import { operandOf, type Named, type Narrow, type Term } from "./narrow";
+import { isOfOneself, operandOf, type Named, type Narrow, type Term } from "./narrow";
 
 /** What can be asked for, by the present names, in the order in which it is suggested. */
 export const OPERATORS = [
@@ -23,13 +23,30 @@ export const OPERATORS = [
 ] as const;
 export type Operator = (typeof OPERATORS)[number];
 
+type Asking = Pick<Data, "me">;
+
+/** Whether a term makes sense to whoever asks: visitors have nothing of their own. */
+function isFor({ me }: Asking, term: Term): boolean {
+  return me !== 0 || !isOfOneself(term);
+}
+
+/** The operators that make sense to whoever asks. */
+export function operatorsFor(asking: Asking): readonly Operator[] {
+  return OPERATORS.filter((operator) => isFor(asking, { operator, operand: "resolved" }));
+}
+
 /** Operands of which there are only a few. */
-export const CHOICES: Partial<Record<Operator, readonly string[]>> = {
+const CHOICES: Partial<Record<Operator, readonly string[]>> = {
   is: ["unread", "mentioned", "starred", "dm", "followed", "resolved", "alerted", "muted"],
   has: ["link", "image", "attachment", "reaction"],
   in: ["home", "all"],
   channels: ["public", "web-public", "archived"],
 };
+
+/** The operands that there are, where there are only a few: those that make sense to whoever asks. */
+export function choicesFor(asking: Asking, operator: Operator): readonly string[] | undefined {
+  return CHOICES[operator]?.filter((operand) => isFor(asking, { operator, operand }));
+}
 
 /** Words of old, and of other places. */
 const ALIASES: Record<string, Operator> = {
@@ -92,7 +109,7 @@ function quoted(text: string): string {
 /** A part that cannot be searched for, such as a channel that is not there. */
 export interface Unclear extends Part {
   operator: Operator;
-  why: "missing" | "nobody" | "channel" | "several" | "choice" | "number";
+  why: "missing" | "nobody" | "channel" | "several" | "choice" | "number" | "account";
   /** What it could mean: names of those that are called so, or what can be chosen from. */
   could: readonly string[];
 }
@@ -126,10 +143,14 @@ export function asked(text: string, data: Data): Asked {
     const { operator } = part;
     const found: Found = part.operand
       ? operandIn(operator, part.operand, data)
-      : { why: "missing", could: CHOICES[operator] ?? [] };
+      : { why: "missing", could: choicesFor(data, operator) ?? [] };
     if ("why" in found) unclear.push({ ...part, operator, ...found });
     else {
       const term = { operator, operand: found.operand };
+      if (!isFor(data, term)) {
+        unclear.push({ ...part, operator, why: "account", could: [] });
+        continue;
+      }
       narrow.push(part.negated ? { ...term, negated: true } : term);
     }
   }
@@ -169,9 +190,10 @@ function operandIn(operator: Operator, text: string, data: Data): Found {
       const known = operator === "has" ? (HAS_PLURALS[lower] ?? lower) : lower;
       const wanted = known === "private" && operator === "is" ? "dm" : known;
       const choices = CHOICES[operator] ?? [];
+      const offered = choicesFor(data, operator) ?? [];
       const could = choices.filter((one) => one.startsWith(wanted));
       const one = choices.includes(wanted) ? wanted : could.length === 1 ? could[0] : undefined;
-      return one === undefined ? { why: "choice", could: choices } : { operand: one };
+      return one === undefined ? { why: "choice", could: offered } : { operand: one };
     }
     default:
       return { operand: text };
@@ -218,7 +240,7 @@ function channelOf(text: string, data: Data): Found {
  */
 function personOf(text: string, data: Data): Found {
   const wanted = text.toLowerCase();
-  if (wanted === "me") return { operand: data.me };
+  if (wanted === "me" && data.me) return { operand: data.me };
   const id = /^(\d+)(?:-|$)/.exec(text)?.[1] ?? /\|(\d+)$/.exec(text)?.[1];
   if (id && data.users.has(Number(id))) return { operand: Number(id) };
   const all = [...data.users.values()];

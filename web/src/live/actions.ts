@@ -5,7 +5,7 @@ import { isResolved, topicKey, withResolved } from "../data/conversations";
 import { isFollowed, isMuted } from "../data/counts";
 import { fold } from "../data/fold";
 import type { Data } from "../data/data";
-import { del, patch, post, told } from "../wire/http";
+import { del, patch, post } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import { TopicPolicy, type Subscription } from "../wire/objects";
 import { forgetReading } from "./forgetting";
@@ -24,14 +24,9 @@ async function atOnce(
   const take = (news: News) =>
     store.change((data: Data) => fold(data, [{ id: 0, ...news } as ServerEvent]));
   take(after);
-  try {
-    await ask();
-    return true;
-  } catch (error) {
-    take(before);
-    toasts.trouble(told(error));
-    return false;
-  }
+  const done = await toasts.attempt(ask());
+  if (!done) take(before);
+  return done;
 }
 
 export function setTopicPolicy(

@@ -22,17 +22,21 @@ export type Anchor = number | "newest" | "oldest" | "first_unread";
 /** How many lists are kept when they are not shown. */
 const KEPT_LISTS = 24;
 
+/** What visitors ask for besides: they read nothing else. */
+const OPEN: Term = { operator: "channels", operand: "web-public" };
+
 /** The narrow in the form that the server takes. */
-export function onWire(narrow: Narrow): Term[] {
-  return narrow.map((term) => ({ ...term, negated: term.negated ?? false }));
+export function onWire(narrow: Narrow, { visiting }: Pick<Store, "visiting">): Term[] {
+  const terms = visiting ? [...narrow, OPEN] : narrow;
+  return terms.map((term) => ({ ...term, negated: term.negated ?? false }));
 }
 
-function ask(narrow: Narrow, anchor: Anchor, before: number, after: number): Promise<Answer> {
+function ask(narrow: Term[], anchor: Anchor, before: number, after: number): Promise<Answer> {
   return get<Answer>("/messages", {
     anchor: String(anchor),
     num_before: before,
     num_after: after,
-    narrow: onWire(narrow),
+    narrow,
     client_gravatar: true,
     apply_markdown: true,
     allow_empty_topic_name: true,
@@ -80,9 +84,6 @@ async function meetThoseIn(store: Store, messages: readonly WireMessage[]): Prom
   );
 }
 
-/** What visitors ask for besides: they read nothing else. */
-const OPEN: Term = { operator: "channels", operand: "web-public" };
-
 /** A page of a narrow. */
 export function page(
   store: Store,
@@ -91,8 +92,7 @@ export function page(
   before: number,
   after: number,
 ): Promise<Answer> {
-  const asked = store.visiting ? [...narrow, OPEN] : narrow;
-  return upToDate(store, () => ask(asked, anchor, before, after));
+  return upToDate(store, () => ask(onWire(narrow, store), anchor, before, after));
 }
 
 /**

@@ -133,7 +133,7 @@ export class ReadMarker {
         include_anchor: first,
         num_before: 0,
         num_after: AT_ONCE,
-        narrow: onWire(narrow),
+        narrow: onWire(narrow, this.store),
         op,
         flag: "read",
       });

@@ -257,7 +257,10 @@ export class Outbox {
       anchor: String(one.after ?? "newest"),
       num_before: one.after ? 0 : 100,
       num_after: one.after ? 200 : 0,
-      narrow: onWire([...narrowOf(one.to), { operator: "sender", operand: this.store.me }]),
+      narrow: onWire(
+        [...narrowOf(one.to), { operator: "sender", operand: this.store.me }],
+        this.store,
+      ),
       apply_markdown: false,
       allow_empty_topic_name: true,
       client_gravatar: true,

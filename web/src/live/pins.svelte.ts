@@ -6,7 +6,7 @@ import { edited, seenOf, type Seen } from "../data/recent";
 import { del, get, post, Refused } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { Pin } from "../wire/objects";
-import { upToDate, type Answer } from "./history";
+import { onWire, upToDate, type Answer } from "./history";
 import type { Store } from "./store.svelte";
 
 /** A message that is pinned, or is to be. */
@@ -61,30 +61,34 @@ export class Pins {
     this.#since.delete(channelId);
   }
 
-  /** Pin a message for everybody, or take its pin away. Raises what the request does. */
-  async toggle({ message_id, stream_id, topic }: Pinned): Promise<void> {
-    const isPinned = this.has(message_id);
+  /**
+   * Pin a message for everybody, or take its pin away. Answers false where somebody else had done so
+   * already. Raises what the request does.
+   */
+  async set({ message_id, stream_id, topic }: Pinned, isPinned: boolean): Promise<boolean> {
+    const wasSo = this.has(message_id) === isPinned;
     let isTold = false;
     const stop = this.store.onEvent((event) => {
       isTold ||= event.type === "pins" && (event["pin"] as Pin).message_id === message_id;
     });
     try {
-      await (isPinned ? del : post)(`/messages/${message_id}/pin`);
+      await (isPinned ? post : del)(`/messages/${message_id}/pin`);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       // Somebody else may have been quicker.
       this.#doubt([stream_id]);
       await this.load(stream_id);
-      if (this.has(message_id) === isPinned) throw error;
-      return;
+      if (this.has(message_id) !== isPinned) throw error;
+      return false;
     } finally {
       stop();
     }
     // What was told meanwhile may be newer. Of channels that one only looks into nothing is told.
-    if (isTold) return;
+    if (isTold || wasSo) return isTold;
     const [pinned_by, pinned_at] = [this.store.me, Date.now() / 1000];
     const pin: Pin = { message_id, stream_id, topic, pinned_by, pinned_at };
-    this.#take({ id: 0, type: "pins", op: isPinned ? "remove" : "add", pin });
+    this.#take({ id: 0, type: "pins", op: isPinned ? "add" : "remove", pin });
+    return true;
   }
 
   async #ask(channelId: number): Promise<void> {
@@ -113,6 +117,7 @@ export class Pins {
     const { messages } = await upToDate(this.store, () =>
       get<Answer>("/messages", {
         message_ids,
+        narrow: onWire([], this.store),
         client_gravatar: true,
         apply_markdown: true,
         allow_empty_topic_name: true,

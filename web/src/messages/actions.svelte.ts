@@ -70,10 +70,14 @@ class Actions {
     );
   }
 
-  /** Pin a message for everybody in its channel, or take the pin away. Whether it was done. */
-  pin(pinned: Pinned): Promise<boolean> {
+  /** Pin a message for everybody in its channel, or take the pin away. Whether it is so then. */
+  pin(pinned: Pinned, isPinned: boolean): Promise<boolean> {
     const { store, toasts } = this.#here;
-    return toasts.attempt(pinsOf(store).toggle(pinned));
+    const { wasPinned, wasUnpinned } = words.messages.pins;
+    const done = pinsOf(store).set(pinned, isPinned);
+    return toasts.attempt(
+      done.then((isNew) => isNew || toasts.note(isPinned ? wasPinned : wasUnpinned)),
+    );
   }
 
   /** Put one's reaction on it, or take it away. */
@@ -152,12 +156,7 @@ class Actions {
     const take = (one: typeof event) =>
       store.change((data) => fold(data, [{ id: 0, ...one } as ServerEvent]));
     take(event);
-    try {
-      await ask();
-    } catch (error) {
-      take(back);
-      toasts.trouble(told(error));
-    }
+    if (!(await toasts.attempt(ask()))) take(back);
   }
 }
 

@@ -55,7 +55,13 @@ export const PREFERENCES: readonly FieldGroup[] = [
 
 /** What only this browser keeps. */
 export const IN_BROWSER: readonly FieldGroup[] = [
-  { name: "browser", fields: [{ name: "undo_send", kind: "choice", values: UNDO_TIMES }] },
+  {
+    name: "browser",
+    fields: [
+      { name: "formatted_text", kind: "switch" },
+      { name: "undo_send", kind: "choice", values: UNDO_TIMES },
+    ],
+  },
 ];
 
 export const PRIVACY: readonly FieldGroup[] = [

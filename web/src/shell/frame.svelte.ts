@@ -8,10 +8,10 @@ export const LEFT = { least: 208, most: 480 };
 class Frame {
   #wide = new MediaQuery("min-width: 75rem");
 
-  /** On a phone: the side bar over the page. */
-  drawer = $state(false);
-  /** On less wide windows: the people over the page. */
-  peopleOver = $state(false);
+  #drawer = $state(false);
+  #peopleOver = $state(false);
+  /** What had the keyboard before something lay over the page. */
+  #opener: Element | null = null;
   help = $state(false);
   status = $state(false);
   pause = $state(false);
@@ -20,6 +20,24 @@ class Frame {
   #left = new Remembered("left", true);
   #people = new Remembered("people", true);
   #width = new Remembered("width", 280);
+
+  /** On a phone: the side bar over the page. */
+  get drawer(): boolean {
+    return this.#drawer;
+  }
+  set drawer(open: boolean) {
+    this.#noteOpener();
+    this.#drawer = open;
+  }
+
+  /** On less wide windows: the people over the page. */
+  get peopleOver(): boolean {
+    return this.#peopleOver;
+  }
+  set peopleOver(open: boolean) {
+    this.#noteOpener();
+    this.#peopleOver = open;
+  }
 
   get left(): boolean {
     return this.#left.value;
@@ -56,19 +74,30 @@ class Frame {
 
   togglePeople(): void {
     if (this.#wide.current) this.people = !this.people;
-    else this.peopleOver = !this.peopleOver;
+    else if (!this.leave()) this.peopleOver = true;
   }
 
   toggleLeft(): void {
-    if (isPhone()) this.drawer = !this.drawer;
-    else this.left = !this.left;
+    if (!isPhone()) this.left = !this.left;
+    else if (!this.leave()) this.drawer = true;
   }
 
   /** What lies over the page goes. Answers whether there was something. */
   settle(): boolean {
-    const was = this.drawer || this.peopleOver;
-    this.drawer = this.peopleOver = false;
+    const was = this.#drawer || this.#peopleOver;
+    this.#drawer = this.#peopleOver = false;
     return was;
+  }
+
+  /** The same, where one goes nowhere else: the keyboard is where it was before. */
+  leave(): boolean {
+    const was = this.settle();
+    if (was && this.#opener instanceof HTMLElement) this.#opener.focus({ preventScroll: true });
+    return was;
+  }
+
+  #noteOpener(): void {
+    if (!this.#drawer && !this.#peopleOver) this.#opener = document.activeElement;
   }
 }
 

@@ -78,7 +78,7 @@ export function registerKeys(app: App): () => void {
 
 /** Out of what is open; then home, where one's settings say so. */
 function escape({ router, store }: App, event: KeyboardEvent): boolean {
-  if (frame.settle()) return true;
+  if (frame.leave()) return true;
   const { target } = event;
   if (target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) {
     target.blur();

@@ -139,6 +139,7 @@ export const CARD = [
       [">", "quote"],
       ["Enter", "replyHere"],
       ["Control+Enter", "send"],
+      ["Alt+m", "formatted"],
       ["ArrowLeft", "editLast"],
     ],
   },
@@ -180,6 +181,7 @@ export function printed(key: string): string[] {
     ArrowDown: "↓",
     Escape: "Esc",
     Control: isApple ? "⌘" : "Ctrl",
+    ...(isApple && { Alt: "⌥" }),
   };
   const parts = key.length > 1 ? key.split("+") : [key];
   return parts.flatMap((part, at) => {

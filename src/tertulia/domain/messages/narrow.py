@@ -39,6 +39,15 @@ class NarrowTerm(Struct, frozen=True):
     negated: bool = False
 
 
+_OF_ONESELF = frozenset({"in", "dm", "dm-including", "group-dm-with"})
+
+
+def needs_account(term: NarrowTerm) -> bool:
+    """Whether the term is about its reader: what they were sent, starred, muted, have not read.
+    That makes no sense without an account."""
+    return term.operator in _OF_ONESELF or (term.operator == "is" and term.operand != "resolved")
+
+
 class Reader(Struct, frozen=True):
     """Who reads, and what compiling needs to know of them.
 

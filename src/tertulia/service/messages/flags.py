@@ -9,6 +9,7 @@ from tertulia.domain import permissions
 from tertulia.domain.accounts import muting
 from tertulia.domain.messages import flags
 from tertulia.domain.messages.flags import KnownMessage, Updated
+from tertulia.model.channels import Subscription
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.service.caller import Caller
@@ -58,37 +59,57 @@ async def _known(caller: Caller, message_ids: Iterable[int]) -> list[KnownMessag
 
 
 def _known_one(state: State, user_id: int, message: Message, relation: Relation) -> KnownMessage:
-    flags_by_now = effective_flags(state, user_id, message, relation)
+    flags_by_now, is_read, _ = ReaderFlags(state, user_id).of(message, relation)
     return KnownMessage(
         message=message,
         flags=relation.flags,
-        is_read=is_read(state, user_id, message, relation),
+        is_read=is_read,
         is_mentioned=bool(flags_by_now & ANY_MENTION),
     )
 
 
+class ReaderFlags:
+    """A user's flags on messages, as of one state: for several messages, what follows from their
+    channel is found once."""
+
+    def __init__(self, state: State, user_id: int) -> None:
+        self._state, self._user_id = state, user_id
+        self._channels: dict[int, tuple[Subscription | None, int, bool]] = {}
+
+    def of(self, message: Message, relation: Relation) -> tuple[Flag, bool, bool]:
+        """The sparse flags, with the mention of everybody where it reached them; whether the
+        message counts as read; and whether it was delivered to them.
+
+        Unread is what came in while they are subscribed, or to a conversation of theirs, until it
+        is marked; and what they marked as unread themselves.
+        """
+        flags, is_read, channel_id = relation.flags, relation.read, message.channel_id
+        if channel_id is None:
+            is_received = self._state.received(self._user_id, message)
+        else:
+            known = self._channels.get(channel_id)
+            if known is None:
+                known = self._channels[channel_id] = self._in_channel(channel_id)
+            subscription, unread_since, is_active = known
+            is_received = subscription is not None and subscription.covers(message.id)
+            if not is_read:
+                is_read = not is_active or (message.id <= unread_since and not flags & Flag.RECORD)
+        if is_received and message.mentions_all:
+            flags |= Flag.CHANNEL_WILDCARD_MENTIONED
+        return flags, is_read, is_received
+
+    def _in_channel(self, channel_id: int) -> tuple[Subscription | None, int, bool]:
+        """The user's subscription, up to which message the channel counts as read by itself, and
+        whether the subscription is active: where it is not, all of it does."""
+        subscription = self._state.subscription(self._user_id, channel_id)
+        if subscription is None or not subscription.is_active:
+            return subscription, 0, False
+        return subscription, self._state.unread_since(subscription), True
+
+
 def is_read(state: State, user_id: int, message: Message, relation: Relation) -> bool:
-    """Whether the message counts as read by the user.
-
-    Unread is what came in while they are subscribed, or to a conversation of theirs, until it is
-    marked; and what they marked as unread themselves.
-    """
-    if relation.read:
-        return True
-    if message.channel_id is None:
-        return False
-    subscription = state.subscription(user_id, message.channel_id)
-    if subscription is None or not subscription.is_active:
-        return True
-    return message.id <= state.unread_since(subscription) and not relation.flags & Flag.RECORD
-
-
-def effective_flags(state: State, user_id: int, message: Message, relation: Relation) -> Flag:
-    """The user's sparse flags, with the mention of everybody where it reached them."""
-    flags = relation.flags
-    if message.mentions_all and state.received(user_id, message):
-        flags |= Flag.CHANNEL_WILDCARD_MENTIONED
-    return flags
+    """Whether the message counts as read by the user: see `ReaderFlags`."""
+    return ReaderFlags(state, user_id).of(message, relation)[1]
 
 
 # Of what is unread

@@ -26,7 +26,7 @@ from tertulia.service.messages.extras import (
     relations_now,
 )
 from tertulia.service.messages.flags import unread_ids
-from tertulia.service.messages.reading import may_read, read_unchanged, readable_message
+from tertulia.service.messages.reading import read_unchanged, readable, readable_message
 from tertulia.service.node import Node
 from tertulia.store import message_details, message_search, queries
 from tertulia.store.database import Connection
@@ -137,7 +137,7 @@ async def _read(
         ids = [message.id for message in page.messages]
         shown = MessageExtras(await relations_now(node, user, ids, shown.relations), shown.details)
     # The reader's rights are those of now, and not those of before it was read.
-    page.messages = [message for message in page.messages if may_read(node, user, message)]
+    page.messages = readable(node, user, page.messages)
     return page, shown
 
 

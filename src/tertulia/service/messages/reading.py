@@ -43,6 +43,27 @@ def may_read(node: Node, user: User | None, message: Message) -> bool:
     )
 
 
+def readable(node: Node, user: User | None, messages: Iterable[Message]) -> list[Message]:
+    """Those of the messages that `may_read` is true of; what follows from their channel is found
+    once."""
+    if user is None:
+        return [message for message in messages if may_read(node, user, message)]
+    state, present = node.state, node.state.users[user.id]
+    if not present.is_active:
+        return []
+    is_open: dict[int | None, bool] = {None: False}
+    found = []
+    for message in messages:
+        channel_id = message.channel_id
+        if channel_id not in is_open:
+            is_open[channel_id] = permissions.reads_whole_history(
+                state, present, state.channels[channel_id]
+            )
+        if is_open[channel_id] or permissions.reads_message(state, present, message):
+            found.append(message)
+    return found
+
+
 async def readable_message(node: Node, user: User | None, message_id: int) -> Message | None:
     """The message, if there is one and the user (None: a spectator) may read it."""
     found = await read_unchanged(

@@ -15,7 +15,7 @@ from tertulia.model.tokenizer import folded_say
 from tertulia.model.users import User
 from tertulia.service.conflicts import retry_on_conflict
 from tertulia.service.messages.extras import MessageExtras, is_loaded, relations_now
-from tertulia.service.messages.reading import may_read
+from tertulia.service.messages.reading import readable
 from tertulia.service.messages.recent import RecentMessage
 from tertulia.service.node import Node
 from tertulia.state.organization import State
@@ -82,8 +82,7 @@ async def _attempt(
         relations = {message_id: marks.relation(message_id) for message_id in ids}
     _require_unchanged(node.state, state, seq, messages)
     # The reader's rights are those of now.
-    readable = [message for message in messages if may_read(node, user, message)]
-    page = Page(readable, found_oldest=not has_more, found_newest=True)
+    page = Page(readable(node, user, messages), found_oldest=not has_more, found_newest=True)
     return page, MessageExtras(relations, details)
 
 

@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from tertulia.delivery import event_ids
 from tertulia.delivery.cached_entry import CachedEntry
@@ -15,6 +16,8 @@ from tertulia.wire.api.events import Event, HeartbeatEvent, with_id
 from tertulia.wire.api.projection import Grouping, Projection, ProjectionContext, Viewer, unseen
 
 _UNSEEN: Projection[Any] = unseen(Change)
+_MANY: Final = 32
+"""So many are asked about that it is worth finding who is of the usual group."""
 
 
 class TransientViews(ABC):
@@ -53,11 +56,10 @@ class EventEncoder:
     def audience(self, entry: Entry) -> Collection[int] | None:
         return self._projection(entry.change).audience(self._state(), entry.change)
 
-    def events(self, cached: CachedEntry, queue: QueueRecord) -> Sequence[bytes]:
+    def events_of(
+        self, cached: CachedEntry, count: int = 1
+    ) -> Callable[[QueueRecord], Sequence[bytes]]:
         state = self._state()
-        user = state.users.get(queue.user_id)
-        if user is None or not user.is_active:
-            return ()
         # A group's events hold for one state: in another, the same group may see more, or less.
         if cached.view_groups_at != state.seq:
             change = cached.entry.change
@@ -65,10 +67,45 @@ class EventEncoder:
             cached.grouping = self._projection(change).grouping(state, change)
             cached.view_groups_at = state.seq
         grouping: Grouping | None = cached.grouping
-        view_group = None if grouping is None else grouping(user, queue)
-        if view_group is None:
+        if grouping is None:
+            return partial(self._viewed_alone, state, cached)
+        if count < _MANY:
+            return partial(self._viewed_in_group, state, cached)
+        groups, usual = cached.view_groups, grouping.usual()
+
+        def events(queue: QueueRecord) -> Sequence[bytes]:
+            registration = queue.registration
+            if queue.user_id not in usual or registration.narrow:
+                return self._viewed_in_group(state, cached, queue)
+            key = (None, registration, queue.counted_from)
+            found = groups.get(key)
+            if found is None:
+                found = groups[key] = self._viewed_alone(state, cached, queue)
+            return found
+
+        return events
+
+    def _viewed_alone(
+        self, state: State, cached: CachedEntry, queue: QueueRecord
+    ) -> Sequence[bytes]:
+        """The queue's events of the entry."""
+        user = state.users.get(queue.user_id)
+        if user is None or not user.is_active:
+            return ()
+        return self._viewed(cached, Viewer(user, queue))
+
+    def _viewed_in_group(
+        self, state: State, cached: CachedEntry, queue: QueueRecord
+    ) -> Sequence[bytes]:
+        """The same, shared with those of the same group."""
+        user = state.users.get(queue.user_id)
+        if user is None or not user.is_active:
+            return ()
+        grouping: Grouping = cached.grouping
+        group = grouping.of(user, queue)
+        if group is None:
             return self._viewed(cached, Viewer(user, queue))
-        key = (view_group, queue.registration, queue.counted_from)
+        key = (group, queue.registration, queue.counted_from)
         found = cached.view_groups.get(key)
         if found is None:
             found = cached.view_groups[key] = self._viewed(cached, Viewer(user, queue))

@@ -10,9 +10,10 @@ A change that makes one event, the same for all who get it, is declared by `to_e
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.delivery.event_ids import Numbering
 from tertulia.model.changes import Change, Entry
@@ -56,10 +57,16 @@ class Viewer(Struct, frozen=True):
         return self.queue.registration
 
 
-Grouping = Callable[[User, QueueRecord], Hashable | None]
-"""What a user has in common with others: users of the same group whose queues were registered alike
-have the same view. None for a user whose view must be looked up by itself. It is asked for each
-user who waits, and must cost next to nothing."""
+class Grouping(NamedTuple):
+    """What users have in common: those of the same group whose queues were registered alike have
+    the same view. It is asked for each user who waits, and must cost next to nothing."""
+
+    of: Callable[[User, QueueRecord], Hashable | None]
+    """The group of a user; None where their view must be looked up by itself."""
+    usual: Callable[[], BitMap]
+    """Finds the users whose group is the usual one, unless their queue has a narrow. That is worth
+    it where very many are asked about: it stays in the processor's cache, and what else is known of
+    them does not."""
 
 
 class Projection(ABC, Generic[C]):

@@ -66,7 +66,7 @@ def authenticated(node: HttpNode, request: Request) -> User | None:
         require_own_page(node.config, request)
         require_csrf_token(node.vault, session, request.headers.get(CSRF_HEADER, ""))
     request.state.session = session
-    return _active(node, node.state.users[session.user_id])
+    return owner_of_session(node, session)
 
 
 def session_in(scope: Scope) -> Session | None:
@@ -168,13 +168,21 @@ def agent_of(node: HttpNode, request: Request) -> AgentKey:
 def session_of(node: HttpNode, request: Request) -> Session | None:
     """The session whose cookie came with the request, if it is not over."""
     token = request.cookies.get(cookie_name(node.config, SESSION_COOKIE))
-    if not token:
-        return None
-    state, hashed = node.state, digest(token)
+    return session_with(node, digest(token)) if token else None
+
+
+def session_with(node: HttpNode, hashed: str) -> Session | None:
+    """The session whose token has that digest, if it is not over."""
+    state = node.state
     session = state.sessions.get(state.sessions.by_digest.get(hashed))
     if session is None or not hmac.compare_digest(session.digest, hashed):
         return None
     return session if session.lasts(node.clock(), node.config.session_seconds) else None
+
+
+def owner_of_session(node: HttpNode, session: Session) -> User:
+    """The account that is signed in. Raises AccountDeactivated, OrganizationDeactivated."""
+    return _active(node, node.state.users[session.user_id])
 
 
 def csrf_token(vault: Vault, session: Session) -> str:

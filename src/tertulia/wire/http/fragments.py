@@ -24,7 +24,8 @@ MAX_BYTES: Final = 64 * 2**20
 MESSAGE_BYTES: Final = 4 * 2**20
 """Bytes of encoded messages that a node keeps."""
 TURN_SECONDS: Final = 0.015
-"""For so long an answer may make missing fragments in one turn of the event loop."""
+"""For so long, in processor time, an answer may make missing fragments in one turn of the event
+loop."""
 _MAX_TURNS: Final = 200
 MIN_COMPRESSED: Final = 2048
 """Bytes; a smaller answer is sent as it is."""
@@ -67,8 +68,8 @@ class Fragments:
         self._max_bytes = max_bytes
         self._kept: OrderedDict[Hashable, tuple[object, Fragment]] = OrderedDict()
         self._bytes_kept = 0
-        self._until: float | None = None
-        """When this turn's time for making fragments is over; None where there is no bound."""
+        self._left: float | None = None
+        """How long this turn may still make fragments; None where there is no bound."""
         self._made = 0
 
     async def in_turns(self, make: Callable[[], A]) -> A:
@@ -84,11 +85,20 @@ class Fragments:
     def in_one_turn(self, make: Callable[[], A]) -> A:
         """What `make` makes of fragments. Raises TooLongForOneTurn where too many are missing;
         those that were made until then are kept."""
-        self._until, self._made = time.perf_counter() + TURN_SECONDS, 0
+        self._left, self._made = TURN_SECONDS, 0
         try:
             return make()
         finally:
-            self._until = None
+            self._left = None
+
+    def find(self, key: Hashable, version: object) -> Fragment | None:
+        """The fragment of that key and version, if it is kept: where hundreds are asked for, what
+        would make each of them need not be said."""
+        kept = self._kept.get(key)
+        if kept is None or kept[0] != version:
+            return None
+        self._kept.move_to_end(key)
+        return kept[1]
 
     def get(self, key: Hashable, version: object, make: Callable[[], bytes]) -> Fragment:
         """The fragment of that key and version (anything that compares): the one that is kept, or
@@ -99,14 +109,24 @@ class Fragments:
                 self._kept.move_to_end(key)
                 return kept[1]
             self._drop(key)
-        if self._until is not None and self._made and time.perf_counter() > self._until:
+        if self._left is not None and self._made and self._left < 0:
             raise TooLongForOneTurn
         self._made += 1
-        fragment = Fragment(make())
+        fragment = self._new(make)
         self._kept[key] = version, fragment
         self._bytes_kept += _weight(fragment)
         while self._bytes_kept > self._max_bytes:
             self._drop(next(iter(self._kept)))
+        return fragment
+
+    def _new(self, make: Callable[[], bytes]) -> Fragment:
+        if self._left is None:
+            return Fragment(make())
+        # What is kept already must not use up the turn: else each would make one fragment, of
+        # hundreds. Nor does it count how busy the machine is.
+        began = time.thread_time()
+        fragment = Fragment(make())
+        self._left -= time.thread_time() - began
         return fragment
 
     def _drop(self, key: Hashable) -> None:

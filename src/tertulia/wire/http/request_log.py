@@ -125,6 +125,11 @@ def _origin(scope: Scope) -> dict[str, str]:
     return {"from": client_address(Request(scope)), "agent": agent[:_LONGEST_AGENT]}
 
 
+def logs_polls() -> bool:
+    """Whether `log_request` writes down polls that were answered."""
+    return logger.isEnabledFor(logging.DEBUG)
+
+
 def log_request(
     method: str,
     path: str,

@@ -20,7 +20,6 @@ from tertulia.wire.http.errors import (
     TooManyConnections,
 )
 from tertulia.wire.http.readiness import METRICS
-from tertulia.wire.http.request_headers import Headers
 from tertulia.wire.http.response_headers import HEADERS_API
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.routing import POLLS
@@ -29,7 +28,7 @@ from tertulia.wire.protocol.connections import Admission, Connections, Wait
 from tertulia.wire.protocol.handshakes import Handshake
 from tertulia.wire.protocol.load import Load
 from tertulia.wire.protocol.outgoing import Outgoing
-from tertulia.wire.protocol.polling import TARGET, Polls, WaitingPoll, head_of
+from tertulia.wire.protocol.polling import TARGET, Polls, UsualPoll, WaitingPoll, head_of
 from tertulia.wire.protocol.request_head import MAX_HEAD, RequestHead
 from tertulia.wire.protocol.trusted_addresses import unmapped
 
@@ -102,6 +101,7 @@ class TertuliaHttp(HttpToolsProtocol):
     """Bytes that came since the parser last made something of some."""
     _is_counted = False
     """Whether the load counts a request of this connection."""
+    usual: UsualPoll | None = None
     _current: Exchange | None = None
     """The request that is being answered, or was last."""
     handshake: Handshake | None = None
@@ -127,17 +127,17 @@ class TertuliaHttp(HttpToolsProtocol):
         self._load = load
         self._connections = connections
         self._head = RequestHead()
-        self._answered_at = 0.0
 
     # uvicorn narrows the type as well.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._outgoing = Outgoing(
+        self.outgoing = Outgoing(
             transport,
             self._on_response_begins,
             self._watch,
+            self.loop.time,
             is_secure=self.handshake is not None,
         )
-        super().connection_made(cast(asyncio.Transport, self._outgoing))
+        super().connection_made(cast(asyncio.Transport, self.outgoing))
         if self.client is not None:
             self.client = unmapped(self.client[0]), self.client[1]
         self.flow = _Flow(self.transport, self.pipeline)
@@ -168,6 +168,10 @@ class TertuliaHttp(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._has_ended or self.transport.is_closing():
             return
+        is_idle = self._is_first and not (self._is_in_head or self._is_in_body)
+        if is_idle and self.usual is not None and self._polls_as_usual(self.usual, data):
+            return
+        before, self.usual = self.turn, None
         self._unused += len(data)
         self._has_answered = False
         try:
@@ -185,6 +189,13 @@ class TertuliaHttp(HttpToolsProtocol):
                 self._end(HeadTooLarge(MAX_HEAD))
             else:
                 self._watch()
+        if self.usual is not None and not (
+            is_idle
+            and self.turn == before + 1
+            and not (self._is_in_head or self._is_in_body)
+            and self.usual.know(data)
+        ):
+            self.usual = None
 
     def _feed(self, data: bytes) -> None:
         while data:
@@ -277,6 +288,8 @@ class TertuliaHttp(HttpToolsProtocol):
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
+            if isinstance(self._current, WaitingPoll):
+                self._current.is_followed = True
 
     def _begin_rejection(self, version: str, *, keep_alive: bool = True) -> None:
         rejected = RejectedRequest(
@@ -334,8 +347,7 @@ class TertuliaHttp(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         # In place of uvicorn's, which sets and cancels a timer for each request.
-        self._outgoing.flush()
-        self.server_state.total_requests += 1
+        self.outgoing.flush()
         if self.transport.is_closing():
             return
         if self.pipeline:
@@ -345,7 +357,6 @@ class TertuliaHttp(HttpToolsProtocol):
             self._hang_up(self._refusal)
             return
         self.flow.resume_reading()
-        self._answered_at = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._wait_for_next(self.timeout_keep_alive)
 
@@ -370,8 +381,9 @@ class TertuliaHttp(HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         self.timeout_keep_alive_task = None
         if self._is_in_head or not self._is_first:
-            return  # It is set anew with the answer.
-        left = self._answered_at + self.timeout_keep_alive - self.loop.time()
+            self._wait_for_next(self.timeout_keep_alive)
+            return
+        left = self.outgoing.answered_at + self.timeout_keep_alive - self.loop.time()
         if left > 0:
             self._wait_for_next(left)
         else:
@@ -395,7 +407,7 @@ class TertuliaHttp(HttpToolsProtocol):
             cycle.on_response = _nothing
         self.pipeline.clear()
         self.cycle = None  # type: ignore[assignment]  # as it is before the first request
-        self._outgoing.lost()
+        self.outgoing.lost()
         super().connection_lost(exc)
 
     # What the connection keeps the server waiting for
@@ -429,7 +441,7 @@ class TertuliaHttp(HttpToolsProtocol):
     @property
     def sent(self) -> int:
         """Bytes that the client has taken, as far as is known."""
-        return self._outgoing.written - self.unsent - self._outgoing.in_kernel
+        return self.outgoing.written - self.unsent - self.outgoing.in_kernel
 
     @property
     def unsent(self) -> int:
@@ -496,12 +508,29 @@ class TertuliaHttp(HttpToolsProtocol):
         poll = polls.start(self, self.headers, self.url[len(TARGET) :])
         if poll is None:
             return False
+        self._has_answered |= poll.response_complete
         self.cycle = poll  # type: ignore[assignment]  # has what is looked at in one
         self._current = poll
         # Many polls wait, and nothing more is needed of their requests.
         self.headers = []
         self.url = b""
         self._head.begin()
+        if self.timeout_keep_alive_task is None:
+            self._wait_for_next(self.timeout_keep_alive)
+        return True
+
+    def _polls_as_usual(self, usual: UsualPoll, data: bytes) -> bool:
+        """Let the request wait here, if it is all that came, and the usual one: the parser, which
+        stands between two requests, need not see it."""
+        last = usual.last_in(data)
+        if last is None or self.flow.write_paused or (polls := self._polls()) is None:
+            return False
+        poll = polls.start_usual(self, usual, last)
+        if poll is None:
+            return False
+        self.turn += 1
+        self.cycle = poll  # type: ignore[assignment]  # has what is looked at in one
+        self._current = poll
         return True
 
     @property
@@ -509,25 +538,9 @@ class TertuliaHttp(HttpToolsProtocol):
         """Whether the connection ends with the next answer."""
         return self._connections.is_leaving
 
-    @property
-    def headers_of_all(self) -> Headers:
-        """Those that every answer of the server has."""
-        return self.server_state.default_headers
-
     def reply(self, poll: WaitingPoll, head: bytes, *body: bytes) -> None:
         """Send a poll's answer. See `tertulia.wire.protocol.polling.Connection`."""
-        self._has_answered = True
-        if not poll.keep_alive or self.pipeline or self._outgoing.is_closing():
-            self._reply(poll, head, *body)
-            return
-        # Thousands are sent one after the other, and most of the time goes by for fetching what is
-        # looked at into the processor's cache. Nothing else waits for this answer.
-        poll.response_complete = True
-        self._outgoing.write_whole(b"".join((head, b"\r\n", *body)))
-        self.server_state.total_requests += 1
-        self._answered_at = self.loop.time()
-        if self.timeout_keep_alive_task is None:
-            self._wait_for_next(self.timeout_keep_alive)
+        self._reply(poll, head, *body)
 
     def _reply(self, to: WaitingPoll | RejectedRequest, head: bytes, *body: bytes) -> None:
         to.response_complete = self._has_answered = True
@@ -576,7 +589,7 @@ class TertuliaHttp(HttpToolsProtocol):
     def _encoded_error(self, error: Exception) -> tuple[bytes, bytes]:
         """The error's head, without the empty line at its end, and its body."""
         response = failure(error)
-        headers = [*self.headers_of_all, *response.raw_headers, *HEADERS_API]
+        headers = [*self.server_state.default_headers, *response.raw_headers, *HEADERS_API]
         return head_of(response.status_code, headers), bytes(response.body)
 
 

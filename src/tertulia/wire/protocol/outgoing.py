@@ -20,23 +20,36 @@ class Outgoing:
     both may take for ever.
     """
 
-    __slots__ = ("_head", "_is_secure", "_on_response", "_on_unsent_close", "_transport", "written")
+    __slots__ = (
+        "_clock",
+        "_head",
+        "_is_secure",
+        "_on_response",
+        "_on_unsent_close",
+        "_transport",
+        "answered_at",
+        "written",
+    )
 
     def __init__(
         self,
         transport: asyncio.Transport,
         on_response: Callable[[], None],
         on_unsent_close: Callable[[], None],
+        clock: Callable[[], float],
         *,
         is_secure: bool = False,
     ) -> None:
         self._transport = transport
         self._on_response = on_response
         self._on_unsent_close = on_unsent_close
+        self._clock = clock
         self._is_secure = is_secure
         self._head = b""
         self.written = 0
         """Bytes that were handed to the transport."""
+        self.answered_at = 0.0
+        """When the last response was complete, by the clock."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -68,9 +81,12 @@ class Outgoing:
             self._transport.write(data)
 
     def write_whole(self, response: bytes) -> None:
-        """Write a whole response, where none is under way and the connection is not closing."""
-        self.written += len(response)
-        self._transport.write(response)
+        """Write a whole response, where none is under way; unless the connection is closing."""
+        transport = self._transport
+        if not transport.is_closing():
+            self.written += len(response)
+            transport.write(response)
+            self.answered_at = self._clock()
 
     @property
     def in_kernel(self) -> int:
@@ -87,6 +103,7 @@ class Outgoing:
         """The response is complete: it may have no body."""
         if self._head:
             self.write(b"")
+        self.answered_at = self._clock()
 
     def lost(self) -> None:
         """The connection is no more. (References to it are dropped, so that it is freed without the

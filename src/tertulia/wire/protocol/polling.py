@@ -15,27 +15,44 @@ from tertulia.domain.accounts import sessions
 from tertulia.model.errors import Refused
 from tertulia.model.sessions import Session
 from tertulia.model.users import BotKind, User
-from tertulia.wire.http.authentication import authenticated, by_header, session_in
+from tertulia.wire.http.authentication import (
+    authenticated,
+    by_header,
+    owner_of_session,
+    session_in,
+    session_with,
+)
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_headers import Headers, first_of_each
-from tertulia.wire.http.request_log import log_request
+from tertulia.wire.http.request_log import log_request, logs_polls
 from tertulia.wire.http.response_headers import HEADERS_API
 from tertulia.wire.http.responses import SUCCESS, failure
 from tertulia.wire.http.routing import POLLS
 from tertulia.wire.http.session_cookies import asked_by_browser, without_dialogue
+from tertulia.wire.protocol.outgoing import Outgoing
 
 TARGET: Final = f"{POLLS}?".encode()
 """How the target of every such request begins."""
 _BODIES: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
 """Headers of requests that do not end with them."""
-_NAMES: Final = frozenset({b"queue_id", b"last_event_id", b"dont_block"})
+LAST: Final = b"last_event_id"
+_NAMES: Final = frozenset({b"queue_id", LAST, b"dont_block"})
 _BLOCKS: Final = {b"false": True, b"true": False, None: True}
+_USUAL_BYTES: Final = 2048
+"""Of a request that is remembered; a browser's are half as long."""
 _DIGITS: Final = 16
 """As many as the largest IDs have."""
 _BEGINS: Final = SUCCESS + b',"events":['
 _GOES_ON: Final = b'],"queue_id":"'
 _ENDS: Final = b'"}'
-_AROUND: Final = len(_BEGINS) + len(_GOES_ON) + len(_ENDS)
+
+
+class Server(Protocol):
+    """What all connections of a server have in common."""
+
+    @property
+    def default_headers(self) -> Headers:
+        """Those that every answer has."""
 
 
 class Connection(Protocol):
@@ -46,12 +63,18 @@ class Connection(Protocol):
         empty one at its end."""
 
     @property
+    def outgoing(self) -> Outgoing:
+        """Where it is written, if nothing else has to be done with it."""
+
+    @property
     def is_leaving(self) -> bool:
         """Whether it ends with the next answer."""
 
     @property
-    def headers_of_all(self) -> Headers:
-        """Those that every answer of the server has."""
+    def server_state(self) -> Server: ...
+
+    usual: "UsualPoll | None"
+    """What it asks for again and again, if that is known."""
 
 
 class Polls:
@@ -59,15 +82,19 @@ class Polls:
 
     def __init__(self, node: HttpNode) -> None:
         self.node = node
+        self._limits, self._positions = node.request_limits, node.positions
         self._of_all: Headers | None = None
         self._start = b""
+        self._events: Sequence[bytes] | None = None
+        self._shared = b"", b""
+        self._shared_by: tuple[Headers | None, int] = None, 0
 
     def start(self, connection: Connection, headers: Headers, query: bytes) -> "WaitingPoll | None":
         """Begin a poll on the connection, which is replied to now or later. None where that is
         the endpoint's."""
         asked = first_of_each(headers)
         found = dict([pair.partition(b"=")[::2] for pair in query.split(b"&")])
-        last, queue_id = found.get(b"last_event_id", b""), found.get(b"queue_id", b"")
+        last, queue_id = found.get(LAST, b""), found.get(b"queue_id", b"")
         block = _BLOCKS.get(found.get(b"dont_block"))
         if (
             block is None
@@ -79,26 +106,65 @@ class Polls:
             return None
         if not block and self.node.positions.awaited(headers) is not None:
             return None
+        authorization = asked.get(b"authorization")
         try:
-            user, session = self._asking(headers, asked.get(b"authorization"))
+            user, session = self._asking(headers, authorization)
         except Refused:
-            return None
-        if user is None or (user.bot is not None and user.bot.kind is BotKind.INCOMING_WEBHOOK):
             return None
         if session is not None and sessions.is_stale(session, self.node.clock()):
             return None
-        limits = self.node.request_limits
+        is_browser = asked_by_browser(asked)
+        poll = self._begun(connection, user, queue_id, last, session, is_browser, block=block)
+        if poll is not None and block:
+            text = (authorization or b"").decode("latin-1")
+            connection.usual = UsualPoll(
+                text if session is None else session.digest,
+                queue_id,
+                is_browser,
+                has_session=session is not None,
+            )
+        return poll
+
+    def start_usual(
+        self, connection: Connection, usual: "UsualPoll", last: bytes
+    ) -> "WaitingPoll | None":
+        """The same for a request that is like the one before it, but for the last event."""
+        if not _is_number(last):
+            return None
+        node, session = self.node, None
+        try:
+            if usual.has_session:
+                session = session_with(node, usual.credential)
+                if session is None or sessions.is_stale(session, node.clock()):
+                    return None
+                user = owner_of_session(node, session)
+            else:
+                user = by_header(node, usual.credential)
+        except Refused:
+            return None
+        return self._begun(
+            connection, user, usual.queue_id, last, session, usual.is_browser, block=True
+        )
+
+    def _begun(
+        self,
+        connection: Connection,
+        user: User | None,
+        queue_id: bytes,
+        last: bytes,
+        session: Session | None,
+        is_browser: bool,
+        *,
+        block: bool,
+    ) -> "WaitingPoll | None":
+        if user is None or (user.bot is not None and user.bot.kind is BotKind.INCOMING_WEBHOOK):
+            return None
+        limits = self._limits
         if not limits.admits_poll(user.id):
             return None
-        poll = WaitingPoll(
-            self,
-            connection,
-            queue_id.decode(),
-            user.id,
-            is_browser=asked_by_browser(asked),
-        )
+        poll = WaitingPoll(self, connection, queue_id, user.id, is_browser=is_browser)
         is_started = self.node.delivery.start(
-            poll.queue_id,
+            queue_id.decode(),
             user.id,
             int(last),
             poll,
@@ -121,7 +187,21 @@ class Polls:
         user = authenticated(self.node, Request(scope))
         return user, session_in(scope)
 
-    def response_start(self, of_all: Headers) -> bytes:
+    def shared(self, of_all: Headers, events: Sequence[bytes], ends: int) -> tuple[bytes, bytes]:
+        """The answer with these events, as far as it is the same for all that get it: what comes
+        before the headers of its own, and what comes after them. So many bytes follow."""
+        if events is not self._events or self._shared_by != (of_all, ends):
+            joined = b",".join(events)
+            body = b"%b%b%b" % (_BEGINS, joined, _GOES_ON)
+            head = b"%b%d\r\n" % (self._response_start(of_all), len(body) + ends)
+            self._events, self._shared_by, self._shared = events, (of_all, ends), (head, body)
+        return self._shared
+
+    def own_headers(self, user_id: int) -> bytes:
+        """The headers of an answer to the account that are not the same for all."""
+        return self._limits.poll_lines(user_id) + self._positions.line
+
+    def _response_start(self, of_all: Headers) -> bytes:
         """The answers' head, up to the length of the body."""
         if of_all is not self._of_all:
             self._of_all = of_all
@@ -130,47 +210,89 @@ class Polls:
         return self._start
 
 
+class UsualPoll:
+    """What a connection asks for again and again, each time after another event: then nothing of
+    the request has to be read anew. Whether it may, is looked at each time."""
+
+    __slots__ = ("_after", "_before", "credential", "has_session", "is_browser", "queue_id")
+
+    def __init__(
+        self, credential: str, queue_id: bytes, is_browser: bool, *, has_session: bool
+    ) -> None:
+        self.credential = credential
+        """An Authorization header; where it `has_session`, the digest of the session's token."""
+        self.has_session = has_session
+        self.queue_id = queue_id
+        self.is_browser = is_browser
+        self._before = self._after = b""
+
+    def know(self, request: bytes) -> bool:
+        """Remember the request's bytes: the next one has the same, but for the last event. False
+        where they are not usual."""
+        before, name, rest = request.partition(b"%b=" % LAST)
+        self._before, self._after = before + name, rest.lstrip(b"-0123456789")
+        return len(request) <= _USUAL_BYTES and LAST not in rest
+
+    def last_in(self, request: bytes) -> bytes | None:
+        """The last event in a request that is no different otherwise; None where it is."""
+        before, after = self._before, self._after
+        if not request.startswith(before) or not request.endswith(after):
+            return None
+        return request[len(before) : len(request) - len(after)]
+
+
 class WaitingPoll:
-    """A poll that waits on its connection. To the HTTP server it is the request in progress."""
+    """A poll that waits on its connection. To the HTTP server it is the request in progress.
+
+    Thousands are answered one after the other, and most of the time goes by for fetching what is
+    looked at into the processor's cache: so what an answer needs is at hand here."""
 
     __slots__ = (
         "_began",
         "_connection",
+        "_ends",
         "_is_browser",
+        "_outgoing",
         "_polls",
+        "_server",
         "_user_id",
+        "is_followed",
         "keep_alive",
-        "queue_id",
         "response_complete",
     )
 
     def __init__(
-        self, polls: Polls, connection: Connection, queue_id: str, user_id: int, *, is_browser: bool
+        self,
+        polls: Polls,
+        connection: Connection,
+        queue_id: bytes,
+        user_id: int,
+        *,
+        is_browser: bool,
     ) -> None:
-        self.queue_id = queue_id
         self.keep_alive = not connection.is_leaving
         """Whether the connection is of use after the answer."""
+        self.is_followed = False
+        """Whether another request waits for its turn behind it."""
         self.response_complete = False
         self._polls = polls
         self._connection = connection
+        self._outgoing = connection.outgoing
+        self._server = connection.server_state
+        self._ends = queue_id + _ENDS
         self._user_id = user_id
         self._is_browser = is_browser
         self._began = time.perf_counter()
 
     def answer(self, events: Sequence[bytes]) -> None:
-        joined = events[0] if len(events) == 1 else b",".join(events)
-        queue_id = self.queue_id.encode()
-        connection = self._connection
-        start = self._polls.response_start(connection.headers_of_all)
-        connection.reply(
-            self,
-            b"%b%d\r\n%b" % (start, _AROUND + len(joined) + len(queue_id), self._own_headers),
-            _BEGINS,
-            joined,
-            _GOES_ON,
-            queue_id,
-            _ENDS,
-        )
+        polls, ends = self._polls, self._ends
+        begins, goes_on = polls.shared(self._server.default_headers, events, len(ends))
+        own = polls.own_headers(self._user_id)
+        if self.keep_alive and not self.is_followed:
+            self.response_complete = True
+            self._outgoing.write_whole(b"".join((begins, own, b"\r\n", goes_on, ends)))
+        else:
+            self._connection.reply(self, begins + own, goes_on, ends)
         self._log(200)
 
     def fail(self, error: Exception) -> None:
@@ -179,23 +301,21 @@ class WaitingPoll:
         headers = [*response.raw_headers, *HEADERS_API]
         if self._is_browser:
             headers = without_dialogue(status, headers)
-        head = head_of(status, [*self._connection.headers_of_all, *headers])
-        self._connection.reply(self, head + self._own_headers, bytes(response.body))
+        head = head_of(status, [*self._server.default_headers, *headers])
+        own = self._polls.own_headers(self._user_id)
+        self._connection.reply(self, head + own, bytes(response.body))
         self._log(status, response.code)
-
-    @property
-    def _own_headers(self) -> bytes:
-        node = self._polls.node
-        return node.request_limits.poll_lines(self._user_id) + node.positions.line
 
     def cancel(self) -> None:
         """The client went away."""
-        self._polls.node.delivery.cancel(self.queue_id, self)
+        queue_id = self._ends.removesuffix(_ENDS).decode()
+        self._polls.node.delivery.cancel(queue_id, self)
         self._log(200)
 
     def _log(self, status: int, code: str = "") -> None:
         self._polls.node.request_measures.polled(POLLS, status)
-        log_request("GET", POLLS, self._user_id, status, self._began, code)
+        if status != 200 or logs_polls():
+            log_request("GET", POLLS, self._user_id, status, self._began, code)
 
 
 def head_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:

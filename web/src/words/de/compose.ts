@@ -36,6 +36,7 @@ export const compose: Words["compose"] = {
   larger: "Größer",
   smaller: "Kleiner",
   text: "Text",
+  formatted: "Formatierter Text",
 
   // Completing
   suggestions: "Vorschläge",
@@ -154,6 +155,7 @@ export const compose: Words["compose"] = {
   // Editing
   editing: "Nachricht bearbeiten",
   editWithin: (clock: string) => `noch ${clock}`,
+  editLeft: "Deine Änderungen wurden nicht gespeichert.",
   editedElsewhere:
     "Die Nachricht wurde inzwischen anderswo geändert. Kopiere, was du geschrieben hast, und bearbeite sie noch einmal.",
   fileUnlinked: (name: string) => `${name} ist in keiner Nachricht mehr verlinkt.`,

@@ -73,6 +73,8 @@ export const messages: Words["messages"] = {
     count: (count: number) => `${count} angeheftet`,
     pin: "Für alle anheften",
     unpin: "Nicht mehr anheften",
+    wasPinned: "Jemand hatte sie schon angeheftet.",
+    wasUnpinned: "Jemand hatte sie schon abgenommen.",
     pinned: "Angeheftet",
     go: "Zu dieser Nachricht",
     by: (name: string, when: string) => `Angeheftet von ${name}, ${when}`,

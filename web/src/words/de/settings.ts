@@ -383,6 +383,7 @@ export const settings: AllWords["settings"] = {
     web_left_sidebar_show_channel_folders: "Ordner in der Kanalliste zeigen",
     starred_message_counts: "Zahl der Nachrichten mit Stern zeigen",
     display_emoji_reaction_users: "Zeigen, wer reagiert hat",
+    formatted_text: "In formatiertem Text schreiben",
     undo_send: "Senden zurücknehmen",
     enter_sends: "Die Eingabetaste sendet die Nachricht",
     web_navigate_to_sent_message: "Nach dem Senden zur Unterhaltung gehen",
@@ -415,6 +416,8 @@ export const settings: AllWords["settings"] = {
   },
   hints: {
     web_line_height_percent: "Des Textes von Nachrichten.",
+    formatted_text:
+      "Fettes ist schon beim Schreiben fett, eine Liste eine Liste; Alt und M zeigen das Markdown. Gilt nur in diesem Browser.",
     undo_send: "Wie lange eine Nachricht zurückgenommen werden kann. Gilt nur in diesem Browser.",
     enter_sends: "Umschalt und Eingabe beginnen eine neue Zeile. Sonst senden Strg und Eingabe.",
     enable_drafts_synchronization:

@@ -286,6 +286,7 @@ export const shell: Words["shell"] = {
     quote: "Zitieren und antworten",
     replyHere: "Hier schreiben",
     send: "Senden",
+    formatted: "Formatierter Text oder Markdown",
     editLast: "Deine letzte Nachricht bearbeiten",
     edit: "Bearbeiten",
     move: "Verschieben",

@@ -45,7 +45,6 @@ export const views: Words["views"] = {
     "Eine Nachricht kann später gesendet werden: Wähle neben „Senden“ eine Zeit, und sie wartet hier.",
   scheduledFailed: "Das konnte nicht gesendet werden.",
   sendNow: "Jetzt senden",
-  sent: "Gesendet.",
   editScheduled: "Geplante Nachricht bearbeiten",
   text: "Nachricht",
   sendAt: "Senden am",

@@ -10,5 +10,6 @@ export const visit: LaterWords["visit"] = {
   closed: "Das ist nicht für alle offen",
   closedText:
     "Vielleicht ist es nur für Mitglieder, oder der Link ist alt oder falsch geschrieben. Melde dich an, um nachzusehen.",
+  ofOneself: (operator) => `„${operator}:“ sucht unter Eigenem: Melde dich dafür an.`,
   none: "Zurzeit ist kein Kanal für alle offen.",
 };

@@ -34,6 +34,7 @@ export const compose = {
   larger: "Larger",
   smaller: "Smaller",
   text: "Text",
+  formatted: "Formatted text",
 
   // Completing
   suggestions: "Suggestions",
@@ -152,6 +153,7 @@ export const compose = {
   // Editing
   editing: "Edit message",
   editWithin: (clock: string) => `${clock} left`,
+  editLeft: "Your changes were not saved.",
   editedElsewhere:
     "The message was changed elsewhere in the meantime. Copy what you wrote, and edit it again.",
   fileUnlinked: (name: string) => `${name} is not linked in any message any more.`,

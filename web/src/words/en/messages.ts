@@ -72,6 +72,8 @@ export const messages = {
     count: (count: number) => (count === 1 ? "1 pinned" : `${count} pinned`),
     pin: "Pin for everybody",
     unpin: "Unpin",
+    wasPinned: "Somebody had pinned it already.",
+    wasUnpinned: "Somebody had unpinned it already.",
     pinned: "Pinned",
     go: "Go to this message",
     by: (name: string, when: string) => `Pinned by ${name}, ${when}`,

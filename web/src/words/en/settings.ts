@@ -372,6 +372,7 @@ export const settings = {
     web_left_sidebar_show_channel_folders: "Show folders in the list of channels",
     starred_message_counts: "Show how many messages are starred",
     display_emoji_reaction_users: "Show who reacted",
+    formatted_text: "Write in formatted text",
     undo_send: "Undo sending",
     enter_sends: "Enter sends the message",
     web_navigate_to_sent_message: "Go to the conversation after sending",
@@ -403,6 +404,8 @@ export const settings = {
   },
   hints: {
     web_line_height_percent: "Of the text of messages.",
+    formatted_text:
+      "Bold is bold and a list is a list while you write; Alt and M show the Markdown. Kept in this browser only.",
     undo_send: "For how long a message can be taken back. Kept in this browser only.",
     enter_sends: "Shift and Enter begin a new line. Otherwise, Ctrl and Enter send.",
     enable_drafts_synchronization:

@@ -279,6 +279,7 @@ export const shell = {
     quote: "Quote and reply",
     replyHere: "Write here",
     send: "Send",
+    formatted: "Formatted text or Markdown",
     editLast: "Edit your last message",
     edit: "Edit",
     move: "Move",

@@ -44,7 +44,6 @@ export const views = {
     "A message can be sent later: choose a time beside the Send button, and it waits here.",
   scheduledFailed: "This could not be sent.",
   sendNow: "Send now",
-  sent: "Sent.",
   editScheduled: "Edit scheduled message",
   text: "Message",
   sendAt: "Send at",

@@ -8,5 +8,6 @@ export const visit = {
   needsAccount: "This needs an account",
   closed: "This is not open to everybody",
   closedText: "It may be for members, or the link may be old or mistyped. Sign in to look.",
+  ofOneself: (operator: string) => `“${operator}:” looks for what is one’s own: sign in first.`,
   none: "No channel is open to everybody at the moment.",
 };

@@ -34,6 +34,7 @@ export const compose: Words["compose"] = {
   larger: "Agrandar",
   smaller: "Reducir",
   text: "Texto",
+  formatted: "Texto con formato",
 
   suggestions: "Sugerencias",
   offered: (count) =>
@@ -140,6 +141,7 @@ export const compose: Words["compose"] = {
 
   editing: "Editar mensaje",
   editWithin: (clock) => `quedan ${clock}`,
+  editLeft: "Tus cambios no se han guardado.",
   editedElsewhere:
     "El mensaje ha cambiado en otro lugar entretanto. Copia lo que has escrito y edítalo de nuevo.",
   fileUnlinked: (name) => `Ningún mensaje enlaza ya ${name}.`,

@@ -73,6 +73,8 @@ export const messages: Words["messages"] = {
     count: (count: number) => (count === 1 ? "1 fijado" : `${count} fijados`),
     pin: "Fijar para todos",
     unpin: "Dejar de fijar",
+    wasPinned: "Alguien ya lo había fijado.",
+    wasUnpinned: "Alguien ya había dejado de fijarlo.",
     pinned: "Fijado",
     go: "Ir a este mensaje",
     by: (name: string, when: string) => `Lo fijó ${name}, ${when}`,

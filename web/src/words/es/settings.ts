@@ -367,6 +367,7 @@ export const settings: AllWords["settings"] = {
     web_left_sidebar_show_channel_folders: "Mostrar carpetas en la lista de canales",
     starred_message_counts: "Mostrar cuántos mensajes hay destacados",
     display_emoji_reaction_users: "Mostrar quién ha reaccionado",
+    formatted_text: "Escribir con formato",
     undo_send: "Deshacer el envío",
     enter_sends: "Intro envía el mensaje",
     web_navigate_to_sent_message: "Ir a la conversación después de enviar",
@@ -399,6 +400,8 @@ export const settings: AllWords["settings"] = {
   },
   hints: {
     web_line_height_percent: "Del texto de los mensajes.",
+    formatted_text:
+      "La negrita y las listas se ven así mientras escribes; Alt y M muestran el Markdown. Solo en este navegador.",
     undo_send:
       "Durante cuánto tiempo se puede retirar un mensaje. Solo se guarda en este navegador.",
     enter_sends: "Mayúsculas e Intro empiezan otra línea. Si no, Ctrl e Intro envían.",

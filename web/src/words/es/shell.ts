@@ -280,6 +280,7 @@ export const shell: Words["shell"] = {
     quote: "Citar y responder",
     replyHere: "Escribir aquí",
     send: "Enviar",
+    formatted: "Texto con formato o Markdown",
     editLast: "Editar tu último mensaje",
     edit: "Editar",
     move: "Mover",

@@ -45,7 +45,6 @@ export const views: Words["views"] = {
     "Un mensaje se puede enviar más tarde: elige una hora junto al botón de enviar y esperará aquí.",
   scheduledFailed: "No se ha podido enviar.",
   sendNow: "Enviar ahora",
-  sent: "Enviado.",
   editScheduled: "Editar mensaje programado",
   text: "Mensaje",
   sendAt: "Enviar el",

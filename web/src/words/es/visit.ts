@@ -10,5 +10,6 @@ export const visit: LaterWords["visit"] = {
   closed: "Esto no está abierto a todo el mundo",
   closedText:
     "Puede que sea solo para miembros, o que el enlace sea antiguo o esté mal escrito. Inicia sesión para verlo.",
+  ofOneself: (operator) => `«${operator}:» busca entre lo propio: inicia sesión primero.`,
   none: "Ahora mismo no hay ningún canal abierto a todo el mundo.",
 };

@@ -35,6 +35,7 @@ export const compose: Words["compose"] = {
   larger: "Agrandir",
   smaller: "Réduire",
   text: "Texte",
+  formatted: "Texte mis en forme",
 
   // Completing
   suggestions: "Suggestions",
@@ -152,6 +153,7 @@ export const compose: Words["compose"] = {
   // Editing
   editing: "Modifier le message",
   editWithin: (clock) => `encore ${clock}`,
+  editLeft: "Vos modifications n’ont pas été enregistrées.",
   editedElsewhere:
     "Le message a été modifié ailleurs entre-temps. Copiez votre texte, puis modifiez-le à nouveau.",
   fileUnlinked: (name) => `${name} n’est plus lié dans aucun message.`,

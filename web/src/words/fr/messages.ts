@@ -73,6 +73,8 @@ export const messages: Words["messages"] = {
     count: (count: number) => (count === 1 ? "1 épinglé" : `${count} épinglés`),
     pin: "Épingler pour tous",
     unpin: "Désépingler",
+    wasPinned: "Quelqu’un l’avait déjà épinglé.",
+    wasUnpinned: "Quelqu’un l’avait déjà désépinglé.",
     pinned: "Épinglé",
     go: "Aller à ce message",
     by: (name: string, when: string) => `Épinglé par ${name}, ${when}`,

@@ -383,6 +383,7 @@ export const settings: AllWords["settings"] = {
     web_left_sidebar_show_channel_folders: "Afficher les dossiers dans la liste des canaux",
     starred_message_counts: "Afficher le nombre de favoris",
     display_emoji_reaction_users: "Afficher qui a réagi",
+    formatted_text: "Écrire en texte mis en forme",
     undo_send: "Annuler l’envoi",
     enter_sends: "Entrée envoie le message",
     web_navigate_to_sent_message: "Aller à la conversation après l’envoi",
@@ -416,6 +417,8 @@ export const settings: AllWords["settings"] = {
   },
   hints: {
     web_line_height_percent: "Dans le texte des messages.",
+    formatted_text:
+      "Le gras est gras et une liste est une liste pendant l’écriture ; Alt et M montrent le Markdown. Dans ce navigateur seulement.",
     undo_send:
       "Combien de temps un message peut être repris. Conservé dans ce navigateur uniquement.",
     enter_sends: "Maj et Entrée vont à la ligne. Sinon, Ctrl et Entrée envoient.",

@@ -284,6 +284,7 @@ export const shell: Words["shell"] = {
     quote: "Citer et répondre",
     replyHere: "Écrire ici",
     send: "Envoyer",
+    formatted: "Texte mis en forme ou Markdown",
     editLast: "Modifier votre dernier message",
     edit: "Modifier",
     move: "Déplacer",

@@ -45,7 +45,6 @@ export const views: Words["views"] = {
     "Un message peut être envoyé plus tard : choisissez une heure à côté du bouton Envoyer, et il attend ici.",
   scheduledFailed: "L’envoi a échoué.",
   sendNow: "Envoyer maintenant",
-  sent: "Envoyé.",
   editScheduled: "Modifier le message programmé",
   text: "Message",
   sendAt: "Envoyer le",

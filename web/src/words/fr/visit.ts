@@ -10,5 +10,7 @@ export const visit: LaterWords["visit"] = {
   closed: "Ce n’est pas ouvert à tous",
   closedText:
     "C’est peut-être réservé aux membres, ou le lien est ancien ou mal saisi. Connectez-vous pour voir.",
+  ofOneself: (operator) =>
+    `« ${operator}: » cherche dans ce qui vous est propre : connectez-vous d’abord.`,
   none: "Aucun canal n’est ouvert à tous pour le moment.",
 };

@@ -35,6 +35,7 @@ export const compose: Words["compose"] = {
   larger: "広げる",
   smaller: "縮める",
   text: "本文",
+  formatted: "書式付きテキスト",
 
   // Completing
   suggestions: "候補",
@@ -147,6 +148,7 @@ export const compose: Words["compose"] = {
   // Editing
   editing: "メッセージを編集",
   editWithin: (clock) => `残り${clock}`,
+  editLeft: "変更は保存されませんでした。",
   editedElsewhere:
     "編集中に、このメッセージは別の場所で変更されました。書いた内容をコピーして、もう一度編集してください。",
   fileUnlinked: (name) => `${name}へのリンクは、もうどのメッセージにもありません。`,

@@ -68,6 +68,8 @@ export const messages: Words["messages"] = {
     count: (count: number) => `ピン留め ${count}件`,
     pin: "全員のためにピン留め",
     unpin: "ピン留めを外す",
+    wasPinned: "すでに他の人がピン留めしていました。",
+    wasUnpinned: "すでに他の人がピン留めを外していました。",
     pinned: "ピン留め",
     go: "このメッセージへ移動",
     by: (name: string, when: string) => `${name}がピン留め、${when}`,

@@ -371,6 +371,7 @@ export const settings: AllWords["settings"] = {
     web_left_sidebar_show_channel_folders: "チャンネル一覧にフォルダーを表示",
     starred_message_counts: "スター付きメッセージの数を表示",
     display_emoji_reaction_users: "リアクションした人を表示",
+    formatted_text: "書式付きで書く",
     undo_send: "送信の取り消し",
     enter_sends: "Enterで送信",
     web_navigate_to_sent_message: "送信後にその会話へ移動",
@@ -404,6 +405,8 @@ export const settings: AllWords["settings"] = {
   },
   hints: {
     web_line_height_percent: "メッセージの本文に適用されます。",
+    formatted_text:
+      "太字やリストが、書いている間もそのまま表示されます。AltとMでMarkdownを表示します。このブラウザーだけに保存されます。",
     undo_send: "メッセージを取り消せる時間。このブラウザーだけに保存されます。",
     enter_sends: "Shift＋Enterで改行します。オフのときは、Ctrl＋Enterで送信します。",
     enable_drafts_synchronization:

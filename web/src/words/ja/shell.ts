@@ -280,6 +280,7 @@ export const shell: Words["shell"] = {
     quote: "引用して返信",
     replyHere: "ここに書く",
     send: "送信",
+    formatted: "書式付きテキストとMarkdownの切り替え",
     editLast: "最後に送ったメッセージを編集",
     edit: "編集",
     move: "移動",

@@ -45,7 +45,6 @@ export const views: Words["views"] = {
     "メッセージはあとで送ることもできます。送信ボタンの横で時刻を選ぶと、ここで待機します。",
   scheduledFailed: "送信できませんでした。",
   sendNow: "今すぐ送信",
-  sent: "送信しました。",
   editScheduled: "予約したメッセージを編集",
   text: "メッセージ",
   sendAt: "送信日時",

@@ -10,5 +10,7 @@ export const visit: LaterWords["visit"] = {
   closed: "これは一般公開されていません",
   closedText:
     "メンバー限定か、リンクが古いか間違っている可能性があります。ログインして確認してください。",
+  ofOneself: (operator) =>
+    `「${operator}:」は自分に関するものを探します。先にログインしてください。`,
   none: "現在、公開されているチャンネルはありません。",
 };

@@ -35,6 +35,7 @@ export const compose: Words["compose"] = {
   larger: "Aumentar",
   smaller: "Diminuir",
   text: "Texto",
+  formatted: "Texto formatado",
 
   // Completing
   suggestions: "Sugestões",
@@ -150,6 +151,7 @@ export const compose: Words["compose"] = {
   // Editing
   editing: "Editar mensagem",
   editWithin: (clock) => `restam ${clock}`,
+  editLeft: "Suas alterações não foram salvas.",
   editedElsewhere:
     "A mensagem foi alterada em outro lugar nesse meio-tempo. Copie o que escreveu e edite de novo.",
   fileUnlinked: (name) => `${name} não tem mais link em nenhuma mensagem.`,

@@ -73,6 +73,8 @@ export const messages: Words["messages"] = {
     count: (count: number) => (count === 1 ? "1 fixada" : `${count} fixadas`),
     pin: "Fixar para todos",
     unpin: "Desafixar",
+    wasPinned: "Alguém já a tinha fixado.",
+    wasUnpinned: "Alguém já a tinha desafixado.",
     pinned: "Fixada",
     go: "Ir para esta mensagem",
     by: (name: string, when: string) => `Fixada por ${name}, ${when}`,

@@ -379,6 +379,7 @@ export const settings: AllWords["settings"] = {
     web_left_sidebar_show_channel_folders: "Mostrar pastas na lista de canais",
     starred_message_counts: "Mostrar quantas mensagens têm estrela",
     display_emoji_reaction_users: "Mostrar quem reagiu",
+    formatted_text: "Escrever com formatação",
     undo_send: "Desfazer o envio",
     enter_sends: "Enter envia a mensagem",
     web_navigate_to_sent_message: "Ir para a conversa depois de enviar",
@@ -411,6 +412,8 @@ export const settings: AllWords["settings"] = {
   },
   hints: {
     web_line_height_percent: "No texto das mensagens.",
+    formatted_text:
+      "O negrito e as listas aparecem assim enquanto você escreve; Alt e M mostram o Markdown. Fica só neste navegador.",
     undo_send: "Por quanto tempo uma mensagem pode ser recolhida. Fica só neste navegador.",
     enter_sends: "Shift e Enter começam uma nova linha. Caso contrário, Ctrl e Enter enviam.",
     enable_drafts_synchronization:

@@ -282,6 +282,7 @@ export const shell: Words["shell"] = {
     quote: "Citar e responder",
     replyHere: "Escrever aqui",
     send: "Enviar",
+    formatted: "Texto formatado ou Markdown",
     editLast: "Editar sua última mensagem",
     edit: "Editar",
     move: "Mover",

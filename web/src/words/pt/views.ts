@@ -45,7 +45,6 @@ export const views: Words["views"] = {
     "Uma mensagem pode ser enviada depois: escolha um horário ao lado do botão Enviar, e ela espera aqui.",
   scheduledFailed: "Não foi possível enviar.",
   sendNow: "Enviar agora",
-  sent: "Enviada.",
   editScheduled: "Editar mensagem agendada",
   text: "Mensagem",
   sendAt: "Enviar em",

@@ -10,5 +10,6 @@ export const visit: LaterWords["visit"] = {
   closed: "Isto não está aberto a todos",
   closedText:
     "Talvez seja só para membros, ou o link seja antigo ou esteja errado. Entre para ver.",
+  ofOneself: (operator) => `“${operator}:” procura no que é seu: entre primeiro.`,
   none: "Nenhum canal está aberto a todos no momento.",
 };

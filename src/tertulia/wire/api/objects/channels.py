@@ -128,7 +128,7 @@ def _channel_fields(state: State, channel: Channel, now: float) -> dict[str, Any
         "topics_policy": channel.topics_policy.value,
         "is_recently_active": channel.is_recently_active,
         "stream_weekly_traffic": weekly_traffic(state, channel, now),
-        "subscriber_count": len(state.subscribers(channel.id)),
+        "subscriber_count": len(state.active_subscribers.as_set(channel.id)),
         **{name: group_setting(state, getattr(channel, name)) for name in GROUP_SETTINGS},
     }
 

@@ -6,7 +6,7 @@ import msgspec
 
 from tertulia.model.changes import MessageSent
 from tertulia.model.messages import Flag, Message
-from tertulia.service.messages.flags import effective_flags, is_read
+from tertulia.service.messages.flags import ReaderFlags
 from tertulia.state.organization import State
 from tertulia.store.queries import Relation
 
@@ -28,29 +28,21 @@ def flag_names(flags: Flag, *, read: bool, historical: bool = False) -> list[str
 
 def flags_of(state: State, user_id: int, message: Message, relation: Relation) -> list[str]:
     """All flags of a fetched message, by name."""
-    return flag_names(
-        effective_flags(state, user_id, message, relation),
-        read=is_read(state, user_id, message, relation),
-        historical=not state.received(user_id, message),
-    )
+    flags, is_read, is_received = ReaderFlags(state, user_id).of(message, relation)
+    return flag_names(flags, read=is_read, historical=not is_received)
 
 
-def encoded_flags_of(state: State, user_id: int, message: Message, relation: Relation) -> bytes:
-    """The same as JSON."""
-    return _encoded_flags(
-        int(effective_flags(state, user_id, message, relation)),
-        is_read(state, user_id, message, relation),
-        not state.received(user_id, message),
-    )
+def encoded_flags(flags: Flag, is_read: bool, is_received: bool) -> bytes:
+    """All flags as JSON: those that `ReaderFlags` found."""
+    return _encoded_flags(int(flags), is_read, not is_received)
 
 
 def flags_on_arrival(state: State, user_id: int, sent: MessageSent) -> list[str]:
     """The flags in a message's event: those that it came with."""
     message = sent.message
     relation = Relation(sent.flags.get(user_id, Flag(0)), user_id in sent.readers)
-    if not state.received(user_id, message):
-        return []
-    return flag_names(effective_flags(state, user_id, message, relation), read=relation.read)
+    flags, _, is_received = ReaderFlags(state, user_id).of(message, relation)
+    return flag_names(flags, read=relation.read) if is_received else []
 
 
 @lru_cache

@@ -30,6 +30,8 @@ class EncodedMessages:
         empty_topic_name: bool,
     ) -> None:
         self._kept, self._state = kept, state
+        self._users, self._settings = state.users.rows, state.settings.rows
+        self._channels, self._linkifiers = state.channels.rows, state.linkifiers.version
         self._objects = MessageObjects(
             state,
             viewer,
@@ -47,7 +49,7 @@ class EncodedMessages:
 
     def of(self, message: Message, details: MessageDetails) -> bytes:
         """The message's object, to be gone on with a comma, or ended."""
-        state, sender_id, channel_id = self._state, message.sender_id, message.channel_id
+        sender_id, channel_id = message.sender_id, message.channel_id
         if (
             details is not NO_DETAILS
             or channel_id is None
@@ -57,13 +59,16 @@ class EncodedMessages:
             return self._made(message, details)
         made_of = (
             message,
-            state.users[sender_id],
-            state.settings.get(sender_id),
-            state.channels[channel_id].name,
-            state.linkifiers.version,
+            self._users[sender_id],
+            self._settings.get(sender_id),
+            self._channels[channel_id].name,
+            self._linkifiers,
         )
         key = (message.id, self._kind)
-        return self._kept.get(key, made_of, lambda: self._made(message, details)).content
+        found = self._kept.find(key, made_of)
+        if found is None:
+            found = self._kept.get(key, made_of, lambda: self._made(message, details))
+        return found.content
 
     def _made(self, message: Message, details: MessageDetails) -> bytes:
         shown = self._objects.of(message, details)

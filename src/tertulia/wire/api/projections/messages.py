@@ -4,6 +4,7 @@ from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
+from pyroaring import BitMap
 
 from tertulia.domain import permissions
 from tertulia.model.changes import MessageSent
@@ -58,15 +59,16 @@ class MessageSentProjection(Projection[MessageSent]):
         return state.subscriptions.of_channel[message.channel_id]
 
     def grouping(self, state: State, change: MessageSent) -> Grouping | None:
-        """The role of a subscriber whose view depends on nothing else."""
+        """The role of a subscriber whose view depends on nothing else; most are members."""
         message = change.message
-        if message.channel_id is None or change.gone or change.moved_to is not None:
+        channel_id = message.channel_id
+        if channel_id is None or change.gone or change.moved_to is not None:
             return None
         message_id, flags = message.id, change.flags
         own = frozenset((message.sender_id, *change.readers))
         # What such a guest sees of the sender is their own.
         limited, gainers = state.memberships.limited_guests, state.contacts.gainers
-        subscribers = state.subscriptions.of_channel[message.channel_id]
+        subscribers = state.subscriptions.of_channel[channel_id]
 
         def group(user: User, queue: QueueRecord) -> Hashable | None:
             user_id = user.id
@@ -85,7 +87,14 @@ class MessageSentProjection(Projection[MessageSent]):
             is_present = until is None and since < message_id
             return permissions.role_of(state, user) if is_present else None
 
-        return group
+        def members() -> BitMap:
+            active = state.active_subscribers
+            if active.newest_since(channel_id) >= message_id:
+                return BitMap()
+            usual = active.as_set(channel_id) & state.users.usual.ids
+            return usual - BitMap((*own, *flags)) - limited - gainers
+
+        return Grouping(group, members)
 
     def view(
         self, context: ProjectionContext, change: MessageSent, viewer: Viewer

@@ -245,8 +245,14 @@ async def register(call: Call, params: Register) -> Registered:
         if made:
             node.log.note(QueueDeleted(made.pop().id), soon=False)
         wanted = snapshot.TYPES if fetch is None else snapshot.TYPES & set(fetch)
-        without = wanted - snapshot.READS
-        await node.fragments.in_turns(lambda: taken(node.state, without))
+
+        def prepared() -> Taken:
+            # What was read is loaded by now, unless it was evicted meanwhile.
+            state = node.state
+            is_loaded = user is None or not state.unread.missing(state, user.id)
+            return taken(state, wanted if is_loaded else wanted - snapshot.READS)
+
+        await node.fragments.in_turns(prepared)
         data, kept = await shot(lambda state, _: taken(state, fetch))
     if made:
         node.delivery.add(made[-1])

@@ -4,14 +4,15 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from tertulia.domain.messages.narrow import NarrowTerm
-from tertulia.model.errors import NoSuchMessage
+from tertulia.domain.messages.narrow import NarrowTerm, needs_account
+from tertulia.model.errors import NoSuchMessage, NotAuthenticated
 from tertulia.model.users import User
+from tertulia.service.messages.flags import ReaderFlags
 from tertulia.service.messages.history import Found, Query, find_messages, one_message
 from tertulia.store.message_details import NO_DETAILS
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.highlighting import Highlighter
-from tertulia.wire.api.objects.message_flags import encoded_flags_of
+from tertulia.wire.api.objects.message_flags import encoded_flags
 from tertulia.wire.api.objects.message_pages import EncodedMessages
 from tertulia.wire.api.objects.messages import MessageObject, subject_of
 from tertulia.wire.http.call import Call
@@ -107,13 +108,14 @@ def _encoded(call: Call, user: User | None, found: Found, params: GetMessages) -
         client_gravatar=params.client_gravatar and user is not None,
         empty_topic_name=params.allow_empty_topic_name,
     )
+    own = None if user is None else ReaderFlags(state, user.id)
     highlighter = Highlighter(found.terms)
     parts: list[bytes] = []
     is_html = params.apply_markdown
     for message in found.page.messages:
         flags = _READ_FLAG
-        if user is not None:
-            flags = encoded_flags_of(state, user.id, message, extras.relations[message.id])
+        if own is not None:
+            flags = encoded_flags(*own.of(message, extras.relations[message.id]))
         encoded = messages.of(message, extras.details.get(message.id, NO_DETAILS))
         part = b'%b,"flags":%b' % (encoded, flags)
         if highlighter:
@@ -131,7 +133,8 @@ def _encoded(call: Call, user: User | None, found: Found, params: GetMessages) -
 
 
 def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
-    """Who asks; spectators must say that they mean public channels."""
+    """Who asks; spectators must say that they mean public channels, and can ask for nothing that
+    is about oneself."""
     if call.user_id is not None:
         return call.user
     if not any(
@@ -139,6 +142,9 @@ def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
         for term in params.narrow
     ):
         return call.user  # Raises: there is none.
+    for term in params.narrow:
+        if needs_account(term):
+            raise NotAuthenticated(f"What '{term.operator}' asks for needs an account: sign in.")
     return None
 
 

@@ -1,0 +1,166 @@
+"""Writing in formatted text, with the Markdown one key away."""
+
+import re
+from typing import Any
+
+import httpx
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import Open
+from tests.e2e.conftest import Town
+
+PASTE = """
+(element, [html, text]) => {
+    const data = new DataTransfer();
+    data.setData("text/html", html);
+    data.setData("text/plain", text);
+    const about = {bubbles: true, cancelable: true, clipboardData: data};
+    element.dispatchEvent(new ClipboardEvent("paste", about));
+}
+"""
+DROP = """
+(element) => {
+    const data = new DataTransfer();
+    data.items.add(new File(["flour"], "shopping.txt", {type: "text/plain"}));
+    const about = {bubbles: true, cancelable: true, dataTransfer: data};
+    element.dispatchEvent(new DragEvent("drop", about));
+}
+"""
+EDITOR = re.compile(r"/FormattedField-[\w-]+\.js")
+
+
+def last_sent(town: Town) -> dict[str, Any]:
+    """The newest message of the topic, as it was typed."""
+    narrow = '[["channel", "general"], ["topic", "bread"]]'
+    answer = httpx.get(
+        f"{town.server.url}/api/v1/messages",
+        params={
+            "narrow": narrow,
+            "anchor": "newest",
+            "num_before": 1,
+            "num_after": 0,
+            "apply_markdown": "false",
+        },
+        auth=(town.ann.email, town.ann.api_key),
+        timeout=60,
+    ).json()
+    found: dict[str, Any] = answer["messages"][-1]
+    return found
+
+
+def is_plain(box: Locator) -> bool:
+    return bool(box.evaluate("(element) => element instanceof HTMLTextAreaElement"))
+
+
+def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, opened: Open) -> None:
+    """Written, switched, completed, pasted, taken back, sent, edited; and what is said when its
+    editor cannot be loaded."""
+    ann = opened(sqlite_town.server, sqlite_town.ann)
+    page, box = ann.page, ann.box
+    switch = page.get_by_role("button", name="Formatted text")
+    ann.go("narrow/channel/general/topic/bread")
+    box.fill("Bake **rye**")
+
+    page.route(EDITOR, lambda route: route.abort())
+    box.press("Alt+m")
+    expect(page.get_by_text("This could not be loaded")).to_be_visible()
+    expect(switch).to_have_attribute("aria-pressed", "false")
+    assert is_plain(box)
+    page.unroute(EDITOR)
+
+    # The caret is where it was, and only there the signs are seen.
+    box.press("ArrowLeft")
+    switch.click()
+    expect(box).to_have_attribute("contenteditable", "true")
+    expect(switch).to_have_attribute("aria-pressed", "true")
+    expect(box).to_be_focused()
+    expect(box.locator("strong")).to_have_text("rye")
+    expect(box).to_have_text("Bake **rye**")
+    page.keyboard.press("End")
+    page.keyboard.type(" and ")
+    expect(box).to_have_text("Bake rye and ")
+    page.keyboard.press("Control+i")
+    page.keyboard.type("spelt")
+    page.keyboard.press("Alt+m")
+    expect(box).to_have_text("Bake **rye** and *spelt*")
+    expect(box.locator("strong")).to_have_count(0)
+    page.keyboard.type("!")
+    page.keyboard.press("Alt+m")
+    expect(box.locator("em")).to_have_text("spelt!")
+
+    # An input method composes within what is formatted.
+    keyboard = page.context.new_cdp_session(page)
+    for text in ("n", "に", "にほ"):
+        at = len(text)
+        composed = {"text": text, "selectionStart": at, "selectionEnd": at}
+        keyboard.send("Input.imeSetComposition", composed)
+    keyboard.send("Input.insertText", {"text": "日本"})
+    expect(box.locator("em")).to_have_text("spelt!日本")
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Backspace")
+    expect(box.locator("em")).to_have_text("spelt!")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.type("?")
+    expect(box.locator("em")).to_have_text("spelt!?")
+
+    # What was typed in either form can be taken back in either.
+    page.keyboard.press("Control+z")
+    expect(box.locator("em")).to_have_text("spelt!")
+    page.keyboard.press("Control+y")
+    expect(box.locator("em")).to_have_text("spelt!?")
+
+    # A choice becomes what it will be; one key takes it away.
+    page.keyboard.press("Control+End")
+    page.keyboard.type(" @Ben")
+    expect(page.get_by_role("option").first).to_contain_text("Ben")
+    expect(box).to_have_attribute("aria-activedescendant", re.compile("offers-0$"))
+    page.keyboard.press("Enter")
+    expect(box.locator(".chip")).to_have_text("@Ben")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Backspace")
+    expect(box.locator(".chip")).to_have_count(0)
+    page.keyboard.press("Control+z")
+    expect(box.locator(".chip")).to_have_text("@Ben")
+
+    # Lists go on, and end; what is pasted is Markdown; files are not read into the text.
+    page.keyboard.press("Control+End")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("* flour")
+    page.keyboard.press("Shift+Enter")
+    box.evaluate(PASTE, ["<p>much <b>water</b></p>", "much water"])
+    expect(box.locator(".item .bullet")).to_have_count(2)
+    expect(box.locator(".item strong")).to_have_text("water")
+    box.evaluate(DROP)
+    expect(page.get_by_role("list", name="Files").get_by_text("Uploaded")).to_be_visible()
+    expect(box).not_to_contain_text("shopping")
+
+    page.keyboard.press("Control+Enter")
+    expect(ann.message("Bake rye and spelt!?")).to_be_visible()
+    expect(box).to_have_text(re.compile("^(Write to .*)?$"))
+    page.keyboard.press("Control+z")
+    expect(box).not_to_contain_text("rye")
+    content = last_sent(sqlite_town)["content"]
+    text, _, file = content.rpartition("\n")
+    assert text == "Bake **rye** and *spelt!?* @**Ben** \n* flour\n* much **water**"
+    assert file.startswith("[shopping.txt](/user_uploads/")
+
+    # The last message is edited in the same form, which is remembered.
+    page.keyboard.press("ArrowUp")
+    editor = page.get_by_role("textbox", name="Edit message")
+    expect(editor).to_be_focused()
+    expect(editor.locator("em")).to_have_text("spelt!?")
+    page.keyboard.press("Control+Home")
+    page.keyboard.type("Please: ")
+    page.keyboard.press("Control+Enter")
+    expect(editor).to_be_hidden()
+    expect(ann.message("Please: Bake rye")).to_be_visible()
+    assert last_sent(sqlite_town)["content"] == f"Please: {content}"
+
+    ann.go("settings/preferences")
+    choice = page.get_by_role("switch", name="Write in formatted text")
+    expect(choice).to_be_checked()
+    choice.click()
+    ann.go("narrow/channel/general/topic/bread")
+    expect(box).to_be_visible()
+    assert is_plain(box)

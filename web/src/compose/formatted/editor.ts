@@ -1,0 +1,238 @@
+/** The editor that shows Markdown formatted: CodeMirror, as a field like any other. */
+
+import { history, redo, standardKeymap, undo } from "@codemirror/commands";
+import {
+  Compartment,
+  EditorSelection,
+  EditorState,
+  Prec,
+  Transaction,
+  type Extension,
+} from "@codemirror/state";
+import { EditorView, keymap, type ViewUpdate } from "@codemirror/view";
+import { StyleModule } from "style-mod";
+import type { Names } from "../../data/formatted";
+import type { Field } from "../composition.svelte";
+import { beginningAt, focused, formats, held, named, shownFormatted, textOf } from "./showing";
+
+/** What is heard of it. */
+export interface Heard {
+  typed: () => void;
+  /** The caret is elsewhere. */
+  moved: () => void;
+  key: (event: KeyboardEvent) => void;
+  paste: (event: ClipboardEvent) => void;
+  focused: (is: boolean) => void;
+}
+
+export interface Begin {
+  text: string;
+  start: number;
+  end: number;
+}
+
+/** What fields of text have, and editors of code do without. */
+const USUAL = { spellcheck: "true", autocorrect: "on", autocapitalize: "sentences" };
+
+/** For so long after a click nothing moves under the mouse: another one makes it a double click. */
+const DOUBLE_CLICK = 400;
+
+const KEYS = [
+  { key: "Mod-z", run: undo, preventDefault: true },
+  { key: "Mod-y", mac: "Mod-Shift-z", run: redo, preventDefault: true },
+  { linux: "Ctrl-Shift-z", win: "Ctrl-Shift-z", run: redo, preventDefault: true },
+  { key: "Backspace", run: withoutBeginning },
+  { key: "Home", mac: "Cmd-ArrowLeft", run: toText },
+];
+
+/** Back over the sign of a list or quotation, which is one thing to see. */
+function withoutBeginning(view: EditorView): boolean {
+  const { main } = view.state.selection;
+  const sign = main.empty ? beginningAt(view.state, main.head) : null;
+  if (!sign) return false;
+  view.dispatch({ changes: { from: sign.from, to: sign.to }, userEvent: "delete.backward" });
+  return true;
+}
+
+/** To the beginning of what is seen of the line; from there on to that of the line. */
+function toText(view: EditorView): boolean {
+  const { main } = view.state.selection;
+  const begin = textOf(view.state, view.state.doc.lineAt(main.head).from);
+  if (main.head <= begin || view.moveToLineBoundary(main, false).head >= begin) return false;
+  view.dispatch({ selection: { anchor: begin }, userEvent: "select", scrollIntoView: true });
+  return true;
+}
+
+export class Editor implements Field {
+  readonly #view: EditorView;
+  readonly #history = new Compartment();
+  readonly #attributes = new Compartment();
+  #isGone = false;
+  #isHeld = false;
+  #release: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    parent: HTMLElement,
+    begin: Begin,
+    private readonly heard: Heard,
+  ) {
+    adoptStyles();
+    this.#view = new EditorView({
+      parent,
+      state: EditorState.create({
+        doc: begin.text,
+        selection: EditorSelection.single(begin.start, begin.end),
+        extensions: this.#extensions(),
+      }),
+    });
+    window.addEventListener("mouseup", this.#released);
+  }
+
+  get value(): string {
+    return this.#view.state.doc.toString();
+  }
+
+  get selectionStart(): number {
+    return this.#view.state.selection.main.from;
+  }
+
+  get selectionEnd(): number {
+    return this.#view.state.selection.main.to;
+  }
+
+  focus(): void {
+    this.#view.focus();
+  }
+
+  setSelectionRange(start: number, end: number): void {
+    const { length } = this.#view.state.doc;
+    const selection = { anchor: Math.min(start, length), head: Math.min(end, length) };
+    this.#view.dispatch({ selection, scrollIntoView: true });
+  }
+
+  put(from: number, to: number, text: string): void {
+    const caret = from + text.length;
+    this.#view.dispatch({
+      changes: { from, to, insert: text },
+      selection: { anchor: caret },
+      userEvent: "input",
+      scrollIntoView: true,
+    });
+  }
+
+  /** Another text, which was not typed here: nothing leads back from it. */
+  reset(text: string): void {
+    const view = this.#view;
+    view.dispatch({
+      changes: { from: 0, to: view.state.doc.length, insert: text },
+      selection: { anchor: text.length },
+      effects: this.#history.reconfigure([]),
+      annotations: Transaction.remote.of(true),
+    });
+    view.dispatch({ effects: this.#history.reconfigure(history()) });
+  }
+
+  /** Show it formatted, or as Markdown. */
+  format(is: boolean): void {
+    this.#view.dispatch({ effects: formats.of(is), scrollIntoView: this.#view.hasFocus });
+  }
+
+  name(names: Names): void {
+    this.#view.dispatch({ effects: named.of(names) });
+  }
+
+  /** What assistive technology is told of it. */
+  describe(attributes: Record<string, string>): void {
+    const is = EditorView.contentAttributes.of({ ...USUAL, ...attributes });
+    this.#view.dispatch({ effects: this.#attributes.reconfigure(is) });
+  }
+
+  destroy(): void {
+    this.#isGone = true;
+    clearTimeout(this.#release);
+    window.removeEventListener("mouseup", this.#released);
+    this.#view.destroy();
+  }
+
+  #hold(is: boolean): void {
+    clearTimeout(this.#release);
+    if (is === this.#isHeld) return;
+    this.#isHeld = is;
+    this.#view.dispatch({ effects: held.of(is) });
+  }
+
+  #released = () => {
+    if (this.#isHeld) this.#release = setTimeout(() => this.#hold(false), DOUBLE_CLICK);
+  };
+
+  #extensions(): Extension {
+    const { heard } = this;
+    const handled = (event: Event) => event.defaultPrevented;
+    return [
+      Prec.highest(
+        EditorView.domEventHandlers({
+          keydown: (event) => {
+            this.#hold(false);
+            heard.key(event);
+            return handled(event);
+          },
+          paste: (event) => {
+            heard.paste(event);
+            return handled(event);
+          },
+        }),
+      ),
+      EditorView.domEventObservers({
+        focus: (_, view) => {
+          heard.focused(true);
+          view.dispatch({ effects: focused.of(true) });
+          // The browser would have the caret at the beginning.
+          view.focus();
+        },
+        // Also where it is taken out of the page, in the midst of which nothing can be changed.
+        blur: (_, view) => queueMicrotask(() => this.#left(view)),
+        mousedown: ({ button }) => {
+          if (button === 0) this.#hold(true);
+        },
+      }),
+      EditorView.updateListener.of((update) => this.#updated(update)),
+      shownFormatted,
+      this.#history.of(history()),
+      this.#attributes.of([]),
+      keymap.of([...KEYS, ...standardKeymap]),
+      // Every character stays as it is, those between lines too.
+      EditorState.lineSeparator.of("\n"),
+      EditorView.clipboardInputFilter.of((text) => text.replace(/\r\n?/g, "\n")),
+      EditorView.lineWrapping,
+      EditorView.perLineTextDirection.of(true),
+      // It would be announced in English; who hears the field hears it anyway.
+      EditorState.phrases.of({ "Selection deleted": "" }),
+    ];
+  }
+
+  #left(view: EditorView): void {
+    if (this.#isGone || view.hasFocus) return;
+    this.heard.focused(false);
+    view.dispatch({ effects: focused.of(false) });
+  }
+
+  #updated(update: ViewUpdate): void {
+    if (update.transactions.some((one) => one.annotation(Transaction.remote))) return;
+    if (update.docChanged) this.heard.typed();
+    else if (update.selectionSet) this.heard.moved();
+  }
+}
+
+/**
+ * CodeMirror's few styles come in a `<style>`, which the page's policy keeps out; in a shadow tree they
+ * come as a sheet that is adopted, which it allows. The document takes what is made for such a tree.
+ */
+function adoptStyles(): void {
+  const tree = document.createElement("div").attachShadow({ mode: "open" });
+  StyleModule.mount(tree, new StyleModule({}));
+  for (const set of Object.getOwnPropertySymbols(tree)) {
+    if (!(set in document)) {
+      Object.defineProperty(document, set, { value: Reflect.get(tree, set) });
+    }
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * Shows the Markdown of an editor formatted. The text stays what it is: parts of it are drawn in
+ * another way, and signs are left out of the drawing where the caret is not at them.
+ */
+
+import {
+  EditorState,
+  RangeSet,
+  StateEffect,
+  StateField,
+  type Extension,
+  type Range,
+  type Transaction,
+} from "@codemirror/state";
+import { Decoration, EditorView, WidgetType, type DecorationSet } from "@codemirror/view";
+import { shown, type Chip, type Line, type Names, type Shown } from "../../data/formatted";
+
+/** Whether it is formatted; otherwise it is shown as Markdown. */
+export const formats = StateEffect.define<boolean>();
+/** Other names are known than before. */
+export const named = StateEffect.define<Names>();
+/** Whether one is at it with the mouse: then nothing moves under that. */
+export const held = StateEffect.define<boolean>();
+/** Whether one is in it: elsewhere no sign is seen. */
+export const focused = StateEffect.define<boolean>();
+
+interface Showing {
+  isFormatted: boolean;
+  names: Names;
+  isHeld: boolean;
+  hasFocus: boolean;
+  found: Shown | null;
+  /** The places whose signs are seen: the ends of what is selected. */
+  ends: readonly number[];
+  drawn: DecorationSet;
+  /** What the caret passes over. */
+  whole: DecorationSet;
+}
+
+class ChipWidget extends WidgetType {
+  constructor(private readonly chip: Chip) {
+    super();
+  }
+
+  override eq({ chip }: ChipWidget): boolean {
+    return chip.text === this.chip.text && chip.look === this.chip.look;
+  }
+
+  override toDOM(): HTMLElement {
+    const element = document.createElement("span");
+    element.className = `chip ${this.chip.look}`;
+    element.dir = "auto";
+    element.textContent = this.chip.text;
+    return element;
+  }
+
+  override ignoreEvent(): boolean {
+    return false;
+  }
+}
+
+class Bullet extends WidgetType {
+  override eq(): boolean {
+    return true;
+  }
+
+  override toDOM(): HTMLElement {
+    const element = document.createElement("span");
+    element.className = "bullet";
+    element.textContent = "•";
+    return element;
+  }
+
+  override ignoreEvent(): boolean {
+    return false;
+  }
+}
+
+const BULLET = Decoration.replace({ widget: new Bullet() });
+const HIDDEN = Decoration.replace({});
+const SIGN = Decoration.mark({ class: "sign" });
+const MARKS = {
+  strong: Decoration.mark({ tagName: "strong" }),
+  em: Decoration.mark({ tagName: "em" }),
+  del: Decoration.mark({ tagName: "del" }),
+  code: Decoration.mark({ tagName: "code" }),
+  link: Decoration.mark({ class: "link" }),
+  number: Decoration.mark({ class: "number" }),
+};
+/** Each line goes in the direction of its own language. */
+const TEXT = Decoration.line({ attributes: { dir: "auto" } });
+
+function lineOf({ looks, depth }: Line): Decoration {
+  const isCode = looks.includes("code");
+  const attributes: Record<string, string> = {
+    class: looks.join(" "),
+    dir: isCode ? "ltr" : "auto",
+  };
+  if (looks.includes("item")) attributes["style"] = `--depth: ${Math.min(depth, 8)}`;
+  // Words of code are none of any language.
+  if (isCode) attributes["spellcheck"] = "false";
+  return Decoration.line({ attributes });
+}
+
+function draw(state: EditorState, now: Omit<Showing, "drawn" | "whole">): Showing {
+  const { found, ends } = now;
+  const drawn: Range<Decoration>[] = [];
+  const whole: Range<Decoration>[] = [];
+  const lines = new Map(found?.lines.map((line) => [line.from, line] as const));
+  for (let number = 1; number <= state.doc.lines; number += 1) {
+    const { from } = state.doc.line(number);
+    const line = lines.get(from);
+    drawn.push((line ? lineOf(line) : TEXT).range(from));
+  }
+  for (const { from, to, look } of found?.marks ?? []) drawn.push(MARKS[look].range(from, to));
+  for (const { from, to, first, last, begins } of found?.signs ?? []) {
+    const isSeen = ends.some((end) => first <= end && end <= last);
+    const look = isSeen ? SIGN : begins === "item" ? BULLET : HIDDEN;
+    drawn.push(look.range(from, to));
+  }
+  for (const chip of found?.chips ?? []) {
+    const range = Decoration.replace({ widget: new ChipWidget(chip) }).range(chip.from, chip.to);
+    drawn.push(range);
+    whole.push(range);
+  }
+  return { ...now, drawn: RangeSet.of(drawn, true), whole: RangeSet.of(whole, true) };
+}
+
+function endsOf(state: EditorState): number[] {
+  const { anchor, head } = state.selection.main;
+  return [anchor, head];
+}
+
+function after(before: Showing, change: Transaction): Showing {
+  let { isFormatted, names, isHeld, hasFocus, found, ends } = before;
+  let isOther = change.docChanged;
+  for (const effect of change.effects) {
+    if (effect.is(formats)) isFormatted = effect.value;
+    else if (effect.is(named)) names = effect.value;
+    else if (effect.is(held)) isHeld = effect.value;
+    else if (effect.is(focused)) hasFocus = effect.value;
+    else continue;
+    isOther ||= effect.is(formats) || effect.is(named);
+  }
+  if (isOther) found = isFormatted ? shown(change.newDoc.toString(), names) : null;
+  if (!hasFocus) ends = [];
+  else if (!isHeld) ends = endsOf(change.state);
+  else if (change.docChanged) ends = ends.map((end) => change.changes.mapPos(end));
+  const now = { isFormatted, names, isHeld, hasFocus, found, ends };
+  return isOther || ends.join() !== before.ends.join()
+    ? draw(change.state, now)
+    : { ...before, ...now };
+}
+
+const showing = StateField.define<Showing>({
+  create: (state) =>
+    draw(state, {
+      isFormatted: false,
+      names: { person: () => null, group: () => null, channel: () => null, topic: String },
+      isHeld: false,
+      hasFocus: false,
+      found: null,
+      ends: [],
+    }),
+  update: after,
+  provide: (field) => [
+    EditorView.decorations.from(field, ({ drawn }) => drawn),
+    EditorView.atomicRanges.of((view) => view.state.field(field).whole),
+  ],
+});
+
+/** What an editor needs for it: Markdown at first, until `formats` says otherwise. */
+export const shownFormatted: Extension = showing;
+
+/** What is shown of a state: what is drawn over its text. */
+export function drawnIn(state: EditorState): DecorationSet {
+  return state.field(showing).drawn;
+}
+
+/** Where the text of a line begins, behind what is not seen of its signs. */
+export function textOf(state: EditorState, lineFrom: number): number {
+  let begin = lineFrom;
+  for (const { from, to, begins } of state.field(showing).found?.signs ?? []) {
+    if (begins && from === begin) begin = to;
+  }
+  return begin;
+}
+
+/** The sign of a list, quotation or heading that ends at a place; null where there is none. */
+export function beginningAt(state: EditorState, at: number): { from: number; to: number } | null {
+  const { found } = state.field(showing);
+  return found?.signs.find(({ begins, to }) => begins && to === at) ?? null;
+}

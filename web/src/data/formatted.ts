@@ -1,0 +1,655 @@
+/**
+ * How Markdown is to be shown while one writes it: what of it is bold, a list, a mention, and which
+ * signs say so. It follows the server's rules, and changes nothing: where it should err, the text is
+ * what it was. Maths, spoilers, tables, polls, pictures and times are left as they are written. Pure.
+ */
+
+export interface Mark {
+  from: number;
+  to: number;
+  look: "strong" | "em" | "del" | "code" | "link" | "number";
+}
+
+/** Signs of markup, which are seen only where the caret is at them. */
+export interface Sign {
+  from: number;
+  to: number;
+  /** The first and the last place of the caret that is at them. */
+  first: number;
+  last: number;
+  /** What they begin a line of: that of an item is shown as a bullet. */
+  begins?: "item" | "quote" | "head";
+}
+
+/** What is shown as a whole: a mention, or a link to a channel, a topic or a message. */
+export interface Chip {
+  from: number;
+  to: number;
+  text: string;
+  look: "mention" | "silent" | "place";
+}
+
+export type LineLook = "item" | "quote" | "code" | "fence" | "head";
+
+/** A line that is shown in another way than text. */
+export interface Line {
+  from: number;
+  looks: readonly LineLook[];
+  /** Of an item: in how many lists beside its own it is. */
+  depth: number;
+}
+
+export interface Shown {
+  marks: Mark[];
+  signs: Sign[];
+  chips: Chip[];
+  lines: Line[];
+}
+
+/** What is shown for a name in a mention or link; null where nobody and nothing has it. */
+export interface Names {
+  person: (name: string, id: number | null) => string | null;
+  group: (name: string) => string | null;
+  channel: (name: string) => string | null;
+  topic: (name: string) => string;
+}
+
+/** A longer text is shown as Markdown: all of it is read with each letter. */
+export const LONGEST = 50_000;
+
+export function shown(text: string, names: Names): Shown {
+  const found: Shown = { marks: [], signs: [], chips: [], lines: [] };
+  if (text.length <= LONGEST && !/^\/(?:poll|todo)\b/.test(text)) {
+    new Blocks(text, names, found).read();
+  }
+  return found;
+}
+
+interface Fence {
+  sign: string;
+  kind: "code" | "math" | "quote" | "spoiler";
+  /** In how many quotations by `>` it is. */
+  quotes: number;
+  /** Of which it is known with its end where the caret is at them. */
+  signs: { from: number; to: number }[];
+}
+
+/** How many quotations there may be in each other; more are text. */
+const DEEPEST = 20;
+const FENCE = /^([ \t]*)(`{3,}|~{3,})([ \t]*)(.*)$/;
+const ITEM = /^([ \t]*)([*+-]|\d{1,9}\.)([ \t]+|$)/;
+const HEAD = /^ {0,3}#{1,6}[ \t]+(?=[^\s#])/;
+const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
+const UNDER_TABLE = /^[\s|:-]*-[\s|:-]*$/;
+
+/** The blocks of a message, line by line. */
+class Blocks {
+  readonly #fences: Fence[] = [];
+  /** The paragraph so far; the signs at the beginnings of its lines are blanks in it. */
+  #prose = "";
+  #begin = 0;
+  #isQuoted = false;
+  /** How far the items around are indented. */
+  #items: number[] = [];
+  /** In how many quotations by `>` the line before was. */
+  #quotes = 0;
+  #afterEmpty = true;
+  #inTable = false;
+
+  constructor(
+    private readonly text: string,
+    private readonly names: Names,
+    private readonly found: Shown,
+  ) {}
+
+  read(): void {
+    const lines = this.text.split("\n");
+    let from = 0;
+    lines.forEach((line, at) => {
+      this.#line(line, from, lines[at + 1] ?? "");
+      from += line.length + 1;
+    });
+    this.#endProse();
+    while (this.#fences.length) this.#close(this.text.length);
+  }
+
+  #line(line: string, from: number, next: string): void {
+    const fence = this.#fences.at(-1);
+    const isVerbatim = fence?.kind === "code" || fence?.kind === "math";
+    const { quotes, width } = quotesOf(line, isVerbatim ? fence.quotes : Infinity);
+    if (fence && quotes < fence.quotes) {
+      // What is around the fence has ended.
+      this.#endProse();
+      this.#close(from);
+      this.#line(line, from, next);
+      return;
+    }
+    const rest = line.slice(width);
+    const at = from + width;
+    const isEmpty = !rest.trim();
+    const isLone = isEmpty && width > 0 && !this.#quotes && !hasText(next, quotes);
+    // The text right below a quotation is of it too.
+    const isLazy = !width && !isEmpty && this.#quotes > 0 && this.#prose !== "";
+    if (!isLazy) {
+      if (quotes !== this.#quotes) this.#endProse();
+      this.#quotes = isLone ? 0 : quotes;
+    }
+    if (width && !isLone) this.#begins(from, at, "quote");
+    const isQuoted = this.#quotes > 0 || this.#fences.some(({ kind }) => kind === "quote");
+    const look = (...looks: LineLook[]) => {
+      if (isQuoted && !looks.includes("quote")) looks.push("quote");
+      if (looks.length) this.found.lines.push({ from, looks, depth: this.#items.length - 1 });
+    };
+
+    if (fence && closes(rest, fence.sign)) {
+      this.#endProse();
+      look("fence", ...(isVerbatim ? (["code"] as const) : []));
+      if (fence.kind === "code" || fence.kind === "quote") {
+        fence.signs.push({ from: at + indentOf(rest), to: from + line.length });
+      }
+      this.#close(from + line.length);
+    } else if (isVerbatim) {
+      look("code");
+    } else if (isEmpty) {
+      this.#endProse();
+      this.#inTable = false;
+      if (!isLone) look();
+    } else if (this.#inTable || (rest.includes("|") && isUnderTable(next))) {
+      this.#endProse();
+      this.#inTable = true;
+      look();
+    } else {
+      this.#text(rest, at, isQuoted, look);
+    }
+    this.#afterEmpty = isEmpty;
+  }
+
+  /** A line within no fence of code, and no table. */
+  #text(line: string, at: number, isQuoted: boolean, look: (...looks: LineLook[]) => void): void {
+    const indent = indentOf(line);
+    const item = ITEM.exec(line);
+    if (this.#afterEmpty && indent < 2 && !item) this.#items = [];
+    const inList = this.#items.length > 0;
+    const fence = FENCE.exec(line);
+    const head = HEAD.exec(line);
+    const inProse = this.#prose !== "";
+    const isDeep = !inList && (indent >= 4 || line.startsWith("\t"));
+    if (isDeep && !inProse) {
+      look("code");
+    } else if (fence && !isDeep && isFence(fence) && this.#fences.length < DEEPEST) {
+      this.#endProse();
+      this.#open(fence, at, look);
+    } else if (RULE.test(line)) {
+      this.#endProse();
+      look();
+    } else if (head) {
+      this.#endProse();
+      look("head");
+      const { length } = head[0];
+      this.#begins(at, at + length, "head");
+      this.#inProse(line.slice(length), at + length, isQuoted);
+      this.#endProse();
+    } else if (item && !isDeep && (inList || !inProse || interrupts(line, item))) {
+      this.#endProse();
+      this.#item(item, at, look);
+      const { length } = item[0];
+      this.#inProse(line.slice(length), at + length, isQuoted);
+    } else {
+      look();
+      this.#inProse(line, at, isQuoted);
+    }
+  }
+
+  #item(found: RegExpExecArray, at: number, look: (...looks: LineLook[]) => void): void {
+    const [whole, space = "", sign = ""] = found;
+    while (this.#items.length && space.length < (this.#items.at(-1) ?? 0) + 2) this.#items.pop();
+    this.#items.push(space.length);
+    look("item");
+    const to = at + whole.length;
+    if (/\d/.test(sign)) this.found.marks.push({ from: at, to, look: "number" });
+    else this.#begins(at, to, "item");
+  }
+
+  #open(found: RegExpExecArray, at: number, look: (...looks: LineLook[]) => void): void {
+    const [, space = "", sign = "", gap = "", info = ""] = found;
+    const word = /^[^ ]*/.exec(info)?.[0].toLowerCase() ?? "";
+    const kind = word === "quote" || word === "spoiler" || word === "math" ? word : "code";
+    const from = at + space.length;
+    // The language of code is to be seen, and what a quotation begins with.
+    const length = sign.length + (kind === "quote" ? gap.length + word.length : 0);
+    const signs = kind === "code" || kind === "quote" ? [{ from, to: from + length }] : [];
+    this.#fences.push({ sign, kind, quotes: this.#quotes, signs });
+    const looks: LineLook[] = kind === "spoiler" ? [] : [kind === "quote" ? kind : "code"];
+    look("fence", ...looks);
+  }
+
+  /** The innermost fence ends before this place. */
+  #close(last: number): void {
+    const signs = this.#fences.pop()?.signs ?? [];
+    const first = signs[0]?.from ?? 0;
+    for (const { from, to } of signs) {
+      if (from < to) this.found.signs.push({ from, to, first, last });
+    }
+  }
+
+  #begins(from: number, to: number, begins: NonNullable<Sign["begins"]>): void {
+    if (from < to) this.found.signs.push({ from, to, first: from, last: to - 1, begins });
+  }
+
+  #inProse(line: string, at: number, isQuoted: boolean): void {
+    if (this.#prose) {
+      this.#prose += "\n".padEnd(at - this.#begin - this.#prose.length) + line;
+    } else {
+      this.#prose = line;
+      this.#begin = at;
+      this.#isQuoted = isQuoted;
+    }
+  }
+
+  #endProse(): void {
+    if (this.#prose) {
+      new Prose(this.#prose, this.#begin, this.names, this.#isQuoted, this.found).read();
+    }
+    this.#prose = "";
+  }
+}
+
+/** The signs of quotations at the beginning of a line: how many, and how long they are together. */
+function quotesOf(line: string, most: number): { quotes: number; width: number } {
+  let quotes = 0;
+  let width = 0;
+  while (quotes < Math.min(most, DEEPEST)) {
+    const found = /^ {0,3}> ?/.exec(line.slice(width));
+    if (!found) break;
+    quotes += 1;
+    width += found[0].length;
+  }
+  return { quotes, width };
+}
+
+function hasText(line: string, within: number): boolean {
+  const { quotes, width } = quotesOf(line, Infinity);
+  return quotes >= within && line.slice(width).trim() !== "";
+}
+
+function isUnderTable(line: string): boolean {
+  const rest = line.slice(quotesOf(line, Infinity).width);
+  return rest.includes("|") && UNDER_TABLE.test(rest);
+}
+
+function isFence([, , sign = "", , info = ""]: RegExpExecArray): boolean {
+  return !info.includes(sign[0] ?? "");
+}
+
+function closes(line: string, sign: string): boolean {
+  const text = line.trim();
+  return text.length >= sign.length && text === (sign[0] ?? "").repeat(text.length);
+}
+
+function indentOf(line: string): number {
+  return line.length - line.trimStart().length;
+}
+
+/** Whether a list begins within a paragraph: not by "1984." at the beginning of a line. */
+function interrupts(line: string, item: RegExpExecArray): boolean {
+  return line.length > item[0].length && (item[2] ?? "").length < 3;
+}
+
+interface Delimiter {
+  sign: "*" | "~";
+  at: number;
+  length: number;
+  /** Of the signs beside each other: where they begin, and how many they are. */
+  run: number;
+  runs: number;
+  opens: boolean;
+  closes: boolean;
+  /** Which one ends what this one begins. */
+  end: number;
+}
+
+const ESCAPED = /[\\`*_{}[\]()>#+\-.!]/;
+const ADDRESS = /(?:https?|ftp):\/\/[^\s<>]+/iy;
+const MENTION = /@(_?)(?:\*\*([^*\n]+)\*\*|\*([^*\n]+)\*(?!\*))/y;
+const PLACE = /#\*\*([^*\n]+)\*\*/y;
+const FORMULA = /\$\$[^\n_$](?:\\\$|[^\n$])*\$\$(?!\$)/y;
+const TIME = /<time:[^>\n]{1,100}>/y;
+const PUNCTUATION = /[\p{P}\p{S}]/u;
+const WILDCARDS = ["all", "everyone", "channel", "stream", "topic"];
+
+/** The text of a paragraph. */
+class Prose {
+  /** Where a bracket that opens is closed. */
+  readonly #closing = new Map<number, number>();
+  /** Runs of backticks that are not to be found any more, by their length. */
+  readonly #noMore = new Set<number>();
+
+  constructor(
+    private readonly text: string,
+    private readonly base: number,
+    private readonly names: Names,
+    private readonly isQuoted: boolean,
+    private readonly found: Shown,
+  ) {
+    const open: number[] = [];
+    for (let at = 0; at < text.length; at += 1) {
+      const sign = text[at];
+      if (sign === "\\") at += 1;
+      else if (sign === "[") open.push(at);
+      else if (sign === "]" && open.length) this.#closing.set(open.pop() ?? 0, at);
+    }
+  }
+
+  read(): void {
+    this.#part(0, this.text.length, false);
+  }
+
+  #part(from: number, to: number, inLink: boolean): void {
+    const delimiters: Delimiter[] = [];
+    let at = from;
+    while (at < to) {
+      const next = this.#one(at, to, inLink, delimiters);
+      at = next > at && next <= to ? next : at + 1;
+    }
+    this.#pair(delimiters);
+    this.#emphasis(delimiters);
+  }
+
+  /** What is at a place. Answers where it ends; the place itself where it is nothing but text. */
+  #one(at: number, to: number, inLink: boolean, delimiters: Delimiter[]): number {
+    switch (this.text[at]) {
+      case "\\":
+        if (!ESCAPED.test(this.text[at + 1] ?? "")) return at;
+        this.#sign(at, at + 1, at, at + 2);
+        return at + 2;
+      case "`":
+        return this.#code(at, to);
+      case "$":
+        return this.text[at - 1] === "$" ? at : this.#end(FORMULA, at);
+      case "<":
+        return this.#end(TIME, at);
+      case "@":
+        return this.#mention(at, to);
+      case "#":
+        return this.#place(at, to);
+      case "!":
+        return this.text[at + 1] === "[" ? (this.#target(at + 1, to)?.end ?? at) : at;
+      case "[":
+        return inLink ? at : this.#link(at, to);
+      case "h":
+      case "H":
+      case "f":
+      case "F":
+        return inLink || /[A-Za-z0-9+.-]/.test(this.text[at - 1] ?? "")
+          ? at
+          : this.#address(at, to);
+      case "*":
+      case "~":
+        return this.#delimiters(at, to, delimiters);
+      default:
+        return at;
+    }
+  }
+
+  #code(at: number, to: number): number {
+    const begin = this.#runEnd(at, to);
+    const length = begin - at;
+    for (let end = begin; end < to && !this.#noMore.has(length);) {
+      if (this.text[end] !== "`") {
+        const next = this.text.indexOf("`", end);
+        end = next < 0 ? to : next;
+        continue;
+      }
+      const after = this.#runEnd(end, to);
+      if (after - end === length) {
+        this.#mark(begin, end, "code");
+        this.#sign(at, begin, at, after);
+        this.#sign(end, after, at, after);
+        return after;
+      }
+      end = after;
+    }
+    this.#noMore.add(length);
+    return begin;
+  }
+
+  #runEnd(at: number, to: number): number {
+    let end = at;
+    while (end < to && this.text[end] === this.text[at]) end += 1;
+    return end;
+  }
+
+  #end(what: RegExp, at: number): number {
+    what.lastIndex = at;
+    return what.test(this.text) ? what.lastIndex : at;
+  }
+
+  #mention(at: number, to: number): number {
+    if (at && !/[\s'"({[/<]/.test(this.text[at - 1] ?? "")) return at;
+    MENTION.lastIndex = at;
+    const found = MENTION.exec(this.text);
+    if (!found || MENTION.lastIndex > to) return at;
+    const name = (found[2] ?? found[3] ?? "").trim();
+    const called = found[2] === undefined ? this.names.group(name) : this.#person(name);
+    if (called === null) return at;
+    const isSilent = this.isQuoted || found[1] === "_";
+    const end = at + found[0].length;
+    const text = isSilent ? called : `@${called}`;
+    this.#chip(at, end, text, isSilent ? "silent" : "mention");
+    return end;
+  }
+
+  #person(name: string): string | null {
+    if (WILDCARDS.includes(name)) return name;
+    const [, called = name, id] = /^(.*)\|(\d{1,15})$/.exec(name) ?? [];
+    return this.names.person(called, id === undefined ? null : Number(id));
+  }
+
+  #place(at: number, to: number): number {
+    PLACE.lastIndex = at;
+    const found = PLACE.exec(this.text);
+    if (!found || PLACE.lastIndex > to) return at;
+    const written = found[1] ?? "";
+    const whole = this.names.channel(written);
+    const cut = written.indexOf(">");
+    const channel = whole ?? (cut < 0 ? null : this.names.channel(written.slice(0, cut)));
+    if (channel === null) return at;
+    let text = `#${channel}`;
+    if (whole === null) {
+      const [, topic = written.slice(cut + 1), id] =
+        /^(.*)@(\d{1,15})$/.exec(written.slice(cut + 1)) ?? [];
+      text += ` > ${this.names.topic(topic.trim())}${id === undefined ? "" : " @ 💬"}`;
+    }
+    const end = at + found[0].length;
+    this.#chip(at, end, text, "place");
+    return end;
+  }
+
+  #link(at: number, to: number): number {
+    const target = this.#target(at, to);
+    if (!target) return at;
+    const { textEnd, end } = target;
+    // Without a text its address is to be seen.
+    if (!this.text.slice(at + 1, textEnd).trim()) return end;
+    this.#mark(at + 1, textEnd, "link");
+    this.#sign(at, at + 1, at, end);
+    this.#sign(textEnd, end, at, end);
+    this.#part(at + 1, textEnd, true);
+    return end;
+  }
+
+  /** Where the text of a link ends that begins at a bracket, and the link itself. */
+  #target(bracket: number, to: number): { textEnd: number; end: number } | null {
+    const textEnd = this.#closing.get(bracket);
+    if (textEnd === undefined || this.text[textEnd + 1] !== "(") return null;
+    let at = this.#afterSpace(textEnd + 2);
+    const begin = at;
+    let depth = 0;
+    for (; at < to; at += 1) {
+      const sign = this.text[at] ?? "";
+      if (/\s/.test(sign) || (sign === ")" && !depth)) break;
+      if (sign === "\\") at += 1;
+      else if (sign === "(") depth += 1;
+      else if (sign === ")") depth -= 1;
+      if (depth > 2) return null;
+    }
+    const address = this.text.slice(begin, at).replace(/^<|>$/g, "");
+    const title = /^[ \t\n]+(?:"[^"]*"|'[^']*')/.exec(this.text.slice(at, at + 1000));
+    at = this.#afterSpace(at + (title?.[0].length ?? 0));
+    if (depth || at >= to || this.text[at] !== ")" || !leads(address)) return null;
+    return { textEnd, end: at + 1 };
+  }
+
+  #afterSpace(at: number): number {
+    const found = /^[ \t]*(?:\n[ \t]*)?/.exec(this.text.slice(at, at + 100));
+    return at + (found?.[0].length ?? 0);
+  }
+
+  #address(at: number, to: number): number {
+    ADDRESS.lastIndex = at;
+    const found = ADDRESS.exec(this.text)?.[0];
+    if (!found) return at;
+    const address = trimmed(found.slice(0, to - at));
+    if (!leads(address)) return at;
+    const end = at + address.length;
+    this.#mark(at, end, "link");
+    return end;
+  }
+
+  #delimiters(at: number, to: number, all: Delimiter[]): number {
+    const end = this.#runEnd(at, to);
+    const runs = end - at;
+    if (this.text[at] === "~") {
+      if (runs === 2) {
+        all.push({
+          sign: "~",
+          at,
+          length: 2,
+          run: at,
+          runs: 0,
+          opens: true,
+          closes: true,
+          end: -1,
+        });
+      }
+      return end;
+    }
+    const before = at ? (this.text[at - 1] ?? " ") : " ";
+    const after = end < to ? (this.text[end] ?? " ") : " ";
+    const wordBefore = !/\s/.test(before) && !PUNCTUATION.test(before);
+    const wordAfter = !/\s/.test(after) && !PUNCTUATION.test(after);
+    const opens = !/\s/.test(after) && (wordAfter || !wordBefore);
+    const closes = !/\s/.test(before) && (wordBefore || !wordAfter);
+    for (let one = at; one < end; one += 1) {
+      all.push({ sign: "*", at: one, length: 1, run: at, runs, opens, closes, end: -1 });
+    }
+    return end;
+  }
+
+  /** Find for each sign that begins something the one that ends it. */
+  #pair(all: Delimiter[]): void {
+    const open: number[] = [];
+    /** Below which there is none for such a sign. */
+    const bottoms = new Map<string, number>();
+    all.forEach((closer, at) => {
+      if (closer.closes) {
+        const kind = `${closer.sign}${closer.opens ? 3 : 0}${closer.runs % 3}`;
+        const bottom = bottoms.get(kind) ?? -1;
+        let found = open.length - 1;
+        while (found >= 0) {
+          const opener = all[open[found] ?? 0]!;
+          if (opener.at <= bottom) found = -1;
+          else if (opener.run !== closer.run && fits(opener, closer)) break;
+          else found -= 1;
+        }
+        if (found < 0) bottoms.set(kind, closer.run - 1);
+        else {
+          const opener = all[open[found] ?? 0]!;
+          opener.end = at;
+          opener.closes = false;
+          closer.opens = false;
+          open.length = found;
+        }
+      }
+      if (closer.opens) open.push(at);
+    });
+  }
+
+  #emphasis(all: Delimiter[]): void {
+    for (let at = all.length - 1; at >= 0; at -= 1) {
+      const opener = all[at]!;
+      const closer = all[opener.end];
+      if (!closer) continue;
+      const outer = all[at - 1];
+      const isStrong =
+        outer?.sign === "*" &&
+        outer.end === opener.end + 1 &&
+        outer.at === opener.at - 1 &&
+        all[outer.end]?.at === closer.at + 1;
+      if (opener.sign === "~") this.#surrounded(opener.at, closer.at, 2, "del");
+      else if (isStrong) this.#surrounded(opener.at - 1, closer.at, 2, "strong");
+      else this.#surrounded(opener.at, closer.at, 1, "em");
+      if (isStrong) at -= 1;
+    }
+  }
+
+  #surrounded(from: number, to: number, length: number, look: Mark["look"]): void {
+    const end = to + length;
+    this.#mark(from + length, to, look);
+    this.#sign(from, from + length, from, end);
+    this.#sign(to, end, from, end);
+  }
+
+  #mark(from: number, to: number, look: Mark["look"]): void {
+    if (from < to) this.found.marks.push({ from: this.base + from, to: this.base + to, look });
+  }
+
+  #sign(from: number, to: number, first: number, last: number): void {
+    const { base } = this;
+    this.found.signs.push({
+      from: base + from,
+      to: base + to,
+      first: base + first,
+      last: base + last,
+    });
+  }
+
+  #chip(from: number, to: number, text: string, look: Chip["look"]): void {
+    this.found.chips.push({ from: this.base + from, to: this.base + to, text, look });
+  }
+}
+
+function fits(opener: Delimiter, closer: Delimiter): boolean {
+  if (opener.sign !== closer.sign) return false;
+  const isOdd =
+    (opener.closes || closer.opens) &&
+    (opener.runs + closer.runs) % 3 === 0 &&
+    (opener.runs % 3 !== 0 || closer.runs % 3 !== 0);
+  return !isOdd;
+}
+
+/** Whether it is an address that messages may link: on the web, of mail or a telephone, or of this site. */
+function leads(address: string): boolean {
+  return (
+    /^(?:(?:https?|ftp):\/\/[^/]|(?:mailto|tel|sms|xmpp|news):.)/i.test(address) ||
+    /^(?:[#/]|[\w.-]+:\d{1,5}(?:[/?#]|$)|\w[^:]*$)/.test(address)
+  );
+}
+
+/** An address without the punctuation of the sentence around it. */
+function trimmed(address: string): string {
+  const surplus = new Map(
+    ["()", "[]", "{}"].map(([open = "", close = ""]) => [
+      close,
+      address.split(close).length - address.split(open).length,
+    ]),
+  );
+  let end = address.length;
+  for (; end > 0; end -= 1) {
+    const last = address[end - 1] ?? "";
+    const more = surplus.get(last) ?? 0;
+    if (more > 0) surplus.set(last, more - 1);
+    else if (!".,;:!?'\"*_~".includes(last)) break;
+  }
+  return address.slice(0, end);
+}

@@ -1,0 +1,61 @@
+/** For tests: texts of Markdown in which it is hard to say what is what. */
+
+import * as fc from "fast-check";
+
+/** Pieces that messages are made of, and those that break them. */
+const PIECES = [
+  ..."*_~`\\[]()<>|#@:>!$&-+. \n\t".split(""),
+  "**",
+  "***",
+  "~~",
+  "``",
+  "```",
+  "~~~",
+  "```py\n",
+  "```quote\n",
+  "```spoiler Title\n",
+  "```math\n",
+  "\n> ",
+  "\n> > ",
+  "\n>\n",
+  "\n* ",
+  "\n  - ",
+  "\n1. ",
+  "\n1984. ",
+  "\n# ",
+  "\n    ",
+  "\n---\n",
+  "\n| a | b |\n|---|---|\n",
+  "\n/poll ",
+  "@**Ann Lee**",
+  "@_**Ann Lee|5**",
+  "@*cooks*",
+  "#**general**",
+  "#**general>lunch@7**",
+  "[a](https://x.example/(y))",
+  '[a *b*](/b "t")',
+  "[](",
+  "](",
+  "![a](/user_uploads/1)",
+  "https://x.example/a*b*.",
+  "$$x^2*y*$$",
+  "<time:2026-01-01>",
+  ":tada:",
+  "&amp;",
+  "\r",
+  "\r\n",
+  "\u2028",
+  "\u0000",
+  "🙂",
+  "👩‍🍳",
+  "\ud83d",
+  "e\u0301",
+  "שלום",
+  "日本語",
+  "word",
+  "a",
+];
+
+export const hard = fc
+  .array(fc.constantFrom(...PIECES), { maxLength: 40 })
+  .map((pieces) => pieces.join(""));
