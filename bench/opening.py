@@ -1,11 +1,12 @@
 """What it costs to open the client: by the size of the organization, and by the network's speed."""
 
 import statistics
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from playwright.sync_api import Browser, CDPSession, Page
+from playwright.sync_api import Browser, CDPSession, Page, Request
 
 from bench.arithmetic import with_unit
 
@@ -19,6 +20,9 @@ _SLOW: Final = {
 """As the browser's own tools slow a network down; the latency is in ms."""
 PATIENCE: Final = 120_000
 """How long the slowest of all may take, in ms."""
+QUIET: Final = 3
+"""When nothing was under way for so many seconds, all is there: two seconds after the first view
+the client fetches what may be wanted next."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +36,20 @@ class Size:
     """By speed and by what is measured, in its unit."""
 
     def __str__(self) -> str:
-        return f"{self.people:,} people, {self.channels} channels"
+        return f"{self.people:,} people, {self.channels:,} channels"
 
 
 SIZES: Final = {
     "small": Size(30, 10, 2_000, {(FULL, "usable"): 1, (SLOW, "first paint"): 1}),
     "large": Size(5_200, 520, 20_000, {(FULL, "usable"): 2, (SLOW, "first paint"): 1}),
-    "largest": Size(50_000, 520, 20_000, {(FULL, "usable"): 4, (SLOW, "first paint"): 1}),
+    "largest": Size(50_000, 2_000, 20_000, {(FULL, "usable"): 4, (SLOW, "first paint"): 1}),
 }
 
 UNITS: Final = {
     "first paint": "s",
     "first words": "s",
     "usable": "s",
+    "all there": "s",
     "transferred": "KiB",
     "memory": "MiB",
     "longest task": "ms",
@@ -65,15 +70,20 @@ new PerformanceObserver((list) => {
 """
 """Notes when the first view is painted, with something to choose in it; and what held it up."""
 
+_WAITS: Final = "/api/v1/events"
+"""What is always under way."""
+
 _FOUND = """
-() => {
+(waits) => {
     const paint = (name) => performance.getEntriesByName(name)[0]?.startTime ?? NaN;
     const all = [...performance.getEntriesByType("navigation"),
         ...performance.getEntriesByType("resource")];
+    const came = all.filter((one) => !one.name.includes(waits));
     return {
         "first paint": paint("first-paint") / 1000,
         "first words": paint("first-contentful-paint") / 1000,
         "usable": window.usable / 1000,
+        "all there": Math.max(...came.map((one) => one.responseEnd)) / 1000,
         "transferred": all.reduce((sum, one) => sum + one.transferSize, 0),
         "longest task": Math.max(0, ...window.longTasks) / 1000,
         "tasks over 50 ms": window.longTasks.reduce((sum, one) => sum + one, 0) / 1000,
@@ -100,13 +110,44 @@ def opened(
             if speed == SLOW:
                 devtools.send("Network.enable")
                 devtools.send("Network.emulateNetworkConditions", _SLOW)
+            under_way = _UnderWay(page)
             page.goto("/#inbox", wait_until="commit", timeout=PATIENCE)
             page.wait_for_function("() => window.usable > 0", timeout=PATIENCE)
             # What comes after the first view belongs to what is transferred and kept.
-            page.wait_for_timeout(1_500)
-            one: dict[str, float] = page.evaluate(_FOUND)
+            under_way.wait()
+            one: dict[str, float] = page.evaluate(_FOUND, _WAITS)
             found.append(one | {"memory": heap(page, devtools)})
     return {name: statistics.median(one[name] for one in found) for name in UNITS}
+
+
+class _UnderWay:
+    """The requests of a page that have no answer yet."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._requests: set[Request] = set()
+        self._last = time.monotonic()
+        page.on("request", self._begun)
+        page.on("requestfinished", self._ended)
+        page.on("requestfailed", self._ended)
+
+    def wait(self) -> None:
+        """Until there has been none for a while."""
+        until = time.monotonic() + PATIENCE / 1000
+        while self._requests or time.monotonic() - self._last < QUIET:
+            if time.monotonic() > until:
+                raise TimeoutError(f"Still under way: {[one.url for one in self._requests]}")
+            self._page.wait_for_timeout(100)
+
+    def _begun(self, request: Request) -> None:
+        if _WAITS not in request.url:
+            self._requests.add(request)
+            self._last = time.monotonic()
+
+    def _ended(self, request: Request) -> None:
+        if request in self._requests:
+            self._requests.remove(request)
+            self._last = time.monotonic()
 
 
 def heap(page: Page, devtools: CDPSession) -> float:

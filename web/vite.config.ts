@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { brotliCompressSync } from "node:zlib";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vitest/config";
 
@@ -14,6 +15,9 @@ const FOR_THE_SERVER = {
   "@fontsource-variable/fraunces/files/fraunces-latin-wght-normal.woff2":
     "assets/fraunces-v1.woff2",
 };
+
+/** The service worker is a file by itself. */
+const isOfWorker = (id: string) => /\/src\/worker\/(worker|pushes)\.ts$/.test(id);
 
 function filesForTheServer(): Plugin {
   return {
@@ -93,6 +97,27 @@ function filesForTheWorker(): Plugin {
   };
 }
 
+/** Files below this are sent as they are, as the server does (`built_files.py`), in bytes. */
+const WORTH_PACKING = 1024;
+
+/** Beside each script and style the same packed by Brotli, for browsers that take it: a tenth less. */
+function packedBeside(): Plugin {
+  return {
+    name: "packed-beside",
+    apply: "build",
+    enforce: "post",
+    writeBundle(_, bundle) {
+      for (const name of Object.keys(bundle)) {
+        if (!/^assets\/.*\.(js|css)$/.test(name)) continue;
+        const path = `${PACKAGE}/${name}`;
+        const content = readFileSync(path);
+        if (content.length > WORTH_PACKING)
+          writeFileSync(`${path}.br`, brotliCompressSync(content));
+      }
+    },
+  };
+}
+
 // `npm run dev` shows the client against a running server: TERTULIA is its address, and
 // TERTULIA_AS an "address:API key" to be signed in as.
 const server = process.env["TERTULIA"] ?? "http://127.0.0.1:9991";
@@ -103,7 +128,7 @@ const passed = {
 };
 
 export default defineConfig({
-  plugins: [svelte(), openingFirst(), filesForTheServer(), filesForTheWorker()],
+  plugins: [svelte(), openingFirst(), filesForTheServer(), filesForTheWorker(), packedBeside()],
   base: BASE,
   build: {
     outDir: PACKAGE,
@@ -118,6 +143,10 @@ export default defineConfig({
       output: {
         // The worker is always at the same address.
         entryFileNames: ({ name }) => (name === "worker" ? WORKER : "assets/[name]-[hash].js"),
+        // What the first view needs is one file: thirty small ones are five turns of a slow network.
+        codeSplitting: {
+          groups: [{ name: "first", tags: ["$initial"], test: (id) => !isOfWorker(id) }],
+        },
       },
     },
   },

@@ -202,6 +202,9 @@ def test_dialogs_can_be_used_by_everyone(iris: Window, cafe: Server) -> None:
         expect(page.get_by_role("dialog")).to_be_hidden()
     page.get_by_role("button", name="Record a voice note").click()
     expect(page.get_by_role("group", name="Voice note").get_by_role("alert")).to_be_visible()
+    if not is_phone:
+        iris.box.press("Enter")
+        expect(page.get_by_role("group", name="Which key is to send?")).to_be_visible()
     iris.box.fill("Now, @**topic**!")
     expect(page.get_by_role("list", name="Who will be notified")).to_be_visible()
     page.get_by_role("button", name="Send later").click()

@@ -158,3 +158,23 @@ def test_the_frame_is_seen_before_the_client_is_there(sqlite_town: Town, opened:
         route.continue_()
     expect(ann.page.get_by_role("heading", name="Inbox")).to_be_visible()
     expect(frame).to_have_count(0)
+
+
+def test_which_key_sends_is_asked_once(sqlite_town: Town, opened: Open) -> None:
+    ben = opened(sqlite_town.server, sqlite_town.ben)
+    ben.go("narrow/channel/general/topic/keys")
+    question = ben.page.get_by_role("group", name="Which key is to send?")
+    ben.box.fill("by this key")
+    ben.box.press("Shift+Enter")
+    expect(question).to_have_count(0)
+    ben.box.press("Enter")
+    question.get_by_role("button", name="Enter sends", exact=True).click()
+    expect(question).to_have_count(0)
+    expect(ben.box).to_be_focused()
+    ben.box.press("Enter")
+    expect(ben.message("by this key")).to_be_visible()
+
+    api(sqlite_town.server, sqlite_town.ben, "PATCH", "/settings", enter_sends="false")
+    ben.page.reload()
+    ben.box.press("Enter")
+    expect(question).to_have_count(0)

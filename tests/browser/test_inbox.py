@@ -3,10 +3,10 @@
 import re
 
 import httpx
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import PHONE, settled, sign_in_resident, tap_away
+from tests.browser.driving import PHONE, HeldAnswers, settled, sign_in_resident, tap_away
 from tests.e2e.conftest import Town
 from tests.e2e.server import Account, Server
 
@@ -157,3 +157,32 @@ def test_on_a_phone_a_long_press_offers_what_can_be_done(cafe: Server, opened: O
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     tap_away(menu.get_by_role("menuitem", name="Mark as read"))
     expect(row).not_to_have_accessible_name(re.compile("unread"))
+
+
+def test_of_many_people_those_who_are_seen_have_names_at_once(cafe: Server, opened: Open) -> None:
+    # Somebody who has said nothing yet.
+    cafe.add("nadia")
+    june = opened(cafe)
+    page = june.page
+    sign_in_resident(june.context, cafe, "june@cafe.example")
+
+    def few(route: Route) -> None:
+        form = route.request.post_data
+        assert form is not None
+        assert "most_users=1000" in form
+        route.continue_(post_data=form.replace("most_users=1000", "most_users=0"))
+
+    page.route("**/api/v1/register", few)
+    rest = HeldAnswers(june, lambda address: "after=" in address)
+    page.route("**/api/v1/users?*", rest.hold)
+    june.go("inbox")
+    expect(page.locator("[data-row]").nth(5)).to_be_visible()
+    rest.wait()
+    expect(page.locator("main")).not_to_contain_text("Somebody:")
+    people = page.get_by_role("region", name="People")
+    expect(people.get_by_role("status")).to_have_text("Loading…")
+    nobody = people.get_by_role("link", name="Nadia")
+    expect(nobody).to_have_count(0)
+    rest()
+    expect(nobody).to_be_visible()
+    expect(people.get_by_role("status")).to_have_count(0)

@@ -75,6 +75,11 @@ def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, opened: Open) -
     expect(page.locator("html")).to_have_attribute("data-scheme", "")
 
     keys.press("Control+k")
+    box.fill("notif")
+    option.filter(has_text="Notifications").first.click()
+    expect(page).to_have_url(re.compile("#settings/notifications$"))
+
+    keys.press("Control+k")
     box.fill("space between")
     option.filter(has_text="Settings").first.click()
     expect(page).to_have_url(re.compile("#(settings|organization)/"))

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tertulia.wire.http.compression import accepts_gzip, compressed, joined
+from tertulia.wire.http.compression import accepts, compressed, joined
 
 SIZES = (0, 1, 5, 127, 128, 129, 3000, 8191, 8192, 70_000)
 
@@ -43,4 +43,4 @@ def test_no_part_is_compressed_with_the_help_of_another() -> None:
     ],
 )
 def test_who_reads_gzip(accepted: str, takes: bool) -> None:
-    assert accepts_gzip(accepted) is takes
+    assert accepts("gzip", accepted) is takes

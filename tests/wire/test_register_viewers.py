@@ -142,3 +142,32 @@ async def test_a_spectator_gets_what_is_public_and_no_queue(org: Organization) -
         assert user["is_bot"] or user["email"] == f"user{user['user_id']}@chat.test"
         assert len(user["date_joined"]) == len("2026-01-01")
         assert "profile_data" not in user
+
+
+async def test_of_many_accounts_those_are_told_that_a_client_needs_at_first(
+    org: Organization,
+) -> None:
+    await lived_in(org)
+    many = len(org.node.state.users)
+
+    async def told(who: str, most: int) -> Data:
+        return (await org[who].register(most_users=most)).data
+
+    every = await told("ben", many)
+    assert "realm_users_incomplete" not in every
+    assert every["realm_users"] == (await org["ben"].register()).data["realm_users"]
+    few = await told("ben", many - 1)
+    assert few["realm_users_incomplete"] is True
+    assert named(few, "realm_users") == ["Ann", "Ben", "Cleo"]
+    assert named(few, "realm_non_active_users") == []
+    assert all(one in every["realm_users"] for one in few["realm_users"])
+    assert few["cross_realm_bots"] == every["cross_realm_bots"]
+    assert named(await told("gus", 0), "realm_users") == ["Gus"]
+    members = {group["id"]: group["members"] for group in every["realm_user_groups"]}
+    for group in (await told("ben", 0))["realm_user_groups"]:
+        assert group["members"] == []
+    assert {group["id"]: group["members"] for group in few["realm_user_groups"]} == members
+    ben = org["ben"].user_id
+    assert few["realm_user_groups_own"] == [one for one in members if ben in members[one]]
+    assert "realm_user_groups_own" not in every
+    (await org["ben"].post("/register", most_users=-1)).refused("REQUEST_VARIABLE_INVALID")

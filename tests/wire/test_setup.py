@@ -123,6 +123,7 @@ async def test_it_is_filled_in_and_the_same_server_is_the_organizations(config: 
         assert node.state.realm.name == "Café Central"
         # Who joins is told where everybody is.
         board = node.state.realm.signup_announcements_channel_id
+        assert node.state.realm.inline_url_embed_preview
         assert node.state.channels[board].name == "general"
         assert (await http.get("/ready")).status_code == 200
         own = (await http.get("/api/v1/users/me")).json()

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from tertulia.domain.accounts import users
 from tertulia.model.changes import RealmChanged, UserGroupCreated
 from tertulia.model.groups import Members, SystemGroup, UserGroup
-from tertulia.model.users import AddressVisibility, PersonalSettings, Role
+from tertulia.model.users import AddressVisibility, Credential, PersonalSettings, Role, User
 from tertulia.service.messages import deleting
 from tests.reference_client import WAYS, ReferenceClient, differences
 from tests.support import Listener, Organization, Person, reopened
@@ -25,6 +26,18 @@ async def hide_address(org: Organization, name: str, visibility: AddressVisibili
 async def limit_guests(org: Organization) -> None:
     members = SystemGroup.MEMBERS.value
     await org.do(RealmChanged(values={"can_access_all_users_group": members}))
+
+
+async def crowd(org: Organization, count: int) -> None:
+    """So many more accounts."""
+    state = org.node.state
+    first = state.users.next_id()
+    changes = []
+    for user_id in range(first, first + count):
+        user = User(id=user_id, address=f"n{user_id}@example.com", full_name=f"N {user_id}")
+        own = Credential(user_id=user_id, key_digest=f"{user_id:064x}", key_sealed="")
+        changes.append(users.created(state, user, own))
+    await org.do(*changes)
 
 
 def shapes(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -58,6 +71,25 @@ async def test_the_list_can_be_limited_to_ids(org: Organization) -> None:
     members = (await org["ben"].get("/users", user_ids=ids)).ok["members"]
     assert [user["full_name"] for user in members] == ["Ann", "Gus"]
     assert (await org["ben"].get("/users", user_ids=[])).ok["members"] == []
+
+
+async def test_the_list_can_be_had_in_parts(org: Organization) -> None:
+    await crowd(org, 300)
+    await limit_guests(org)
+    for who in ("ben", "gus"):
+        every = (await org[who].get("/users")).ok
+        assert "next_after" not in every
+        found: list[dict[str, Any]] = []
+        after: int | None = 0
+        while after is not None:
+            part = (await org[who].get("/users", after=after, limit=100)).ok
+            found += part["members"]
+            after = part["next_after"]
+        assert found == every["members"]
+        first = every["members"][0]["user_id"]
+        rest = (await org[who].get("/users", after=first)).ok["members"]
+        assert rest == every["members"][1:]
+    (await org["ben"].get("/users", user_ids=[1], limit=5)).refused()
 
 
 async def test_profile_data_and_pictures_come_when_asked_for(org: Organization) -> None:

@@ -64,6 +64,10 @@ async def test_a_file_is_sent_packed_to_those_who_can_unpack_it(shared: Organiza
     assert packed.headers["content-encoding"] == "gzip"
     assert int(packed.headers["content-length"]) < len(plain.content) / 2
     assert packed.content == plain.content
+    both = await shared.http.get(address, headers={"Accept-Encoding": "gzip, deflate, br"})
+    assert both.headers["content-encoding"] == "br"
+    assert int(both.headers["content-length"]) < int(packed.headers["content-length"])
+    assert (await shared.http.get(f"{address}.br")).status_code == 404
 
 
 @pytest.mark.parametrize("name", ["nothing.js", "..%2Findex.html", "%00", "index.html"])

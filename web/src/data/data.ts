@@ -129,6 +129,12 @@ function byId<T, K extends keyof T>(items: readonly T[], id: K): Map<T[K], T> {
   return new Map(items.map((item) => [item[id], item]));
 }
 
+/** Of large groups nobody is named at first, but whether one is in them oneself is told. */
+function groupsIn({ realm_user_groups: all, realm_user_groups_own: own, user_id: me }: Snapshot) {
+  const isLarge = (group: UserGroup) => own?.includes(group.id) && !group.members.includes(me);
+  return all.map((group) => (isLarge(group) ? { ...group, members: [me] } : group));
+}
+
 /** What is known right after registering. */
 export function dataOf(snapshot: Snapshot): Data {
   const me = snapshot.user_id;
@@ -157,7 +163,7 @@ export function dataOf(snapshot: Snapshot): Data {
       "user_id",
     ),
     bots: byId(snapshot.realm_bots, "user_id"),
-    groups: byId(snapshot.realm_user_groups, "id"),
+    groups: byId(groupsIn(snapshot), "id"),
     channels,
     folders: byId(snapshot.channel_folders, "id"),
     defaultChannels: snapshot.realm_default_streams,

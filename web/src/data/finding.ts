@@ -1,7 +1,11 @@
 /** Finding names by what is typed of them: without regard to case and accents. */
 
+import { foremost } from "./foremost";
+
 /** A text as it is compared: without accents, in small letters. */
 export function normalized(text: string): string {
+  // Most names are in plain letters, and there may be fifty thousand of them.
+  if (/^[ -~]*$/.test(text)) return text.toLowerCase();
   return text
     .normalize("NFKD")
     .replace(/[\p{M}\u2066-\u2069]/gu, "")
@@ -30,8 +34,5 @@ export function best<T>(items: Iterable<T>, score: (item: T) => number | null, m
     const one = score(item);
     if (one !== null) found.push({ item, score: one });
   }
-  return found
-    .sort((one, other) => one.score - other.score)
-    .slice(0, most)
-    .map(({ item }) => item);
+  return foremost(found, most, (one, other) => one.score - other.score).map(({ item }) => item);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Data } from "./data";
-import { places, rank, searchFor, terms } from "./jumping";
+import { parted, places, rank, searchFor, terms } from "./jumping";
 
 const data = {
   me: 4,
@@ -52,6 +52,30 @@ describe("places", () => {
     ["shift keys", ["topic keys"]],
   ])("%s", (text, expected) => {
     expect(shape(text)).toEqual(expected);
+  });
+
+  it("that one was at lately come first among those that fit alike", () => {
+    const near = {
+      ...data,
+      topicNames: new Map([...data.topicNames, ["c8/gentle end", "Gentle end"]]),
+    };
+    const topics = (lately: string[]) =>
+      places(near as Data, "gentle", [], undefined, lately).map((one) => "name" in one && one.name);
+    expect(topics([])).toEqual(["Gentle end", "Gentle start"]);
+    expect(topics(["narrow/channel/8-general/topic/Gentle.20start"])).toEqual([
+      "Gentle start",
+      "Gentle end",
+    ]);
+  });
+
+  it("that fit well come before what can be done, a few of each kind", () => {
+    const topics = ["Gently", "Gentle", "Gentler", "Gentlest", "agent"];
+    const many = { ...data, topicNames: new Map(topics.map((name) => [`c8/${name}`, name])) };
+    const [first, rest] = parted(places(many as unknown as Data, "gen", []), "gen");
+    expect(first.map((one) => one.kind)).toEqual([
+      ...["channel", "channel", "topic", "topic", "topic", "person"],
+    ]);
+    expect(rest.map((one) => "name" in one && one.name)).toEqual(["Gently", "agent"]);
   });
 
   it("are nobody to a visitor, who has no messages of their own to look for either", () => {

@@ -1,11 +1,12 @@
 /** Where one may want to go from what one types: places by name, searches, what could follow. */
 
-import { conversationOf } from "./conversations";
+import { conversationOf, keyOf, type ConversationKey } from "./conversations";
 import type { Data } from "./data";
 import { channelName, topicName } from "./names";
-import { channelNarrow, fragmentOf, narrowOf } from "./narrow";
+import { channelIn, channelNarrow, conversationIn, fragmentOf, narrowOf, placeIn } from "./narrow";
 import { normalized } from "./finding";
-import { isFound } from "./people";
+import { foremost } from "./foremost";
+import { BY_NAME, isFound } from "./people";
 import {
   asked,
   choicesFor,
@@ -36,7 +37,6 @@ export interface View {
   fragment: string;
 }
 
-const BY_NAME = new Intl.Collator(undefined, { sensitivity: "base" });
 const MOST = {
   channel: 6,
   topic: 8,
@@ -46,6 +46,9 @@ const MOST = {
   operand: 8,
 } as const;
 
+/** The rank of a name that has what is looked for in the middle of a word. */
+export const SOMEWHERE = 3;
+
 /** How well a name answers what is looked for: 0 best; null not at all. */
 export function rank(name: string, wanted: string): number | null {
   const plain = normalized(name);
@@ -54,7 +57,7 @@ export function rank(name: string, wanted: string): number | null {
   const words = wanted.split(/\s+/);
   const parts = plain.split(/[\s\-_/.:]+/);
   if (words.every((word) => parts.some((part) => part.startsWith(word)))) return 2;
-  return plain.includes(wanted) ? 3 : null;
+  return plain.includes(wanted) ? SOMEWHERE : null;
 }
 
 function best<T>(items: Iterable<T>, wanted: string, name: (item: T) => string, most: number): T[] {
@@ -63,10 +66,7 @@ function best<T>(items: Iterable<T>, wanted: string, name: (item: T) => string, 
     const at = rank(name(item), wanted);
     if (at !== null) found.push([item, at]);
   }
-  return found
-    .sort((one, other) => one[1] - other[1])
-    .slice(0, most)
-    .map(([item]) => item);
+  return foremost(found, most, (one, other) => one[1] - other[1]).map(([item]) => item);
 }
 
 /** The commands whose names fit, the best first. */
@@ -82,19 +82,22 @@ export function commands(
   }));
 }
 
-/** Places whose names fit. */
+/** Places whose names fit; of those that fit alike first where one was `lately` (fragments). */
 export function places(
   data: JumpKnown,
   text: string,
   views: readonly View[],
   only?: "people",
+  lately: readonly string[] = [],
 ): Suggestion[] {
   const wanted = normalized(text.trim().replace(/^[#@]/, ""));
   // Visitors write to nobody.
   const people = data.me ? peopleIn(data, wanted) : [];
   if (only === "people" || text.startsWith("@")) return people;
   const own = [...data.channels.values()].filter((channel) => !channel.is_archived);
-  const mine = (one: (typeof own)[number]) => Number(!one.subscription);
+  const seen = seenLately(data, lately);
+  const mine = (one: (typeof own)[number]) =>
+    Number(!one.subscription) * 2 + Number(!seen.channels.has(one.stream_id));
   const channels = best(
     own.sort((one, other) => mine(one) - mine(other) || BY_NAME.compare(one.name, other.name)),
     wanted,
@@ -112,11 +115,56 @@ export function places(
     ...view,
   }));
   if (!wanted) return [...found, ...channels, ...people];
-  return [...found, ...channels, ...topicsIn(data, wanted), ...people];
+  return [...found, ...channels, ...topicsIn(data, wanted, seen.topics), ...people];
 }
 
-function topicsIn(data: JumpKnown, wanted: string): Suggestion[] {
-  const known = [...data.topicNames].reverse();
+/** Of each kind so many come before what can be done and set; the others after it. */
+const AT_FIRST: Partial<Record<Suggestion["kind"], number>> = {
+  view: 2,
+  channel: 3,
+  topic: 3,
+  person: 3,
+};
+
+/** Places that fit well, in the order of their kinds, a few of each; and the others. */
+export function parted(found: readonly Suggestion[], text: string): [Suggestion[], Suggestion[]] {
+  const wanted = normalized(text.trim().replace(/^[#@]/, ""));
+  const taken = new Map<string, number>();
+  const first: Suggestion[] = [];
+  const rest: Suggestion[] = [];
+  for (const one of found) {
+    const count = taken.get(one.kind) ?? 0;
+    const fits = !("name" in one) || (rank(one.name, wanted) ?? 0) < SOMEWHERE;
+    const isFirst = fits && count < (AT_FIRST[one.kind] ?? 0);
+    if (isFirst) taken.set(one.kind, count + 1);
+    (isFirst ? first : rest).push(one);
+  }
+  return [first, rest];
+}
+
+function seenLately(data: JumpKnown, lately: readonly string[]) {
+  const channels = new Set<number>();
+  const topics = new Set<ConversationKey>();
+  for (const fragment of lately) {
+    const narrow = placeIn(fragment, data)?.narrow ?? [];
+    const channelId = channelIn(narrow);
+    const conversation = conversationIn(narrow);
+    if (channelId !== null) channels.add(channelId);
+    if (conversation) topics.add(keyOf(conversation));
+  }
+  return { channels, topics };
+}
+
+function topicsIn(
+  data: JumpKnown,
+  wanted: string,
+  lately: ReadonlySet<ConversationKey>,
+): Suggestion[] {
+  const newest = [...data.topicNames].reverse();
+  const known = [
+    ...newest.filter(([key]) => lately.has(key)),
+    ...newest.filter(([key]) => !lately.has(key)),
+  ];
   return best(
     known,
     wanted,
@@ -138,22 +186,24 @@ function topicsIn(data: JumpKnown, wanted: string): Suggestion[] {
 }
 
 function peopleIn(data: JumpKnown, wanted: string): Suggestion[] {
-  const latest = (id: number) => data.directs.get(`d${id}`) ?? 0;
-  return [...data.users.values()]
-    .filter((user) => user.is_active !== false && (!wanted || isFound(user, wanted)))
-    .sort(
-      (one, other) =>
-        Number(one.is_bot) - Number(other.is_bot) ||
-        latest(other.user_id) - latest(one.user_id) ||
-        BY_NAME.compare(one.full_name, other.full_name),
-    )
-    .slice(0, wanted ? MOST.person : 4)
-    .map((user) => ({
-      kind: "person" as const,
-      id: user.user_id,
-      name: user.full_name,
-      fragment: fragmentOf([{ operator: "dm", operand: [user.user_id] }], data),
-    }));
+  const found = [];
+  for (const user of data.users.values()) {
+    if (user.is_active === false || (wanted && !isFound(user, wanted))) continue;
+    found.push({ user, latest: data.directs.get(`d${user.user_id}`) ?? 0 });
+  }
+  return foremost(
+    found,
+    wanted ? MOST.person : 4,
+    (one, other) =>
+      Number(one.user.is_bot) - Number(other.user.is_bot) ||
+      other.latest - one.latest ||
+      BY_NAME.compare(one.user.full_name, other.user.full_name),
+  ).map(({ user }) => ({
+    kind: "person" as const,
+    id: user.user_id,
+    name: user.full_name,
+    fragment: fragmentOf([{ operator: "dm", operand: [user.user_id] }], data),
+  }));
 }
 
 /** What the last word could become: operators, or operands of the one that is there. */

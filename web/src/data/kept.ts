@@ -1,5 +1,6 @@
 /** What is kept for reading without the server: of what, and how much. Pure. */
 
+import type { WireMessage } from "../wire/objects";
 import type { Snapshot, UnreadSnapshot } from "../wire/snapshot";
 import { conversationOf, type ConversationKey } from "./conversations";
 import type { Channel, Data, Message } from "./data";
@@ -48,16 +49,14 @@ export function isReadable(data: Pick<Data, "channels">, page: Pick<Page, "narro
   return channelId === null || data.channels.has(channelId);
 }
 
-/** Whose names the pages need. */
-export function peopleIn(pages: Iterable<Page>, me: number): Set<number> {
-  const found = new Set([me]);
-  for (const page of pages) {
-    for (const message of page.messages) {
-      found.add(message.sender_id);
-      for (const id of peopleOf(message)) found.add(id);
-      for (const one of message.reactions) found.add(one.user_id);
-      for (const one of message.submessages) found.add(one.sender_id);
-    }
+/** Whose names messages need. */
+export function peopleIn(messages: Iterable<Omit<WireMessage, "flags">>): Set<number> {
+  const found = new Set<number>();
+  for (const message of messages) {
+    found.add(message.sender_id);
+    for (const id of peopleOf(message)) found.add(id);
+    for (const one of message.reactions) found.add(one.user_id);
+    for (const one of message.submessages) found.add(one.sender_id);
   }
   return found;
 }
@@ -71,7 +70,7 @@ export function slim(snapshot: Snapshot, data: Data, people: ReadonlySet<number>
     .sort(([, one], [, other]) => other - one)
     .slice(0, MOST.directs)
     .map(([key, max_message_id]) => ({ user_ids: peopleOfKey(key), max_message_id }));
-  const needed = new Set([...people, ...directs.flatMap((one) => one.user_ids)]);
+  const needed = new Set([data.me, ...people, ...directs.flatMap((one) => one.user_ids)]);
   const users = [...needed].flatMap((id) => data.users.get(id) ?? []);
   const channels = [...data.channels.values()].map(withoutPeople);
   return {
@@ -83,6 +82,7 @@ export function slim(snapshot: Snapshot, data: Data, people: ReadonlySet<number>
     user_settings: data.settings,
     realm_users: users,
     realm_non_active_users: [],
+    realm_users_incomplete: false,
     cross_realm_bots: [],
     realm_bots: [],
     realm_user_groups: snapshot.realm_user_groups.map((group) => ({

@@ -38,6 +38,14 @@ export function may(data: Pick<Data, "groups" | "realm" | "me">, setting: string
   return holds(data.groups, data.realm[setting] as GroupSetting | undefined, data.me);
 }
 
+/** Whether one may make channels of any kind. */
+export function mayCreateChannels(data: Pick<Data, "groups" | "realm" | "me">): boolean {
+  return (
+    may(data, "realm_can_create_public_channel_group") ||
+    may(data, "realm_can_create_private_channel_group")
+  );
+}
+
 export function isAdmin(data: Pick<Data, "users" | "me">): boolean {
   return data.users.get(data.me)?.is_admin ?? false;
 }

@@ -19,6 +19,7 @@ function data(list?: object): Data {
   ]);
   return {
     me: 1,
+    realm: {},
     users: new Map([
       person(1),
       person(2),

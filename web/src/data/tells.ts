@@ -16,7 +16,7 @@ export type Tell =
   /** The members of a group who read the channel, and how many do not. */
   | { kind: "group"; name: string; count: number; absent: number };
 
-type Known = Pick<Data, "channels" | "groups" | "lists" | "me" | "messages" | "users">;
+type Known = Pick<Data, "channels" | "groups" | "lists" | "me" | "messages" | "realm" | "users">;
 
 const GROUP = /(?<![\w*])@\*([^*\n]{1,120})\*(?!\*)/g;
 
@@ -38,9 +38,12 @@ export function tellsOf(
   there?: ReadonlySet<number>,
 ): Tell[] {
   if (to.kind !== "topic" || !calls) return [];
+  // Of whom nothing is known yet, most are people who are here.
+  const isIncomplete = data.realm["realm_users_incomplete"] === true;
   const hears = (id: number) => {
     const user = data.users.get(id);
-    return id !== data.me && user !== undefined && user.is_active !== false && !user.is_bot;
+    if (id === data.me || !user) return id !== data.me && isIncomplete;
+    return user.is_active !== false && !user.is_bot;
   };
   const found: Tell[] = [];
   const { wildcards } = calledIn(calls);

@@ -20,6 +20,9 @@ const CAPABILITIES = {
   server_extensions: true,
 };
 
+/** In larger organizations only those come at once who are needed at first (`everybody.ts`). */
+const MOST_USERS = 1000;
+
 const LONGEST_PAUSE = 30_000;
 /** How long after its time an answer may still come, in milliseconds. */
 const LATENESS = 20_000;
@@ -29,6 +32,7 @@ export function register(): Promise<Snapshot> {
   return post<Snapshot>("/register", {
     apply_markdown: true,
     slim_presence: true,
+    most_users: MOST_USERS,
     client_capabilities: CAPABILITIES,
   });
 }

@@ -65,6 +65,7 @@ export async function upToDate(store: Store, ask: () => Promise<Answer>): Promis
     });
     try {
       const answer = await ask();
+      if (store.data.realm["realm_users_incomplete"]) await meetThoseIn(store, answer.messages);
       const messages = answer.messages.filter((message) => !gone.has(message.id));
       const isNew =
         !all && restarts === store.restarts && !messages.some((message) => changed.has(message.id));
@@ -73,6 +74,14 @@ export async function upToDate(store: Store, ask: () => Promise<Answer>): Promis
       stop();
     }
   }
+}
+
+/** In large organizations: nobody is shown without a name. */
+async function meetThoseIn(store: Store, messages: readonly WireMessage[]): Promise<void> {
+  await import("./everybody").then(
+    (all) => all.meetThoseIn(store, messages),
+    () => undefined,
+  );
 }
 
 /** A page of a narrow. */

@@ -195,7 +195,11 @@ class Keeper {
       }
       await this.#bound();
       const pages = [...this.#records.values()].map((one) => one.page);
-      const snapshot = slim(this.snapshot(), data, peopleIn(pages, data.me));
+      const snapshot = slim(
+        this.snapshot(),
+        data,
+        peopleIn(pages.flatMap((page) => page.messages)),
+      );
       const beginning: Beginning = { account: this.account, at: Date.now(), snapshot };
       await this.vault.put(BEGINNING, beginning);
     });

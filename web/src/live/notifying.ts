@@ -24,7 +24,7 @@ export function startNotifying(app: App): () => void {
       if (isForMe(store.me, message)) offerPushes(app);
       if (peace.until) return;
       const notice = noticeOf(store.data, message);
-      if (notice.heard) void sound();
+      if (notice.heard) void sound(String(store.settings["notification_sound"]));
       if (notice.shown && mayNotify()) show(app, message);
     }),
   ];
@@ -86,14 +86,24 @@ function made(title: string, how: NotificationOptions): Notification | null {
 
 let audio: AudioContext | null = null;
 
-/** Two soft tones, as of a spoon on a cup. */
-export async function sound(): Promise<void> {
-  audio ??= new AudioContext();
-  if (audio.state === "suspended") await audio.resume().catch(() => undefined);
-  for (const [at, frequency] of [
+/** By `notification_sound`: when each tone begins, in seconds, and its frequency in Hz. */
+const TONES: Readonly<Record<string, readonly (readonly [number, number])[]>> = {
+  // As of a spoon on a cup.
+  zulip: [
     [0, 1318.5],
     [0.12, 1760],
-  ] as const) {
+  ],
+  ding: [[0, 1046.5]],
+  none: [],
+};
+
+/** Soft tones, of those that there are. */
+async function sound(name: string): Promise<void> {
+  const tones = TONES[name] ?? TONES["zulip"] ?? [];
+  if (!tones.length) return;
+  audio ??= new AudioContext();
+  if (audio.state === "suspended") await audio.resume().catch(() => undefined);
+  for (const [at, frequency] of tones) {
     const tone = audio.createOscillator();
     const volume = audio.createGain();
     const from = audio.currentTime + at;

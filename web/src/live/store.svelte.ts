@@ -75,11 +75,15 @@ export class Store {
 
   /** Start anew from another snapshot; what is shown of messages is asked for again. */
   restart(snapshot: Snapshot): void {
-    const { lists } = this.#data;
+    const { lists, messages } = this.#data;
     const fresh = dataOf(snapshot);
+    // The others are as they were until they are asked for again.
+    if (snapshot.realm_users_incomplete) {
+      fresh.users = new Map([...this.#data.users, ...fresh.users]);
+    }
     const stale = [...lists].map(([name, list]) => [name, { ...list, stale: true }] as const);
     this.restarts += 1;
-    this.#data = { ...fresh, messages: this.#data.messages, lists: new Map(stale) };
+    this.#data = { ...fresh, messages, lists: new Map(stale) };
   }
 
   /** Change what did not come as an event: answers to one's own questions. */

@@ -167,11 +167,6 @@ export const NOTIFICATIONS: readonly FieldGroup[] = [
         values: [1, 2, 3, 4],
       },
       { name: "automatically_follow_topics_where_mentioned", kind: "switch" },
-      {
-        name: "resolved_topic_notice_auto_read_policy",
-        kind: "choice",
-        values: ["always", "except_followed", "never"],
-      },
     ],
   },
 ];

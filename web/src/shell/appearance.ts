@@ -1,17 +1,19 @@
-/** One's settings of how everything looks, put on the page. */
+/** How everything looks by one's settings and the organization's, put on the page. */
 
-import type { UserSettings } from "../data/data";
+import type { Data, UserSettings } from "../data/data";
 
 const SCHEMES: Record<number, string> = { 2: "dark", 3: "light" };
 const RIGHT_TO_LEFT = new Set(["ar", "dv", "fa", "he", "ku", "ps", "sd", "ug", "ur", "yi"]);
 
-export function applyLook(settings: UserSettings): void {
+export function applyLook(settings: UserSettings, realm: Data["realm"]): void {
   const { dataset, style } = document.documentElement;
   dataset["scheme"] = SCHEMES[settings.color_scheme] ?? "";
   dataset["width"] = settings["fluid_layout_width"] ? "full" : "";
   dataset["contrast"] = settings.high_contrast_mode ? "high" : "";
   style.setProperty("--font-size", `${settings.web_font_size_px || 16}px`);
   style.setProperty("--line-height", `${(settings.web_line_height_percent || 140) / 100}`);
+  // Of pictures and films in messages.
+  style.setProperty("--media", `${Number(realm["realm_media_preview_size"] || 100) / 100}`);
 }
 
 /** Which way a language is written. */

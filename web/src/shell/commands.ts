@@ -2,7 +2,7 @@
 
 import type { App } from "../app";
 import { composing, isWrittenTo } from "../compose/composing.svelte";
-import { may } from "../data/permissions";
+import { may, mayCreateChannels } from "../data/permissions";
 import { readMuch, setSetting } from "../live/actions";
 import { words } from "../words/index.svelte";
 import { frame } from "./frame.svelte";
@@ -29,9 +29,6 @@ export function mayInvite({ store }: Pick<App, "store">): "mail" | "link" | null
 export function commandsOf(app: App): Command[] {
   const { store, router } = app;
   const say = words.shell.commands;
-  const mayCreate =
-    may(store, "realm_can_create_public_channel_group") ||
-    may(store, "realm_can_create_private_channel_group");
   const write = (begin: () => void) => () => {
     if (!isWrittenTo(router.route)) router.go("inbox");
     begin();
@@ -41,7 +38,9 @@ export function commandsOf(app: App): Command[] {
     { name: words.shell.newDirect, run: write(() => composing.direct()) },
     { name: words.shell.setStatus, run: () => (frame.status = true) },
     ...(mayInvite(app) ? [{ name: words.shell.invite, run: () => (frame.invite = true) }] : []),
-    ...(mayCreate ? [{ name: words.shell.newChannel, run: () => router.go("channels/new") }] : []),
+    ...(mayCreateChannels(store)
+      ? [{ name: words.shell.newChannel, run: () => router.go("channels/new") }]
+      : []),
     {
       name: words.shell.markAllRead,
       run: () => readMuch(app, (marker) => marker.readEverything()),

@@ -46,6 +46,10 @@ export interface Snapshot {
 
   realm_users: User[];
   realm_non_active_users: User[];
+  /** Only those are told of who are needed at first. */
+  realm_users_incomplete?: boolean;
+  /** Then: the groups that one is in oneself; of those with many members nobody is named. */
+  realm_user_groups_own?: number[];
   cross_realm_bots: User[];
   realm_bots: ManagedBot[];
   realm_user_groups: UserGroup[];

@@ -17,6 +17,8 @@ STEPS: Final = (
     "interleaved_view_messages_fading",
     "intro_resolve_topic",
     "intro_go_to_conversation_tooltip",
+    # Of this server alone: its web client asks once whether Enter is to send.
+    "enter_sends",
 )
 """The hints that clients know, by the names that they have there."""
 

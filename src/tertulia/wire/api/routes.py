@@ -130,7 +130,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/realm/emoji", emoji.get_custom_emoji),
     Route("POST", "/realm/emoji/{emoji_name}", emoji.add_custom_emoji),
     Route("DELETE", "/realm/emoji/{emoji_name}", emoji.deactivate_custom_emoji),
-    Route("GET", "/user_groups", groups.get_user_groups),
+    Route("GET", "/user_groups", groups.get_user_groups, compresses=True),
     Route("POST", "/user_groups/create", groups.create_user_group),
     Route("PATCH", "/user_groups/{user_group_id:int}", groups.update_user_group),
     Route("POST", "/user_groups/{user_group_id:int}/deactivate", groups.deactivate_user_group),

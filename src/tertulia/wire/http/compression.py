@@ -72,11 +72,11 @@ def joined(parts: Iterable[bytes | Compressed]) -> bytes:
     return b"".join(streams)
 
 
-def accepts_gzip(accepted: str) -> bool:
-    """Whether a client that sends this as `Accept-Encoding` reads gzip."""
+def accepts(encoding: str, accepted: str) -> bool:
+    """Whether a client that sends this as `Accept-Encoding` reads the encoding, such as `gzip`."""
     for one in accepted.lower().split(","):
         name, _, weight = one.partition(";")
-        if name.strip() in {"gzip", "*"}:
+        if name.strip() in {encoding, "*"}:
             return weight.replace(" ", "").rstrip("0").rstrip(".") not in {"q=", "q=0"}
     return False
 

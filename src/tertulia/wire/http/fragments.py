@@ -212,7 +212,7 @@ def fragmented(
 async def compress_fragments(parts: Sequence[Part], accepted: str | None) -> None:
     """Compress the fragments that `body_of` will want compressed: in a thread where that takes
     long."""
-    if accepted is None or not compression.accepts_gzip(accepted):
+    if accepted is None or not compression.accepts("gzip", accepted):
         return
     missing = [one for one in parts if isinstance(one, Fragment) and not one.is_compressed]
     if sum(len(one.content) for one in missing) > MAX_COMPRESSED_ON_LOOP:
@@ -225,7 +225,7 @@ def body_of(parts: Sequence[Part], accepted: str | None) -> tuple[bytes, Mapping
     if accepted is None:
         return plain(parts), {}
     vary = {"Vary": "Accept-Encoding"}
-    if not compression.accepts_gzip(accepted) or _size(parts) < MIN_COMPRESSED:
+    if not compression.accepts("gzip", accepted) or _size(parts) < MIN_COMPRESSED:
         return plain(parts), vary
     streams = (part.compressed if isinstance(part, Fragment) else part for part in parts)
     return compression.joined(streams), {**vary, "Content-Encoding": "gzip"}

@@ -69,4 +69,10 @@ export const media: Words["media"] = {
   undo: "Zurücknehmen",
   tooLate: "Sie ist schon unterwegs.",
   sendNow: "Jetzt senden",
+
+  // Which key sends, asked once
+  askEnter: {
+    text: "Die Eingabetaste hat eine neue Zeile begonnen. Welche Taste soll senden?",
+    control: "Strg Eingabetaste sendet",
+  },
 };

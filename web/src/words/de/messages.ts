@@ -11,6 +11,7 @@ export const messages: Words["messages"] = {
   moved: "verschoben",
   starred: "Mit Stern",
   bot: "Bot",
+  guest: "(Gast)",
   byAgent: (name: string) => `vom Agenten ${name}`,
   me: "Du",
   others: (count: number) => (count === 1 ? "jemand anderes" : `${count} andere`),

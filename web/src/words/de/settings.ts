@@ -410,7 +410,6 @@ export const settings: AllWords["settings"] = {
     automatically_unmute_topics_in_muted_streams_policy:
       "Stummschaltung von Themen in stummen Kanälen aufheben",
     automatically_follow_topics_where_mentioned: "Themen folgen, in denen du erwähnt wirst",
-    resolved_topic_notice_auto_read_policy: "Hinweise auf erledigte Themen als gelesen markieren",
   },
   cautions: {
     enable_drafts_synchronization: "Die Entwürfe auf dem Server werden gelöscht.",
@@ -482,7 +481,7 @@ export const settings: AllWords["settings"] = {
       4: "Niemand",
       5: "Moderatoren und Administratoren",
     },
-    notification_sound: { zulip: "Zulip", ding: "Ding", none: "Keiner" },
+    notification_sound: { zulip: "Zwei Töne", ding: "Ein Ton", none: "Keiner" },
     desktop_icon_count_display: {
       1: "Alles Ungelesene",
       2: "Direktnachrichten, Erwähnungen und gefolgte Themen",
@@ -516,11 +515,6 @@ export const settings: AllWords["settings"] = {
       2: "Wenn du dort schreibst",
       3: "Wenn du sie beginnst",
       4: "Nie",
-    },
-    resolved_topic_notice_auto_read_policy: {
-      always: "Immer",
-      except_followed: "Außer in gefolgten Themen",
-      never: "Nie",
     },
   },
 };

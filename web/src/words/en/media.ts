@@ -69,4 +69,10 @@ export const media = {
   undo: "Undo",
   tooLate: "It has gone already.",
   sendNow: "Send now",
+
+  // Which key sends, asked once
+  askEnter: {
+    text: "Enter began a new line. Which key is to send?",
+    control: "Ctrl Enter sends",
+  },
 };

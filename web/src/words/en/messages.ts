@@ -10,6 +10,7 @@ export const messages = {
   moved: "moved",
   starred: "Starred",
   bot: "Bot",
+  guest: "(guest)",
   byAgent: (name: string) => `by agent ${name}`,
   me: "You",
   others: (count: number) => (count === 1 ? "one other" : `${count} others`),

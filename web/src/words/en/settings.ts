@@ -398,7 +398,6 @@ export const settings = {
     automatically_follow_topics_policy: "Follow topics",
     automatically_unmute_topics_in_muted_streams_policy: "Unmute topics in muted channels",
     automatically_follow_topics_where_mentioned: "Follow topics where you are mentioned",
-    resolved_topic_notice_auto_read_policy: "Mark notices of resolved topics as read",
   },
   cautions: {
     enable_drafts_synchronization: "The drafts that are kept on the server are deleted.",
@@ -466,7 +465,7 @@ export const settings = {
       4: "Nobody",
       5: "Moderators and administrators",
     },
-    notification_sound: { zulip: "Zulip", ding: "Ding", none: "None" },
+    notification_sound: { zulip: "Two tones", ding: "One tone", none: "None" },
     desktop_icon_count_display: {
       1: "Everything unread",
       2: "Direct messages, mentions and followed topics",
@@ -500,11 +499,6 @@ export const settings = {
       2: "When you write there",
       3: "When you begin them",
       4: "Never",
-    },
-    resolved_topic_notice_auto_read_policy: {
-      always: "Always",
-      except_followed: "Except in followed topics",
-      never: "Never",
     },
   },
 };

@@ -69,4 +69,10 @@ export const media: Words["media"] = {
   undo: "Deshacer",
   tooLate: "Ya se ha enviado.",
   sendNow: "Enviar ya",
+
+  // Which key sends, asked once
+  askEnter: {
+    text: "Intro empezó una línea nueva. ¿Qué tecla ha de enviar?",
+    control: "Ctrl Intro envía",
+  },
 };

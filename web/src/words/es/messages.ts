@@ -11,6 +11,7 @@ export const messages: Words["messages"] = {
   moved: "movido",
   starred: "Destacado",
   bot: "Bot",
+  guest: "(invitado)",
   byAgent: (name) => `por el agente ${name}`,
   me: "Tú",
   others: (count) => (count === 1 ? "otra persona" : `otras ${count} personas`),

@@ -394,7 +394,6 @@ export const settings: AllWords["settings"] = {
     automatically_follow_topics_policy: "Seguir temas",
     automatically_unmute_topics_in_muted_streams_policy: "Activar temas en canales silenciados",
     automatically_follow_topics_where_mentioned: "Seguir los temas donde se te menciona",
-    resolved_topic_notice_auto_read_policy: "Marcar como leídos los avisos de temas resueltos",
   },
   cautions: {
     enable_drafts_synchronization: "Los borradores guardados en el servidor se eliminarán.",
@@ -467,7 +466,7 @@ export const settings: AllWords["settings"] = {
       4: "Nadie",
       5: "Moderadores y administradores",
     },
-    notification_sound: { zulip: "Zulip", ding: "Ding", none: "Ninguno" },
+    notification_sound: { zulip: "Dos tonos", ding: "Un tono", none: "Ninguno" },
     desktop_icon_count_display: {
       1: "Todo lo no leído",
       2: "Mensajes directos, menciones y temas seguidos",
@@ -501,11 +500,6 @@ export const settings: AllWords["settings"] = {
       2: "Cuando escribes en ellos",
       3: "Cuando los empiezas",
       4: "Nunca",
-    },
-    resolved_topic_notice_auto_read_policy: {
-      always: "Siempre",
-      except_followed: "Salvo en los temas seguidos",
-      never: "Nunca",
     },
   },
 };

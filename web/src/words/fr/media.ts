@@ -69,4 +69,10 @@ export const media: Words["media"] = {
   undo: "Annuler",
   tooLate: "Le message est déjà parti.",
   sendNow: "Envoyer tout de suite",
+
+  // Which key sends, asked once
+  askEnter: {
+    text: "Entrée a commencé une nouvelle ligne. Quelle touche doit envoyer ?",
+    control: "Ctrl Entrée envoie",
+  },
 };

@@ -11,6 +11,7 @@ export const messages: Words["messages"] = {
   moved: "déplacé",
   starred: "Favori",
   bot: "Bot",
+  guest: "(invité)",
   byAgent: (name) => `par l’agent ${name}`,
   me: "Vous",
   others: (count) => (count === 1 ? "une autre personne" : `${count} autres personnes`),

@@ -411,7 +411,6 @@ export const settings: AllWords["settings"] = {
     automatically_unmute_topics_in_muted_streams_policy:
       "Désactiver la sourdine des sujets dans les canaux en sourdine",
     automatically_follow_topics_where_mentioned: "Suivre les sujets où vous êtes mentionné",
-    resolved_topic_notice_auto_read_policy: "Marquer comme lus les avis de sujets résolus",
   },
   cautions: {
     enable_drafts_synchronization: "Les brouillons conservés sur le serveur sont supprimés.",
@@ -485,7 +484,7 @@ export const settings: AllWords["settings"] = {
       4: "Personne",
       5: "Les modérateurs et administrateurs",
     },
-    notification_sound: { zulip: "Zulip", ding: "Ding", none: "Aucun" },
+    notification_sound: { zulip: "Deux notes", ding: "Une note", none: "Aucun" },
     desktop_icon_count_display: {
       1: "Tout ce qui n’est pas lu",
       2: "Messages directs, mentions et sujets suivis",
@@ -519,11 +518,6 @@ export const settings: AllWords["settings"] = {
       2: "Quand vous y écrivez",
       3: "Quand vous les lancez",
       4: "Jamais",
-    },
-    resolved_topic_notice_auto_read_policy: {
-      always: "Toujours",
-      except_followed: "Sauf dans les sujets suivis",
-      never: "Jamais",
     },
   },
 };

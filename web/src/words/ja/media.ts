@@ -61,4 +61,10 @@ export const media: Words["media"] = {
   undo: "取り消す",
   tooLate: "もう送信されました。",
   sendNow: "今すぐ送信",
+
+  // Which key sends, asked once
+  askEnter: {
+    text: "Enterで改行しました。どのキーで送信しますか？",
+    control: "Ctrl Enterで送信",
+  },
 };

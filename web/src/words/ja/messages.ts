@@ -11,6 +11,7 @@ export const messages: Words["messages"] = {
   moved: "移動済み",
   starred: "スター付き",
   bot: "ボット",
+  guest: "（ゲスト）",
   byAgent: (name) => `エージェント${name}より`,
   me: "あなた",
   others: (count) => `ほか${count}人`,

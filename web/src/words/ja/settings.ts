@@ -399,7 +399,6 @@ export const settings: AllWords["settings"] = {
     automatically_unmute_topics_in_muted_streams_policy:
       "ミュートしたチャンネルでトピックのミュートを解除するとき",
     automatically_follow_topics_where_mentioned: "メンションされたトピックをフォロー",
-    resolved_topic_notice_auto_read_policy: "解決済みトピックのお知らせを既読にする",
   },
   cautions: {
     enable_drafts_synchronization: "サーバーに保存された下書きは削除されます。",
@@ -471,7 +470,7 @@ export const settings: AllWords["settings"] = {
       4: "なし",
       5: "モデレーターと管理者",
     },
-    notification_sound: { zulip: "Zulip", ding: "Ding", none: "なし" },
+    notification_sound: { zulip: "2つの音", ding: "1つの音", none: "なし" },
     desktop_icon_count_display: {
       1: "すべての未読",
       2: "ダイレクトメッセージ、メンション、フォロー中のトピック",
@@ -505,11 +504,6 @@ export const settings: AllWords["settings"] = {
       2: "書き込んだとき",
       3: "自分で始めたとき",
       4: "しない",
-    },
-    resolved_topic_notice_auto_read_policy: {
-      always: "常に",
-      except_followed: "フォロー中のトピックを除く",
-      never: "しない",
     },
   },
 };

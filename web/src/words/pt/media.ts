@@ -68,4 +68,10 @@ export const media: Words["media"] = {
   undo: "Desfazer",
   tooLate: "A mensagem já foi enviada.",
   sendNow: "Enviar agora",
+
+  // Which key sends, asked once
+  askEnter: {
+    text: "Enter começou uma nova linha. Qual tecla deve enviar?",
+    control: "Ctrl Enter envia",
+  },
 };

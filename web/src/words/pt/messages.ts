@@ -11,6 +11,7 @@ export const messages: Words["messages"] = {
   moved: "movida",
   starred: "Com estrela",
   bot: "Bot",
+  guest: "(convidado)",
   byAgent: (name) => `pelo agente ${name}`,
   me: "Você",
   others: (count) => (count === 1 ? "outra pessoa" : `outras ${count} pessoas`),

@@ -406,7 +406,6 @@ export const settings: AllWords["settings"] = {
     automatically_unmute_topics_in_muted_streams_policy:
       "Deixar de silenciar tópicos em canais silenciados",
     automatically_follow_topics_where_mentioned: "Seguir tópicos em que mencionam você",
-    resolved_topic_notice_auto_read_policy: "Marcar como lidos os avisos de tópicos resolvidos",
   },
   cautions: {
     enable_drafts_synchronization: "Os rascunhos guardados no servidor são excluídos.",
@@ -478,7 +477,7 @@ export const settings: AllWords["settings"] = {
       4: "Ninguém",
       5: "Moderadores e administradores",
     },
-    notification_sound: { zulip: "Zulip", ding: "Ding", none: "Nenhum" },
+    notification_sound: { zulip: "Dois tons", ding: "Um tom", none: "Nenhum" },
     desktop_icon_count_display: {
       1: "Tudo que não foi lido",
       2: "Mensagens diretas, menções e tópicos seguidos",
@@ -512,11 +511,6 @@ export const settings: AllWords["settings"] = {
       2: "Quando você escreve neles",
       3: "Quando você os começa",
       4: "Nunca",
-    },
-    resolved_topic_notice_auto_read_policy: {
-      always: "Sempre",
-      except_followed: "Exceto em tópicos seguidos",
-      never: "Nunca",
     },
   },
 };

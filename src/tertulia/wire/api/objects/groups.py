@@ -5,6 +5,7 @@ from msgspec import UNSET, Struct, UnsetType
 from tertulia.domain.groups.group_settings import Given
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.state.organization import State
+from tertulia.wire.http.fragments import Fragments, JsonParts, encode
 from tertulia.wire.http.parameters import Int
 
 
@@ -81,15 +82,34 @@ class UserGroupObject(Struct, kw_only=True):
     can_remove_members_group: GroupSettingValue
 
 
-def user_group(state: State, group: UserGroup) -> UserGroupObject:
-    """The group with its direct members as of now."""
+def all_groups(
+    fragments: Fragments, state: State, *, with_deactivated: bool, most: int | None = None
+) -> JsonParts:
+    """All groups in ascending order of ID; those with more than `most` members name none."""
+
+    def listed() -> bytes:
+        return encode(
+            [
+                user_group(state, group, most)
+                for group in sorted(state.groups, key=lambda group: group.id)
+                if with_deactivated or not group.deactivated
+            ]
+        )
+
+    key = ("user_groups", with_deactivated, most)
+    return JsonParts([fragments.get(key, state.memberships.version, listed)])
+
+
+def user_group(state: State, group: UserGroup, most: int | None = None) -> UserGroupObject:
+    """The group with its direct members as of now; without them where they are more than `most`."""
+    members = state.memberships.direct_members(group)
     return UserGroupObject(
         id=group.id,
         name=group.name,
         description=group.description,
         date_created=group.created_at,
         creator_id=group.creator_id,
-        members=sorted(state.memberships.direct_members(group)),
+        members=sorted(members) if most is None or len(members) <= most else [],
         direct_subgroup_ids=list(group.subgroups),
         is_system_group=group.is_system,
         deactivated=group.deactivated,

@@ -100,6 +100,16 @@ class Register(Params, kw_only=True, frozen=True):
         Meta(description="The kinds of initial data wanted; as event_types by default."),
     ] = None
     all_public_streams: bool = False
+    most_users: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(
+            description="Of this server alone: where the organization has more accounts,"
+            " `realm_users` and `realm_non_active_users` have only the caller and those with whom"
+            " the caller wrote last, `realm_users_incomplete` is true, groups with more members"
+            " name none, and `realm_user_groups_own` are the caller's. `GET /users` and"
+            " `GET /user_groups` have the others. Null: all of them."
+        ),
+    ] = None
     client_capabilities: ClientCapabilities = ClientCapabilities()
     narrow: Annotated[
         list[tuple[str, str]],
@@ -212,6 +222,7 @@ async def register(call: Call, params: Register) -> Registered:
                 presence_days=params.presence_history_limit_days,
                 url=call.url,
                 now=call.now,
+                most_accounts=params.most_users,
             ),
             None if fetch is None else frozenset(fetch),
         )

@@ -13,11 +13,12 @@ from tertulia.wire.api.objects.groups import (
     GivenChange,
     GivenSetting,
     UserGroupObject,
+    all_groups,
     given_change,
     given_setting,
-    user_group,
 )
 from tertulia.wire.http.call import Call
+from tertulia.wire.http.fragments import fragmented
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
 
@@ -38,14 +39,9 @@ class UserGroups(Answer, kw_only=True):
 
 async def get_user_groups(call: Call, params: GetUserGroups) -> UserGroups:
     """The organization's groups, those of the roles among them."""
-    state = call.state
-    return UserGroups(
-        user_groups=[
-            user_group(state, group)
-            for group in sorted(state.groups, key=lambda group: group.id)
-            if params.include_deactivated_groups or not group.deactivated
-        ]
-    )
+    with_deactivated = params.include_deactivated_groups
+    listed = all_groups(call.node.fragments, call.state, with_deactivated=with_deactivated)
+    return fragmented(UserGroups, {"user_groups": listed})
 
 
 class CreateUserGroup(Params, kw_only=True, frozen=True):

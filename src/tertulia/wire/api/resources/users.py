@@ -1,5 +1,7 @@
 """Accounts: reading, creating, changing, deactivating."""
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -7,16 +9,18 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tertulia.domain import permissions
 from tertulia.domain.accounts import users
 from tertulia.domain.messages.deleting import Places
-from tertulia.model.errors import NotPermitted
+from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
 from tertulia.service.leaving import leave
 from tertulia.service.passwords import good_password
 from tertulia.wire.api.objects import people
+from tertulia.wire.api.objects.people import AccountVisibility
 from tertulia.wire.api.objects.profiles import ProfileValueObject, profile_data
 from tertulia.wire.api.objects.users import UserObject, api_email, avatar_address, date_joined
 from tertulia.wire.api.objects.users import user_object as shown_to
 from tertulia.wire.api.resources.profile_fields import ProfileEntry, new_profile
 from tertulia.wire.api.resources.server import NoParams
+from tertulia.wire.api.shard_ranges import ShardRange
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import fragmented, json_array
@@ -36,12 +40,48 @@ class GetUsers(Params, kw_only=True, frozen=True):
     ] = True
     include_custom_profile_fields: bool = False
     user_ids: Annotated[list[Int] | None, Meta(description="Only these; all by default.")] = None
+    after: Annotated[
+        Int, Meta(description="Of this server alone: only accounts with greater IDs.")
+    ] = 0
+    limit: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="Of this server alone: about so many accounts are looked through, and"
+            " `next_after` is what to ask for `after` next; null where there are no more."
+        ),
+    ] = None
 
 
 class Users(Answer, kw_only=True):
     """Accounts in ascending order of ID."""
 
     members: list[UserObject]
+    next_after: int | UnsetType | None = UNSET
+    """Where a `limit` was asked for."""
+
+
+def _part(
+    found: Sequence[ShardRange[AccountVisibility]], after: int, limit: int | None
+) -> tuple[list[ShardRange[AccountVisibility]], int | None]:
+    """The ranges with greater IDs, until there are so many accounts; and the last ID where there
+    are more."""
+    rest: list[ShardRange[AccountVisibility]] = []
+    count = 0
+    for one in found:
+        if one.ids[-1] <= after:
+            continue
+        if limit is not None and count >= limit:
+            return rest, rest[-1].ids[-1]
+        rest.append(one if one.ids[0] > after else _beyond(one, after))
+        count += len(rest[-1].ids)
+    return rest, None
+
+
+def _beyond(one: ShardRange[AccountVisibility], after: int) -> ShardRange[AccountVisibility]:
+    """The part of the range with greater IDs."""
+    first, end = after + 1, one.first + one.size
+    ids = one.ids[bisect_left(one.ids, first) :]
+    return one._replace(first=first, size=end - first, ids=ids)
 
 
 def _everybody(call: Call, params: GetUsers) -> Users:
@@ -52,13 +92,16 @@ def _everybody(call: Call, params: GetUsers) -> Users:
         client_gravatar=params.client_gravatar,
         with_profile=params.include_custom_profile_fields,
     )
-    found = people.by_visibility(state, viewer)
+    found, further = _part(people.by_visibility(state, viewer), params.after, params.limit)
     listed = people.people(fragments, state, viewer, found, people.everybody, look, host)
-    return fragmented(Users, {"members": json_array(listed)})
+    told = {} if params.limit is None else {"next_after": further}
+    return fragmented(Users, {"members": json_array(listed), **told})
 
 
 async def get_users(call: Call, params: GetUsers) -> Users:
     """The accounts that the caller may know of, people and bots."""
+    if params.user_ids is not None and (params.after or params.limit is not None):
+        raise Refused("'after' and 'limit' are for lists of all accounts, not of some 'user_ids'.")
     if params.user_ids is None:
         return await call.node.fragments.in_turns(lambda: _everybody(call, params))
     state, viewer = call.state, None if call.user_id is None else call.user

@@ -28,6 +28,8 @@ class SnapshotContext:
     url: str
     """The organization's address."""
     now: float
+    most_accounts: int | None
+    """Of more accounts than that the client wants only those that it needs at first."""
 
     @cached_property
     def host(self) -> str:

@@ -2,24 +2,37 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from heapq import nlargest
+from operator import attrgetter
 from typing import Any, Final
 
 from tertulia.domain import permissions
 from tertulia.model.users import Role, User
 from tertulia.wire.api.objects import people
 from tertulia.wire.api.objects.bots import bot_objects
-from tertulia.wire.api.objects.groups import user_group
+from tertulia.wire.api.objects.groups import all_groups
 from tertulia.wire.api.objects.muting import muted_users
 from tertulia.wire.api.objects.statuses import status_object
-from tertulia.wire.api.objects.users import UNKNOWN_AVATAR, api_email, avatar_address, avatar_url
+from tertulia.wire.api.objects.users import (
+    UNKNOWN_AVATAR,
+    UserObject,
+    api_email,
+    avatar_address,
+    avatar_url,
+    user_object,
+)
 from tertulia.wire.api.resources.presence import all_presences
 from tertulia.wire.api.resources.presence import presences as presences_seen
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
-from tertulia.wire.http.fragments import JsonParts, encode, json_array, json_object, object_fields
+from tertulia.wire.http.fragments import JsonParts, json_array, json_object, object_fields
+
+NAMED_CONVERSATIONS: Final = 250
+"""Whoever takes part in that many direct conversations, the newest ones, is needed at first."""
 
 
 def accounts(context: SnapshotContext) -> dict[str, Any]:
-    """Everybody that the viewer may know of, and the viewer's own account."""
+    """Everybody that the viewer may know of, and the viewer's own account; where there are more
+    than the client wants, those alone that it needs at first."""
     state, viewer = context.state, context.viewer
     found = people.by_visibility(state, viewer)
     role = None if viewer is None else permissions.role_of(state, viewer)
@@ -45,13 +58,61 @@ def accounts(context: SnapshotContext) -> dict[str, Any]:
         return json_array(listed)
 
     own = _spectator() if viewer is None else _own(context, viewer)
+    if _has_more(context):
+        listed = _needed(context, look)
+    else:
+        listed = {
+            "realm_users": those(people.active, look, unknown_too=unknown_too),
+            "realm_non_active_users": those(people.deactivated, look, unknown_too=unknown_too),
+        }
     return {
-        "realm_users": those(people.active, look, unknown_too=unknown_too),
-        "realm_non_active_users": those(people.deactivated, look, unknown_too=unknown_too),
+        **listed,
         "cross_realm_bots": those(
             people.system_bot, look._replace(with_activity=True), unknown_too=False
         ),
         **own,
+    }
+
+
+def _has_more(context: SnapshotContext) -> bool:
+    """Whether there are more accounts than the client wants."""
+    most = context.most_accounts
+    return most is not None and len(context.state.users) > most
+
+
+def _needed(context: SnapshotContext, look: people.Look) -> dict[str, Any]:
+    """The viewer, and those with whom the viewer wrote last."""
+    state, viewer = context.state, context.viewer
+    ids: set[int] = set()
+    if viewer is not None:
+        own = (state.directs[direct_id] for direct_id in state.directs.of_user[viewer.id])
+        latest = nlargest(NAMED_CONVERSATIONS, own, key=attrgetter("last_message_id"))
+        ids = {viewer.id}.union(*(one.members for one in latest))
+    needed = [
+        user
+        for user in (state.users[user_id] for user_id in sorted(ids))
+        if viewer is not None and permissions.sees_user(state, viewer, user)
+    ]
+
+    def those(which: Callable[[User], bool]) -> list[UserObject]:
+        return [
+            user_object(
+                state,
+                viewer,
+                user,
+                context.host,
+                client_gravatar=look.client_gravatar,
+                with_profile=look.with_profile,
+                with_activity=look.with_activity,
+            )
+            for user in needed
+            if which(user)
+        ]
+
+    return {
+        "realm_users": those(people.active),
+        "realm_non_active_users": those(people.deactivated),
+        "realm_users_incomplete": True,
     }
 
 
@@ -115,22 +176,21 @@ def bots(context: SnapshotContext) -> dict[str, Any]:
 
 
 def groups(context: SnapshotContext) -> dict[str, Any]:
-    """User groups, those of the roles too; deactivated ones for clients that know of them."""
-    state = context.state
-    with_deactivated = context.registration.capabilities.include_deactivated_groups
-
-    def all_groups() -> bytes:
-        return encode(
-            [
-                user_group(state, group)
-                for group in sorted(state.groups, key=lambda group: group.id)
-                if with_deactivated or not group.deactivated
-            ]
-        )
-
-    key = ("realm_user_groups", with_deactivated)
-    kept = context.node.fragments.get(key, state.memberships.version, all_groups)
-    return {"realm_user_groups": JsonParts([kept])}
+    """User groups, those of the roles too; deactivated ones for clients that know of them. To a
+    client that wants fewer accounts nobody is named of groups with more members, but the caller's
+    own are told."""
+    state, viewer = context.state, context.viewer
+    most = context.most_accounts if _has_more(context) else None
+    listed = all_groups(
+        context.node.fragments,
+        state,
+        with_deactivated=context.registration.capabilities.include_deactivated_groups,
+        most=most,
+    )
+    if most is None:
+        return {"realm_user_groups": listed}
+    own = () if viewer is None else state.memberships.groups_of(viewer)
+    return {"realm_user_groups": listed, "realm_user_groups_own": list(own)}
 
 
 def presences(context: SnapshotContext) -> dict[str, Any]:
