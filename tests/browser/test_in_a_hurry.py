@@ -1,13 +1,28 @@
 """Somebody who does the next thing before the last is done, over a network that is slow or gone."""
 
 import re
+from collections.abc import Callable
 
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window
 from tests.e2e.conftest import Town
 from tests.e2e.people import client_of, ok
+
+
+def held_back(page: Page, what: str) -> Callable[[], None]:
+    """Hold back what the page asks for next at such addresses, until the answer is called."""
+    held: list[Route] = []
+    asked = re.compile(what)
+    page.route(asked, lambda route: held.append(route))
+
+    def release() -> None:
+        for route in held:
+            route.continue_()
+        page.unroute(asked)
+
+    return release
 
 
 def edit(ann: Window, text: str) -> None:
@@ -101,3 +116,76 @@ def test_what_was_written_survives_haste(sqlite_town: Town, opened: Open) -> Non
     expect(waiting).to_have_count(0)
     expect(ann.message("Good morning")).to_have_count(1)
     ann.away = False
+
+
+def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_town: Town, opened: Open) -> None:
+    """Over a slow network, keys that open something are followed by what is to be written in it:
+    none of that is a key that does something else."""
+    ann = opened(sqlite_town.server, sqlite_town.ann)
+    page, keys = ann.page, ann.page.keyboard
+    names = ("NewMessage", "Jump", "EmojiPicker", "ShortcutCard", "People")
+    release = {name: held_back(page, rf"/{name}-[\w-]+\.js") for name in names}
+    page.add_init_script("localStorage.setItem('tertulia.people', 'false')")
+    ann.go("narrow/channel/general/topic/ahead")
+    ann.say("Pears are ripe")
+    expect(page.get_by_text("Sending")).to_have_count(0)
+    row = ann.message("Pears are ripe")
+    main = page.locator("#main")
+
+    # What was asked for and is not wanted any more does not come.
+    main.focus()
+    keys.type("x")
+    keys.press("Escape")
+    keys.type("c")
+    keys.type("dimples")
+    keys.press("Backspace")
+    keys.press("Enter")
+    keys.type("eggs?")
+    release["NewMessage"]()
+    expect(page.get_by_role("combobox", name="Topic")).to_have_value("dimple")
+    expect(ann.box).to_have_value("eggs?")
+    expect(page.get_by_role("combobox", name="Channel")).to_have_value("general")
+    ann.box.fill("")
+    ann.box.press("Escape")
+
+    # Also what was typed where one writes, and with the key that takes the choice.
+    ann.box.press("Control+k")
+    keys.type("drafts")
+    keys.press("Enter")
+    expect(ann.box).to_have_value("")
+    release["Jump"]()
+    expect(page.get_by_role("heading", name="Drafts", exact=True)).to_be_visible()
+    page.go_back()
+    expect(row).to_be_visible()
+
+    # Its text is asked for; then that of the picker, which is within another part.
+    source = held_back(page, r"/api/v1/messages/\d+\b")
+    main.focus()
+    keys.press("ArrowLeft")
+    keys.type(" now")
+    source()
+    editor = page.get_by_role("textbox", name="Edit message")
+    expect(editor).to_have_value("Pears are ripe now")
+    editor.press("Escape")
+    main.focus()
+    keys.type("k")
+    keys.type(":tada")
+    expect(page.get_by_role("article")).to_have_count(1)
+    release["EmojiPicker"]()
+    search = page.get_by_role("combobox", name="Search emoji")
+    expect(search).to_have_value("tada")
+    search.press("Escape")
+
+    # What has no field takes the keys too; a field that one goes to meanwhile has its own.
+    main.focus()
+    keys.type("wd")
+    ann.box.click()
+    keys.type("Plums")
+    release["People"]()
+    expect(page.get_by_role("textbox", name="Find people")).to_have_value("")
+    expect(ann.box).to_have_value("Plums")
+    main.focus()
+    keys.type("?di")
+    release["ShortcutCard"]()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    expect(row).to_be_visible()

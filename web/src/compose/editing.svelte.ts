@@ -6,6 +6,7 @@ import { conversationOf, type Conversation } from "../data/conversations";
 import type { Message } from "../data/data";
 import { narrowOf } from "../data/narrow";
 import { sourceOf } from "../live/source";
+import { typedAhead } from "../ui/typedAhead";
 import { del, patch, post, Refused, told } from "../wire/http";
 import { concerned } from "../wire/events";
 import { words } from "../words/index.svelte";
@@ -44,6 +45,7 @@ class Editing {
       return;
     }
     this.#asked = message.id;
+    const typed = typedAhead(() => (this.#asked = 0));
     try {
       const before = await sourceOf(message.id);
       // Another one is wanted since, or it is there already, and written in.
@@ -52,8 +54,11 @@ class Editing {
       const composition: Composition = new Composition(before, () => this.#typed(message.id));
       const untouched = composition.content;
       this.#open(app, { message, composition, before, untouched, until: leave.until });
+      typed.here();
     } catch (error) {
-      app.toasts.trouble(told(error));
+      if (this.#asked === message.id) app.toasts.trouble(told(error));
+    } finally {
+      typed.gone();
     }
   }
 

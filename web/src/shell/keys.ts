@@ -1,9 +1,11 @@
 /** The keys that hold wherever one is. */
 
+import { tick } from "svelte";
 import type { App } from "../app";
 import { conversationOf } from "../data/conversations";
 import { channelNarrow, narrowOf } from "../data/narrow";
 import { toggleFollowed, toggleMuted } from "../live/actions";
+import { typedAhead } from "../ui/typedAhead";
 import { frame } from "./frame.svelte";
 import { channelHere, conversationHere, goToChannel, goToNext, topicsFragment } from "./going";
 import { jump } from "./jump.svelte";
@@ -62,10 +64,7 @@ export function registerKeys(app: App): () => void {
       router.go(topicsFragment(app, channelId));
       return true;
     },
-    w: () => {
-      frame.showPeople();
-      setTimeout(() => document.querySelector<HTMLInputElement>("#find-people")?.select());
-    },
+    w: () => void findPeople(),
     M: withTopic(toggleMuted),
     F: withTopic(toggleFollowed),
     "?": () => void (frame.help = true),
@@ -74,6 +73,20 @@ export function registerKeys(app: App): () => void {
     g: () => document.getElementById("own-menu")?.click(),
     Escape: (event) => escape(app, event),
   });
+}
+
+/** To the field that finds people, as soon as it is there: `Later` says where it cannot be. */
+async function findPeople(): Promise<void> {
+  frame.showPeople();
+  const typed = typedAhead(() => frame.leave());
+  try {
+    await import("./People.svelte");
+    await tick();
+    document.querySelector<HTMLInputElement>("#find-people")?.select();
+    typed.here();
+  } catch {
+    typed.gone();
+  }
 }
 
 /** Out of what is open; then home, where one's settings say so. */

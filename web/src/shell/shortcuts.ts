@@ -6,6 +6,8 @@
  * `Control+` before it where Control or Command is held.
  */
 
+import { takesText } from "../ui/typedAhead";
+
 export type Handler = (event: KeyboardEvent) => void | boolean;
 export type Handlers = Readonly<Record<string, Handler>>;
 
@@ -41,17 +43,6 @@ export const registerShortcuts = register;
 
 export function nameOfKey(event: KeyboardEvent): string {
   return event.ctrlKey || event.metaKey ? `Control+${event.key}` : event.key;
-}
-
-/** Whether what has the focus takes keys for itself. */
-export function takesText(target: EventTarget | null): boolean {
-  if (!(target instanceof HTMLElement)) return false;
-  if (target.isContentEditable || target instanceof HTMLTextAreaElement) return true;
-  if (target instanceof HTMLSelectElement) return true;
-  return (
-    target instanceof HTMLInputElement &&
-    !["checkbox", "radio", "button", "submit", "range", "color", "file"].includes(target.type)
-  );
 }
 
 /** Whether one is writing: in a field, or at a button of the box that one writes in. */
