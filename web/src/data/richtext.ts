@@ -3,6 +3,8 @@
  * nodes and touches nothing. Answers null where plain text serves as well.
  */
 
+import { fenceFor } from "./marking";
+
 /** What is read of a node of a document. */
 export interface Node {
   nodeType: number;
@@ -79,11 +81,11 @@ function one(node: Node, found: Found): string {
       return rich(around(inside(), "~~"));
     case "CODE":
     case "TT":
-      return rich(around(node.textContent ?? "", "`"));
+      return rich(code(node.textContent ?? ""));
     case "A":
       return rich(link(node, inside()));
     case "PRE":
-      return rich(`\`\`\`\n${(node.textContent ?? "").replace(/\n$/, "")}\n\`\`\``);
+      return rich(fenced(node.textContent ?? ""));
     case "BLOCKQUOTE":
       return rich(
         inside()
@@ -121,6 +123,19 @@ function around(text: string, sign: string): string {
   if (!inner || inner.includes("\n\n")) return text;
   const [before = "", after = ""] = [/^\s*/.exec(text)?.[0], /\s*$/.exec(text)?.[0]];
   return before + sign + inner + sign + after;
+}
+
+/** Within more backticks than stand beside each other in it. */
+function code(text: string): string {
+  const runs = text.match(/`+/g);
+  if (!runs) return around(text, "`");
+  const sign = "`".repeat(Math.max(...runs.map((run) => run.length)) + 1);
+  return `${sign} ${text.trim()} ${sign}`;
+}
+
+function fenced(text: string): string {
+  const fence = fenceFor(text);
+  return `${fence}\n${text.replace(/\n$/, "")}\n${fence}`;
 }
 
 function link(node: Node, text: string): string {
