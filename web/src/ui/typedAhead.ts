@@ -50,7 +50,8 @@ export function typedAhead(cancel: () => void): Coming {
 function keep(event: KeyboardEvent): void {
   const { key, target } = event;
   // Those that are typed below are not kept again.
-  if (!event.isTrusted || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!event.isTrusted || event.isComposing || event.ctrlKey || event.metaKey || event.altKey)
+    return;
   // Whoever went into another field meanwhile writes there, and nothing else.
   if (target !== origin && takesText(target)) {
     kept = [];
