@@ -20,9 +20,11 @@ export class Completer {
   #focused = $state(false);
 
   readonly #token: Token | null = $derived.by(() => {
-    const { content, caret } = this.composition;
+    const { text, quotes, caret } = this.composition;
     if (!this.#focused || caret < 0) return null;
-    return tokenAt(content, caret);
+    const token = tokenAt(text, caret);
+    // A command is one at the beginning of a message.
+    return token?.kind === "command" && quotes.length ? null : token;
   });
 
   readonly #callable = $derived.by(() => {
