@@ -25,6 +25,11 @@ def ben_pins(town: Town, message_id: int, *, method: str) -> None:
         ok(client.call_endpoint(f"messages/{message_id}/pin", method=method))
 
 
+def ben_resolves(town: Town, message_id: int) -> None:
+    with client_of(town.ben, town.server) as client:
+        ok(client.update_message({"message_id": message_id, "topic": "✔ house"}))
+
+
 def test_what_is_pinned_is_at_hand_for_all(picture_town: Town, opened: Open) -> None:
     town = picture_town
     ids = {}
@@ -113,6 +118,17 @@ def test_what_is_pinned_is_at_hand_for_all(picture_town: Town, opened: Open) -> 
         ben.page.get_by_role("dialog").get_by_role("button", name="Unpin").first.tap()
     for window in (ann, ben):
         expect(pins(window)).to_have_count(0)
+
+    # With a topic it is as with a message: it becomes what was offered, or stays so.
+    page.get_by_role("button", name="What to do with this topic").click()
+    expect(menu.get_by_role("menuitem", name="Mark as resolved")).to_be_visible()
+    ben_resolves(town, ids["Wifi: guest"])
+    expect(page.get_by_role("main").get_by_text("Resolved")).to_be_visible()
+    menu.get_by_role("menuitem", name="Mark as resolved").click()
+    expect(menu).to_have_count(0)
+    expect(page.get_by_role("button", name="Mark as unresolved")).to_be_visible()
+    page.get_by_role("button", name="Mark as unresolved").click()
+    expect(page.get_by_role("button", name="Mark as resolved")).to_be_visible()
 
 
 def test_the_right_button_opens_the_menu_of_what_it_is_on(picture_town: Town, opened: Open) -> None:

@@ -1,7 +1,7 @@
 /** Small things done to channels, topics and one's settings: shown at once, taken back if refused. */
 
 import type { App } from "../app";
-import { isResolved, topicKey, withResolved } from "../data/conversations";
+import { topicKey, withResolved } from "../data/conversations";
 import { isFollowed, isMuted } from "../data/counts";
 import { fold } from "../data/fold";
 import type { Data } from "../data/data";
@@ -108,8 +108,15 @@ export async function unsubscribe(app: App, channelId: number): Promise<void> {
 }
 
 /** Mark a topic as resolved, or take the mark away. `messageId` is one of its messages. */
-export function toggleResolved(app: App, topic: string, messageId: number): Promise<boolean> {
-  const name = withResolved(topic, !isResolved(topic));
+export async function setResolved(
+  app: App,
+  topic: string,
+  messageId: number,
+  resolved: boolean,
+): Promise<boolean> {
+  const name = withResolved(topic, resolved);
+  // Somebody else has done it meanwhile.
+  if (name === topic) return true;
   return app.toasts.attempt(
     patch(`/messages/${messageId}`, {
       topic: name,
