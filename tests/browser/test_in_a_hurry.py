@@ -125,7 +125,7 @@ def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_town: Town, opened: O
     page, keys = ann.page, ann.page.keyboard
     names = ("NewMessage", "Jump", "EmojiPicker", "ShortcutCard", "People")
     release = {name: held_back(page, rf"/{name}-[\w-]+\.js") for name in names}
-    page.add_init_script("localStorage.setItem('tertulia.people', 'false')")
+    page.add_init_script("localStorage.setItem('tertulia:people', 'false')")
     ann.go("narrow/channel/general/topic/ahead")
     ann.say("Pears are ripe")
     expect(page.get_by_text("Sending")).to_have_count(0)
