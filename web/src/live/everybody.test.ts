@@ -3,7 +3,8 @@ import type { Data } from "../data/data";
 import { fold } from "../data/fold";
 import type { ServerEvent } from "../wire/events";
 import { get, Unreachable } from "../wire/http";
-import { meet, meetEverybody } from "./everybody";
+import type { WireMessage } from "../wire/objects";
+import { meet, meetEverybody, meetThoseIn } from "./everybody";
 import type { Route } from "./router.svelte";
 
 vi.mock("../wire/http", async (actual) => ({ ...(await actual<object>()), get: vi.fn() }));
@@ -73,6 +74,23 @@ test("those who are not known are asked for, once each", async () => {
   await meet(store, [1, 2, 3]);
   expect(asked).toHaveBeenCalledTimes(1);
   expect(listeners.size).toBe(0);
+});
+
+test("messages do not wait long for those of whom they tell", async () => {
+  const { store } = stored();
+  let answer = (_: object) => {};
+  asked.mockReturnValue(new Promise((resolve) => (answer = resolve)));
+  const told = { sender_id: 2, display_recipient: "kitchen", reactions: [], submessages: [] };
+  let isShown = false;
+  const shown = meetThoseIn(store, [told as unknown as WireMessage]).then(() => (isShown = true));
+  await vi.advanceTimersByTimeAsync(500);
+  expect(isShown).toBe(false);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(isShown).toBe(true);
+  answer({ members: [person(2, "Theo")] });
+  await shown;
+  await vi.advanceTimersByTimeAsync(0);
+  expect(names(store.data)[2]).toBe("Theo");
 });
 
 test("all are asked for in parts, and what happens meanwhile is newer than they are", async () => {

@@ -18,6 +18,8 @@ const AT_ONCE = 5000;
 /** The first view is left alone for so long, in milliseconds. */
 const REST = 1000;
 const LONGEST_PAUSE = 60_000;
+/** So long messages wait for those of whom they tell, in milliseconds. */
+const PATIENCE = 1000;
 
 /** What of a store is needed here. */
 type Known = Pick<Store, "data" | "change" | "onEvent">;
@@ -52,9 +54,11 @@ export async function meet(store: Known, ids: Iterable<number>): Promise<void> {
   if (found.length) take(store, found, events);
 }
 
-/** Ask for those of whom messages tell. */
-export function meetThoseIn(store: Known, messages: readonly WireMessage[]): Promise<void> {
-  return meet(store, peopleIn(messages));
+/** Ask for those of whom messages tell. Where that takes long, they come when they come. */
+export async function meetThoseIn(store: Known, messages: readonly WireMessage[]): Promise<void> {
+  const waiting = new AbortController();
+  await Promise.race([meet(store, peopleIn(messages)), pause(PATIENCE, waiting.signal)]);
+  waiting.abort();
 }
 
 /** Ask for all that are missing, until `ended`; first for those whom the address names. */
