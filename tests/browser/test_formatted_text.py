@@ -150,10 +150,17 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, opened: 
     editor = page.get_by_role("textbox", name="Edit message")
     expect(editor).to_be_focused()
     expect(editor.locator("em")).to_have_text("spelt!?")
+    # No other key with Alt and an "m" in its name is the one that switches.
+    page.keyboard.press("Alt+Home")
+    expect(editor.locator("em")).to_have_text("spelt!?")
     page.keyboard.press("Control+Home")
     page.keyboard.type("Please: ")
+    page.keyboard.press("Alt+p")
+    page.keyboard.press("Escape")
+    expect(editor).to_be_focused()
     page.keyboard.press("Control+Enter")
     expect(editor).to_be_hidden()
+    expect(box).to_be_focused()
     expect(ann.message("Please: Bake rye")).to_be_visible()
     assert last_sent(sqlite_town)["content"] == f"Please: {content}"
 
