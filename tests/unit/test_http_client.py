@@ -437,6 +437,32 @@ async def test_what_meets_a_connection_that_has_ended_is_sent_once_more(
     await fresh.close()
 
 
+async def test_what_breaks_off_holds_no_connection(there: Elsewhere) -> None:
+    """Wherever it is when it takes too long."""
+    there.answers_on_each = 100
+    web = there.web(keeps=True)
+    assert web._kept is not None
+
+    async def slowly(writer: asyncio.StreamWriter) -> None:
+        for part in (b"HTTP/1.1 201 X\r\n", b"Content-Length: 2\r\n\r\n", b"a", b"b"):
+            for _ in range(4):
+                await asyncio.sleep(0)
+            writer.write(part)
+
+    there.pages["/slow"] = slowly
+    for turns in range(60):
+        host = f"n{turns}.test"
+        broken = asyncio.create_task(said(web, there.url("/slow", host)))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if broken.cancel():
+            await asyncio.wait({broken})
+            if broken.cancelled():
+                assert not web._kept._hosts or not web._kept._hosts[host, there.port].idle
+        assert await said(web, there.url("/", host)) == 404
+    await web.close()
+
+
 async def test_connections_are_few_and_end_when_nobody_asks(
     there: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
