@@ -50,6 +50,8 @@ WEB_PORTS: Final = frozenset(_PORTS.values())
 OWN_SECONDS: Final = 300.0
 """How long the addresses of this server's own name are cached."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_NOTHING_THERE: Final = frozenset({404, 410})
+"""Answers after which an address is forgotten."""
 
 Resolver = Callable[[str, int], Awaitable[Sequence[Address]]]
 
@@ -67,6 +69,10 @@ class NotFetched(Exception):
 
 class NotModified(NotFetched):
     """It is what it was when it was last had, as the request said."""
+
+
+class _Doubtful(Exception):
+    """The answer may be one to what was sent before on the connection."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,9 @@ class Web:
     `at_once` answers are awaited at the same time; later requests wait for their turn, for as long
     as they themselves may take. With `keeps`, connections are kept by which something is sent, for
     hosts to which the same is sent time and again: what finds that its connection has just ended is
-    sent once more, so that it may arrive twice.
+    sent once more, so that it may arrive twice. So is what is answered by 404 or 410 on a used
+    connection, by one of its own: that may be what a server said to something else, as a second
+    answer.
     """
 
     def __init__(
@@ -183,20 +191,39 @@ class Web:
                 sent = {"Accept": "application/json", **headers}
                 if self._kept is None:
                     return await self._sent(url, sent, body, limit, None)
-                host, port, _ = _split_url(url)
-                async with self._kept.of(host, port) as kept:
-                    is_reused = kept is not None and kept.has_answered
-                    try:
-                        return await self._sent(url, sent, body, limit, kept)
-                    except (httpx.NetworkError, httpx.RemoteProtocolError):
-                        if not is_reused:
-                            raise
-                    # The other end has closed the connection at the moment of use.
-                    return await self._sent(url, sent, body, limit, kept)
+                try:
+                    return await self._sent_kept(self._kept, url, sent, body, limit)
+                except _Doubtful:
+                    return await self._sent(url, sent, body, limit, None)
         except TimeoutError:
             raise NotFetched("it took too long") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise NotFetched(_reason(error)) from error
+
+    async def _sent_kept(
+        self,
+        connections: KeptConnections,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        limit: int,
+    ) -> Reply:
+        """By one of these connections. _Doubtful where the answer may be another's."""
+        import httpx
+
+        host, port, _ = _split_url(url)
+        async with connections.of(host, port) as kept:
+            is_reused = kept is not None and kept.has_answered
+            try:
+                reply = await self._sent(url, headers, body, limit, kept)
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                if not is_reused:
+                    raise
+                # The other end has closed the connection at the moment of use.
+                return await self._sent(url, headers, body, limit, kept)
+            if is_reused and reply.status in _NOTHING_THERE:
+                raise _Doubtful
+            return reply
 
     async def _sent(
         self,
