@@ -155,7 +155,6 @@ class Web:
         self._own: tuple[float, frozenset[Address]] = (0.0, frozenset())
         """Until when the addresses of the own host are cached, and these."""
         self._free = asyncio.Semaphore(at_once)
-        self._transport: httpx.AsyncHTTPTransport | None = None
         self._tls: ssl.SSLContext | None = None
         self._kept = KeptConnections(partial(self._new_transport, keeps=True)) if keeps else None
 
@@ -233,11 +232,8 @@ class Web:
         limit: int,
         kept: KeptConnection | None,
     ) -> Reply:
-        response = await self._request(url, "POST", headers, body, kept)
-        try:
+        async with self._response(url, "POST", headers, body, kept) as response:
             content = await Answer(url, response.headers, response.aiter_raw).content(limit)
-        finally:
-            await response.aclose()
         if kept is not None:
             kept.has_answered = True
         return Reply(response.status_code, response.headers, content)
@@ -259,8 +255,6 @@ class Web:
         """End all connections."""
         if self._kept is not None:
             await self._kept.close()
-        if self._transport is not None:
-            await self._transport.aclose()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     @asynccontextmanager
@@ -269,8 +263,7 @@ class Web:
 
         for _ in range(MAX_REDIRECTS + 1):
             try:
-                response = await self._request(url, "GET", headers)
-                try:
+                async with self._response(url, "GET", headers) as response:
                     if response.status_code in _REDIRECTS and "location" in response.headers:
                         url = _joined(url, response.headers["location"])
                         continue
@@ -284,33 +277,51 @@ class Web:
                         raise NotFetched("it is packed, which was not asked for")
                     yield Answer(url, response.headers, response.aiter_raw)
                     return
-                finally:
-                    await response.aclose()
             except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
                 raise NotFetched(_reason(error)) from error
         raise NotFetched("there are too many redirections")
 
-    async def _request(
+    @asynccontextmanager
+    async def _response(
         self,
         url: str,
         method: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
         kept: KeptConnection | None = None,
+    ) -> "AsyncIterator[httpx.Response]":
+        """The response to one request, by one of the connections that are kept, or one of its own,
+        which ends with the context."""
+        transport = self._new_transport(keeps=False) if kept is None else kept.transport
+        try:
+            response = await self._request(transport, url, method, headers, body, kept)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+        finally:
+            if kept is None:
+                # Of what was cancelled the library may hold the connection until this.
+                await transport.aclose()
+
+    async def _request(
+        self,
+        transport: "httpx.AsyncHTTPTransport",
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        kept: KeptConnection | None,
     ) -> "httpx.Response":
-        """One request, at the first of the host's addresses that answers, by a connection of its
-        own, or one of those that are kept."""
+        """One request, at the first of the host's addresses that answers."""
         import httpx
 
         host, port, authority = _split_url(url)
         if self._ports is not None and port not in self._ports:
             raise NotFetched(f"port {port} is none of the web's")
         trouble: Exception = NotFetched("the host has no address")
-        if kept is None:
-            transport, found = self._lazy_transport(), await self._addresses(host, port)
-        else:
-            transport = kept.transport
-            found = await kept.host.addresses(partial(self._addresses, host, port))
+        look_up = partial(self._addresses, host, port)
+        found = await (look_up() if kept is None else kept.host.addresses(look_up))
         for address in found:
             request = httpx.Request(
                 method,
@@ -388,20 +399,15 @@ class Web:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
 
-    def _lazy_transport(self) -> "httpx.AsyncHTTPTransport":
-        if self._transport is None:
-            self._transport = self._new_transport(keeps=False)
-        return self._transport
-
     def _new_transport(self, *, keeps: bool) -> "httpx.AsyncHTTPTransport":
-        """One that keeps one connection, or none."""
+        """One that keeps its connection, or ends it with the answer."""
         import httpx
 
         if self._tls is None:
             _note_what_is_missing()
             self._tls = httpx.create_ssl_context(trust_env=False)
         limits = httpx.Limits(
-            max_connections=1 if keeps else None,
+            max_connections=1,
             max_keepalive_connections=1 if keeps else 0,
             keepalive_expiry=IDLE_SECONDS,
         )
