@@ -231,8 +231,8 @@ class WaitingPolls:
         entry: CachedEntry | None = None
         shared: Sequence[bytes] = ()
         # Taken at once: to begin a dictionary anew takes as long as all that was taken out of it.
-        for number, queue in enumerate(list(itertools.islice(undelivered, IN_A_TURN)), 1):
-            if number % AT_ONCE == 0 and time.perf_counter() > until:
+        for number, queue in enumerate(list(itertools.islice(undelivered, IN_A_TURN))):
+            if number and number % AT_ONCE == 0 and time.perf_counter() > until:
                 return
             entries = undelivered.get(queue)
             if isinstance(entries, tuple):
