@@ -64,6 +64,8 @@ class Elsewhere:
     """Requests of a connection, before it is closed."""
     connections: int = 0
     """How many there were."""
+    open: int = 0
+    """How many of them there are still."""
 
     def url(self, path: str, host: str = "pages.test") -> str:
         """The address of a path."""
@@ -96,6 +98,7 @@ class Elsewhere:
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""
         self.connections += 1
+        self.open += 1
         try:
             for _ in range(self.answers_on_each):
                 await self._answer(reader, writer)
@@ -105,6 +108,7 @@ class Elsewhere:
             if not writer.is_closing():
                 raise
         finally:
+            self.open -= 1
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -20,7 +20,13 @@ from tertulia.domain.accounts import users
 from tertulia.domain.organization import realms
 from tertulia.jobs.registry import due_jobs
 from tertulia.jobs.supervisor import Job
-from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, UserCreated
+from tertulia.model.changes import (
+    AnyChange,
+    ChannelCreated,
+    RealmCreated,
+    Subscribed,
+    UserCreated,
+)
 from tertulia.model.channels import Channel
 from tertulia.model.users import Bot, BotKind, Credential, Role, User
 from tertulia.outbound.http_client import Web
@@ -359,10 +365,11 @@ class Newcomer:
 
 
 def founding(credential: Credential) -> Verb[User]:
-    """The verb that makes the organization and its owner, whose password is `PASSWORD`."""
+    """The verb that makes the organization and its owner, whose password is `PASSWORD`. It shows
+    nothing of linked pages, so that a message is sent and not revised."""
 
     def decide(moment: Moment) -> Decision[User]:
-        return following_nothing(realms.found)(
+        decision = following_nothing(realms.found)(
             moment,
             "Example",
             "00000000-0000-4000-8000-000000000000",
@@ -370,6 +377,11 @@ def founding(credential: Credential) -> Verb[User]:
             "Ann",
             msgspec.structs.replace(credential, password_hash=_password_hash()),
         )
+        created, *others = decision.changes
+        assert isinstance(created, RealmCreated)
+        realm = msgspec.structs.replace(created.realm, inline_url_embed_preview=False)
+        created = msgspec.structs.replace(created, realm=realm)
+        return Decision(decision.result, [created, *others])
 
     return decide
 

@@ -251,9 +251,9 @@ def test_what_is_shared_by_a_view_group_is_what_each_of_it_would_be_told(
             await history.step()
             for entry in [cached.entry for cached in delivery.recent][-10:]:
                 posted = CachedEntry(entry)  # What was encoded before may say what was so then.
-                crowd = entry.seq % 2 * 1000
+                count = entry.seq % 2 * 1000
                 for queue in delivery.queues.all():
-                    told = encoder.events_of(posted, crowd)(queue.record)
+                    told = encoder.events_of(posted, count)(queue.record)
                     assert told == encoder.events_of(CachedEntry(entry))(queue.record)
 
     with new_database(request, kind) as url:

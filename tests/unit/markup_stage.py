@@ -27,7 +27,7 @@ FILES = {
 
 def path(name: str) -> str:
     """The address of one of the files."""
-    return f"/user_uploads/1/ab/key-{name[0]}/{name}"
+    return f"/user_uploads/1/ab/key-{name[:2]}/{name}"
 
 
 def organization() -> State:

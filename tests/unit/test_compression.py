@@ -40,6 +40,9 @@ def test_no_part_is_compressed_with_the_help_of_another() -> None:
         ("deflate, br", False),
         ("gzip;q=0", False),
         ("gzip; q=0.000, *", False),
+        ("*, gzip;q=0", False),
+        ("*;q=0, gzip", True),
+        ("identity, *;q=0", False),
     ],
 )
 def test_who_reads_gzip(accepted: str, takes: bool) -> None:

@@ -383,41 +383,49 @@ async def test_somebody_must_vouch_for_a_certificate(tmp_path: Path) -> None:
 # Connections that are kept
 
 
+@pytest.fixture
+def taking(there: Elsewhere) -> Elsewhere:
+    """It takes what is sent, by one connection as long as that is kept."""
+    there.pages["/"] = Page(status=201)
+    there.answers_on_each = 100
+    return there
+
+
 async def said(web: Web, url: str) -> int:
     """The status of an answer to something sent."""
     return (await web.send(url, b"x", {}, seconds=5, limit=1000)).status
 
 
-async def test_a_connection_is_used_again_for_the_same_name_alone() -> None:
+async def test_a_connection_is_used_again_for_the_same_name_alone(
+    taking: Elsewhere,
+) -> None:
     """Its certificate was looked at for that name."""
-    async with elsewhere() as there:
-        there.answers_on_each = 100
-        web = there.web(keeps=True)
-        for host in ("a.test", "b.test", "a.test", "b.test", "a.test"):
-            assert await said(web, there.url("/", host)) == 404
-        assert there.connections == 2
-        assert there.resolved == ["a.test", "b.test"], "once for the time that they are kept"
-        assert not [head for head in there.heads if "connection: close" in head.lower()]
-        # What is fetched has a connection of its own, as before.
-        for _ in range(2):
-            with pytest.raises(NotFetched):
-                async with web.opened(there.url("/", "a.test"), accept="*/*", seconds=5):
-                    pass
-        assert there.connections == 4
-        await web.close()
+    web = taking.web(keeps=True)
+    for host in ("a.test", "b.test", "a.test", "b.test", "a.test"):
+        assert await said(web, taking.url("/", host)) == 201
+    assert taking.connections == 2
+    assert taking.resolved == ["a.test", "b.test"], "once for the time that they are kept"
+    assert not [head for head in taking.heads if "connection: close" in head.lower()]
+    # What is fetched has a connection of its own, as before.
+    for _ in range(2):
+        with pytest.raises(NotFetched):
+            async with web.opened(taking.url("/", "a.test"), accept="*/*", seconds=5):
+                pass
+    assert taking.connections == 4
+    await web.close()
 
 
 async def test_what_meets_a_connection_that_has_ended_is_sent_once_more(
-    there: Elsewhere,
+    taking: Elsewhere,
 ) -> None:
-    web = there.web(keeps=True)
+    there, web = taking, taking.web(keeps=True)
     there.answers_on_each = 2
 
     def hung_up(writer: asyncio.StreamWriter) -> None:
         writer.close()
 
     # It is kept, and ends as the next one is sent, without an answer.
-    assert await said(web, there.url("/")) == 404
+    assert await said(web, there.url("/")) == 201
     there.pages["/late"] = hung_up
     with pytest.raises(NotFetched):
         await said(web, there.url("/late"))
@@ -425,7 +433,7 @@ async def test_what_meets_a_connection_that_has_ended_is_sent_once_more(
     # One that the other end closed while nobody asked is not used.
     there.answers_on_each = 1
     for _ in range(3):
-        assert await said(web, there.url("/")) == 404
+        assert await said(web, there.url("/")) == 201
     assert there.asked[3:] == ["/"] * 3
     await web.close()
     # Where there was none before, nothing is sent twice.
@@ -437,12 +445,52 @@ async def test_what_meets_a_connection_that_has_ended_is_sent_once_more(
     await fresh.close()
 
 
+async def test_what_breaks_off_holds_no_connection(taking: Elsewhere) -> None:
+    """Wherever it is when it takes too long."""
+    there, web = taking, taking.web(keeps=True)
+
+    async def slowly(writer: asyncio.StreamWriter) -> None:
+        for part in (b"HTTP/1.1 201 X\r\n", b"Content-Length: 2\r\n\r\n", b"a", b"b"):
+            for _ in range(4):
+                await asyncio.sleep(0)
+            writer.write(part)
+
+    there.pages["/slow"] = slowly
+    once = there.web()
+    for turns in range(60):
+        host = f"n{turns}.test"
+        tasks = [asyncio.create_task(said(one, there.url("/slow", host))) for one in (web, once)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        # Or it would wait for the one that broke off.
+        assert await said(web, there.url("/", host)) == 201
+    await web.close()
+    async with asyncio.timeout(60):
+        while there.open:  # noqa: ASYNC110 (the server is another's task)
+            await asyncio.sleep(0)
+    await once.close()
+
+
+async def test_no_answer_to_something_else_says_that_there_is_nothing(taking: Elsewhere) -> None:
+    there, web = taking, taking.web(keeps=True)
+    twice = b"HTTP/1.1 201 X\r\nContent-Length: 0\r\n\r\n" + (
+        b"HTTP/1.1 410 X\r\nContent-Length: 0\r\n\r\n"
+    )
+    there.pages["/twice"] = lambda writer: writer.write(twice)
+    there.pages["/gone"] = Page(status=410)
+    assert [await said(web, there.url(path)) for path in ("/twice", "/", "/")] == [201] * 3
+    assert [await said(web, there.url(path)) for path in ("/gone", "/")] == [410, 201]
+    await web.close()
+
+
 async def test_connections_are_few_and_end_when_nobody_asks(
-    there: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    taking: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_connections, "HOSTS", 2)
-    there.answers_on_each = 100
-    web = there.web(keeps=True)
+    there, web = taking, taking.web(keeps=True)
     assert web._kept is not None
     # While two are in use, a third has a connection that is not kept.
     free = asyncio.Event()
@@ -456,12 +504,12 @@ async def test_connections_are_few_and_end_when_nobody_asks(
     async with asyncio.timeout(60):
         while len(there.asked) < 2:  # noqa: ASYNC110 (the server is another's task)
             await asyncio.sleep(0)
-    assert await said(web, there.url("/", "c.test")) == 404
+    assert await said(web, there.url("/", "c.test")) == 201
     assert "connection: close" in there.heads[-1].lower()
     free.set()
     assert await asyncio.gather(*slow) == [201, 201]
     # From now on the one that was used longest ago makes room.
-    assert await said(web, there.url("/", "c.test")) == 404
+    assert await said(web, there.url("/", "c.test")) == 201
     assert len(web._kept) == 2, "one of each of two hosts"
     # Nobody asks any more.
     monkeypatch.setattr(kept_connections, "IDLE_SECONDS", 0.0)

@@ -799,11 +799,11 @@ async def test_an_event_that_cannot_be_shown_ends_the_queue_and_no_other(
     encoder = org.node.delivery.encoder
     real: Callable[..., Any] = encoder.events_of
 
-    def events_of(posted: Any, crowd: int) -> Any:
+    def events_of(posted: Any, count: int) -> Any:
         def events(queue: QueueRecord) -> Any:
             if queue.user_id == org["ben"].user_id:
                 raise ZeroDivisionError
-            return real(posted, crowd)(queue)
+            return real(posted, count)(queue)
 
         return events
 

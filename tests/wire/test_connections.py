@@ -25,6 +25,7 @@ from tertulia.wire.protocol.connections import (
 from tertulia.wire.protocol.http1 import MAX_PIPELINED, TertuliaHttp
 from tertulia.wire.protocol.request_head import MAX_HEAD
 from tertulia.wire.protocol.trusted_addresses import trusting, unmapped
+from tertulia.wire.protocol.turns import Turns
 from tests.support import Organization, Person
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
@@ -149,6 +150,33 @@ async def test_of_requests_that_wait_behind_others_one_begins_in_each_turn(
     assert len(begun) == 100
     # The first of each connection begin at once.
     assert len(set(begun)) >= 95
+
+
+async def test_where_one_cannot_begin_the_others_have_their_turns() -> None:
+    begun: list[str] = []
+    failed: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, context: failed.append(str(context["exception"]))
+    )
+
+    class Waiting:
+        def __init__(self, name: str, error: Exception | None = None) -> None:
+            self.name, self.error = name, error
+
+        def begin_next(self) -> bool:
+            if self.error is not None:
+                raise self.error
+            begun.append(self.name)
+            return True
+
+    turns = Turns()
+    for one in (Waiting("a"), Waiting("b", ValueError("broken")), Waiting("c")):
+        turns.want(one)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    turns.want(Waiting("d"))
+    await asyncio.sleep(0)
+    assert (begun, failed) == (["a", "c", "d"], ["broken"])
 
 
 async def test_of_polls_that_come_together_one_is_answered_below(org: Organization) -> None:

@@ -7,14 +7,13 @@ import pytest
 from tertulia.domain.accounts.personal_settings import RULES
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.wire.api.objects.settings import wire_name
+from tertulia.wire.api.objects.settings import FIXED, wire_name
 from tests.support import Organization, founded, reopened
 from tests.wire.register_fields import SETTINGS
 
 CHOICES = {
     "emojiset": "twitter",
     "notification_sound": "ding",
-    "resolved_topic_notice_auto_read_policy": "always",
     "web_animate_image_previews": "never",
     "web_home_view": "recent",
     "email_notifications_batching_period_seconds": 300,
@@ -32,7 +31,7 @@ def another(name: str, present: Any) -> Any:
 
 
 def test_every_setting_has_a_default() -> None:
-    more = {"default_language", "emojiset_choices", "available_notification_sounds"}
+    more = {"default_language", "emojiset_choices", "available_notification_sounds", *FIXED}
     assert {*NAMES, *more} == set(SETTINGS.split())
 
 

@@ -12,6 +12,7 @@ from tertulia.model.changes import (
     UserGroupCreated,
 )
 from tertulia.model.groups import UserGroup
+from tertulia.wire.api.snapshot import people
 from tests.support import Organization
 from tests.wire.stage import LIMITED, Data, appear, lived_in, named
 
@@ -145,7 +146,7 @@ async def test_a_spectator_gets_what_is_public_and_no_queue(org: Organization) -
 
 
 async def test_of_many_accounts_those_are_told_that_a_client_needs_at_first(
-    org: Organization,
+    org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await lived_in(org)
     many = len(org.node.state.users)
@@ -171,3 +172,8 @@ async def test_of_many_accounts_those_are_told_that_a_client_needs_at_first(
     assert few["realm_user_groups_own"] == [one for one in members if ben in members[one]]
     assert "realm_user_groups_own" not in every
     (await org["ben"].post("/register", most_users=-1)).refused("REQUEST_VARIABLE_INVALID")
+    # Nor is everybody told who was written to, where these are very many.
+    ida, joe = await org.add("ida"), await org.add("joe")
+    await org["ben"].write([ida.user_id, joe.user_id], "hello all")
+    monkeypatch.setattr(people, "NAMED_PEOPLE", 4)
+    assert named(await told("ben", 0), "realm_users") == ["Ben", "Ida", "Joe"]

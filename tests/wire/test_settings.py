@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 
 from tertulia.domain.accounts.personal_settings import RULES
-from tertulia.model.changes import RealmChanged, UserDeactivated, UserGroupCreated
+from tertulia.model.changes import (
+    RealmChanged,
+    SettingsChanged,
+    UserDeactivated,
+    UserGroupCreated,
+)
 from tertulia.model.groups import UserGroup
 from tertulia.model.users import Role
-from tertulia.wire.api.objects.settings import SettingParams, wire_name
+from tertulia.wire.api.objects.settings import FIXED, SettingParams, wire_name
 from tertulia.wire.http.parameters import declared
 from tests.support import PASSWORD, Listener, Organization, reopened
 
@@ -46,7 +51,6 @@ VALUES: dict[str, tuple[list[Any], list[Any]]] = {
     "emojiset": (["google", "twitter", "text"], ["apple", ""]),
     "notification_sound": (["ding", "zulip", "none"], ["", "gong", "null\0"]),
     "realm_name_in_email_notifications_policy": ([1, 2, 3], [0, 4]),
-    "resolved_topic_notice_auto_read_policy": (["always", "except_followed", "never"], ["on"]),
     "twenty_four_hour_time": ([True, False, None], [24, "maybe"]),
     "user_list_style": ([1, 2, 3], [0, 4]),
     "web_animate_image_previews": (["always", "on_hover", "never"], ["sometimes"]),
@@ -124,12 +128,17 @@ async def test_several_are_changed_together_or_none_is(org: Organization) -> Non
 
 
 async def test_what_is_not_known_and_what_is_not_new_is_told_as_ignored(org: Organization) -> None:
-    answer = (
-        await org["ben"].patch(
-            "/settings", dense_mode=True, starred_message_counts=True, emojiset="text"
-        )
-    ).ok
-    assert answer["ignored_parameters_unsupported"] == ["dense_mode", "starred_message_counts"]
+    (fixed, value), *_ = FIXED.items()
+    sent = {"dense_mode": True, fixed: "always", "starred_message_counts": True, "emojiset": "text"}
+    ignored = ["dense_mode", fixed, "starred_message_counts"]
+    answer = (await org["ben"].patch("/settings", **sent)).ok
+    assert answer["ignored_parameters_unsupported"] == ignored
+    assert (await own_settings(org, "ben"))[fixed] == value
+    # What an older version stored is neither shown nor told.
+    listener = await org["ben"].register(event_types=["user_settings"])
+    await org.do(SettingsChanged(user_id=org["ben"].user_id, values={fixed: "always"}, was={}))
+    assert (await own_settings(org, "ben"))[fixed] == value
+    assert await listener.events() == []
 
 
 @pytest.mark.parametrize("path", ["/settings/display", "/settings/notifications"])

@@ -30,7 +30,7 @@ TURN_SECONDS: Final = 0.01
 AT_ONCE: Final = 16
 """Queues that are looked at between two looks at the clock."""
 IN_A_TURN: Final = 4096
-"""More than there is time for in a turn."""
+"""Queues that are taken for one turn, if there is time: more than there is time for."""
 _LOOKED_UP: Final = 4
 """Asking for somebody's queues takes so many times as long as asking whether a queue is theirs."""
 SPARED: Final = 32
@@ -231,7 +231,9 @@ class WaitingPolls:
         entry: CachedEntry | None = None
         shared: Sequence[bytes] = ()
         # Taken at once: to begin a dictionary anew takes as long as all that was taken out of it.
-        for number, queue in enumerate(list(itertools.islice(undelivered, IN_A_TURN)), 1):
+        for number, queue in enumerate(list(itertools.islice(undelivered, IN_A_TURN))):
+            if number and number % AT_ONCE == 0 and time.perf_counter() > until:
+                return
             entries = undelivered.get(queue)
             if isinstance(entries, tuple):
                 # Mostly there is one entry, the same for all, whose events are shared by all queues
@@ -257,8 +259,6 @@ class WaitingPolls:
                         waiter.answer(events)
             elif entries is not None:
                 self._deliver_entries(queue, together)
-            if number % AT_ONCE == 0 and time.perf_counter() > until:
-                return
 
     def _deliver_entries(self, queue: Queue, together: "_Together | None" = None) -> None:
         """Answer the queue's poll with its undelivered entries, if any of them is for the queue."""

@@ -24,6 +24,12 @@ _LINKED = re.compile(
 )
 
 
+def key_in(path: str) -> str:
+    """The key in a path (`realm/two digits/key/name`); empty where it is no such path."""
+    parts = path.split("/")
+    return parts[2] if len(parts) == 4 else ""
+
+
 def linked_paths(content: str) -> Iterator[Sequence[str]]:
     """The paths of the files that a text links: for each link what it may mean, the likeliest
     first. (A sentence may end behind it, and some programs write it with percent signs.)"""
@@ -64,7 +70,7 @@ class Attachment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def key(self) -> str:
         """The random part of the path, which no other file has."""
-        return self.path.split("/")[2]
+        return key_in(self.path)
 
 
 class AttachmentMessage(Struct, frozen=True, kw_only=True):

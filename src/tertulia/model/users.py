@@ -183,6 +183,7 @@ class PersonalSettings(Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     realm_name_in_email_notifications_policy: Choice3 = 1
     receives_typing_notifications: bool = True
     resolved_topic_notice_auto_read_policy: AutoReadNotices = "except_followed"
+    """No setting: what older versions stored, and nothing follows."""
     send_direct_typing_notifications: bool = True
     send_read_receipts: bool = True
     send_channel_typing_notifications: bool = True

@@ -50,6 +50,8 @@ WEB_PORTS: Final = frozenset(_PORTS.values())
 OWN_SECONDS: Final = 300.0
 """How long the addresses of this server's own name are cached."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_NOTHING_THERE: Final = frozenset({404, 410})
+"""Answers after which an address is forgotten."""
 
 Resolver = Callable[[str, int], Awaitable[Sequence[Address]]]
 
@@ -67,6 +69,10 @@ class NotFetched(Exception):
 
 class NotModified(NotFetched):
     """It is what it was when it was last had, as the request said."""
+
+
+class _Doubtful(Exception):
+    """The answer may be one to what was sent before on the connection."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,9 @@ class Web:
     `at_once` answers are awaited at the same time; later requests wait for their turn, for as long
     as they themselves may take. With `keeps`, connections are kept by which something is sent, for
     hosts to which the same is sent time and again: what finds that its connection has just ended is
-    sent once more, so that it may arrive twice.
+    sent once more, so that it may arrive twice. So is what is answered by 404 or 410 on a used
+    connection, by one of its own: that may be what a server said to something else, as a second
+    answer.
     """
 
     def __init__(
@@ -147,7 +155,6 @@ class Web:
         self._own: tuple[float, frozenset[Address]] = (0.0, frozenset())
         """Until when the addresses of the own host are cached, and these."""
         self._free = asyncio.Semaphore(at_once)
-        self._transport: httpx.AsyncHTTPTransport | None = None
         self._tls: ssl.SSLContext | None = None
         self._kept = KeptConnections(partial(self._new_transport, keeps=True)) if keeps else None
 
@@ -183,20 +190,39 @@ class Web:
                 sent = {"Accept": "application/json", **headers}
                 if self._kept is None:
                     return await self._sent(url, sent, body, limit, None)
-                host, port, _ = _split_url(url)
-                async with self._kept.of(host, port) as kept:
-                    is_reused = kept is not None and kept.has_answered
-                    try:
-                        return await self._sent(url, sent, body, limit, kept)
-                    except (httpx.NetworkError, httpx.RemoteProtocolError):
-                        if not is_reused:
-                            raise
-                    # The other end has closed the connection at the moment of use.
-                    return await self._sent(url, sent, body, limit, kept)
+                try:
+                    return await self._sent_kept(self._kept, url, sent, body, limit)
+                except _Doubtful:
+                    return await self._sent(url, sent, body, limit, None)
         except TimeoutError:
             raise NotFetched("it took too long") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise NotFetched(_reason(error)) from error
+
+    async def _sent_kept(
+        self,
+        connections: KeptConnections,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        limit: int,
+    ) -> Reply:
+        """By one of these connections. _Doubtful where the answer may be another's."""
+        import httpx
+
+        host, port, _ = _split_url(url)
+        async with connections.of(host, port) as kept:
+            is_reused = kept is not None and kept.has_answered
+            try:
+                reply = await self._sent(url, headers, body, limit, kept)
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                if not is_reused:
+                    raise
+                # The other end has closed the connection at the moment of use.
+                return await self._sent(url, headers, body, limit, kept)
+            if is_reused and reply.status in _NOTHING_THERE:
+                raise _Doubtful
+            return reply
 
     async def _sent(
         self,
@@ -206,11 +232,8 @@ class Web:
         limit: int,
         kept: KeptConnection | None,
     ) -> Reply:
-        response = await self._request(url, "POST", headers, body, kept)
-        try:
+        async with self._response(url, "POST", headers, body, kept) as response:
             content = await Answer(url, response.headers, response.aiter_raw).content(limit)
-        finally:
-            await response.aclose()
         if kept is not None:
             kept.has_answered = True
         return Reply(response.status_code, response.headers, content)
@@ -232,8 +255,6 @@ class Web:
         """End all connections."""
         if self._kept is not None:
             await self._kept.close()
-        if self._transport is not None:
-            await self._transport.aclose()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     @asynccontextmanager
@@ -242,8 +263,7 @@ class Web:
 
         for _ in range(MAX_REDIRECTS + 1):
             try:
-                response = await self._request(url, "GET", headers)
-                try:
+                async with self._response(url, "GET", headers) as response:
                     if response.status_code in _REDIRECTS and "location" in response.headers:
                         url = _joined(url, response.headers["location"])
                         continue
@@ -257,33 +277,51 @@ class Web:
                         raise NotFetched("it is packed, which was not asked for")
                     yield Answer(url, response.headers, response.aiter_raw)
                     return
-                finally:
-                    await response.aclose()
             except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
                 raise NotFetched(_reason(error)) from error
         raise NotFetched("there are too many redirections")
 
-    async def _request(
+    @asynccontextmanager
+    async def _response(
         self,
         url: str,
         method: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
         kept: KeptConnection | None = None,
+    ) -> "AsyncIterator[httpx.Response]":
+        """The response to one request, by one of the connections that are kept, or one of its own,
+        which ends with the context."""
+        transport = self._new_transport(keeps=False) if kept is None else kept.transport
+        try:
+            response = await self._request(transport, url, method, headers, body, kept)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+        finally:
+            if kept is None:
+                # Of what was cancelled the library may hold the connection until this.
+                await transport.aclose()
+
+    async def _request(
+        self,
+        transport: "httpx.AsyncHTTPTransport",
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        kept: KeptConnection | None,
     ) -> "httpx.Response":
-        """One request, at the first of the host's addresses that answers, by a connection of its
-        own, or one of those that are kept."""
+        """One request, at the first of the host's addresses that answers."""
         import httpx
 
         host, port, authority = _split_url(url)
         if self._ports is not None and port not in self._ports:
             raise NotFetched(f"port {port} is none of the web's")
         trouble: Exception = NotFetched("the host has no address")
-        if kept is None:
-            transport, found = self._lazy_transport(), await self._addresses(host, port)
-        else:
-            transport = kept.transport
-            found = await kept.host.addresses(partial(self._addresses, host, port))
+        look_up = partial(self._addresses, host, port)
+        found = await (look_up() if kept is None else kept.host.addresses(look_up))
         for address in found:
             request = httpx.Request(
                 method,
@@ -361,20 +399,15 @@ class Web:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
 
-    def _lazy_transport(self) -> "httpx.AsyncHTTPTransport":
-        if self._transport is None:
-            self._transport = self._new_transport(keeps=False)
-        return self._transport
-
     def _new_transport(self, *, keeps: bool) -> "httpx.AsyncHTTPTransport":
-        """One that keeps one connection, or none."""
+        """One that keeps its connection, or ends it with the answer."""
         import httpx
 
         if self._tls is None:
             _note_what_is_missing()
             self._tls = httpx.create_ssl_context(trust_env=False)
         limits = httpx.Limits(
-            max_connections=1 if keeps else None,
+            max_connections=1,
             max_keepalive_connections=1 if keeps else 0,
             keepalive_expiry=IDLE_SECONDS,
         )

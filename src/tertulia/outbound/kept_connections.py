@@ -81,8 +81,8 @@ class KeptConnections:
 
     @asynccontextmanager
     async def of(self, name: str, port: int) -> AsyncIterator[KeptConnection | None]:
-        """A connection to the host, for one request. None where there are too many other hosts,
-        which are all in use."""
+        """A connection to the host, for one request; it is kept where that comes to its end. None
+        where there are too many other hosts, which are all in use."""
         host = self._hosts.get((name, port))
         if host is None and (len(self._hosts) < HOSTS or await self._has_made_room()):
             # Another request may have begun with it meanwhile.
@@ -94,12 +94,19 @@ class KeptConnections:
             self._ending = asyncio.create_task(self._end_idle(), name="end-idle-connections")
         used = host.idle.pop() if host.idle else KeptConnection(host, self._transport())
         host.in_use += 1
+        is_whole = False
         try:
             yield used
+            is_whole = True
         finally:
             host.in_use -= 1
-            used.used_at = time.monotonic()
-            host.idle.append(used)
+            if is_whole:
+                used.used_at = time.monotonic()
+                host.idle.append(used)
+            else:
+                # What was cancelled may hold its one connection for ever: the next request would
+                # wait for it.
+                await _ended([used])
 
     async def close(self) -> None:
         """End all of them."""

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tertulia.model.attachments import Attachment, AttachmentMessage, linked_paths
+from tertulia.model.attachments import Attachment, AttachmentMessage, key_in, linked_paths
 from tertulia.state.indexes import Grouped, Unique
 from tertulia.state.tables import Index, Table
 
@@ -95,8 +95,7 @@ class Uploads(Index):
 
     def at_path(self, path: str) -> Attachment | None:
         """The file that has this path."""
-        parts = path.split("/")
-        found = self.with_key(parts[2]) if len(parts) > 2 else None
+        found = self.with_key(key_in(path))
         return None if found is None or found.path != path else found
 
     def with_key(self, key: str) -> Attachment | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from tertulia.model.attachments import key_in
 from tertulia.store import file_modes
 from tertulia.store.disk_files import DiskFiles, sync_directory
 from tertulia.store.files import INCOMING, THUMBNAILS, Files, StoredFile
@@ -109,7 +110,7 @@ class Uploads:
     async def settle(self, path: str) -> None:
         """The log has the file: see to it that it is in its place, and is not looked for among
         those that arrive."""
-        key, place = _key_of(path), self.place_of(path)
+        key, place = key_in(path), self.place_of(path)
         arrived = self.incoming / key
         if self._files.is_here:
             await asyncio.to_thread(self._move, arrived, self._disk.place(place))
@@ -131,7 +132,7 @@ class Uploads:
     async def found(self, path: str) -> StoredFile | None:
         """The file of the attachment with this path; None where it is nowhere."""
         place = self.place_of(path)
-        arrived = f"{INCOMING}/{_key_of(path)}"
+        arrived = f"{INCOMING}/{key_in(path)}"
         found = await self._files.found(place) or await self._disk.found(arrived)
         if found is not None or self._files.is_here:
             return found
@@ -144,7 +145,7 @@ class Uploads:
 
     async def delete(self, path: str) -> None:
         """Delete the file and what was made of it, as far as they are there."""
-        key = _key_of(path)
+        key = key_in(path)
         await self._files.delete(self.place_of(path))
         await self._disk.delete(f"{INCOMING}/{key}")
         if self._has_offered:
@@ -153,7 +154,7 @@ class Uploads:
 
     def thumbnail(self, path: str, name: str) -> str:
         """Where the picture that was made of a file is kept, as a path of `Files`."""
-        return f"{THUMBNAILS}/{_key_of(path)}/{name}"
+        return f"{THUMBNAILS}/{key_in(path)}/{name}"
 
     def place_of(self, path: str) -> str:
         """Where the file of the attachment with this path stays, as a path of `Files`."""
@@ -190,7 +191,3 @@ class Uploads:
             return list(self.incoming.iterdir())
         except FileNotFoundError:
             return ()
-
-
-def _key_of(path: str) -> str:
-    return path.split("/")[2]

@@ -25,7 +25,9 @@ NOTIFICATION_SOUNDS: Final = ("ding", "zulip")
 SILENCE: Final = "none"
 """What stands for no sound at all."""
 
-_NO_SETTINGS: Final = frozenset({"user_id", "edited_by_owner"})
+_NO_SETTINGS: Final = frozenset(
+    {"user_id", "edited_by_owner", "resolved_topic_notice_auto_read_policy"}
+)
 
 RULES: Final[Mapping[str, Any]] = {
     name: kind

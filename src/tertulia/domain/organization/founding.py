@@ -42,7 +42,6 @@ def found(moment: Moment, new: NewOrganization) -> Decision[User]:
         new.full_name,
         new.credential,
         signups_channel_id=_FIRST_CHANNEL if new.channels else -1,
-        with_link_previews=True,
     )
     owner = decision.result
     changes: list[AnyChange] = list(decision.changes)

@@ -36,11 +36,9 @@ def found(
     credential: Credential,
     *,
     signups_channel_id: int = -1,
-    with_link_previews: bool = False,
 ) -> Decision[User]:
     """Create the organization and its owner, whose credential is for `FIRST_USER`. The caller
-    creates the channel that is to be told who joins, if any, with it. `with_link_previews`: linked
-    pages are shown, where the server fetches any."""
+    creates the channel that is to be told who joins, if any, with it."""
     if not moment.state.is_empty:
         raise Refused("There is an organization here already.")
     realm_name = names.realm_name(name)
@@ -68,7 +66,7 @@ def found(
         name=realm_name,
         created_at=now,
         signup_announcements_channel_id=signups_channel_id,
-        inline_url_embed_preview=with_link_previews,
+        inline_url_embed_preview=True,
     )
     return Decision(
         owner,

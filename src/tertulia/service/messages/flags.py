@@ -5,7 +5,6 @@ from typing import Any, TypeVar
 
 from pyroaring import BitMap
 
-from tertulia.domain import permissions
 from tertulia.domain.accounts import muting
 from tertulia.domain.messages import flags
 from tertulia.domain.messages.flags import KnownMessage, Updated
@@ -14,6 +13,7 @@ from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.service.caller import Caller
 from tertulia.service.conflicts import retry_on_conflict
+from tertulia.service.messages.reading import readable
 from tertulia.service.node import Node
 from tertulia.state.moment import Verb
 from tertulia.state.organization import State
@@ -50,22 +50,20 @@ async def _known(caller: Caller, message_ids: Iterable[int]) -> list[KnownMessag
         return found, queries.relations(connection, user.id, [message.id for message in found])
 
     found, relations = await caller.node.store.read(look)
-    state = caller.state
-    if len(found) != len(ids) or not all(
-        permissions.reads_message(state, user, message) for message in found
-    ):
+    if len(readable(caller.node, user, found)) != len(ids):
         raise NoSuchMessage
-    return [_known_one(state, user.id, message, relations[message.id]) for message in found]
-
-
-def _known_one(state: State, user_id: int, message: Message, relation: Relation) -> KnownMessage:
-    flags_by_now, is_read, _ = ReaderFlags(state, user_id).of(message, relation)
-    return KnownMessage(
-        message=message,
-        flags=relation.flags,
-        is_read=is_read,
-        is_mentioned=bool(flags_by_now & ANY_MENTION),
-    )
+    own = ReaderFlags(caller.state, user.id)
+    known: list[KnownMessage] = []
+    for message in found:
+        relation = relations[message.id]
+        flags_by_now, is_read, _ = own.of(message, relation)
+        is_mentioned = bool(flags_by_now & ANY_MENTION)
+        known.append(
+            KnownMessage(
+                message=message, flags=relation.flags, is_read=is_read, is_mentioned=is_mentioned
+            )
+        )
+    return known
 
 
 class ReaderFlags:

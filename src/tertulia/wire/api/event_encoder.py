@@ -17,7 +17,7 @@ from tertulia.wire.api.projection import Grouping, Projection, ProjectionContext
 
 _UNSEEN: Projection[Any] = unseen(Change)
 _MANY: Final = 32
-"""So many are asked about that it is worth finding who is of the usual group."""
+"""From so many queues on it is worth finding who is of the usual view group."""
 
 
 class TransientViews(ABC):
@@ -97,7 +97,7 @@ class EventEncoder:
     def _viewed_in_group(
         self, state: State, cached: CachedEntry, queue: QueueRecord
     ) -> Sequence[bytes]:
-        """The same, shared with those of the same group."""
+        """The same, shared with those of the same view group."""
         user = state.users.get(queue.user_id)
         if user is None or not user.is_active:
             return ()

@@ -58,15 +58,16 @@ class Viewer(Struct, frozen=True):
 
 
 class Grouping(NamedTuple):
-    """What users have in common: those of the same group whose queues were registered alike have
-    the same view. It is asked for each user who waits, and must cost next to nothing."""
+    """What users have in common: those of the same view group whose queues were registered alike
+    have the same view."""
 
     of: Callable[[User, QueueRecord], Hashable | None]
-    """The group of a user; None where their view must be looked up by itself."""
+    """The view group of a user; None where their view must be looked up by itself. It is asked for
+    each user who waits, and must cost next to nothing."""
     usual: Callable[[], BitMap]
-    """Finds the users whose group is the usual one, unless their queue has a narrow. That is worth
-    it where very many are asked about: it stays in the processor's cache, and what else is known of
-    them does not."""
+    """Finds the users whose view group is the usual one, unless their queue has a narrow. That is
+    worth it where very many are asked about: it stays in the processor's cache, and what else is
+    known of them does not."""
 
 
 class Projection(ABC, Generic[C]):

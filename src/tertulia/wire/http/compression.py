@@ -74,11 +74,12 @@ def joined(parts: Iterable[bytes | Compressed]) -> bytes:
 
 def accepts(encoding: str, accepted: str) -> bool:
     """Whether a client that sends this as `Accept-Encoding` reads the encoding, such as `gzip`."""
+    weights: dict[str, str] = {}
     for one in accepted.lower().split(","):
         name, _, weight = one.partition(";")
-        if name.strip() in {encoding, "*"}:
-            return weight.replace(" ", "").rstrip("0").rstrip(".") not in {"q=", "q=0"}
-    return False
+        weights.setdefault(name.strip(), weight.replace(" ", "").rstrip("0").rstrip("."))
+    # What is said of all holds for those of which nothing is said, wherever it stands.
+    return weights.get(encoding, weights.get("*", "q=0")) not in {"q=", "q=0"}
 
 
 # The checksum of a whole is that of its beginning, multiplied by x^(8 n) modulo the polynomial of

@@ -103,11 +103,10 @@ class Fragments:
     def get(self, key: Hashable, version: object, make: Callable[[], bytes]) -> Fragment:
         """The fragment of that key and version (anything that compares): the one that is kept, or
         else a new one."""
-        kept = self._kept.get(key)
-        if kept is not None:
-            if kept[0] == version:
-                self._kept.move_to_end(key)
-                return kept[1]
+        found = self.find(key, version)
+        if found is not None:
+            return found
+        if key in self._kept:
             self._drop(key)
         if self._left is not None and self._made and self._left < 0:
             raise TooLongForOneTurn

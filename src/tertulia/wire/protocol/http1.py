@@ -466,7 +466,7 @@ class TertuliaHttp(HttpToolsProtocol):
     def _reject(self, rejected: RejectedRequest) -> None:
         self._load.refused()
         head, body = self._encoded_error(Overloaded())
-        self._reply(rejected, head, body if rejected.has_body else b"")
+        self.reply(rejected, head, body if rejected.has_body else b"")
 
     def _count(self, cycle: RequestResponseCycle) -> None:
         """Count the connection's next request as in progress: from when all of it is there until
@@ -538,11 +538,8 @@ class TertuliaHttp(HttpToolsProtocol):
         """Whether the connection ends with the next answer."""
         return self._connections.is_leaving
 
-    def reply(self, poll: WaitingPoll, head: bytes, *body: bytes) -> None:
-        """Send a poll's answer. See `tertulia.wire.protocol.polling.Connection`."""
-        self._reply(poll, head, *body)
-
-    def _reply(self, to: WaitingPoll | RejectedRequest, head: bytes, *body: bytes) -> None:
+    def reply(self, to: WaitingPoll | RejectedRequest, head: bytes, *body: bytes) -> None:
+        """Send the answer. See `tertulia.wire.protocol.polling.Connection`."""
         to.response_complete = self._has_answered = True
         if self.transport.is_closing():
             return

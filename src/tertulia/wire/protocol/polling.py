@@ -58,7 +58,7 @@ class Server(Protocol):
 class Connection(Protocol):
     """What a poll waits on."""
 
-    def reply(self, poll: "WaitingPoll", head: bytes, *body: bytes) -> None:
+    def reply(self, to: "WaitingPoll", head: bytes, *body: bytes) -> None:
         """Send the answer, whose body may come in parts. The head has all its lines, but not the
         empty one at its end."""
 
@@ -71,7 +71,8 @@ class Connection(Protocol):
         """Whether it ends with the next answer."""
 
     @property
-    def server_state(self) -> Server: ...
+    def server_state(self) -> Server:
+        """The server that it is one of."""
 
     usual: "UsualPoll | None"
     """What it asks for again and again, if that is known."""

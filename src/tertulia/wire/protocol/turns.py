@@ -38,10 +38,14 @@ class Turns:
 
     def _next(self) -> None:
         # It stays there until it has begun, so that `want` knows that there is a next turn.
-        while self._waiting:
-            has_begun = self._waiting[0].begin_next()
-            self._waiting.popleft()
-            if has_begun:
-                break
-        if self._waiting:
-            self._soon()
+        has_begun = False
+        try:
+            while self._waiting and not has_begun:
+                try:
+                    has_begun = self._waiting[0].begin_next()
+                finally:
+                    self._waiting.popleft()
+        finally:
+            # Also where one fails: the others are to go on.
+            if self._waiting:
+                self._soon()

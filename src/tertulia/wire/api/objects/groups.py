@@ -85,7 +85,11 @@ class UserGroupObject(Struct, kw_only=True):
 def all_groups(
     fragments: Fragments, state: State, *, with_deactivated: bool, most: int | None = None
 ) -> JsonParts:
-    """All groups in ascending order of ID; those with more than `most` members name none."""
+    """All groups in ascending order of ID; those with more than `most` members name none, nor some
+    with more than half as many."""
+    if most is not None:
+        # A power of two: whoever counts through all numbers fills no memory with as many answers.
+        most = 1 << most.bit_length() >> 1
 
     def listed() -> bytes:
         return encode(

@@ -11,7 +11,6 @@ from tertulia.domain.accounts.personal_settings import NOTIFICATION_SOUNDS, RULE
 from tertulia.model.users import (
     AddressVisibility,
     AnimatePreviews,
-    AutoReadNotices,
     BatchingSeconds,
     Choice3,
     Choice4,
@@ -47,6 +46,10 @@ EMOJI_SETS: Final[Mapping[str, str]] = {
 }
 """How emoji can look, and what people call it."""
 
+
+FIXED: Final[Mapping[str, str]] = {"resolved_topic_notice_auto_read_policy": "never"}
+"""What is a setting elsewhere, and is as it is here: the notice that a topic was resolved is unread
+like any other message."""
 
 LEGACY_DISPLAY: Final = (
     "color_scheme",
@@ -105,11 +108,13 @@ def field_names() -> Mapping[str, str]:
 
 
 def settings_object(settings: PersonalSettings) -> dict[str, Any]:
-    """All settings by their wire names, with the choices that there are for two of them."""
+    """All settings by their wire names, with the choices that there are for two of them, and those
+    that nobody can change."""
     shown: dict[str, Any] = {}
     for name, field in field_names().items():
         value = getattr(settings, field)
         shown[name] = value.value if isinstance(value, Enum) else value
+    shown |= FIXED
     shown["emojiset_choices"] = [{"key": key, "text": text} for key, text in EMOJI_SETS.items()]
     shown["available_notification_sounds"] = list(NOTIFICATION_SOUNDS)
     return shown
@@ -186,7 +191,6 @@ class SettingParams(Params, kw_only=True, frozen=True):
         Choice3 | UnsetType, Meta(description="1 by itself, 2 always, 3 never.")
     ] = UNSET
     receives_typing_notifications: bool | UnsetType = UNSET
-    resolved_topic_notice_auto_read_policy: AutoReadNotices | UnsetType = UNSET
     send_private_typing_notifications: bool | UnsetType = UNSET
     send_read_receipts: bool | UnsetType = UNSET
     send_stream_typing_notifications: bool | UnsetType = UNSET

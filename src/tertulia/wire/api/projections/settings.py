@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET, UnsetType
 
 from tertulia.domain import permissions
+from tertulia.domain.accounts.personal_settings import RULES
 from tertulia.domain.organization.languages import LANGUAGES
 from tertulia.model.changes import SettingsChanged
 from tertulia.model.users import AddressVisibility
@@ -120,9 +121,10 @@ class SettingsChangedProjection(Projection[SettingsChanged]):
     ) -> Iterable[Event]:
         if view.own is not None:
             for name, value in change.values.items():
-                yield from own_setting_events(
-                    context, change.user_id, view.own, wire_name(name), value
-                )
+                if name in RULES:  # What was one once is stored still.
+                    yield from own_setting_events(
+                        context, change.user_id, view.own, wire_name(name), value
+                    )
         if view.consent and _CONSENT in change.values:
             yield ExportConsentEvent(user_id=change.user_id, consented=change.values[_CONSENT])
         if view.account is None:

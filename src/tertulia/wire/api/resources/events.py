@@ -105,8 +105,9 @@ class Register(Params, kw_only=True, frozen=True):
         Meta(
             description="Of this server alone: where the organization has more accounts,"
             " `realm_users` and `realm_non_active_users` have only the caller and those with whom"
-            " the caller wrote last, `realm_users_incomplete` is true, groups with more members"
-            " name none, and `realm_user_groups_own` are the caller's. `GET /users` and"
+            " the caller wrote last, `realm_users_incomplete` is true, groups with more members,"
+            " or more than half as many, may name none, and `realm_user_groups_own` are the"
+            " caller's. `GET /users` and"
             " `GET /user_groups` have the others. Null: all of them."
         ),
     ] = None

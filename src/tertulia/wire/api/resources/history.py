@@ -47,7 +47,11 @@ class GetMessages(Params, kw_only=True, frozen=True):
     narrow: Annotated[
         tuple[NarrowTerm, ...],
         Reads(wire_narrow.read, wire_narrow.SCHEMA),
-        Meta(description="Terms that must all hold; empty for all messages received."),
+        Meta(
+            description="Terms that must all hold; empty for all messages received. Without an"
+            " account `channels:web-public` is one of them, and none is about the caller (`in`,"
+            " `dm`, `dm-including`, `group-dm-with`, `is` but for `is:resolved`): 401 otherwise."
+        ),
     ] = ()
     client_gravatar: bool = True
     apply_markdown: bool = True

@@ -28,6 +28,8 @@ from tertulia.wire.http.fragments import JsonParts, json_array, json_object, obj
 
 NAMED_CONVERSATIONS: Final = 250
 """Whoever takes part in that many direct conversations, the newest ones, is needed at first."""
+NAMED_PEOPLE: Final = 1000
+"""Conversations in which more would have to be named than these in all are left out of that."""
 
 
 def accounts(context: SnapshotContext) -> dict[str, Any]:
@@ -87,7 +89,10 @@ def _needed(context: SnapshotContext, look: people.Look) -> dict[str, Any]:
     if viewer is not None:
         own = (state.directs[direct_id] for direct_id in state.directs.of_user[viewer.id])
         latest = nlargest(NAMED_CONVERSATIONS, own, key=attrgetter("last_message_id"))
-        ids = {viewer.id}.union(*(one.members for one in latest))
+        ids = {viewer.id}
+        for one in latest:
+            if len(ids) + len(one.members) <= NAMED_PEOPLE:
+                ids.update(one.members)
     needed = [
         user
         for user in (state.users[user_id] for user_id in sorted(ids))
