@@ -9,7 +9,8 @@ from bench.asking import BadAnswer, body_of, form, poll_around
 from bench.connections import Connection, Loop
 
 OLD = 20
-"""Of so many clients one understands nothing but what every client does."""
+"""Of so many clients one understands nothing but what every client does, and that many messages are
+deleted at once: else its queue ends where thousands are."""
 CAPABILITIES = {
     "notification_settings_null": True,
     "bulk_message_deletion": True,
@@ -32,7 +33,7 @@ class _Listener:
             "fetch_event_types": [],
             "apply_markdown": True,
             "client_gravatar": True,
-            "client_capabilities": {} if old else CAPABILITIES,
+            "client_capabilities": {"bulk_message_deletion": True} if old else CAPABILITIES,
         }
         answer = self._connection.answer(form("POST", "/register", authorization, values).encode())
         registered = json.loads(body_of(answer))

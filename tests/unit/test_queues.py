@@ -26,6 +26,7 @@ from tertulia.model.queues import Capabilities, QueueRecord, Registration
 from tertulia.model.transients import EditTyping, PresenceChanged, Transient, Typing
 from tertulia.service.config import Config
 from tertulia.store import queries
+from tertulia.wire.api.event_encoder import EventEncoder
 from tests.support import Listener, Organization, reopened
 from tests.unit.test_log import Counting, until
 
@@ -307,6 +308,30 @@ def test_the_ids_of_a_queue_fit_31_bits_for_five_million_entries(start: int) -> 
         assert numbering.transient(last, 0) == numbering.end_of(last) + 1
         with pytest.raises(OverflowError):
             numbering.of_entry(start, numbering.own)
+
+
+async def test_a_queue_with_too_few_ids_for_an_entry_ends_and_nothing_is_wrong(
+    org: Organization,
+    lounge: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As that of a client that is told of each of many deleted messages by itself."""
+    ben = await org["ben"].register()
+
+    def events_of(*_: object) -> Callable[[QueueRecord], Sequence[bytes]]:
+        def too_many(_: QueueRecord) -> Sequence[bytes]:
+            raise OverflowError
+
+        return too_many
+
+    monkeypatch.setattr(EventEncoder, "events_of", events_of)
+    await org["ann"].send("lounge", "t", "hello")
+    reply = await org["ben"].get(
+        "/events", queue_id=ben.queue_id, last_event_id=ben.last_event_id, dont_block=True
+    )
+    reply.refused("BAD_EVENT_QUEUE_ID")
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_a_queue_of_the_first_release_goes_on_with_the_ids_that_it_had(

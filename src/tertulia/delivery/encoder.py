@@ -74,6 +74,10 @@ class GuardedEncoder:
                 raise NotEncoded
             try:
                 return encoded(queue.record)
+            except OverflowError:
+                # Of a client that is told of each deleted message by itself, for example.
+                logger.info("entry %d is too many events for %d: a queue ends", seq, queue.user_id)
+                raise NotEncoded from None
             except Exception:
                 # A mistake about one queue must not keep the others from their events.
                 logger.exception("entry %d cannot be shown to %d", seq, queue.user_id)
