@@ -5,7 +5,6 @@ The servers that tests start are programs, and do as they always do.
 """
 
 import inspect
-import sys
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -15,17 +14,19 @@ from argon2 import PasswordHasher
 from starlette import routing
 
 from tertulia.markup import markdown
+from tertulia.outbound import http_client
 from tertulia.wire.http import paths, request_measures
 
 
 def take() -> None:
     """Take these shortcuts, in this process and from now on."""
-    # httpx looks for it in each request, which takes longer than the rest of a small one.
-    sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]  # what Python documents
+    # As the server does before its first request to others: tests ask by httpx too.
+    http_client.note_what_is_missing()
     # The patterns of all paths: a fifth of what it takes to open a node.
     routing.compile_path = cache(routing.compile_path)
     paths.compile_path = routing.compile_path  # type: ignore[attr-defined]  # who imported it
     # Whether a page is a coroutine, which is asked of each in a roundabout way: a twelfth of it.
+    # (It is no overload, and not exported: Starlette's own module has imported it.)
     routing.is_async_callable = _is_async_callable  # type: ignore[attr-defined,assignment]
     # The same paths each time.
     request_measures.groups = cache(request_measures.groups)  # type: ignore[assignment]
@@ -34,7 +35,7 @@ def take() -> None:
     argon2.PasswordHasher = QuickHasher  # type: ignore[misc,assignment]
 
 
-_is_any_async_callable = routing.is_async_callable  # type: ignore[attr-defined]  # who imported it
+_is_any_async_callable = routing.is_async_callable  # type: ignore[attr-defined]  # imported there
 
 
 def _is_async_callable(called: Any) -> bool:

@@ -469,7 +469,7 @@ async def test_what_breaks_off_holds_no_connection(taking: Elsewhere) -> None:
         assert await said(web, there.url("/", host)) == 201
     await web.close()
     async with asyncio.timeout(60):
-        while there.open:  # noqa: ASYNC110 (the server is another's task)
+        while there.open:  # noqa: ASYNC110 (the server tells nobody)
             await asyncio.sleep(0)
     await once.close()
 
@@ -502,7 +502,7 @@ async def test_connections_are_few_and_end_when_nobody_asks(
     there.pages["/slow"] = slowly
     slow = [asyncio.create_task(said(web, there.url("/slow", f"{n}.test"))) for n in "ab"]
     async with asyncio.timeout(60):
-        while len(there.asked) < 2:  # noqa: ASYNC110 (the server is another's task)
+        while len(there.asked) < 2:  # noqa: ASYNC110 (the server tells nobody)
             await asyncio.sleep(0)
     assert await said(web, there.url("/", "c.test")) == 201
     assert "connection: close" in there.heads[-1].lower()

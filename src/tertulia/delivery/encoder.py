@@ -65,6 +65,7 @@ class GuardedEncoder:
         try:
             encoded = self._encoder.events_of(cached, count)
         except Exception:
+            # A mistake about one entry must not stop the others. Who is told of it registers anew.
             logger.exception("entry %d cannot be shown", seq)
             return _not_encoded
 

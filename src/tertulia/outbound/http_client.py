@@ -404,7 +404,7 @@ class Web:
         import httpx
 
         if self._tls is None:
-            _note_what_is_missing()
+            note_what_is_missing()
             self._tls = httpx.create_ssl_context(trust_env=False)
         limits = httpx.Limits(
             max_connections=1,
@@ -415,11 +415,11 @@ class Web:
         return httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits)
 
 
-def _note_what_is_missing() -> None:
+def note_what_is_missing() -> None:
     """httpcore asks for this package several times with each request. To find out that it is not
     there, Python looks through all directories each time: a fifth of what a request takes."""
     if "sniffio" not in sys.modules and importlib.util.find_spec("sniffio") is None:
-        sys.modules["sniffio"] = None  # type: ignore[assignment]  # how Python itself notes it
+        sys.modules["sniffio"] = None  # type: ignore[assignment]  # "not there": see `import`
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float:

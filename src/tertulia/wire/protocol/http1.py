@@ -300,7 +300,7 @@ class TertuliaHttp(HttpToolsProtocol):
             and not self.expect_100_continue,
             has_body=self.parser.get_method() != b"HEAD",
         )
-        self.cycle = rejected  # type: ignore[assignment]  # has what is looked at in one
+        self.cycle = rejected  # type: ignore[assignment]  # has what uvicorn looks at
         self._current = rejected
         if self.expect_100_continue:
             self._reject(rejected)  # There is nothing else to wait for.
@@ -509,7 +509,7 @@ class TertuliaHttp(HttpToolsProtocol):
         if poll is None:
             return False
         self._has_answered |= poll.response_complete
-        self.cycle = poll  # type: ignore[assignment]  # has what is looked at in one
+        self.cycle = poll  # type: ignore[assignment]  # has what uvicorn looks at
         self._current = poll
         # Many polls wait, and nothing more is needed of their requests.
         self.headers = []
@@ -529,7 +529,7 @@ class TertuliaHttp(HttpToolsProtocol):
         if poll is None:
             return False
         self.turn += 1
-        self.cycle = poll  # type: ignore[assignment]  # has what is looked at in one
+        self.cycle = poll  # type: ignore[assignment]  # has what uvicorn looks at
         self._current = poll
         return True
 
