@@ -232,10 +232,22 @@ class Supervisor:
         finally:
             for task in tasks:
                 task.cancel()
-            closing = [*tasks, *(asyncio.ensure_future(job.close()) for job in jobs)]
+            closing = [*tasks, *(asyncio.create_task(_closed(job), name=job.name) for job in jobs)]
             late = (await asyncio.wait(closing, timeout=CLOSING_SECONDS))[1] if closing else ()
             for task in late:
                 logger.error("a job did not end", extra={"fields": {"job": str(task)}})
+
+
+async def _closed(job: Job) -> None:
+    """Close it. What it cannot do any more, because of an outage for instance, is only logged."""
+    try:
+        await job.close()
+    except Exception as error:  # The node ends all the same.
+        logger.warning(
+            "a job did not end in order",
+            extra={"fields": {"job": job.name, "reason": _reason(error)}},
+            exc_info=None if is_outage(error) else error,
+        )
 
 
 def _ended(task: "asyncio.Task[None]") -> None:
