@@ -159,7 +159,7 @@ async def _older(
     the user's relation to all of it."""
     reader = narrow.Reader(state=node.state, user=user, host=node.config.address_host)
     search = Search(
-        scope=narrow.scope_of(reader, terms),
+        scope=narrow.scope_of(reader, terms, node.received_scopes.of),
         terms=terms,
         anchor=begun.last,
         before=max(before, 1),
