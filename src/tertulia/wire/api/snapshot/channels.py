@@ -125,7 +125,10 @@ def subscriptions(context: SnapshotContext) -> dict[str, Any]:
             for channel_id, channel in zip(one.ids, begun, strict=True):
                 subscription = own[channel_id]
                 settings = _settings(own_settings(subscription), inherited)
-                (present if subscription.is_active else past).extend((channel, settings))
+                spans = subscription.spans
+                # As `is_active`, without a call for each.
+                joined = present if spans and spans[-1][1] is None else past
+                joined += (channel, settings)
     return {
         "subscriptions": json_array([_joined(present)]),
         "unsubscribed": json_array([_joined(past)]),
