@@ -1,6 +1,6 @@
 """Channels and subscriptions on the wire."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
@@ -184,7 +184,6 @@ def subscription_object(
     )
 
 
-_SET = attrgetter("color", "is_muted", "pin_to_top", *NOTIFICATIONS)
 _INHERITED = attrgetter(*NOTIFICATIONS.values())
 OwnSettings = tuple[Any, ...]
 """What a subscriber has set of a channel, or has for all channels: for `subscription_fields`."""
@@ -198,10 +197,10 @@ def inherited_settings(state: State, user_id: int, *, nulls: bool) -> OwnSetting
     return (None, None, None, *_INHERITED(settings))
 
 
-def own_settings(subscription: Subscription) -> OwnSettings:
-    """What the subscriber has set of the channel; None for what is inherited."""
-    found: OwnSettings = _SET(subscription)
-    return found
+own_settings: Final[Callable[[Subscription], OwnSettings]] = attrgetter(
+    "color", "is_muted", "pin_to_top", *NOTIFICATIONS
+)
+"""What the subscriber has set of the channel; None for what is inherited."""
 
 
 def subscription_fields(own: OwnSettings, inherited: OwnSettings | None) -> dict[str, Any]:
