@@ -297,6 +297,29 @@ async def test_what_somebody_received_is_kept_until_it_is_something_else(talk: T
     assert 0 < len(few) < len(VIEWERS)
 
 
+async def test_what_is_unread_is_kept_until_it_is_something_else(talk: Talk) -> None:
+    async def unread() -> list[Data]:
+        fetched = json.dumps(["message", "update_message_flags"])
+        asked = [talk.org[name].post("/register", fetch_event_types=fetched) for name in VIEWERS]
+        return [(await one).ok["unread_msgs"] for one in asked]
+
+    before: list[Data] = []
+    for happens in (registered, wrote_to_another, sent, read, *ALL_OF_IT):
+        await happens(talk)
+        index = talk.org.node.state.unread
+        found = await unread()
+        kept = [reader.unread for reader in index.readers.values()]
+        assert await unread() == found
+        assert all(map(operator.is_, [one.unread for one in index.readers.values()], kept))
+        for reader in index.readers.values():
+            reader.unread, reader.unread_of, reader.fresh = None, (0, 0, 0), {}
+        for channel in index.channels.values():
+            channel.changed()
+        assert await unread() == found, happens.__name__
+        assert happens not in (wrote_to_another, sent, read) or found != before
+        before = found
+
+
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 async def test_what_another_node_does_is_seen(talk: Talk, config: Config) -> None:
     async with reopened(config) as elsewhere:
