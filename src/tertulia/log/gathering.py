@@ -1,8 +1,9 @@
-"""Where a node writes for others: waiting a moment until all are there who write all the time.
+"""Waiting a moment until all are there who write all the time.
 
-What it answers comes to its neighbours, and from them to those who ask; what these ask next comes
-back one after the other, and a group that does not wait for it has half of it. Each group costs
-each node a wake-up, and the database two exchanges.
+Who was answered by the last group asks again, one shortly after the other. A group that begins with
+the first of them has half of what it could have, and each costs a transaction with all that belongs
+to it: a commit to the disk, or two exchanges with the database; a turn of a thread; a wake-up of
+each other node.
 """
 
 import asyncio
@@ -16,7 +17,14 @@ from tertulia.log.requests import Group
 GATHERED_SECONDS: Final = 0.001
 """How long a group waits at most. (The event loop counts in milliseconds.)"""
 LULL_SECONDS: Final = 0.003
-"""After so long without a group nobody writes all the time."""
+"""After so long without a group no other node writes all the time."""
+OWN_LULL_SECONDS: Final = 0.02
+"""The same of those who ask this node: of all that they ask at once the first command is there when
+most of the others are almost there too."""
+OWN_SECONDS: Final = 0.002
+"""How long a group waits at most for what this node is just being asked."""
+_IDLE_TURNS: Final = 2
+"""Turns of the event loop: one reads what was asked, and with the next it is a command."""
 
 
 class Gathering:
@@ -34,16 +42,33 @@ class Gathering:
 
     async def wait(self, group: Group) -> None:
         """Return when all who had a command in the last two groups have one in this one or waiting,
-        or a moment later; at once where this node writes for itself alone, or now and then."""
+        or a moment later: where this node writes for itself alone, as soon as there is nothing else
+        to do. At once where there is a group now and then."""
         now = time.monotonic()
-        if not group.commands or now - self._ended > LULL_SECONDS:
+        if not group.commands or now - self._ended > OWN_LULL_SECONDS:
             return
-        if now - self._ordered_at > LULL_SECONDS * 2:
-            return
-        missing = (self._last | self._before) - {one.actor_id for one in group.commands}
+        missing = {*self._last, *self._before} - {one.actor_id for one in group.commands}
         missing -= self._inbox.actors
         if not missing:
             return
+        if now - self._ended > LULL_SECONDS or now - self._ordered_at > LULL_SECONDS * 2:
+            await self._take_turns(missing, now + OWN_SECONDS)
+        else:
+            await self._wait_for(missing)
+
+    async def _take_turns(self, missing: set[int | None], until: float) -> None:
+        """Let the event loop do what there is to do, as long as commands come of it."""
+        idle = 0
+        while missing and idle < _IDLE_TURNS and time.monotonic() < until:
+            before = len(self._inbox)
+            await asyncio.sleep(0)
+            idle += 1
+            if len(self._inbox) > before:
+                missing -= self._inbox.actors
+                idle = 0
+
+    async def _wait_for(self, missing: set[int | None]) -> None:
+        """Wait for commands of these, wherever they come from."""
         is_over = False
 
         def give_up() -> None:
