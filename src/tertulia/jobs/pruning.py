@@ -33,8 +33,10 @@ LONGEST_SECONDS: Final = 6 * 3600.0
 """A checkpoint takes as long as the organization is large, and begins anew when it is ended."""
 COPIES_DAYS: Final = 30
 """Copies made before migrations are kept so long."""
-OTHER_NODES_SECONDS: Final = 60.0
-"""Before an erasure is forgotten: every node that serves has read it from the log by then."""
+TOLD_SECONDS: Final = 60.0
+"""At least so long after an erasure, or after a start, it is forgotten: every node that serves has
+read it from the log by then, and every client that polls has been told of what came before, or
+been told by a heartbeat that there was nothing. Else its queue ends where a node starts."""
 
 
 def log_pruning(log: Log, retention_days: int) -> Job:
@@ -49,20 +51,23 @@ def log_pruning(log: Log, retention_days: int) -> Job:
     return Job("log pruning", once, round_seconds=LONGEST_SECONDS)
 
 
-def erasures(log: Log) -> Job:
-    """Forgetting what deleted accounts have left in the log, as soon as there is one."""
-    delay = OTHER_NODES_SECONDS if log.store.is_shared else 0.0
-    since: float | None = 0.0
+def erasures(log: Log, poll_seconds: float) -> Job:
+    """Forgetting what deleted accounts have left in the log, when all were told of it. Polls wait
+    no longer than `poll_seconds`."""
+    delay = max(TOLD_SECONDS, poll_seconds)
+    since: float | None = log.clock()
     """When the last erasure that is known of was committed, in UNIX seconds; None for none. There
-    may be one that an earlier run has left."""
+    may be one that an earlier run has left, and clients that are about to come back."""
 
     async def once() -> float:
         nonlocal since
         if since is None:
             return PERIOD_SECONDS
+        # The clock may have been set back, or that of the node which wrote it be ahead.
+        since = min(since, log.clock())
         left = since + delay - log.clock()
         if left > 0:
-            return min(left, delay)
+            return left
         was, since = since, None
         try:
             await erased_once(log.store)
@@ -82,7 +87,7 @@ def erasures(log: Log) -> Job:
 
     def look_again() -> None:
         nonlocal since
-        since = 0.0
+        since = log.clock()
         job.want()
 
     log.follow(follow)
