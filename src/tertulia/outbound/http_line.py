@@ -126,6 +126,8 @@ class _Exchange:
 
     def let_go(self) -> None:
         """Nobody waits for it any more. (It and its parser know each other.)"""
+        if not self.answer.cancel():
+            self.answer.exception()  # Whoever waited may have been cancelled at that moment.
         del self._parser
 
     # What the parser calls
