@@ -408,6 +408,13 @@ async def test_a_connection_is_used_again_for_the_same_name_alone(
     assert taking.connections == 2
     assert taking.resolved == ["a.test", "b.test"], "once for the time that they are kept"
     assert not [head for head in taking.heads if "connection: close" in head.lower()]
+    # Nor does one without TLS carry what is to have it.
+    assert web._kept is not None
+    for url, count in ((taking.url("/", "a.test"), 1), (f"HTTPS://a.test:{taking.port}/", 0)):
+        host, port, is_secure = web._place_of(url)
+        async with web._kept.of(host, port, is_secure=is_secure) as kept:
+            assert kept is not None
+            assert len(kept.idle) == count
     # What is fetched has a connection of its own, as before.
     for _ in range(2):
         with pytest.raises(NotFetched):

@@ -211,9 +211,9 @@ class Web:
         limit: int,
     ) -> Reply:
         """By one of these connections. _Doubtful where the answer may be another's."""
-        host, port, _ = self._split(url)
+        host, port, is_secure = self._place_of(url)
         request = self._request_of(url, headers, body)
-        async with connections.of(host, port) as kept:
+        async with connections.of(host, port, is_secure=is_secure) as kept:
             if kept is None:
                 return await self._sent(url, headers, body, limit)
             if (line := kept.take()) is not None:
@@ -227,8 +227,16 @@ class Web:
                     if reply.status in _NOTHING_THERE:
                         raise _Doubtful
                     return reply
-            line = await self._opened_line(kept, host, port, is_secure=url.lower()[:6] == "https:")
+            line = await self._opened_line(kept, host, port, is_secure=is_secure)
             return await _asked(kept, line, request, limit)
+
+    def _place_of(self, url: str) -> tuple[str, int, bool]:
+        """The host, the port, and whether it is asked with TLS. NotFetched where it is not to be
+        asked."""
+        import httpx
+
+        host, port, _ = self._split(url)
+        return host, port, httpx.URL(url).scheme == "https"
 
     def _request_of(self, url: str, headers: Mapping[str, str], body: bytes) -> bytes:
         """A POST as it goes over the wire."""

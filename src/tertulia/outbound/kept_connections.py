@@ -1,7 +1,8 @@
 """Connections to servers that are asked time and again, kept open between two requests.
 
 They are kept by the host's name, and not by its address alone: one on which a server has shown the
-certificate for a name carries no requests for another.
+certificate for a name carries no requests for another. Nor does one without TLS carry what is to
+have it.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ they were looked up and examined."""
 HOSTS: Final = 16
 """To which connections are kept: to each as many as were in use at once."""
 
-Key = tuple[str, int]
+Key = tuple[str, int, bool]
 
 
 class KeptHost:
@@ -99,15 +100,15 @@ class KeptConnections:
         return sum(len(host.idle) for host in self._hosts.values())
 
     @asynccontextmanager
-    async def of(self, name: str, port: int) -> AsyncIterator[KeptHost | None]:
-        """The connections to the host, for one request. None where there are too many other hosts,
-        which are all in use."""
-        host = self._hosts.get((name, port))
+    async def of(self, name: str, port: int, *, is_secure: bool) -> AsyncIterator[KeptHost | None]:
+        """The connections to the host, for one request, those with TLS or those without. None where
+        there are too many other hosts, which are all in use."""
+        host = self._hosts.get((name, port, is_secure))
         if host is None:
             if len(self._hosts) >= HOSTS and not self._has_made_room():
                 yield None
                 return
-            host = self._hosts[name, port] = KeptHost()
+            host = self._hosts[name, port, is_secure] = KeptHost()
         if self._ending is None or self._ending.done():
             self._ending = asyncio.create_task(self._end_idle(), name="end-idle-connections")
         host.in_use += 1
