@@ -1,9 +1,10 @@
 /** Ways from here to somewhere else. */
 
 import type { App } from "../app";
-import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
+import { keyOf, topicKey, type Conversation, type ConversationKey } from "../data/conversations";
 import { nextUnread } from "../data/inbox";
-import { channelIn, channelNarrow, conversationIn, narrowOf } from "../data/narrow";
+import { wholeMove } from "../data/moves";
+import { channelIn, channelNarrow, conversationIn, fragmentOf, narrowOf } from "../data/narrow";
 import { sections, topicRows } from "../data/sidebar";
 import { topicsOf } from "../live/topics.svelte";
 import { words } from "../words/index.svelte";
@@ -15,6 +16,17 @@ const ChannelView = { topTopic: 1, feed: 2, topics: 3, topUnread: 4 } as const;
 export function conversationHere({ router }: App): Conversation | null {
   const { route } = router;
   return route.view === "narrow" ? conversationIn(route.narrow) : null;
+}
+
+/** Stay with the topic that is shown when it goes elsewhere, until the answer is called. */
+export function followTopic(app: App): () => void {
+  const { store, router } = app;
+  return store.onEvent((event) => {
+    const move = wholeMove(event);
+    if (!move || keyHere(app) !== topicKey(move.from.channelId, move.from.topic)) return;
+    if (!store.data.channels.has(move.to.channelId)) return;
+    router.replace(fragmentOf(narrowOf({ kind: "topic", ...move.to }), store.data));
+  });
 }
 
 export function keyHere(app: App): ConversationKey | null {
