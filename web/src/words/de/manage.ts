@@ -67,9 +67,9 @@ export const manage: AllWords["manage"] = {
   byInvitation: "auf Einladung",
   leave: "Verlassen",
   leaveNamed: (name: string) => `${name} verlassen`,
-  left: (name: string) => `Du hast ${name} verlassen.`,
   leavePrivateText:
     "Dieser Kanal ist privat: Wenn du ihn verlassen hast, muss dich jemand darin wieder hinzufügen.",
+  tookOut: (name: string) => `${name} entfernt.`,
   subscribers: "Abonnenten",
   mayNotChangeChannel: "Nur die Administratoren des Kanals können das ändern.",
   permissionsNote: "Administratoren der Organisation dürfen einen Kanal immer ändern.",

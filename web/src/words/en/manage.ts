@@ -66,9 +66,9 @@ export const manage = {
   byInvitation: "by invitation",
   leave: "Leave",
   leaveNamed: (name: string) => `Leave ${name}`,
-  left: (name: string) => `You have left ${name}.`,
   leavePrivateText:
     "This channel is private: once you have left, somebody in it has to add you again.",
+  tookOut: (name: string) => `You took ${name} out.`,
   subscribers: "Subscribers",
   mayNotChangeChannel: "Only administrators of the channel can change this.",
   permissionsNote: "Administrators of the organization may always change a channel.",

@@ -64,9 +64,9 @@ export const manage: AllWords["manage"] = {
   byInvitation: "por invitación",
   leave: "Salir",
   leaveNamed: (name) => `Salir de ${name}`,
-  left: (name) => `Has salido de ${name}.`,
   leavePrivateText:
     "Este canal es privado: si sales, alguien de dentro tendrá que volver a añadirte.",
+  tookOut: (name) => `Has quitado a ${name}.`,
   subscribers: "Suscriptores",
   mayNotChangeChannel: "Solo los administradores del canal pueden cambiar esto.",
   permissionsNote: "Los administradores de la organización siempre pueden cambiar un canal.",

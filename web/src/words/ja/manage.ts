@@ -66,9 +66,9 @@ export const manage: AllWords["manage"] = {
   byInvitation: "招待制",
   leave: "退出する",
   leaveNamed: (name) => `${name}から退出`,
-  left: (name) => `${name}から退出しました。`,
   leavePrivateText:
     "このチャンネルは非公開です。退出すると、参加者に追加してもらう必要があります。",
+  tookOut: (name) => `${name}さんを外しました。`,
   subscribers: "参加者",
   mayNotChangeChannel: "変更できるのはチャンネルの管理者だけです。",
   permissionsNote: "組織の管理者はいつでもチャンネルを変更できます。",

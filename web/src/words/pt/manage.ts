@@ -66,9 +66,9 @@ export const manage: AllWords["manage"] = {
   byInvitation: "por convite",
   leave: "Sair",
   leaveNamed: (name) => `Sair de ${name}`,
-  left: (name) => `Você saiu de ${name}.`,
   leavePrivateText:
     "Este canal é privado: depois de sair, alguém do canal precisa adicionar você de novo.",
+  tookOut: (name) => `Você removeu ${name}.`,
   subscribers: "Inscritos",
   mayNotChangeChannel: "Só os administradores do canal podem alterar isto.",
   permissionsNote: "Os administradores da organização sempre podem alterar um canal.",
