@@ -650,6 +650,8 @@ export const manage: AllWords["manage"] = {
       inbox: {
         title: "Das ist dein Eingang",
         text: "Neues steht zuerst, eine Zeile für jede Unterhaltung. Enter öffnet sie, m markiert sie als gelesen.",
+        touched:
+          "Neues steht zuerst, eine Zeile für jede Unterhaltung. Antippen öffnet sie; gedrückt halten zeigt, was sonst geht.",
         action: "Tastenkürzel",
       },
       hello: {

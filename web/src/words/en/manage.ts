@@ -638,6 +638,8 @@ export const manage = {
       inbox: {
         title: "This is your inbox",
         text: "What is new comes first, a line for each conversation. Enter opens it, m marks it as read.",
+        touched:
+          "What is new comes first, a line for each conversation. Tap one to open it; hold it to see what else can be done.",
         action: "Keyboard shortcuts",
       },
       hello: {

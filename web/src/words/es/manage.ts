@@ -636,6 +636,8 @@ export const manage: AllWords["manage"] = {
       inbox: {
         title: "Esta es tu bandeja de entrada",
         text: "Lo nuevo va primero, una línea por conversación. Intro la abre, m la marca como leída.",
+        touched:
+          "Lo nuevo va primero, una línea por conversación. Toca una para abrirla; mantenla pulsada para ver qué más se puede hacer.",
         action: "Atajos de teclado",
       },
       hello: {

@@ -654,6 +654,8 @@ export const manage: AllWords["manage"] = {
       inbox: {
         title: "Voici votre boîte de réception",
         text: "Les nouveautés viennent d’abord, une ligne par conversation. Entrée l’ouvre, m la marque comme lue.",
+        touched:
+          "Les nouveautés viennent d’abord, une ligne par conversation. Touchez-en une pour l’ouvrir ; maintenez-la pour voir ce qu’on peut en faire.",
         action: "Raccourcis clavier",
       },
       hello: {

@@ -635,6 +635,8 @@ export const manage: AllWords["manage"] = {
       inbox: {
         title: "これが受信トレイです",
         text: "新着が先頭に、会話ごとに1行で表示されます。Enterで開き、mで既読にします。",
+        touched:
+          "新着が先頭に、会話ごとに1行で表示されます。タップで開き、長押しでほかの操作を選べます。",
         action: "キーボードショートカット",
       },
       hello: {

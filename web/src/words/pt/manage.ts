@@ -643,6 +643,8 @@ export const manage: AllWords["manage"] = {
       inbox: {
         title: "Esta é a sua caixa de entrada",
         text: "O que há de novo vem primeiro, uma linha por conversa. Enter abre, m marca como lida.",
+        touched:
+          "O que há de novo vem primeiro, uma linha por conversa. Toque em uma para abrir; mantenha pressionada para ver o que mais dá para fazer.",
         action: "Atalhos de teclado",
       },
       hello: {
