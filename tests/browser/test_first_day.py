@@ -100,6 +100,13 @@ def test_what_goes_out_of_sight_is_said_and_comes_back(cafe: Server, opened: Ope
     expect(iris.message("demand a recount")).to_be_visible()
     expect(iris.box).to_have_value("With dessert")
     iris.box.fill("")
+    # A link to it as it was called for a while leads there, and one to a message in it.
+    one = iris.message("demand a recount").get_attribute("data-message")
+    for link in ("", f"/near/{one}"):
+        iris.go("drafts")
+        iris.go(f"{kitchen}/topic/.E2.9C.94.20staff.20lunch{link}")
+        expect(iris.message("demand a recount")).to_be_visible()
+        expect(page).to_have_url(re.compile(f"/staff.20lunch{link}$"))
 
     # Of a topic, as of everything.
     count = iris.link("deliveries").first
@@ -196,7 +203,9 @@ def test_a_long_press_opens_a_sheet_and_nothing_else(cafe: Server, opened: Open)
     assert phone.page.url == where
     article.get_by_role("button", name="More").tap()
     menu.get_by_role("menuitem", name="Add a reaction").tap()
-    expect(phone.page.get_by_role("combobox", name="Search emoji")).to_be_visible()
+    search = phone.page.get_by_role("combobox", name="Search emoji")
+    expect(search).to_be_visible()
+    expect(search).not_to_be_focused()
 
 
 def test_without_mail_an_invitation_is_a_link_to_hand_over(sqlite_town: Town, opened: Open) -> None:
