@@ -163,6 +163,13 @@ def test_on_a_phone_a_long_press_offers_what_can_be_done(cafe: Server, opened: O
     tap_away(menu.get_by_role("menuitem", name="Mark as read"))
     expect(row).not_to_have_accessible_name(re.compile("unread"))
 
+    # Something leads back also while one writes.
+    row.tap()
+    phone.box.tap()
+    expect(phone.page.get_by_role("navigation", name="Main views")).to_be_hidden()
+    phone.page.get_by_role("button", name="Back").tap()
+    expect(phone.page.get_by_role("heading", name="Inbox")).to_be_visible()
+
 
 def test_of_many_people_those_who_are_seen_have_names_at_once(cafe: Server, opened: Open) -> None:
     # Somebody who has said nothing yet.
