@@ -8,12 +8,18 @@ type Compare = (one: string, other: string) => number;
 /** Of so many that changed each finds its place; where there are more all are sorted. */
 const FEW = 200;
 
-let last: { users: Users; compare: Compare; sorted: readonly User[] } | undefined;
+interface Ordered {
+  users: Users;
+  compare: Compare;
+  sorted: readonly User[];
+}
+
+let last: Ordered | undefined;
 
 /** All of them in the order of `compare`; of equal names those with the smaller ID first. */
 export function byNames(users: Users, compare: Compare): readonly User[] {
   if (last?.users === users && last.compare === compare) return last.sorted;
-  const sorted = (last?.compare === compare && renewed(last.sorted, users, compare)) || all();
+  const sorted = (last?.compare === compare && renewed(last, users)) || all();
   last = { users, compare, sorted };
   return sorted;
 
@@ -27,12 +33,15 @@ function order(compare: Compare): (one: User, other: User) => number {
 }
 
 /** The order before, with who came and changed at their places; null where these are many. */
-function renewed(before: readonly User[], users: Users, compare: Compare): User[] | null {
-  const stayed = before.filter((user) => users.get(user.user_id) === user);
-  if (users.size - stayed.length > FEW) return null;
-  if (users.size === stayed.length) return stayed;
-  const there = new Set(stayed);
-  const come = [...users.values()].filter((user) => !there.has(user)).sort(order(compare));
+function renewed({ users: before, compare, sorted }: Ordered, users: Users): User[] | null {
+  const come: User[] = [];
+  for (const user of users.values()) {
+    if (before.get(user.user_id) === user) continue;
+    if (come.push(user) > FEW) return null;
+  }
+  const stayed = sorted.filter((user) => users.get(user.user_id) === user);
+  if (!come.length) return stayed;
+  come.sort(order(compare));
   const found: User[] = [];
   let from = 0;
   for (const user of come) {
