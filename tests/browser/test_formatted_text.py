@@ -123,6 +123,12 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, opened: 
     page.keyboard.press("Control+z")
     expect(box.locator(".chip")).to_have_text("@Ben")
 
+    # So does what a menu puts in, and the keyboard stays with the text.
+    page.get_by_role("group", name="Formatting").get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="Spoiler").click()
+    expect(box).to_be_focused()
+    page.keyboard.press("Control+z")
+
     # Lists go on, and end; what is pasted is Markdown; files are not read into the text.
     page.keyboard.press("Control+End")
     page.keyboard.press("Shift+Enter")
