@@ -44,8 +44,6 @@ export const settings: AllWords["settings"] = {
   required: "erforderlich",
   sort: "Sortieren",
   byName: "Nach Namen",
-  title: "Titel",
-  text: "Text",
   name: "Name",
   description: "Beschreibung",
   owner: "Inhaber",

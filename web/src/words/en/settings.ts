@@ -40,8 +40,6 @@ export const settings = {
   required: "required",
   sort: "Sort",
   byName: "By name",
-  title: "Title",
-  text: "Text",
   name: "Name",
   description: "Description",
   owner: "Owner",

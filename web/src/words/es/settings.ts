@@ -43,8 +43,6 @@ export const settings: AllWords["settings"] = {
   required: "obligatorio",
   sort: "Ordenar",
   byName: "Por nombre",
-  title: "Título",
-  text: "Texto",
   name: "Nombre",
   description: "Descripción",
   owner: "Responsable",

@@ -44,8 +44,6 @@ export const settings: AllWords["settings"] = {
   required: "obligatoire",
   sort: "Trier",
   byName: "Par nom",
-  title: "Titre",
-  text: "Texte",
   name: "Nom",
   description: "Description",
   owner: "Propriétaire",

@@ -39,8 +39,6 @@ export const settings: AllWords["settings"] = {
   required: "必須",
   sort: "並べ替え",
   byName: "名前順",
-  title: "タイトル",
-  text: "本文",
   name: "名前",
   description: "説明",
   owner: "オーナー",

@@ -44,8 +44,6 @@ export const settings: AllWords["settings"] = {
   required: "obrigatório",
   sort: "Ordenar",
   byName: "Por nome",
-  title: "Título",
-  text: "Texto",
   name: "Nome",
   description: "Descrição",
   owner: "Proprietário",
