@@ -1,7 +1,8 @@
 import { isTouched } from "./touched";
 
 /** What one types into. */
-const FIELD = ":is(textarea, input:is(:not([type]), [type=text], [type=search], [type=password]))";
+const FIELD =
+  ":is(textarea, [contenteditable=true], input:is(:not([type]), [type=text], [type=search], [type=password]))";
 
 /**
  * For a dialog: shows it over the page, with the focus in its first field of text where that brings
