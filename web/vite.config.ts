@@ -171,5 +171,7 @@ export default defineConfig({
     // quarters of the time.
     isolate: false,
     pool: "threads",
+    // A busy machine takes its time.
+    testTimeout: 60_000,
   },
 });
