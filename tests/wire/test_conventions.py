@@ -17,8 +17,9 @@ DRAFT = {"type": "", "to": [], "topic": "", "content": "later"}
 
 @pytest.fixture(scope="module")
 async def lounged(kept: Organization) -> Organization:
-    """An organization with a channel of ann's, which is the first."""
+    """An organization with two channels of ann's: the first, and one that she leaves."""
     assert await kept.channel("lounge", "ann") == 1
+    await kept.channel("hall", "ann")
     return kept
 
 
@@ -32,7 +33,7 @@ async def lounged(kept: Organization) -> Organization:
         ("GET", "/drafts", {}),
         ("POST", SUBSCRIPTIONS, {"subscriptions": [{"name": "den"}]}),
         ("PATCH", f"{SUBSCRIPTIONS}/1", {"property": "is_muted", "value": True}),
-        ("DELETE", SUBSCRIPTIONS, {"subscriptions": ["lounge"]}),
+        ("DELETE", SUBSCRIPTIONS, {"subscriptions": ["hall"]}),
         ("PATCH", "/settings", {"color_scheme": 2}),
         ("PATCH", "/streams/1", {"description": "of all"}),
         ("POST", "/users/me/presence", {"status": "idle"}),

@@ -509,6 +509,9 @@ async def test_a_setting_goes_with_the_topic_when_all_of_it_is_moved(
     assert [one for one in await own(ben) if one[0] == channel] == expected
     events = [(e["topic_name"], e["visibility_policy"]) for e in await listener.events()]
     assert events == [("tea", NONE), *([("cake", after)] if after != there else [])]
+    # (Others find none.)
+    left = {"stream_id": channel, "topic": "cake", "visibility_policy": NONE}
+    assert (await ben.post(TOPICS, **left)).ok
 
 
 async def test_a_setting_does_not_go_where_one_cannot_read(org: Organization) -> None:
