@@ -117,7 +117,7 @@ lock: ## choose the newest dependencies again (needs uv)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group pyproject.toml:docs -o requirements-docs.txt
 
 clean: ## remove the environment and the demonstration
-	rm -rf $(VENV) $(DATA) build dist web/node_modules src/tertulia/web src/tertulia/manual .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DATA) build dist web/node_modules web/.svelte-check src/tertulia/web src/tertulia/manual .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Tertulia needs Python 3.11 or newer; none was found. Name one: make PYTHON=/path/to/python3.11"; exit 1; }

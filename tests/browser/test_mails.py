@@ -3,15 +3,15 @@ on a phone."""
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import httpx
-import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.driving import PHONE
 from tests.browser.test_accessibility import AXE
 from tests.e2e.server import Server, ended
+from tests.support import row
 
 CONTRAST = """
 async () => (await axe.run({
@@ -22,20 +22,24 @@ async () => (await axe.run({
 OVERFLOWS = "document.documentElement.scrollWidth > innerWidth"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_mails_can_be_read(browser: Browser, tmp_path: Path, scheme: str) -> None:
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+DARK = "getComputedStyle(document.body).backgroundColor === 'rgb(25, 22, 19)'"
+
+
+def test_mails_can_be_read(browser: Browser, tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     server.found()
-    how: dict[str, Any] = {"viewport": PHONE, "color_scheme": scheme, "bypass_csp": True}
-    with ended(server), browser.new_context(**how) as context:
+    with ended(server), browser.new_context(viewport=PHONE, bypass_csp=True) as context:
         server.start("/ready", "--dev")
         page = context.new_page()
         names = re.findall("<h2>(.+?)</h2>", httpx.get(f"{server.url}/dev/mails").text)
         assert len(names) > 15
         for name in names:
             page.goto(f"{server.url}/dev/mails/{name}?language=de")
-            assert not page.evaluate(OVERFLOWS), name
             page.add_script_tag(path=AXE)
-            assert page.evaluate(CONTRAST) == [], name
-            dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
-            assert (dark == "rgb(25, 22, 19)") == (scheme == "dark")
+            for scheme in SCHEMES:
+                with row(name, scheme):
+                    page.emulate_media(color_scheme=scheme)
+                    assert not page.evaluate(OVERFLOWS)
+                    assert page.evaluate(CONTRAST) == []
+                    assert page.evaluate(DARK) == (scheme == "dark")

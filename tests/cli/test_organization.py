@@ -9,12 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from tertulia.cli.settings import _names
 from tertulia.service.config import Config
-from tests.cli.support import APP, PASSWORD, Place, run
+from tests.cli.support import APP, PASSWORD, Place, command_line, run
 from tests.support import reopened, row
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
@@ -562,7 +561,7 @@ def leaves(command: Any, *names: str) -> Iterator[tuple[tuple[str, ...], Any]]:
         yield from leaves(one, *names, name)
 
 
-COMMANDS = dict(leaves(typer.main.get_command(APP)))
+COMMANDS = dict(leaves(command_line()))
 
 
 @pytest.mark.parametrize("names", COMMANDS, ids=" ".join)

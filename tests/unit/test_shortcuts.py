@@ -6,11 +6,14 @@ from typing import Any
 import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
+from typer.testing import CliRunner
 
+from tertulia.cli import application
 from tertulia.store.database import ConnectionLost, Row
 from tertulia.store.postgres import PostgresConnection, PostgresDatabase
 from tests import postgres
 from tests.calling import called
+from tests.cli.support import run
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 
@@ -80,6 +83,17 @@ def test_a_connection_that_is_taken_over_is_as_a_new_one(postgres_url: str) -> N
         with contextlib.closing(connection_to(other)) as connection:
             assert connection.process != process
             assert said_of(connection) == new
+
+
+@pytest.mark.parametrize(
+    "line", ["--version", "users change --help", "users change 4 --role king", "no-such-command"]
+)
+def test_commands_that_were_put_together_once_say_what_new_ones_say(line: str) -> None:
+    words = line.split()
+    new = CliRunner().invoke(application(), words)
+    for _ in range(2):
+        again = run(*words)
+        assert (again.exit_code, again.output) == (new.exit_code, new.output)
 
 
 def said_of(connection: PostgresConnection) -> list[Row]:

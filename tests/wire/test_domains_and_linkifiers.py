@@ -290,11 +290,13 @@ async def test_a_linkifier_needs_pattern_and_template(org: Organization, name: s
         },
     ],
 )
-async def test_a_linkifier_is_kept_as_it_was_given(org: Organization, given: Data) -> None:
+async def test_a_linkifier_is_kept_as_it_was_given(kept: Organization, given: Data) -> None:
     whole = {**ISSUE, **given}
-    linkifier_id = (await org["ann"].post("/realm/filters", **whole)).ok["id"]
-    listed = (await org["ben"].get("/realm/linkifiers")).ok["linkifiers"]
+    linkifier_id = (await kept["ann"].post("/realm/filters", **whole)).ok["id"]
+    listed = (await kept["ben"].get("/realm/linkifiers")).ok["linkifiers"]
     assert listed == [shown(linkifier_id, **whole)]
+    # (The next may have the same pattern.)
+    assert (await kept["ann"].delete(f"/realm/filters/{linkifier_id}")).ok
 
 
 async def test_an_empty_text_takes_example_and_reverse_template_away(org: Organization) -> None:

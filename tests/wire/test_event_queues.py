@@ -24,6 +24,14 @@ async def heard(listener: Listener) -> list[str]:
     ]
 
 
+@pytest.fixture(scope="module")
+async def rooms(kept: Organization) -> Organization:
+    """An organization with two channels, in which those who listen listen anew."""
+    await kept.channel("lounge", "ann", "ben", "cleo")
+    await kept.channel("pantry", "ann", "ben", "cleo")
+    return kept
+
+
 @pytest.mark.parametrize(
     ("asked", "types"),
     [
@@ -38,16 +46,14 @@ async def heard(listener: Listener) -> list[str]:
     ids=["all", "one", "two", "unknown ones are passed over", "none", "fetch alone", "null"],
 )
 async def test_a_queue_has_the_event_types_that_were_asked_for(
-    org: Organization, asked: dict[str, Any], types: list[str]
+    kept: Organization, asked: dict[str, Any], types: list[str]
 ) -> None:
-    lounge = await org.channel("lounge", "ann", "ben")
-    ben = await org["ben"].register(**asked)
-    await org["ann"].send("lounge", "tea", "hello")
-    assert (await org["ann"].patch(f"/streams/{lounge}", description="For all.")).ok
+    den = await kept.channel(f"den {asked}", "ann", "ben")
+    ben = await kept["ben"].register(**asked)
+    await kept["ann"].send(den, "tea", "hello")
+    assert (await kept["ann"].patch(f"/streams/{den}", description="For all.")).ok
     assert (
-        await org["ben"].patch(
-            f"/users/me/subscriptions/{lounge}", property="pin_to_top", value=True
-        )
+        await kept["ben"].patch(f"/users/me/subscriptions/{den}", property="pin_to_top", value=True)
     ).ok
     assert sorted(set(await told(ben))) == types
 
@@ -62,11 +68,10 @@ async def test_a_queue_has_the_event_types_that_were_asked_for(
     ids=["by default", "false", "true"],
 )
 async def test_content_is_source_unless_html_was_asked_for(
-    org: Organization, asked: dict[str, Any], content: str
+    rooms: Organization, asked: dict[str, Any], content: str
 ) -> None:
-    await org.channel("lounge", "ann", "ben")
-    ben = await org["ben"].register(**asked)
-    await org["ann"].send("lounge", "tea", "**loud**")
+    ben = await rooms["ben"].register(**asked)
+    await rooms["ann"].send("lounge", "tea", "**loud**")
     assert await heard(ben) == [content]
 
 
@@ -129,17 +134,15 @@ NARROWS = [
 
 @pytest.mark.parametrize(("narrow", "messages"), NARROWS, ids=lambda value: str(value))
 async def test_a_narrow_lets_only_those_messages_through(
-    org: Organization, narrow: list[list[str]], messages: list[str]
+    rooms: Organization, narrow: list[list[str]], messages: list[str]
 ) -> None:
-    await org.channel("lounge", "ann", "ben", "cleo")
-    await org.channel("pantry", "ann", "ben", "cleo")
-    ben = await org["ben"].register(narrow=narrow)
-    await org["ann"].send("lounge", "Drinks", "tea")
-    await org["cleo"].send("lounge", "drinks", "milk")
-    await org["ann"].send("lounge", "food", "@**Ben** sugar")
-    await org["ann"].send("pantry", "✔ food", "salt")
-    await org["cleo"].write([org["ben"].user_id], "direct")
-    await org.do(RealmChanged(values={"waiting_period_threshold": 3}))
+    ben = await rooms["ben"].register(narrow=narrow)
+    await rooms["ann"].send("lounge", "Drinks", "tea")
+    await rooms["cleo"].send("lounge", "drinks", "milk")
+    await rooms["ann"].send("lounge", "food", "@**Ben** sugar")
+    await rooms["ann"].send("pantry", "✔ food", "salt")
+    await rooms["cleo"].write([rooms["ben"].user_id], "direct")
+    await rooms.do(RealmChanged(values={"waiting_period_threshold": 3}))
     events = await ben.events()
     assert [e["message"]["content"] for e in events if e["type"] == "message"] == messages
     assert any(e["type"] == "realm" for e in events), "other events are not concerned"

@@ -9,7 +9,7 @@ from tertulia.domain.messages import flags as flag_verbs
 from tertulia.model.changes import Subscribed, Unsubscribed
 from tertulia.service.config import Config
 from tertulia.state import unread
-from tests.support import Organization, Person, reopened
+from tests.support import Organization, Person, reopened, row
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -117,37 +117,39 @@ async def test_a_flag_is_set_on_a_page_of_a_narrow(org: Organization) -> None:
     assert (await unread_now(ben))["count"] == 3
 
 
-@pytest.mark.parametrize(
-    ("page", "processed"),
-    [
-        ({"anchor": "oldest", "num_before": 0, "num_after": 2}, [0, 1]),
-        ({"anchor": "newest", "num_before": 2, "num_after": 0}, [2, 3]),
-        ({"anchor": "first_unread", "num_before": 0, "num_after": 1}, [1, 2]),
-        ({"anchor": "@1", "num_before": 1, "num_after": 0}, [0, 1]),
-        ({"anchor": "@1", "num_before": 1, "num_after": 0, "include_anchor": False}, [0]),
-        ({"anchor": "@1", "num_before": 0, "num_after": 1, "include_anchor": False}, [2]),
-        ({"anchor": "date", "anchor_date": "2000-01-01", "num_before": 0, "num_after": 0}, [0]),
-        ({"anchor": 10**17, "num_before": 1, "num_after": 1}, [3]),
-        ({"anchor": 0, "num_before": 5, "num_after": 0}, []),
-    ],
-)
-async def test_a_page_is_around_an_anchor(
-    org: Organization, page: dict[str, Any], processed: list[int]
-) -> None:
+PAGES: list[tuple[dict[str, Any], list[int]]] = [
+    ({"anchor": "oldest", "num_before": 0, "num_after": 2}, [0, 1]),
+    ({"anchor": "newest", "num_before": 2, "num_after": 0}, [2, 3]),
+    ({"anchor": "first_unread", "num_before": 0, "num_after": 1}, [1, 2]),
+    ({"anchor": "@1", "num_before": 1, "num_after": 0}, [0, 1]),
+    ({"anchor": "@1", "num_before": 1, "num_after": 0, "include_anchor": False}, [0]),
+    ({"anchor": "@1", "num_before": 0, "num_after": 1, "include_anchor": False}, [2]),
+    ({"anchor": "date", "anchor_date": "2000-01-01", "num_before": 0, "num_after": 0}, [0]),
+    ({"anchor": 10**17, "num_before": 1, "num_after": 1}, [3]),
+    ({"anchor": 0, "num_before": 5, "num_after": 0}, []),
+]
+"""Pages, and the numbers of the messages that are in them."""
+
+
+async def test_a_page_is_around_an_anchor(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
     ids = [await org["ann"].send("lounge", "t", str(n)) for n in range(4)]
-    reply = await org["ben"].post("/messages/flags", messages=ids[:1], op="add", flag="read")
-    assert reply.ok
-    if str(page["anchor"]).startswith("@"):
-        page = {**page, "anchor": ids[int(page["anchor"][1:])]}
-    answer = (
-        await org["ben"].post("/messages/flags/narrow", **page, narrow=[], op="add", flag="starred")
-    ).ok
-    expected = [ids[index] for index in processed]
-    assert answer["processed_count"] == answer["updated_count"] == len(expected)
-    assert answer["first_processed_id"] == (expected[0] if expected else None)
-    assert answer["last_processed_id"] == (expected[-1] if expected else None)
-    assert (await org["ben"].register()).data["starred_messages"] == expected
+    ben, star = org["ben"], {"op": "add", "flag": "starred"}
+    assert (await ben.post("/messages/flags", messages=ids[:1], op="add", flag="read")).ok
+    for page, processed in PAGES:
+        with row(page):
+            anchor = str(page["anchor"])
+            named = {"anchor": ids[int(anchor[1:])]} if anchor.startswith("@") else {}
+            answer = (
+                await ben.post("/messages/flags/narrow", **page | named, narrow=[], **star)
+            ).ok
+            expected = [ids[index] for index in processed]
+            assert answer["processed_count"] == answer["updated_count"] == len(expected)
+            assert answer["first_processed_id"] == (expected[0] if expected else None)
+            assert answer["last_processed_id"] == (expected[-1] if expected else None)
+            assert (await ben.register()).data["starred_messages"] == expected
+            unstar = {**star, "op": "remove", "messages": ids}
+            assert (await ben.post("/messages/flags", **unstar)).ok
 
 
 async def test_a_page_takes_all_that_is_unread(org: Organization) -> None:

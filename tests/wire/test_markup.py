@@ -202,6 +202,14 @@ async def test_linkifiers_work_in_messages_and_in_topics(org: Organization) -> N
     assert await rendered(ann, "see #13") == "<p>see #13</p>"
 
 
+@pytest.fixture(scope="module")
+async def files(kept: Organization) -> tuple[str, str]:
+    """A picture and a document of ann's, for messages in a channel `archive`."""
+    await kept.channel("archive", "ann")
+    pic = await kept["ann"].upload("pic.png", picture(100, 50), "image/png")
+    return pic, await kept["ann"].upload("notes.pdf", b"%PDF", "application/pdf")
+
+
 @pytest.mark.parametrize(
     ("content", "operand", "has"),
     [
@@ -219,14 +227,11 @@ async def test_linkifiers_work_in_messages_and_in_topics(org: Organization) -> N
     ],
 )
 async def test_what_a_message_has_is_found(
-    org: Organization, content: str, operand: str, has: bool
+    kept: Organization, files: tuple[str, str], content: str, operand: str, has: bool
 ) -> None:
-    await org.channel("lounge", "ann")
-    ann = org["ann"]
-    pic = await ann.upload("pic.png", picture(100, 50), "image/png")
-    pdf = await ann.upload("notes.pdf", b"%PDF", "application/pdf")
+    ann, (pic, pdf) = kept["ann"], files
     text = content.replace("{pic}", f"[p](/user_uploads/{pic})")
-    sent = await ann.send("lounge", "t", text.replace("{pdf}", f"[d](/user_uploads/{pdf})"))
+    sent = await ann.send("archive", "t", text.replace("{pdf}", f"[d](/user_uploads/{pdf})"))
     narrow = [{"operator": "has", "operand": operand}]
     found = await ann.get("/messages", anchor="newest", num_before=9, num_after=0, narrow=narrow)
     assert (sent in [one["id"] for one in found.ok["messages"]]) is has

@@ -489,26 +489,29 @@ async def test_a_reaction_follows_no_topic(org: Organization) -> None:
     ],
 )
 async def test_a_setting_goes_with_the_topic_when_all_of_it_is_moved(
-    org: Organization, before: int, there: int, joined: bool, after: int
+    kept: Organization, before: int, there: int, joined: bool, after: int
 ) -> None:
-    channel = await org.channel("lounge", "ann", "ben")
-    first = await org["ann"].send("lounge", "tea", "a")
-    last = await org["ann"].send("lounge", "tea", "b")
+    ann, ben = kept["ann"], kept["ben"]
+    channel = await kept.channel(f"{before} {there} {joined}", "ann", "ben")
+    first = await ann.send(channel, "tea", "a")
+    last = await ann.send(channel, "tea", "b")
     if joined:
-        await org["ann"].send("lounge", "cake", "c")
+        await ann.send(channel, "cake", "c")
     for topic, policy in (("tea", before), ("cake", there)):
-        assert (
-            await org["ben"].post(TOPICS, stream_id=channel, topic=topic, visibility_policy=policy)
-        ).ok
+        about = {"stream_id": channel, "topic": topic}
+        assert (await ben.post(TOPICS, **about, visibility_policy=policy)).ok
     # While something is left, the setting stays.
-    assert (await org["ann"].patch(f"/messages/{last}", topic="plans")).ok
-    assert (channel, "tea", before) in await own(org["ben"])
-    ben = await org["ben"].register(event_types=["user_topic"])
-    assert (await org["ann"].patch(f"/messages/{first}", topic="cake")).ok
+    assert (await ann.patch(f"/messages/{last}", topic="plans")).ok
+    assert (channel, "tea", before) in await own(ben)
+    listener = await ben.register(event_types=["user_topic"])
+    assert (await ann.patch(f"/messages/{first}", topic="cake")).ok
     expected = [(channel, "cake", after)] if after else []
-    assert await own(org["ben"]) == expected
-    events = [(e["topic_name"], e["visibility_policy"]) for e in await ben.events()]
+    assert [one for one in await own(ben) if one[0] == channel] == expected
+    events = [(e["topic_name"], e["visibility_policy"]) for e in await listener.events()]
     assert events == [("tea", NONE), *([("cake", after)] if after != there else [])]
+    # (Others find none.)
+    left = {"stream_id": channel, "topic": "cake", "visibility_policy": NONE}
+    assert (await ben.post(TOPICS, **left)).ok
 
 
 async def test_a_setting_does_not_go_where_one_cannot_read(org: Organization) -> None:

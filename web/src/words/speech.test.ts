@@ -1,7 +1,8 @@
-import { expect, test, vi } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import { words } from "./index.svelte";
 
 vi.stubGlobal("document", { documentElement: { lang: "en" } });
+afterAll(() => vi.unstubAllGlobals());
 
 test("what is loaded later has its words, in whatever language is spoken", async () => {
   expect(() => words.settings).toThrow("words.with");
