@@ -87,6 +87,12 @@ def test_on_a_phone(cafe: Server, opened: Open) -> None:
     said.get_by_text("From the tram").tap()
     said.get_by_role("button", name=re.compile("React with")).first.tap()
     expect(said.get_by_role("button", name="reacted with")).to_be_visible()
+    # A press beside the field counts, though the bar at the foot is hidden while one writes.
+    phone.go("inbox")
+    phone.page.get_by_role("button", name=re.compile("^New message")).last.tap()
+    expect(phone.page.get_by_role("combobox", name="Channel")).to_be_focused()
+    phone.page.get_by_role("button", name="To people").tap()
+    expect(phone.page.get_by_role("combobox", name="People")).to_be_focused()
 
 
 @pytest.mark.parametrize(
