@@ -62,6 +62,81 @@ def test_what_is_wide_is_taken_back_and_counts_agree(cafe: Server, opened: Open)
     expect(iris.page.locator("#people h2").first).to_contain_text(count)
 
 
+def test_what_goes_out_of_sight_is_said_and_comes_back(cafe: Server, opened: Open) -> None:
+    iris = opened(cafe)
+    sign_in_resident(iris.context, cafe, "iris@cafe.example")
+    page, keys = iris.page, iris.page.keyboard
+    main = page.get_by_role("main")
+
+    def taken_back(said: str) -> None:
+        note = page.locator(".toasts").get_by_role("status").filter(has_text=said)
+        note.get_by_role("button", name="Undo").click()
+
+    def choose(channel: str, item: str) -> None:
+        iris.link(channel).first.hover()
+        page.get_by_role("button", name=f"Actions for {channel}").click()
+        page.get_by_role("menuitem", name=item).click()
+
+    iris.go("inbox")
+    settled(page)
+    kitchen = (iris.link("kitchen").first.get_attribute("href") or "")[1:]
+    iris.go(f"{kitchen}/topic/staff.20lunch")
+    settled(page)
+    main.focus()
+    keys.press("M")
+    taken_back("staff lunch: Muted")
+    hears = main.get_by_role("button", name="How you hear of this topic")
+    hears.click()
+    expect(page.get_by_role("menuitemradio", name="Muted", exact=True)).not_to_be_checked()
+    keys.press("Escape")
+    # Whoever reads a topic, and writes in it, goes along with it.
+    iris.box.fill("With dessert")
+    main.get_by_role("button", name="Mark as resolved").click()
+    expect(page).to_have_url(re.compile("E2.9C.94"))
+    expect(iris.message("demand a recount")).to_be_visible()
+    expect(iris.box).to_have_value("With dessert")
+    taken_back("staff lunch: Resolved")
+    expect(main.get_by_role("button", name="Mark as resolved")).to_be_visible()
+    expect(iris.message("demand a recount")).to_be_visible()
+    expect(iris.box).to_have_value("With dessert")
+    iris.box.fill("")
+    # A link to it as it was called for a while leads there, and one to a message in it.
+    one = iris.message("demand a recount").get_attribute("data-message")
+    for link in ("", f"/near/{one}"):
+        iris.go("drafts")
+        iris.go(f"{kitchen}/topic/.E2.9C.94.20staff.20lunch{link}")
+        expect(iris.message("demand a recount")).to_be_visible()
+        expect(page).to_have_url(re.compile(f"/staff.20lunch{link}$"))
+
+    # Of a topic, as of everything.
+    count = iris.link("deliveries").first
+    expect(count).to_contain_text("2 unread")
+    iris.go("inbox")
+    row = main.locator("[data-row]").filter(has_text="beans").first
+    row.click(button="right")
+    page.get_by_role("menuitem", name="Mark as read").click()
+    expect(count).not_to_contain_text("unread")
+    taken_back("Marked 2 messages as read")
+    expect(count).to_contain_text("2 unread")
+
+    choose("deliveries", "Mute channel")
+    taken_back("#deliveries: Muted")
+    # Nobody comes into a private channel again by themselves: it is asked before.
+    choose("numbers", "Unsubscribe")
+    dialog = page.get_by_role("dialog", name="Leave numbers")
+    expect(dialog).to_contain_text("somebody in it has to add you again")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(iris.link("numbers").first).to_be_visible()
+
+    # A list that can be scrolled takes no keys: what is typed after Tab is for the next field.
+    main.focus()
+    keys.press("c")
+    expect(page.get_by_role("combobox", name="Channel")).to_be_focused()
+    expect(page.get_by_role("option").nth(8)).to_be_attached()
+    keys.press("Tab")
+    expect(page.get_by_role("combobox", name="Topic")).to_be_focused()
+
+
 def test_what_is_jumped_over_is_read_and_settings_are_followed(
     sqlite_town: Town, opened: Open
 ) -> None:
@@ -118,6 +193,19 @@ def test_a_long_press_opens_a_sheet_and_nothing_else(cafe: Server, opened: Open)
     expect(menu.locator("kbd").first).to_be_hidden()
     tap_away(phone.page.get_by_role("button", name="Close"))
     expect(menu).to_be_hidden()
+
+    # By the way back of the machine too, which Escape is here; it has all that the mouse has.
+    article.get_by_role("button", name="More").tap()
+    expect(menu).to_be_visible()
+    phone.page.evaluate("document.activeElement.blur()")
+    phone.page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    assert phone.page.url == where
+    article.get_by_role("button", name="More").tap()
+    menu.get_by_role("menuitem", name="Add a reaction").tap()
+    search = phone.page.get_by_role("combobox", name="Search emoji")
+    expect(search).to_be_visible()
+    expect(search).not_to_be_focused()
 
 
 def test_without_mail_an_invitation_is_a_link_to_hand_over(sqlite_town: Town, opened: Open) -> None:

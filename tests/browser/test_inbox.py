@@ -143,9 +143,14 @@ def test_the_list_is_gone_through_by_keys(sqlite_town: Town, opened: Open) -> No
 
 def test_on_a_phone_a_long_press_offers_what_can_be_done(cafe: Server, opened: Open) -> None:
     phone = opened(cafe, viewport=PHONE, has_touch=True, is_mobile=True)
-    sign_in_resident(phone.context, cafe, "iris@cafe.example")
+    sign_in_resident(phone.context, cafe, "june@cafe.example")
     phone.go("inbox")
     settled(phone.page)
+    # Nothing is said of keys there.
+    tour = phone.page.get_by_role("region", name="A short tour")
+    tour.get_by_role("button", name="Next").tap()
+    expect(tour).to_contain_text("Tap one to open it")
+    expect(tour.get_by_role("button", name="Keyboard shortcuts")).to_have_count(0)
     row = phone.page.get_by_role("main").get_by_role("link", name="big grinder")
     box = row.bounding_box()
     assert box
@@ -157,6 +162,13 @@ def test_on_a_phone_a_long_press_offers_what_can_be_done(cafe: Server, opened: O
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     tap_away(menu.get_by_role("menuitem", name="Mark as read"))
     expect(row).not_to_have_accessible_name(re.compile("unread"))
+
+    # Something leads back also while one writes.
+    row.tap()
+    phone.box.tap()
+    expect(phone.page.get_by_role("navigation", name="Main views")).to_be_hidden()
+    phone.page.get_by_role("button", name="Back").tap()
+    expect(phone.page.get_by_role("heading", name="Inbox")).to_be_visible()
 
 
 def test_of_many_people_those_who_are_seen_have_names_at_once(cafe: Server, opened: Open) -> None:

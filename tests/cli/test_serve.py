@@ -147,7 +147,7 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
                 assert process.poll() is None
             assert process.poll() is None
             process.terminate()
-            assert process.wait(timeout=5) == 128 + signal.SIGTERM
+            assert process.wait(timeout=60) == 128 + signal.SIGTERM
 
 
 def test_what_was_acknowledged_before_the_stop_is_there_after_it(place: Place) -> None:

@@ -91,7 +91,7 @@ class Listener:
                 f"{self._server.url}/api/v1/events",
                 {"queue_id": self._queue_id, "last_event_id": "-1", "dont_block": "true"},
                 auth=(self.account.email, self.account.api_key),
-                timeout=5,
+                timeout=PATIENCE,
             )
             self._thread.join(PATIENCE)
 

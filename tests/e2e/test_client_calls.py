@@ -8,7 +8,7 @@ import requests
 import zulip
 
 from tests.e2e.conftest import Town
-from tests.e2e.people import client_of, ok
+from tests.e2e.people import PATIENCE, client_of, ok
 from tests.pictures import picture
 
 Answer = dict[str, Any]
@@ -155,11 +155,11 @@ def test_files_and_emoji_are_uploaded_and_opened(kept_town: Town) -> None:
         assert (answer["filename"], answer["uri"]) == ("plan.txt", answer["url"])
         said = say(ann, f"[plan]({answer['url']})")
         sign_in = (kept_town.ben.email, kept_town.ben.api_key)
-        opened = requests.get(url + answer["url"], auth=sign_in, timeout=10)
+        opened = requests.get(url + answer["url"], auth=sign_in, timeout=PATIENCE)
         assert opened.content == b"the plan"
-        assert requests.get(url + answer["url"], timeout=10).status_code == 403
+        assert requests.get(url + answer["url"], timeout=PATIENCE).status_code == 403
         temporary = call(ben, "GET", answer["url"].removeprefix("/"))["url"]
-        assert requests.get(url + temporary, timeout=10).content == b"the plan"
+        assert requests.get(url + temporary, timeout=PATIENCE).content == b"the plan"
         (attachment,) = ok(ann.get_attachments())["attachments"]
         assert (attachment["name"], attachment["size"]) == ("plan.txt", 8)
         assert attachment["message_ids"] == [said]
@@ -167,12 +167,12 @@ def test_files_and_emoji_are_uploaded_and_opened(kept_town: Town) -> None:
         assert [one["id"] for one in edited["detached_uploads"]] == [attachment["id"]]
         call(ann, "DELETE", f"attachments/{attachment['id']}")
         assert ok(ann.get_attachments())["attachments"] == []
-        assert requests.get(url + answer["url"], auth=sign_in, timeout=10).status_code == 404
+        assert requests.get(url + answer["url"], auth=sign_in, timeout=PATIENCE).status_code == 404
 
         ok(ann.upload_custom_emoji("gopher", named("gopher.png", picture(64, 64))))
         (emoji,) = ok(ben.get_realm_emoji())["emoji"].values()
         assert (emoji["name"], emoji["author_id"]) == ("gopher", kept_town.ann.user_id)
-        assert requests.get(url + emoji["source_url"], timeout=10).status_code == 200
+        assert requests.get(url + emoji["source_url"], timeout=PATIENCE).status_code == 200
         ok(ben.add_reaction({"message_id": said, "emoji_name": "gopher"}))
         ok(ben.remove_reaction({"message_id": said, "emoji_name": "gopher"}))
         ok(ann.delete_custom_emoji("gopher"))

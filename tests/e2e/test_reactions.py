@@ -9,7 +9,7 @@ import requests
 import zulip
 
 from tests.e2e.conftest import Town
-from tests.e2e.people import client_of, listening, ok
+from tests.e2e.people import PATIENCE, client_of, listening, ok
 from tests.property.histories import picture
 
 KRAKEN = {"emoji_name": "octopus", "emoji_code": "1f419", "reaction_type": "unicode_emoji"}
@@ -61,7 +61,7 @@ def an_emoji_of_their_own(ann: zulip.Client, ben: zulip.Client, url: str, listen
     ok(ben.upload_custom_emoji("gopher", file))
     (emoji,) = ok(ann.get_realm_emoji())["emoji"].values()
     assert (emoji["name"], emoji["deactivated"]) == ("gopher", False)
-    shown = requests.get(url + emoji["source_url"], timeout=10)
+    shown = requests.get(url + emoji["source_url"], timeout=PATIENCE)
     assert (shown.status_code, shown.headers["content-type"]) == (200, "image/png")
     heard = listener.hears(lambda event: event["type"] == "realm_emoji")
     assert heard["realm_emoji"][emoji["id"]] == emoji

@@ -64,18 +64,27 @@ async def _happen(history: History) -> dict[str, Any]:
 
 
 def main() -> None:
-    folder = RELEASES / __version__
-    folder.mkdir()
-    (folder / "shapes.json").write_text(shapes.written())
-    with tempfile.TemporaryDirectory(prefix="tertulia-") as directory:
+    release = RELEASES / __version__
+    if release.exists():
+        raise SystemExit(f"{release} is there already, and never written anew.")
+    with (
+        tempfile.TemporaryDirectory(prefix="tertulia-") as directory,
+        tempfile.TemporaryDirectory(prefix="recorded-") as draft,
+    ):
+        folder = Path(draft)
+        (folder / "shapes.json").write_text(shapes.written())
         config = Config(data_dir=directory, external_url="http://chat.test", rate_limits=False)
         asyncio.run(_record(config, folder))
         target = str(folder / "backup.zip")
         arguments = ["backup", "--data-dir", directory, target]
-        CliRunner().invoke(application(), arguments, catch_exceptions=False)
+        result = CliRunner().invoke(application(), arguments, catch_exceptions=False)
+        if result.exit_code:
+            raise SystemExit(result.output)
         with gzip.open(folder / f"{SQLITE_FILE}.gz", "wb") as packed:
             packed.write((config.data_path / SQLITE_FILE).read_bytes())
         shutil.copy(config.data_path / SECRET_FILE, folder / SECRET_FILE)
+        # All of it, or nothing.
+        shutil.copytree(folder, release)
 
 
 if __name__ == "__main__":

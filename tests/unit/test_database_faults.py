@@ -49,7 +49,7 @@ from tertulia.store.store import SQLITE_FILE, Store, database_at
 from tertulia.store.writing import Batch, FactNoted
 from tests import postgres as servers
 from tests.proxy import Fault, Proxy, proxy_to
-from tests.support import Organization, founded
+from tests.support import Organization, founded, row
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 
@@ -315,35 +315,52 @@ async def test_a_connection_cut_at_each_step_of_a_commit(
     assert await far.read(seq) == len(found)
 
 
-@pytest.mark.parametrize("fault", [Fault.FREEZE_BEFORE, Fault.FREEZE_AFTER])
-@pytest.mark.parametrize("pattern", [b"FOR UPDATE", b"INTO log", b"COMMIT\0"])
 async def test_a_connection_frozen_at_each_step_of_a_commit(
-    far: Store,
-    near: Store,
-    proxy: Proxy,
-    pattern: bytes,
-    fault: Fault,
-    monkeypatch: pytest.MonkeyPatch,
-    is_together: bool,
+    postgres_url: str, short_limits: None, monkeypatch: pytest.MonkeyPatch, is_together: bool
 ) -> None:
+    """All of them at once: what takes long is that each waits for its limits."""
     monkeypatch.setattr(store_module, "WRITING", IMPATIENT)
-    await ends(began(far))
-    await ends(far.commit(Batch([], {}, (FactNoted("a", "b"),))))
-    proxy.when(pattern, fault)
+    async with asyncio.TaskGroup() as group:
+        for pattern in (b"FOR UPDATE", b"INTO log", b"COMMIT\0"):
+            for fault in (Fault.FREEZE_BEFORE, Fault.FREEZE_AFTER):
+                group.create_task(
+                    frozen_at(postgres_url, pattern, fault, is_together=is_together),
+                    name=f"{pattern!r}, {fault}",
+                )
 
-    async def write() -> None:
-        await began(far)
-        await far.commit(Batch([entry(1)], {}))
 
-    with pytest.raises(DatabaseUnavailable) as caught:
-        await ends(write())
-    ends_with_it = pattern == b"COMMIT\0" or (is_together and pattern == b"INTO log")
-    assert type(caught.value) is (CommitUnknown if ends_with_it else TimeLimitReached)
-    await far.rollback()
-    found = [e.seq for e in await ends(begun(near))]
-    assert found == ([1] if ends_with_it and fault is Fault.FREEZE_AFTER else [])
-    await near.rollback()
-    assert await ends(far.read(seq)) == len(found)
+async def frozen_at(url: str, pattern: bytes, fault: Fault, *, is_together: bool) -> None:
+    with row(pattern, fault):
+        async with far_and_near(url) as (far, near, proxy):
+            await ends(began(far))
+            await ends(far.commit(Batch([], {}, (FactNoted("a", "b"),))))
+            proxy.when(pattern, fault)
+            with pytest.raises(DatabaseUnavailable) as caught:
+                await ends(written(far))
+            ends_with_it = pattern == b"COMMIT\0" or (is_together and pattern == b"INTO log")
+            assert type(caught.value) is (CommitUnknown if ends_with_it else TimeLimitReached)
+            await far.rollback()
+            found = [e.seq for e in await ends(begun(near))]
+            assert found == ([1] if ends_with_it and fault is Fault.FREEZE_AFTER else [])
+            await near.rollback()
+            assert await ends(far.read(seq)) == len(found)
+
+
+@asynccontextmanager
+async def far_and_near(url: str) -> AsyncIterator[tuple[Store, Store, Proxy]]:
+    """`far`, `near` and `proxy`, of a database of their own."""
+    with servers.schema(url) as own, proxy_to(servers.socket_of(own)) as proxy:
+        servers.migrate_lent(own)
+        begin_history(PostgresDatabase(own))
+        away = servers.through(own, proxy.port)
+        async with store_at(away) as far, store_at(own) as near:
+            yield far, near, proxy
+
+
+async def written(store: Store) -> None:
+    """Write the log's first entry."""
+    await began(store)
+    await store.commit(Batch([entry(1)], {}))
 
 
 async def begun(store: Store) -> list[Entry]:

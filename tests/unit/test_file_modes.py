@@ -15,6 +15,7 @@ from tertulia.store.store import database_at
 from tests.cli.support import Place
 from tests.pictures import picture
 from tests.support import reopened
+from tests.unit.test_log import until
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)
@@ -51,10 +52,7 @@ async def test_what_a_server_writes_can_be_read_by_its_owner_alone(config: Confi
         await org.node.files.put("avatars/x", b"x")
         await org.http.post("/reset", data={"email": "ann@example.com"})
         await org.node.log.catch_up()
-        for _ in range(1000):
-            if list(config.data_path.glob("mail/*.eml")):
-                break
-            await asyncio.sleep(0.01)
+        await until(lambda: any(config.data_path.glob("mail/*.eml")))
         found = {place.name for place in config.data_path.iterdir()}
         assert {"secret", "files", "mail"} <= found
         assert config.database_url or {"tertulia.db", "tertulia.db-wal", "tertulia.db-shm"} <= found

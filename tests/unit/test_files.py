@@ -8,8 +8,12 @@ from PIL import Image
 
 from tertulia import pictures
 from tertulia.pictures import BadPicture
+from tertulia.store.bucket_files import BucketFiles, S3Keys
 from tertulia.store.disk_files import DiskFiles
+from tertulia.store.moving_files import MovingFiles
+from tertulia.store.s3_address import S3Address, s3_address
 from tests.pictures import blank, picture
+from tests.support import row
 
 
 async def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -24,10 +28,57 @@ async def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
     assert await files.read("1/ab/note.txt") is None
 
 
-@pytest.mark.parametrize("path", ["", "..", "a/../../b", "/etc/passwd", "a//b", "a/.", "a\0b"])
-async def test_a_path_cannot_leave_the_directory(tmp_path: Path, path: str) -> None:
-    with pytest.raises(ValueError, match="no path"):
-        await DiskFiles(tmp_path).put(path, b"")
+NO_PATHS = (
+    "",
+    "..",
+    "a/../../b",
+    "/etc/passwd",
+    "a//b",
+    "a/",
+    "a/.",
+    "a\0b",
+    "a\nb",
+    "a/\x7f",
+    "a/.hidden",
+    ".a/b",
+    "a\udc80",
+    "\u00e9" * 101,
+    "a/" * 400 + "b",
+)
+"""What a disk or a bucket could not have, or would take for something else."""
+
+
+async def test_what_is_no_path_leads_nowhere(tmp_path: Path) -> None:
+    disk = DiskFiles(tmp_path / "files")
+    bucket = BucketFiles(address(), S3Keys(key_id="a", secret="b"), disk)
+    for path in NO_PATHS:
+        for files in (disk, bucket, MovingFiles(bucket, disk)):
+            for ask in (files.put(path, b""), files.read(path), files.found(path)):
+                with row(path), pytest.raises(ValueError, match="no path"):
+                    await ask
+            for delete in (files.delete, files.delete_below):
+                with row(path), pytest.raises(ValueError, match="no path"):
+                    await delete(path)
+
+
+def address() -> S3Address:
+    """Of a bucket where nobody answers."""
+    found = s3_address("s3://files/own?endpoint=http://127.0.0.1:1")
+    assert found is not None
+    return found
+
+
+async def test_what_has_strange_names_is_somebody_elses(tmp_path: Path) -> None:
+    disk = DiskFiles(tmp_path)
+    ours = ("a/\u00e9", "a/e\u0301", "a/%2e%2e", "a/b c", "a/\u00e9" + "x" * 198)
+    for number, path in enumerate(ours):
+        await disk.put(path, b"%d" % number)
+    for number, path in enumerate(ours):
+        assert await disk.read(path) == b"%d" % number, "each is another"
+    for name in (".snapshot/1", "a/.draft", "a/\udc80", "a/\x01"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"not ours")
+    assert {one.path async for one in disk.below("")} == set(ours)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])

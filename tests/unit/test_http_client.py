@@ -1,7 +1,8 @@
 """What the server fetches from elsewhere, from whom, and how much of it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tertulia.outbound import addresses, http_client, kept_connections
 from tertulia.outbound.addresses import is_public, parsed
 from tertulia.outbound.http_client import Answer, NotFetched, Web
 from tests.elsewhere import Elsewhere, Page, elsewhere, redirect, unvouched
+from tests.support import row
 
 
 @pytest.fixture
@@ -406,6 +408,13 @@ async def test_a_connection_is_used_again_for_the_same_name_alone(
     assert taking.connections == 2
     assert taking.resolved == ["a.test", "b.test"], "once for the time that they are kept"
     assert not [head for head in taking.heads if "connection: close" in head.lower()]
+    # Nor does one without TLS carry what is to have it.
+    assert web._kept is not None
+    for url, count in ((taking.url("/", "a.test"), 1), (f"HTTPS://a.test:{taking.port}/", 0)):
+        host, port, is_secure = web._place_of(url)
+        async with web._kept.of(host, port, is_secure=is_secure) as kept:
+            assert kept is not None
+            assert len(kept.idle) == count
     # What is fetched has a connection of its own, as before.
     for _ in range(2):
         with pytest.raises(NotFetched):
@@ -474,16 +483,95 @@ async def test_what_breaks_off_holds_no_connection(taking: Elsewhere) -> None:
     await once.close()
 
 
-async def test_no_answer_to_something_else_says_that_there_is_nothing(taking: Elsewhere) -> None:
+async def test_an_answer_is_whole_however_it_is_written(taking: Elsewhere) -> None:
     there, web = taking, taking.web(keeps=True)
-    twice = b"HTTP/1.1 201 X\r\nContent-Length: 0\r\n\r\n" + (
-        b"HTTP/1.1 410 X\r\nContent-Length: 0\r\n\r\n"
-    )
-    there.pages["/twice"] = lambda writer: writer.write(twice)
-    there.pages["/gone"] = Page(status=410)
-    assert [await said(web, there.url(path)) for path in ("/twice", "/", "/")] == [201] * 3
-    assert [await said(web, there.url(path)) for path in ("/gone", "/")] == [410, 201]
+    start = b"HTTP/1.1 200 X\r\nRetry-After: 7\r\n"
+    there.pages |= {
+        "/early": lambda w: w.write(b"HTTP/1.1 103 X\r\nA: b\r\n\r\n" + start + _long(b"early")),
+        "/chunks": lambda w: w.write(
+            start + b"Transfer-Encoding: chunked\r\n\r\n3\r\nchu\r\n3\r\nnks\r\n0\r\n\r\n"
+        ),
+        "/end": lambda w: _last(w, start + b"\r\nend"),
+        "/large": lambda w: w.write(start + _long(b"x" * 101)),
+        "/larger": lambda w: w.write(start + b"\r\n" + b"x" * 101),
+        "/endless": lambda w: w.write(b"HTTP/1.1 103 X\r\n\r\n" * 10_000),
+        "/head": lambda w: w.write(start + b"A: b\r\n" * 100_000),
+        "/short": lambda w: _last(w, start + _long(b"short")[:-1]),
+        "/none": lambda w: w.write(b"none of it\r\n\r\n"),
+    }
+    for path in ("/early", "/chunks", "/end"):
+        with row(path):
+            reply = await web.send(there.url(path), b"x", {}, seconds=60, limit=100)
+            assert (reply.status, reply.body.decode()) == (200, path[1:])
+            assert reply.headers["retry-after"] == "7"
+    for path in ("/large", "/larger", "/endless", "/head", "/short", "/none"):
+        with row(path), pytest.raises(NotFetched):
+            await web.send(there.url(path), b"x", {}, seconds=60, limit=100)
+        assert await said(web, there.url("/")) == 201
+    with pytest.raises(ValueError, match="one line"):
+        await web.send(there.url("/"), b"x", {"A": "b\r\nC: d"}, seconds=60, limit=100)
     await web.close()
+
+
+def _last(writer: asyncio.StreamWriter, data: bytes) -> None:
+    writer.write(data)
+    writer.close()
+
+
+def _long(body: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+CREATED, REFUSED = (b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % status for status in (201, 400))
+BEHIND = {
+    "/two": (CREATED + CREATED,),
+    "/two-in-parts": (CREATED, CREATED),
+    "/half-in-parts": (CREATED + REFUSED[:9], REFUSED[9:]),
+    "/more": (b"HTTP/1.1 201 X\r\nContent-Length: 1\r\n\r\nab",),
+    "/nonsense": (CREATED + b"nonsense\r\n\r\n",),
+    "/chunks": (b"HTTP/1.1 201 X\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + REFUSED,),
+    "/without-body": (b"HTTP/1.1 204 X\r\n\r\n" + REFUSED,),
+    "/over": (CREATED.replace(b"X\r\n", b"X\r\nConnection: close\r\n") + REFUSED,),
+}
+"""What is sent in one piece after the other: an answer, and something behind it."""
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+async def test_no_answer_to_something_else_is_taken_for_one(secure: bool, tmp_path: Path) -> None:
+    context = unvouched(tmp_path) if secure else None
+    async with elsewhere(context) as there:
+        there.answers_on_each = 100
+        web = there.web(keeps=True)
+        web._tls = ssl.create_default_context(cafile=tmp_path / "server.pem") if secure else None
+        # What comes right behind the answer, or before it is asked again.
+        for path, pieces in BEHIND.items():
+            written = asyncio.Event()
+
+            async def twice(
+                writer: asyncio.StreamWriter,
+                pieces: Sequence[bytes] = pieces,
+                written: asyncio.Event = written,
+            ) -> None:
+                for piece in pieces:
+                    writer.write(piece)
+                    for _ in range(4):  # Until it is sent, by itself.
+                        await asyncio.sleep(0)
+                written.set()
+
+            there.pages[path] = twice
+            for after in (418, 201):
+                with row(path, after):
+                    there.pages["/"] = Page(status=after)
+                    written.clear()
+                    assert await said(web, there.url(path)) in {201, 204}
+                    await written.wait()
+                    assert await said(web, there.url("/")) == after
+        # One that is believed of a new connection alone: it may come too late to be noticed.
+        before = there.connections
+        there.pages["/gone"] = Page(status=410)
+        assert [await said(web, there.url(path)) for path in ("/", "/gone", "/")] == [201, 410, 201]
+        assert there.connections == before + 1
+        await web.close()
 
 
 async def test_connections_are_few_and_end_when_nobody_asks(
@@ -511,6 +599,20 @@ async def test_connections_are_few_and_end_when_nobody_asks(
     # From now on the one that was used longest ago makes room.
     assert await said(web, there.url("/", "c.test")) == 201
     assert len(web._kept) == 2, "one of each of two hosts"
+    # Those that are in use end with the client, too.
+    free.clear()
+    other = there.web(keeps=True)
+    before = len(there.asked), there.open
+    waiting = asyncio.create_task(said(other, there.url("/slow")))
+    async with asyncio.timeout(60):
+        while len(there.asked) == before[0]:  # noqa: ASYNC110 (the server tells nobody)
+            await asyncio.sleep(0)
+        await other.close()
+        with pytest.raises(NotFetched):
+            await waiting
+        free.set()
+        while there.open > before[1]:  # noqa: ASYNC110 (the server tells nobody)
+            await asyncio.sleep(0)
     # Nobody asks any more.
     monkeypatch.setattr(kept_connections, "IDLE_SECONDS", 0.0)
     async with asyncio.timeout(60):

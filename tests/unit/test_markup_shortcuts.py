@@ -47,12 +47,16 @@ def _at(sign: str, rule: RuleFuncInlineType, state: StateInline, silent: bool) -
 THOROUGH = _thorough()
 
 
+PROSE = st.lists(st.sampled_from(["a", "Eve ", " \n", "\n", "\n\n", "\n \n", "\t", "**", "\u2028"]))
+"""Mostly several paragraphs, and nothing else."""
+
+
 @settings(max_examples=300, deadline=None)
-@given(st.lists(PARTS, max_size=12).map("".join))
+@given((st.lists(PARTS, max_size=12) | PROSE).map("".join))
 def test_the_short_way_leads_to_the_same(content: str) -> None:
     assert rendered(content, EVE) == THOROUGH.render(Moment(STATE, 0, EVE), content)
 
 
 def test_a_usual_message_goes_the_short_way() -> None:
-    assert blocks.is_prose("Shall we have **supper**?\n@**Ann** (and Ben) may come.")
+    assert blocks.is_prose("Shall we have **supper**?\n@**Ann** (and Ben) may come.\n\n\nAt seven.")
     assert not blocks.is_prose("one\n* two")

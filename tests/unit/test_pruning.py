@@ -279,45 +279,51 @@ async def erase(org: Organization, user_id: int) -> None:
     assert reply.ok
 
 
+@pytest.mark.usefixtures(no_postman.__name__)
 async def test_an_erasure_is_carried_out_by_itself_also_after_a_restart(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "OTHER_NODES_SECONDS", 30.0)
-    clock = TestClock()
+    monkeypatch.setattr(jobs, "TOLD_SECONDS", 0.0)
+    monkeypatch.setattr("tertulia.jobs.registry.erasures", lambda log, _: erasures(log, 0.0))
     with monkeypatch.context() as patch:
         patch.setattr("tertulia.app.composition.jobs_of", lambda *_: ())
-        async with founded(config, clock=clock) as org:
-            user_id = await live(org)
-            assert (
-                await org["ann"].delete(f"/users/{user_id}", actions={"delete_profile": True})
-            ).ok
-            job = erasures(org.node.log)
-            await org.do()
-    clock.ahead += 60
-    async with reopened(config, clock=clock) as org:
+        async with founded(config) as org:
+            await erase(org, await live(org))
+    async with reopened(config) as org:
         async with asyncio.timeout(60):
             while NAME in await org.node.store.read(everything):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
-    assert job.trouble is None
 
 
-@pytest.mark.usefixtures("several_nodes")
-async def test_other_nodes_have_time_to_read_it(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda *_: ())
+@pytest.mark.usefixtures("no_jobs")
+async def test_clients_and_other_nodes_are_told_before_it_is_forgotten(config: Config) -> None:
+    """So that a node which starts meanwhile can go on with their queues."""
     clock = TestClock()
     async with founded(config, clock=clock) as org:
-        job = erasures(org.node.log)
+        job = erasures(org.node.log, 30.0)
         await job.once()
-        user_id = await live(org)
-        await erase(org, user_id)
-        pause = await job.once()
-        assert 0 < pause <= jobs.OTHER_NODES_SECONDS
+        listener = await org["ann"].register(event_types=["message"])
+        await erase(org, await live(org))
+        assert 0 < await job.once() <= jobs.TOLD_SECONDS
+    async with reopened(config, clock=clock) as org:
+        job = erasures(org.node.log, 30.0)
+        clock.ahead -= 1000
+        assert 0 < await job.once() <= jobs.TOLD_SECONDS, "from the start, by whatever clock"
+        listener.person = org["ann"]
+        assert await listener.events() == []
         assert NAME in await org.node.store.read(everything)
-        clock.ahead += 61
+        # One that comes meanwhile has its own time, and does not put off the first.
+        clock.ahead += jobs.TOLD_SECONDS - 10
+        other = await org.add("other")
+        assert (await other.patch("/settings", full_name="Otto Othername")).ok
+        await erase(org, other.user_id)
         await job.once()
-        assert NAME not in await org.node.store.read(everything)
+        assert NAME in await org.node.store.read(everything)
+        for name in (NAME, "Otto Othername"):
+            assert name in await org.node.store.read(everything)
+            clock.ahead += jobs.TOLD_SECONDS - 10
+            await job.once()
+            assert name not in await org.node.store.read(everything)
 
 
 # What people delete themselves

@@ -1,6 +1,7 @@
 """What is read off the event loop is answered with the rights that the reader has afterwards."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,22 +16,27 @@ VAULT = [{"operator": "channel", "operand": "vault"}]
 
 
 @pytest.fixture
-def after_reading(monkeypatch: pytest.MonkeyPatch) -> Between:
-    """What happens once, when something has been read and before it is answered."""
+def after_reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[Between]:
+    """What happens once, when the request that the test makes next has read something, and before
+    it is answered. What the node reads by itself meanwhile (a reader's records, for instance) is
+    another task's."""
     read = Store.read
+    pending: list[Callable[[], Awaitable[Any]]] = []
 
     def set_up(happens: Callable[[], Awaitable[Any]]) -> None:
-        pending = [happens]
+        asking = asyncio.current_task()
+        pending.append(happens)
 
         async def reading(self: Store, *arguments: Any) -> Any:
             found = await read(self, *arguments)
-            if pending:
+            if pending and asyncio.current_task() is asking:
                 await pending.pop()()
             return found
 
         monkeypatch.setattr(Store, "read", reading)
 
-    return set_up
+    yield set_up
+    assert not pending, "nothing was read"
 
 
 async def throw_out(org: Organization) -> Reply:

@@ -1,10 +1,12 @@
 """GET /events while it waits, whichever way it is answered."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
 from tertulia.model.changes import RealmChanged
+from tertulia.wire.protocol.http1 import READ_AHEAD, TertuliaHttp
 from tests.browsers import FIREFOX, signed_in, token_of
 from tests.support import Listener, Organization
 from tests.unit.test_log import until
@@ -103,15 +105,46 @@ async def test_a_client_that_goes_away_is_forgotten(
 
 
 @pytest.mark.parametrize("how", [Line.half_close, Line.reset])
-async def test_a_client_that_has_sent_more_and_goes_away_is_forgotten_with_the_answer(
+async def test_a_client_that_has_sent_more_and_goes_away_is_forgotten(
     server: Loopback, how: Callable[[Line], None]
 ) -> None:
-    """Before that, nothing more is read of it, and so not that it has gone."""
     ann = await server.org["ann"].register()
-    line = await waits(server, ann, behind=SERVER_SETTINGS + SERVER_SETTINGS)
+    next_poll = poll(ann.queue_id, ann.last_event_id, ann.person)
+    line = await waits(server, ann, behind=SERVER_SETTINGS + SERVER_SETTINGS[:9])
+    await server.settle()
+    line.write(SERVER_SETTINGS[9:] + next_poll)
     how(line)
-    await server.org["ben"].send("lounge", "t", "hi")
     await until(lambda: server.waiting == 0 and not server.state.connections)
+    # The same where the poll has waited for its turn, with another request behind it.
+    line = await server.connect()
+    line.write(SERVER_SETTINGS + next_poll + SERVER_SETTINGS)
+    assert "zulip_version" in (await line.read()).told
+    await until(lambda: server.waiting == 1)
+    how(line)
+    await until(lambda: server.waiting == 0 and not server.state.connections)
+
+
+async def test_what_is_read_behind_a_poll_is_bounded_and_answered_in_order(
+    server: Loopback,
+) -> None:
+    ann = await server.org["ann"].register()
+    line = await waits(server, ann, behind=SERVER_SETTINGS)
+    (connection,) = server.state.connections
+    assert isinstance(connection, TertuliaHttp)
+    padding = b"GET /health HTTP/1.1\r\nHost: x\r\nX-Padding: " + b"x" * 4000 + b"\r\n\r\n"
+    for _ in range(1000):
+        # (Loopback has room for megabytes of it.)
+        line.write(padding)
+        await asyncio.sleep(0)
+    await until(lambda: connection.flow.read_paused)
+    assert READ_AHEAD <= len(connection._ahead) < 10 * READ_AHEAD
+    assert len(connection.pipeline) == 1
+    await server.org["ben"].send("lounge", "t", "hi")
+    assert [event["type"] for event in (await line.read()).events] == ["message"]
+    assert "zulip_version" in (await line.read()).told
+    assert [(await line.read()).status for _ in range(16)] == [200] * 16
+    await line.close()
+    await until(lambda: not server.state.connections)
 
 
 async def test_requests_behind_a_poll_are_answered_in_order(server: Loopback) -> None:

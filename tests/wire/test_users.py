@@ -89,6 +89,13 @@ async def test_the_list_can_be_had_in_parts(org: Organization) -> None:
         first = every["members"][0]["user_id"]
         rest = (await org[who].get("/users", after=first)).ok["members"]
         assert rest == every["members"][1:]
+        # Wherever a client begins: nothing more is kept than for everybody.
+        ids = [user["user_id"] for user in every["members"]]
+        kept = set(org.node.fragments._kept)
+        for after in (*ids, 2**52):
+            part = (await org[who].get("/users", after=after, limit=1)).ok["members"]
+            assert [user["user_id"] for user in part][:1] == [one for one in ids if one > after][:1]
+        assert set(org.node.fragments._kept) == kept
     (await org["ben"].get("/users", user_ids=[1], limit=5)).refused()
 
 

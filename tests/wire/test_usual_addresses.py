@@ -112,9 +112,20 @@ async def test_a_package_with_the_manual_shows_it(
         policy = response.headers["content-security-policy"]
         assert "unsafe" not in policy
         assert "frame-ancestors 'none'" in policy
-        known = {"If-None-Match": response.headers["etag"]}
-        again = await shared.http.get(f"/help/{address}", headers=known)
-        assert (again.status_code, again.content) == (304, b"")
+        tag = response.headers["etag"]
+        for known in (tag, f'"other", W/{tag}', "*"):
+            again = await shared.http.get(f"/help/{address}", headers={"If-None-Match": known})
+            assert (again.status_code, again.content) == (304, b"")
+            assert (again.headers["etag"], again.headers["cache-control"]) == (tag, "no-cache")
+            assert "content-encoding" not in again.headers
+        # What is asked for by parts comes as a whole, and is not said to come otherwise.
+        part = {"Range": "bytes=2-3", "If-Range": tag}
+        whole = await shared.http.get(f"/help/{address}", headers=part)
+        assert (whole.status_code, whole.text) == (200, contents[name])
+        assert "accept-ranges" not in whole.headers
+        head = await shared.http.head(f"/help/{address}")
+        for same in ("etag", "content-length", "content-type", "vary", "cache-control"):
+            assert head.headers[same] == response.headers[same]
     plain = await shared.http.get("/help/operating.html", headers={"Accept-Encoding": "identity"})
     assert "content-encoding" not in plain.headers
     assert plain.text == contents["operating.html"]
@@ -126,6 +137,16 @@ async def test_a_package_with_the_manual_shows_it(
     assert 'href="/help/"' in short.text
     for name in ("../secret", "%2e%2e/secret", "_static"):
         assert "nobody" not in (await shared.http.get(f"/help/{name}")).text
+    # Another release is installed: what was shown stays until the server starts again.
+    (tmp_path / "manual" / "index.html").write_text("<h1>New</h1>")
+    before = await shared.http.get("/help/")
+    assert before.text == contents["index.html"]
+    monkeypatch.setattr(manual, "_MANUAL", fresh := BuiltFiles("manual"))
+    after = await shared.http.get("/help/", headers={"If-None-Match": before.headers["etag"]})
+    assert (after.status_code, after.text) == (200, "<h1>New</h1>")
+    assert "operating.html" in fresh.names
+    (tmp_path / "manual" / "operating.html").unlink()
+    assert "<h1>Operating" not in (await shared.http.get("/help/operating.html")).text
 
 
 async def test_pictures_that_are_looked_for_are_bitmaps(shared: Organization) -> None:

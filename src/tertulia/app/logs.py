@@ -139,7 +139,10 @@ def _text(value: Any) -> str:
 
 def _quoted(value: Any) -> str:
     """The value, in quotes where it would not be one word."""
-    text = _text(value)
+    # Most are numbers and words, which are text already.
+    if type(value) is int:
+        return str(value)
+    text = value if type(value) is str and value.isascii() else _text(value)
     if text.isalnum():
         return text
     is_word = text.isprintable() and _WORD.fullmatch(text)

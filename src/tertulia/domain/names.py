@@ -36,7 +36,8 @@ _ADDRESS = re.compile(r"[^@\s\0<>()\[\],;:\"\\]+@[^@\s\0<>()\[\],;:\"\\]+")
 
 def is_printable(text: str) -> bool:
     """Whether there is no control, surrogate, private or unassigned character in it."""
-    return not any(
+    # What Python calls printable is less: neither format characters nor other spaces than one.
+    return text.isprintable() or not any(
         unicodedata.category(character) in {"Cc", "Cs", "Co", "Cn"} for character in text
     )
 

@@ -8,6 +8,7 @@ nor in copies that were made before migrations, nor in mails that wait.
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,8 +34,10 @@ LONGEST_SECONDS: Final = 6 * 3600.0
 """A checkpoint takes as long as the organization is large, and begins anew when it is ended."""
 COPIES_DAYS: Final = 30
 """Copies made before migrations are kept so long."""
-OTHER_NODES_SECONDS: Final = 60.0
-"""Before an erasure is forgotten: every node that serves has read it from the log by then."""
+TOLD_SECONDS: Final = 60.0
+"""At least so long after an erasure, or after a start, it is forgotten: every node that serves has
+read it from the log by then, and every client that polls has been told of what came before, or
+been told by a heartbeat that there was nothing. Else its queue ends where a node starts."""
 
 
 def log_pruning(log: Log, retention_days: int) -> Job:
@@ -49,40 +52,34 @@ def log_pruning(log: Log, retention_days: int) -> Job:
     return Job("log pruning", once, round_seconds=LONGEST_SECONDS)
 
 
-def erasures(log: Log) -> Job:
-    """Forgetting what deleted accounts have left in the log, as soon as there is one."""
-    delay = OTHER_NODES_SECONDS if log.store.is_shared else 0.0
-    since: float | None = 0.0
-    """When the last erasure that is known of was committed, in UNIX seconds; None for none. There
-    may be one that an earlier run has left."""
+def erasures(log: Log, poll_seconds: float) -> Job:
+    """Forgetting what deleted accounts have left in the log, when all were told of it. Polls wait
+    no longer than `poll_seconds`."""
+    delay = max(TOLD_SECONDS, poll_seconds)
+    waiting = [(log.clock(), log.durable)]
+    """Erasures that are to be forgotten, in order: when this node heard of it, in UNIX seconds, and
+    its entry. The first is for those that an earlier run has left: their clients come back."""
 
     async def once() -> float:
-        nonlocal since
-        if since is None:
-            return PERIOD_SECONDS
-        left = since + delay - log.clock()
-        if left > 0:
-            return min(left, delay)
-        was, since = since, None
-        try:
-            await erased_once(log.store)
-        except BaseException:
-            since = was
-            raise
-        return PERIOD_SECONDS
+        now = log.clock()
+        # The clock may have been set back.
+        waiting[:] = [(min(heard_at, now), seq) for heard_at, seq in waiting]
+        due = [seq for heard_at, seq in waiting if heard_at + delay <= now]
+        if due:
+            await erased_once(log.store, max(due))
+            del waiting[: len(due)]
+        return waiting[0][0] + delay - log.clock() if waiting else PERIOD_SECONDS
 
     job = Job("erasures", once, round_seconds=LONGEST_SECONDS)
 
     def follow(entries: Sequence[Entry]) -> None:
-        nonlocal since
         for entry in entries:
             if isinstance(entry.change, UserChanged) and entry.change.values.get("is_deleted"):
-                since = entry.at
+                waiting.append((log.clock(), entry.seq))
                 job.want()
 
     def look_again() -> None:
-        nonlocal since
-        since = 0.0
+        waiting.append((log.clock(), log.durable))
         job.want()
 
     log.follow(follow)
@@ -100,9 +97,9 @@ async def pruned_once(store: Store, before: float) -> None:
     await _forget(store, until)
 
 
-async def erased_once(store: Store) -> None:
-    """Forget everything up to the last erasure, if there is one in the log."""
-    found = await _erasures(store)
+async def erased_once(store: Store, last: float = math.inf) -> None:
+    """Forget everything up to the last erasure, if there is one in the log up to that entry."""
+    found = [erasure for erasure in await _erasures(store) if erasure.seq <= last]
     if not found:
         return
     until = found[-1].seq

@@ -47,7 +47,7 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
         *(() if node.files is node.disk else (file_store(node.files),)),
         retention(log),
         log_pruning(log, config.log_retention_days),
-        erasures(log),
+        erasures(log, config.event_queue_longpoll_timeout_seconds),
         upgrades(log),
         usage_counts(log),
         webhook_journal(node),

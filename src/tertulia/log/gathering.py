@@ -1,13 +1,16 @@
-"""Where a node writes for others: waiting a moment until all are there who write all the time.
+"""Waiting a moment until all are there who write all the time.
 
-What it answers comes to its neighbours, and from them to those who ask; what these ask next comes
-back one after the other, and a group that does not wait for it has half of it. Each group costs
-each node a wake-up, and the database two exchanges.
+Who was answered by the last group asks again, one shortly after the other. A group that begins with
+the first of them has half of what it could have, and each costs a transaction with all that belongs
+to it: a commit to the disk, or two exchanges with the database; a turn of a thread; a wake-up of
+each other node.
 """
 
 import asyncio
 import math
 import time
+from collections import Counter, deque
+from itertools import chain, islice
 from typing import Final
 
 from tertulia.log.inbox import Inbox
@@ -16,7 +19,15 @@ from tertulia.log.requests import Group
 GATHERED_SECONDS: Final = 0.001
 """How long a group waits at most. (The event loop counts in milliseconds.)"""
 LULL_SECONDS: Final = 0.003
-"""After so long without a group nobody writes all the time."""
+"""After so long without a group no other node writes all the time."""
+OWN_LULL_SECONDS: Final = 0.02
+"""The same of those who ask this node: of all that they ask at once, the first command is there
+when the others are read and prepared."""
+_LOOKED_BACK: Final = 4
+"""Groups by which one sees who asks this node all the time..."""
+_OFTEN: Final = 2
+"""... having had a command in so many of them: in each, or in every other one. Who writes now and
+then is not waited for, however many of them there are."""
 
 
 class Gathering:
@@ -24,23 +35,19 @@ class Gathering:
 
     def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
-        self._last: frozenset[int | None] = frozenset()
-        self._before: frozenset[int | None] = frozenset()
-        """Whose commands the last group had, and the one before."""
+        self._groups: deque[frozenset[int | None]] = deque(maxlen=_LOOKED_BACK)
+        """Whose commands the last groups had, the newest first."""
         self._ordered_at = -math.inf
         """When there were last commands of other nodes in a group."""
         self._ended = -math.inf
         """When the last one was committed."""
 
     async def wait(self, group: Group) -> None:
-        """Return when all who had a command in the last two groups have one in this one or waiting,
-        or a moment later; at once where this node writes for itself alone, or now and then."""
-        now = time.monotonic()
-        if not group.commands or now - self._ended > LULL_SECONDS:
+        """Return when all who write all the time have a command in this group or waiting, or a
+        moment later; at once where there is a group now and then."""
+        if not group.commands:
             return
-        if now - self._ordered_at > LULL_SECONDS * 2:
-            return
-        missing = (self._last | self._before) - {one.actor_id for one in group.commands}
+        missing = self._regulars(time.monotonic()) - {one.actor_id for one in group.commands}
         missing -= self._inbox.actors
         if not missing:
             return
@@ -59,9 +66,21 @@ class Gathering:
         finally:
             timer.cancel()
 
+    def _regulars(self, now: float) -> set[int | None]:
+        """Those who write all the time."""
+        since = now - self._ended
+        if since <= LULL_SECONDS and now - self._ordered_at <= LULL_SECONDS * 2:
+            # What comes from other nodes comes one after the other, in any group.
+            return set[int | None]().union(*islice(self._groups, 2))
+        if since > OWN_LULL_SECONDS:
+            return set()
+        counts = Counter(chain.from_iterable(self._groups))
+        return {one for one, groups in counts.items() if groups >= _OFTEN}
+
     def committed(self, group: Group) -> None:
         """The group is on disk."""
         self._ended = time.monotonic()
-        self._before, self._last = self._last, frozenset(one.actor_id for one in group.commands)
+        if group.commands:
+            self._groups.appendleft(frozenset(one.actor_id for one in group.commands))
         if any(one.until < math.inf for one in group.commands):
             self._ordered_at = self._ended

@@ -21,21 +21,24 @@ quotation are tried again for each line before them, which is quadratic."""
 _INDENT: Final = 2
 """Columns by which the content of a list's item is indented."""
 _LINE: Final = r"[^\s\d#>`~*+\-_|:=][^\n]*+"
-_PROSE: Final = re.compile(rf"{_LINE}(?:\n{_LINE})*+")
+_PROSE: Final = re.compile(rf"{_LINE}(?:\n++{_LINE})*+")
+_BETWEEN: Final = re.compile(r"\n{2,}")
 
 
 def is_prose(text: str) -> bool:
-    """Whether none of the lines can begin a block, so that all together are a paragraph."""
+    """Whether none of the lines can begin a block, so that all together are paragraphs, with empty
+    lines between them."""
     return _PROSE.fullmatch(text) is not None
 
 
 def parse(state: StateCore) -> None:
-    """The blocks of a message. Most messages are one paragraph, which is seen at a glance."""
+    """The blocks of a message. Most messages are paragraphs, which is seen at a glance."""
     if not is_prose(state.src):
         state.md.block.parse(state.src, state.md, state.env, state.tokens)
         return
-    text = Token("inline", "", 0, content=mdTrim(state.src), children=[])
-    state.tokens += (Token("paragraph_open", "p", 1), text, Token("paragraph_close", "p", -1))
+    for paragraph in _BETWEEN.split(state.src):
+        text = Token("inline", "", 0, content=mdTrim(paragraph), children=[])
+        state.tokens += (Token("paragraph_open", "p", 1), text, Token("paragraph_close", "p", -1))
 
 
 def line(state: StateBlock, number: int) -> str:

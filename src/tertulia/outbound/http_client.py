@@ -29,7 +29,8 @@ from urllib.parse import urljoin, urlsplit
 from tertulia import __version__
 from tertulia.model.errors import Unavailable
 from tertulia.outbound.addresses import Address, Network, embedded, is_elsewhere, parsed
-from tertulia.outbound.kept_connections import IDLE_SECONDS, KeptConnection, KeptConnections
+from tertulia.outbound.http_line import HttpLine, LineFailed, TooLarge
+from tertulia.outbound.kept_connections import KeptConnections, KeptHost
 
 if TYPE_CHECKING:
     import ssl
@@ -156,7 +157,7 @@ class Web:
         """Until when the addresses of the own host are cached, and these."""
         self._free = asyncio.Semaphore(at_once)
         self._tls: ssl.SSLContext | None = None
-        self._kept = KeptConnections(partial(self._new_transport, keeps=True)) if keeps else None
+        self._kept = KeptConnections() if keeps else None
 
     @asynccontextmanager
     async def opened(
@@ -189,13 +190,15 @@ class Web:
             async with self._place(seconds), asyncio.timeout(seconds):
                 sent = {"Accept": "application/json", **headers}
                 if self._kept is None:
-                    return await self._sent(url, sent, body, limit, None)
+                    return await self._sent(url, sent, body, limit)
                 try:
                     return await self._sent_kept(self._kept, url, sent, body, limit)
                 except _Doubtful:
-                    return await self._sent(url, sent, body, limit, None)
+                    return await self._sent(url, sent, body, limit)
         except TimeoutError:
             raise NotFetched("it took too long") from None
+        except LineFailed as error:
+            raise NotFetched(str(error)) from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise NotFetched(_reason(error)) from error
 
@@ -208,34 +211,79 @@ class Web:
         limit: int,
     ) -> Reply:
         """By one of these connections. _Doubtful where the answer may be another's."""
+        host, port, is_secure = self._place_of(url)
+        request = self._request_of(url, headers, body)
+        async with connections.of(host, port, is_secure=is_secure) as kept:
+            if kept is None:
+                return await self._sent(url, headers, body, limit)
+            if (line := kept.take()) is not None:
+                try:
+                    reply = await _asked(kept, line, request, limit)
+                except TooLarge:
+                    raise
+                except LineFailed:
+                    pass  # The other end has closed it at the moment of use.
+                else:
+                    if reply.status in _NOTHING_THERE:
+                        raise _Doubtful
+                    return reply
+            line = await self._opened_line(kept, host, port, is_secure=is_secure)
+            return await _asked(kept, line, request, limit)
+
+    def _place_of(self, url: str) -> tuple[str, int, bool]:
+        """The host, the port, and whether it is asked with TLS. NotFetched where it is not to be
+        asked."""
         import httpx
 
-        host, port, _ = _split_url(url)
-        async with connections.of(host, port) as kept:
-            is_reused = kept is not None and kept.has_answered
-            try:
-                reply = await self._sent(url, headers, body, limit, kept)
-            except (httpx.NetworkError, httpx.RemoteProtocolError):
-                if not is_reused:
-                    raise
-                # The other end has closed the connection at the moment of use.
-                return await self._sent(url, headers, body, limit, kept)
-            if is_reused and reply.status in _NOTHING_THERE:
-                raise _Doubtful
-            return reply
+        host, port, _ = self._split(url)
+        return host, port, httpx.URL(url).scheme == "https"
 
-    async def _sent(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        limit: int,
-        kept: KeptConnection | None,
-    ) -> Reply:
-        async with self._response(url, "POST", headers, body, kept) as response:
+    def _request_of(self, url: str, headers: Mapping[str, str], body: bytes) -> bytes:
+        """A POST as it goes over the wire."""
+        import httpx
+
+        parts = httpx.URL(url)
+        lines = [b"POST %b HTTP/1.1" % parts.raw_path]
+        said = self._headers(parts.netloc.decode("ascii"), headers, keeps=True)
+        for name, value in {**said, "Content-Length": str(len(body))}.items():
+            line = f"{name}: {value}".encode()
+            if b"\r" in line or b"\n" in line:
+                raise ValueError(f"{name} is no header of one line")
+            lines.append(line)
+        return b"\r\n".join([*lines, b"", body])
+
+    async def _opened_line(
+        self, kept: KeptHost, host: str, port: int, *, is_secure: bool
+    ) -> HttpLine:
+        """A new connection, to the first of the host's addresses that answers."""
+        loop = asyncio.get_running_loop()
+        trouble: Exception = NotFetched("the host has no address")
+        for address in await kept.addresses(partial(self._addresses, host, port)):
+            line = kept.new()
+            try:
+                async with asyncio.timeout(_CONNECT_SECONDS):
+                    await loop.create_connection(
+                        lambda line=line: line,
+                        str(address),
+                        port,
+                        ssl=self._tls_context() if is_secure else None,
+                        # The name that the certificate must be for.
+                        server_hostname=host if is_secure else None,
+                    )
+            except OSError as error:
+                kept.give_back(line)
+                trouble = NotFetched(_reason(error))
+            except BaseException:
+                kept.give_back(line)
+                raise
+            else:
+                return line
+        kept.forget_addresses()
+        raise trouble
+
+    async def _sent(self, url: str, headers: Mapping[str, str], body: bytes, limit: int) -> Reply:
+        async with self._response(url, "POST", headers, body) as response:
             content = await Answer(url, response.headers, response.aiter_raw).content(limit)
-        if kept is not None:
-            kept.has_answered = True
         return Reply(response.status_code, response.headers, content)
 
     @asynccontextmanager
@@ -288,21 +336,18 @@ class Web:
         method: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
-        kept: KeptConnection | None = None,
     ) -> "AsyncIterator[httpx.Response]":
-        """The response to one request, by one of the connections that are kept, or one of its own,
-        which ends with the context."""
-        transport = self._new_transport(keeps=False) if kept is None else kept.transport
+        """The response to one request, by a connection of its own, which ends with the context."""
+        transport = self._new_transport()
         try:
-            response = await self._request(transport, url, method, headers, body, kept)
+            response = await self._request(transport, url, method, headers, body)
             try:
                 yield response
             finally:
                 await response.aclose()
         finally:
-            if kept is None:
-                # Of what was cancelled the library may hold the connection until this.
-                await transport.aclose()
+            # Of what was cancelled the library may hold the connection until this.
+            await transport.aclose()
 
     async def _request(
         self,
@@ -311,29 +356,18 @@ class Web:
         method: str,
         headers: Mapping[str, str],
         body: bytes | None,
-        kept: KeptConnection | None,
     ) -> "httpx.Response":
         """One request, at the first of the host's addresses that answers."""
         import httpx
 
-        host, port, authority = _split_url(url)
-        if self._ports is not None and port not in self._ports:
-            raise NotFetched(f"port {port} is none of the web's")
+        host, port, authority = self._split(url)
         trouble: Exception = NotFetched("the host has no address")
-        look_up = partial(self._addresses, host, port)
-        found = await (look_up() if kept is None else kept.host.addresses(look_up))
-        for address in found:
+        for address in await self._addresses(host, port):
             request = httpx.Request(
                 method,
                 httpx.URL(url).copy_with(host=str(address)),
                 content=body,
-                headers={
-                    "Host": authority,
-                    "User-Agent": self._agent,
-                    "Accept-Encoding": "identity",
-                    **({"Connection": "close"} if kept is None else {}),
-                    **headers,
-                },
+                headers=self._headers(authority, headers, keeps=False),
                 extensions={
                     # The name that the certificate must be for.
                     "sni_hostname": host,
@@ -349,9 +383,25 @@ class Web:
                 return await transport.handle_async_request(request)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 trouble = error
-        if kept is not None:
-            kept.host.forget_addresses()
         raise trouble
+
+    def _headers(
+        self, authority: str, headers: Mapping[str, str], *, keeps: bool
+    ) -> dict[str, str]:
+        return {
+            "Host": authority,
+            "User-Agent": self._agent,
+            "Accept-Encoding": "identity",
+            **({} if keeps else {"Connection": "close"}),
+            **headers,
+        }
+
+    def _split(self, url: str) -> tuple[str, int, str]:
+        """The host, the port and the authority. NotFetched where it is not to be asked."""
+        host, port, authority = _split_url(url)
+        if self._ports is not None and port not in self._ports:
+            raise NotFetched(f"port {port} is none of the web's")
+        return host, port, authority
 
     async def _addresses(self, host: str, port: int) -> Sequence[Address]:
         """The host's addresses. NotFetched where one of them is not to be asked."""
@@ -399,20 +449,28 @@ class Web:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
 
-    def _new_transport(self, *, keeps: bool) -> "httpx.AsyncHTTPTransport":
-        """One that keeps its connection, or ends it with the answer."""
+    def _new_transport(self) -> "httpx.AsyncHTTPTransport":
+        import httpx
+
+        note_what_is_missing()
+        limits = httpx.Limits(max_connections=1, max_keepalive_connections=0)
+        # No proxy of the environment: it would do the looking up, after us.
+        return httpx.AsyncHTTPTransport(verify=self._tls_context(), trust_env=False, limits=limits)
+
+    def _tls_context(self) -> "ssl.SSLContext":
         import httpx
 
         if self._tls is None:
-            note_what_is_missing()
             self._tls = httpx.create_ssl_context(trust_env=False)
-        limits = httpx.Limits(
-            max_connections=1,
-            max_keepalive_connections=1 if keeps else 0,
-            keepalive_expiry=IDLE_SECONDS,
-        )
-        # No proxy of the environment: it would do the looking up, after us.
-        return httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits)
+            self._tls.set_alpn_protocols(["http/1.1"])
+        return self._tls
+
+
+async def _asked(kept: KeptHost, line: HttpLine, request: bytes, limit: int) -> Reply:
+    try:
+        return Reply(*await line.ask(request, limit))
+    finally:
+        kept.give_back(line)
 
 
 def note_what_is_missing() -> None:
@@ -460,7 +518,7 @@ def _host_of(site: str) -> str:
 def _reason(error: Exception) -> str:
     import httpx
 
-    if isinstance(error, httpx.TimeoutException):
+    if isinstance(error, httpx.TimeoutException | TimeoutError):
         return "it took too long"
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 

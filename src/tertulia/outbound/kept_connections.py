@@ -1,19 +1,18 @@
 """Connections to servers that are asked time and again, kept open between two requests.
 
 They are kept by the host's name, and not by its address alone: one on which a server has shown the
-certificate for a name carries no requests for another.
+certificate for a name carries no requests for another. Nor does one without TLS carry what is to
+have it.
 """
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tertulia.outbound.addresses import Address
-
-if TYPE_CHECKING:
-    import httpx
+from tertulia.outbound.http_line import HttpLine, LineFailed
 
 IDLE_SECONDS: Final = 30.0
 """A connection that nobody uses for so long ends; and so long a host's addresses are known, once
@@ -21,16 +20,19 @@ they were looked up and examined."""
 HOSTS: Final = 16
 """To which connections are kept: to each as many as were in use at once."""
 
-Key = tuple[str, int]
+Key = tuple[str, int, bool]
 
 
 class KeptHost:
-    """One host, and the connections to it that nobody uses just now."""
+    """One host, and the connections to it."""
 
     def __init__(self) -> None:
-        self.idle: list[KeptConnection] = []
-        """That which was used last is the last."""
+        self.idle: list[HttpLine] = []
+        """Those that nobody uses just now. That which was used last is the last."""
         self.in_use = 0
+        """How many requests there are that use one, or are about to."""
+        self._lent: set[HttpLine] = set()
+        self._is_over = False
         self._addresses: Sequence[Address] = ()
         self._known_until = 0.0
 
@@ -38,6 +40,39 @@ class KeptHost:
     def used_at(self) -> float:
         """When it was used last, if it is not in use."""
         return self.idle[-1].used_at if self.idle else 0.0
+
+    def take(self) -> HttpLine | None:
+        """One that is open, if there is one, to be given back."""
+        while self.idle:
+            line = self.idle.pop()
+            if line.is_free:
+                self._lent.add(line)
+                return line
+            line.end()
+        return None
+
+    def new(self) -> HttpLine:
+        """One that is to be opened, and given back."""
+        if self._is_over:
+            raise LineFailed("no connections are made any more")
+        line = HttpLine()
+        self._lent.add(line)
+        return line
+
+    def give_back(self, line: HttpLine) -> None:
+        """It is not used any more, and kept if it can be used again."""
+        self._lent.discard(line)
+        if line.is_free and not self._is_over:
+            self.idle.append(line)
+        else:
+            line.end()
+
+    def end(self) -> None:
+        """End all connections, those in use too; no others are made."""
+        self._is_over = True
+        for line in (*self.idle, *self._lent):
+            line.end()
+        self.idle.clear()
 
     async def addresses(
         self, look_up: Callable[[], Awaitable[Sequence[Address]]]
@@ -53,25 +88,10 @@ class KeptHost:
         self._known_until = 0.0
 
 
-class KeptConnection:
-    """What one request at a time is sent by."""
-
-    def __init__(self, host: KeptHost, transport: "httpx.AsyncHTTPTransport") -> None:
-        self.host = host
-        self.transport = transport
-        """It opens the connection, and opens it anew where it has ended."""
-        self.has_answered = False
-        """Whether there may be a connection from before."""
-        self.used_at = time.monotonic()
-
-
 class KeptConnections:
     """Those of one client. To be used on its event loop."""
 
-    def __init__(self, transport: Callable[[], "httpx.AsyncHTTPTransport"]) -> None:
-        """`transport` makes one that keeps one connection: to look through many takes longer than
-        all the rest of a request."""
-        self._transport = transport
+    def __init__(self) -> None:
         self._hosts: dict[Key, KeptHost] = {}
         self._ending: asyncio.Task[None] | None = None
 
@@ -80,62 +100,48 @@ class KeptConnections:
         return sum(len(host.idle) for host in self._hosts.values())
 
     @asynccontextmanager
-    async def of(self, name: str, port: int) -> AsyncIterator[KeptConnection | None]:
-        """A connection to the host, for one request; it is kept where that comes to its end. None
-        where there are too many other hosts, which are all in use."""
-        host = self._hosts.get((name, port))
-        if host is None and (len(self._hosts) < HOSTS or await self._has_made_room()):
-            # Another request may have begun with it meanwhile.
-            host = self._hosts.setdefault((name, port), KeptHost())
+    async def of(self, name: str, port: int, *, is_secure: bool) -> AsyncIterator[KeptHost | None]:
+        """The connections to the host, for one request, those with TLS or those without. None where
+        there are too many other hosts, which are all in use."""
+        host = self._hosts.get((name, port, is_secure))
         if host is None:
-            yield None
-            return
+            if len(self._hosts) >= HOSTS and not self._has_made_room():
+                yield None
+                return
+            host = self._hosts[name, port, is_secure] = KeptHost()
         if self._ending is None or self._ending.done():
             self._ending = asyncio.create_task(self._end_idle(), name="end-idle-connections")
-        used = host.idle.pop() if host.idle else KeptConnection(host, self._transport())
         host.in_use += 1
-        is_whole = False
         try:
-            yield used
-            is_whole = True
+            yield host
         finally:
             host.in_use -= 1
-            if is_whole:
-                used.used_at = time.monotonic()
-                host.idle.append(used)
-            else:
-                # What was cancelled may hold its one connection for ever: the next request would
-                # wait for it.
-                await _ended([used])
 
     async def close(self) -> None:
-        """End all of them."""
+        """End all of them. Requests that are under way fail."""
         if self._ending is not None:
             self._ending.cancel()
             await asyncio.wait({self._ending})
-        await _ended([one for host in self._hosts.values() for one in host.idle])
+        for host in self._hosts.values():
+            host.end()
         self._hosts.clear()
 
-    async def _has_made_room(self) -> bool:
+    def _has_made_room(self) -> bool:
         unused = {key: host for key, host in self._hosts.items() if not host.in_use}
-        if unused:
-            oldest = min(unused, key=lambda key: unused[key].used_at)
-            await _ended(self._hosts.pop(oldest).idle)
-        return len(self._hosts) < HOSTS
+        if not unused:
+            return False
+        oldest = min(unused, key=lambda key: unused[key].used_at)
+        self._hosts.pop(oldest).end()
+        return True
 
     async def _end_idle(self) -> None:
         while self._hosts:
             await asyncio.sleep(IDLE_SECONDS / 2)
             before = time.monotonic() - IDLE_SECONDS
-            over: list[KeptConnection] = []
             for key, host in list(self._hosts.items()):
-                over += [one for one in host.idle if one.used_at < before]
+                for line in host.idle:
+                    if line.used_at < before:
+                        line.end()
                 host.idle = [one for one in host.idle if one.used_at >= before]
                 if not host.idle and not host.in_use:
                     del self._hosts[key]
-            await _ended(over)
-
-
-async def _ended(connections: Sequence[KeptConnection]) -> None:
-    for one in connections:
-        await one.transport.aclose()

@@ -22,7 +22,7 @@ from msgspec import Struct
 from tertulia.model.errors import FilesUnavailable
 from tertulia.store import file_modes, signed_addresses
 from tertulia.store.disk_files import DiskFiles
-from tertulia.store.files import INCOMING, Files, StoredFile, parts_of
+from tertulia.store.files import INCOMING, Files, StoredFile, is_path, parts_of
 from tertulia.store.s3_address import S3Address
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class BucketFiles(Files):
                 await store.delete_async(_path(path))
 
     async def delete_below(self, directory: str) -> None:
-        async for one in self.below(directory):
+        async for one in self.below(_path(directory)):
             await self.delete(one.path)
 
     async def below(self, directory: str) -> AsyncIterator[StoredFile]:
@@ -237,7 +237,9 @@ class BucketFiles(Files):
                 except StopAsyncIteration:
                     return
             for meta in some:
-                yield self._stored(meta)
+                # (The prefix itself has none, of which consoles make an object.)
+                if is_path(meta["path"]):
+                    yield self._stored(meta)
 
     def _stored(self, meta: Any) -> StoredFile:
         return StoredFile(self, meta["path"], meta["size"], meta["last_modified"].timestamp())

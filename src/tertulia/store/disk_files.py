@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from tertulia.store import file_modes
-from tertulia.store.files import Files, StoredFile, parts_of
+from tertulia.store.files import Files, StoredFile, is_path, parts_of
 
 _CHUNK: Final = 256 * 1024
 _PIECE: Final = 1024 * 1024
@@ -43,7 +43,7 @@ class DiskFiles(Files):
     def _put(self, path: str, write: Callable[[BinaryIO], object]) -> None:
         place = self.place(path)
         file_modes.directory(place.parent)
-        draft = place.with_name(f".{place.name[:100]}.{secrets.token_hex(8)}")
+        draft = place.with_name(f".{place.name[:20]}.{secrets.token_hex(8)}")
         try:
             with open(draft, "wb", opener=file_modes.opener) as file:
                 write(file)
@@ -105,10 +105,9 @@ class DiskFiles(Files):
 
     def _below(self, root: Path) -> Iterator[StoredFile]:
         for place in sorted(root.rglob("*")):
-            if place.name.startswith("."):
-                continue  # It is being written.
-            found = self.find(place.relative_to(self.root).as_posix())
-            if found is not None:
+            path = place.relative_to(self.root).as_posix()
+            # What is being written has none.
+            if is_path(path) and (found := self.find(path)) is not None:
                 yield found
 
     @contextlib.asynccontextmanager

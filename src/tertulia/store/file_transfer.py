@@ -160,6 +160,8 @@ async def _restored_elsewhere(
 ) -> None:
     try:
         async for one in files.below(""):
+            if not one.size and await files.found(one.path) is None:
+                continue  # `path/`, which consoles make for a directory.
             raise DatabaseError(
                 f"There are files in {files.description}, such as {one.path}. Restore into another"
                 " prefix or bucket (files_url). Nothing was changed."

@@ -5,6 +5,7 @@ lies at one never changes, and a path that leads elsewhere is a mistake and rais
 """
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -16,6 +17,11 @@ INCOMING: Final = "uploads/incoming"
 """Below it is what still arrives."""
 THUMBNAILS: Final = "thumbnails"
 """Below it is what can be made again of uploads."""
+MAX_PATH: Final = 800
+"""Characters of a path; S3 has 1,024 bytes for it, with the prefix."""
+MAX_PART: Final = 200
+"""Bytes of each of its parts; disks have 255."""
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
 EXTERNAL: Final = "external"
 """Below it is what can be fetched again from elsewhere. It is on the disk always."""
 _PASSING: Final = (f"{EXTERNAL}/", f"{THUMBNAILS}/", f"{INCOMING}/")
@@ -80,7 +86,8 @@ class Files(ABC):
 
     @abstractmethod
     def below(self, directory: str) -> AsyncIterator[StoredFile]:
-        """Everything whose path begins with `directory/`; with "", everything."""
+        """Everything whose path begins with `directory/`; with "", everything. What has no path of
+        a file is not ours, and left out."""
 
     @abstractmethod
     def local(self, stored: StoredFile) -> AbstractAsyncContextManager[Path]:
@@ -112,7 +119,21 @@ class Files(ABC):
 
 def parts_of(path: str) -> list[str]:
     """The parts of a path. ValueError for what is no path of a file."""
-    parts = path.split("/")
-    if any(part in {"", ".", ".."} or "\0" in part for part in parts):
-        raise ValueError(f"{path!r} is no path of a file")
-    return parts
+    if not is_path(path):
+        raise ValueError(f"{path!r:.300} is no path of a file")
+    return path.split("/")
+
+
+def is_path(path: str) -> bool:
+    """Whether it is a path that a file may have, wherever it is: what a disk could not have, nor a
+    bucket, has none at the other either. (On a disk, names that begin with a dot are of what is
+    being written.)"""
+    try:
+        parts = path.encode().split(b"/")
+    except UnicodeEncodeError:
+        return False
+    return (
+        len(path) <= MAX_PATH
+        and _CONTROLS.search(path) is None
+        and all(0 < len(part) <= MAX_PART and not part.startswith(b".") for part in parts)
+    )

@@ -5,7 +5,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from tertulia.model.errors import Refused
@@ -17,6 +16,7 @@ from tertulia.store.database import (
     DatabaseUnavailable,
     TimeLimitReached,
 )
+from tertulia.store.threads import Threads
 
 logger = logging.getLogger("tertulia.store")
 
@@ -35,7 +35,7 @@ class Readers:
 
     def __init__(self, database: Database, threads: int, name: str) -> None:
         self._database = database
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._threads = Threads(threads, name)
         self._local = threading.local()
         self._lock = threading.Lock()
         self._open: list[Connection] = []
@@ -62,8 +62,7 @@ class Readers:
         try:
             # The connection ends it in time, where a thread is free for it.
             async with asyncio.timeout(seconds + GRACE_SECONDS):
-                loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(self._executor, self._read, function, ends)
+                return await self._threads.run(self._read, function, ends)
         except TimeoutError:
             raise TimeLimitReached("The database took too long to answer.") from None
 
@@ -118,6 +117,6 @@ class Readers:
 
     def close(self) -> None:
         """End the threads, when they have ended what they do, and the connections."""
-        self._executor.shutdown()
+        self._threads.close()
         for connection in self._open:
             connection.close()

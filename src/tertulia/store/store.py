@@ -5,7 +5,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
@@ -27,6 +27,7 @@ from tertulia.store.history import Head, Position
 from tertulia.store.log_entries import Growth
 from tertulia.store.migrations import is_settled, migrate, require_known, settle
 from tertulia.store.readers import Readers
+from tertulia.store.threads import Threads
 from tertulia.store.writing import Batch, questions, size, text, write
 from tertulia.tracing.waits import OnDatabase
 
@@ -90,11 +91,11 @@ class Store:
         self._serves = serves
         self.name = secrets.token_hex(4)
         """By which it knows what it told itself, and others know who told it."""
-        self._looker = ThreadPoolExecutor(1, thread_name_prefix="look")
+        self._looker = Threads(1, "look")
         self._look_connection: Connection | None = None
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
-        self._announcer = ThreadPoolExecutor(1, thread_name_prefix="announcer")
-        self._lister = ThreadPoolExecutor(1, thread_name_prefix="lister")
+        self._writer = Threads(1, "writer")
+        self._announcer = Threads(1, "announcer")
+        self._lister = Threads(1, "lister")
         self._list_connection: Connection | None = None
         self._readers = Readers(database, READERS, "reader")
         # So that slow reads of others do not hold up the log.
@@ -117,7 +118,8 @@ class Store:
     async def migrate(self, report: Callable[[str], None]) -> None:
         """Bring the database to the program's version. Raises as `migrations.migrate`: a server
         may do it while others serve, a command may not."""
-        await self._in(self._writer, migrate, self.database, report, beside_servers=self._serves)
+        step = partial(migrate, self.database, report, beside_servers=self._serves)
+        await self._writer.run(step)
 
     async def settle(self, report: Callable[[str], None]) -> None:
         """See `migrations.settle`."""
@@ -150,7 +152,7 @@ class Store:
     async def look(self) -> Head:
         """The log's end as it is now, on a connection that nothing else waits for. NewerDatabase
         where a newer program writes it, DatabaseReplaced where that is another one than ours."""
-        return await self._in(self._looker, self._look)
+        return await self._looker.run(self._look)
 
     def _look(self) -> Head:
         self.database.require_in_place()
@@ -193,8 +195,8 @@ class Store:
             if head.position == after:
                 require_known(head)
                 return Growth(head, [], after)
-            return await self._in(self._writer, self._since, connection, after)
-        return await self._in(self._writer, self._begin, after)
+            return await self._writer.run(self._since, connection, after)
+        return await self._writer.run(self._begin, after)
 
     async def _exchanged(
         self,
@@ -211,7 +213,7 @@ class Store:
         known = heard() if heard is not None else after
         found = newest_entries.growth(head, rows, known)
         if found is None:
-            found = await self._in(self._writer, self._since, connection, known)
+            found = await self._writer.run(self._since, connection, known)
         return found
 
     def _begin(self, after: Position) -> Growth:
@@ -256,7 +258,7 @@ class Store:
             if script is not None:
                 await exchanges.commit_script(script)
                 return
-        await self._in(self._writer, self._commit, connection, batch, before)
+        await self._writer.run(self._commit, connection, batch, before)
 
     async def _script(
         self, connection: Connection, exchanges: Exchanges, batch: Batch, before: Position | None
@@ -277,7 +279,7 @@ class Store:
         try:
             if rows <= _AT_ONCE and text(batch) <= _TEXT_AT_ONCE:
                 return script()
-            return await self._in(self._writer, script)
+            return await self._writer.run(script)
         except AnswerNeeded:
             return None
 
@@ -302,7 +304,7 @@ class Store:
 
         None where that cannot be known: it had no entries, and others have written notes since.
         """
-        return await self._in(self._writer, self._was_committed, batch, before)
+        return await self._writer.run(self._was_committed, batch, before)
 
     def _was_committed(self, batch: Batch, before: Head) -> bool | None:
         connection = self._locked()
@@ -316,7 +318,7 @@ class Store:
 
     async def rollback(self) -> None:
         """End the transaction without a trace. The connection is made anew for the next one."""
-        await self._in(self._writer, self._drop_write_connection)
+        await self._writer.run(self._drop_write_connection)
 
     def _drop_write_connection(self) -> None:
         connection, self._write_connection = self._write_connection, None
@@ -387,7 +389,7 @@ class Store:
     async def tend_list(self, function: Callable[[Connection], T]) -> T:
         """Run the function on the connection for the list of nodes (`tertulia.store.nodes`): its
         statements are by themselves, wait for no disk, and nothing waits for them."""
-        return await self._in(self._lister, self._tend_list, function)
+        return await self._lister.run(self._tend_list, function)
 
     def _tend_list(self, function: Callable[[Connection], T]) -> T:
         try:
@@ -453,33 +455,21 @@ class Store:
 
     async def announce(self, messages: Sequence[str]) -> None:
         """See `Database.announce`. Nothing that is written or read waits for it."""
-        await self._in(self._announcer, self.database.announce, messages)
+        await self._announcer.run(self.database.announce, messages)
 
     async def close(self) -> None:
         """End the threads and connections, when nothing uses them any more."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        self._writer.submit(self._drop_write_connection).result()
-        self._looker.submit(self._drop_look_connection).result()
-        self._lister.submit(self._drop_list_connection).result()
+        self._writer.close()
+        self._drop_write_connection()
+        self._looker.close()
+        self._drop_look_connection()
+        self._lister.close()
+        self._drop_list_connection()
         self._drop_spare_connection()
-        self._lister.shutdown()
-        self._looker.shutdown()
-        self._writer.shutdown()
         self._readers.close()
         self._log_reader.close()
-        self._announcer.shutdown(cancel_futures=True)
+        self._announcer.close(drops=True)
         self.database.close()
-
-    @staticmethod
-    async def _in(
-        executor: ThreadPoolExecutor,
-        function: Callable[P, T],
-        *arguments: P.args,
-        **keywords: P.kwargs,
-    ) -> T:
-        loop = asyncio.get_running_loop()
-        if keywords:
-            return await loop.run_in_executor(executor, lambda: function(*arguments, **keywords))
-        return await loop.run_in_executor(executor, function, *arguments)

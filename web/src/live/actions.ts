@@ -1,9 +1,10 @@
 /** Small things done to channels, topics and one's settings: shown at once, taken back if refused. */
 
 import type { App } from "../app";
-import { topicKey, withResolved } from "../data/conversations";
+import { plainTopic, topicKey, withResolved } from "../data/conversations";
 import { isFollowed, isMuted } from "../data/counts";
 import { fold } from "../data/fold";
+import { topicName, userName } from "../data/names";
 import type { Data } from "../data/data";
 import { del, patch, post } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
@@ -29,7 +30,15 @@ async function atOnce(
   return done;
 }
 
-export function setTopicPolicy(
+/** Say what is not where it was any more, and offer to take it back. */
+function sayGone({ toasts }: App, name: string, state: string, back: () => unknown): void {
+  toasts.note(words.shell.isNow(name, state), {
+    label: words.shell.undo,
+    run: () => void back(),
+  });
+}
+
+export async function setTopicPolicy(
   app: App,
   channelId: number,
   topic: string,
@@ -44,9 +53,14 @@ export function setTopicPolicy(
     last_updated: Math.floor(Date.now() / 1000),
     visibility_policy,
   });
-  return atOnce(app, news(policy), news(was), () =>
+  const done = await atOnce(app, news(policy), news(was), () =>
     post("/user_topics", { stream_id: channelId, topic, visibility_policy: policy }),
   );
+  if (done && policy === TopicPolicy.muted && was !== policy) {
+    const back = () => setTopicPolicy(app, channelId, topic, was);
+    sayGone(app, plainTopic(topicName(topic)), words.shell.muted, back);
+  }
+  return done;
 }
 
 /** Mute a topic; let it be heard again where it is muted, by itself or with its channel. */
@@ -90,22 +104,44 @@ export function setSubscription<Name extends keyof Subscription>(
   );
 }
 
+/** Mute a channel, or let it be heard again. */
+export async function muteChannel(app: App, channelId: number, muted: boolean): Promise<void> {
+  const channel = app.store.data.channels.get(channelId);
+  if (!channel || !(await setSubscription(app, channelId, "is_muted", muted)) || !muted) return;
+  const back = () => setSubscription(app, channelId, "is_muted", false);
+  sayGone(app, `#${channel.name}`, words.shell.muted, back);
+}
+
+export async function muteUser(app: App, userId: number, muted: boolean): Promise<void> {
+  const ask = (on: boolean) =>
+    app.toasts.attempt((on ? post : del)(`/users/me/muted_users/${userId}`));
+  if (!(await ask(muted)) || !muted) return;
+  sayGone(app, userName(app.store.data.users, userId), words.shell.muted, () => ask(false));
+}
+
 export function subscribe({ toasts }: App, channelName: string): Promise<boolean> {
   const subscriptions = [{ name: channelName }];
   return toasts.attempt(post("/users/me/subscriptions", { subscriptions }));
 }
 
+/**
+ * Leave a channel. It is offered to take that back, but of a private one, which one cannot come
+ * into again by oneself: there one has to be asked before (`LeavePrivate`).
+ */
 export async function unsubscribe(app: App, channelId: number): Promise<void> {
   const channel = app.store.data.channels.get(channelId);
   if (!channel) return;
   const { name } = channel;
-  const request = del("/users/me/subscriptions", { subscriptions: [name] });
-  if (!(await app.toasts.attempt(request))) return;
+  if (!(await app.toasts.attempt(leave(name)))) return;
   app.toasts.note(words.shell.left(name), {
     label: words.shell.undo,
     run: () => void subscribe(app, name),
   });
 }
+
+/** Raises what asking the server does. */
+export const leave = (channelName: string): Promise<unknown> =>
+  del("/users/me/subscriptions", { subscriptions: [channelName] });
 
 /** Mark a topic as resolved, or take the mark away. `messageId` is one of its messages. */
 export async function setResolved(
@@ -117,7 +153,7 @@ export async function setResolved(
   const name = withResolved(topic, resolved);
   // Somebody else has done it meanwhile.
   if (name === topic) return true;
-  return app.toasts.attempt(
+  const done = await app.toasts.attempt(
     patch(`/messages/${messageId}`, {
       topic: name,
       propagate_mode: "change_all",
@@ -125,6 +161,11 @@ export async function setResolved(
       send_notification_to_new_thread: true,
     }),
   );
+  if (done && resolved) {
+    const back = () => setResolved(app, name, messageId, false);
+    sayGone(app, topicName(topic), words.shell.resolved, back);
+  }
+  return done;
 }
 
 export function setSetting(app: App, name: string, value: unknown): Promise<boolean> {

@@ -14,6 +14,7 @@ import {
   type Letter,
   type LocalDraft,
 } from "../data/drafts";
+import { wholeMove } from "../data/moves";
 import { del, get, isPassing, patch, post, Refused } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { Draft as ServerDraft } from "../wire/objects";
@@ -60,7 +61,7 @@ export class Drafts {
     this.#stops.push(
       store.onEvent((event) => {
         if (event.type === "drafts") this.#reconcile();
-        else if (event.type === "update_message") this.#follow(event);
+        else this.#follow(event);
       }),
       this.#kept.onChange((name) => this.#reread(name)),
     );
@@ -149,15 +150,14 @@ export class Drafts {
 
   /** A topic has moved as a whole: what is written to it goes along. */
   #follow(event: ServerEvent): void {
-    if (event["propagate_mode"] !== "change_all") return;
-    const from = event["stream_id"] as number;
-    const was = String(event["orig_subject"] ?? "").toLowerCase();
-    const channelId = (event["new_stream_id"] ?? from) as number;
-    const topic = String(event["subject"] ?? event["orig_subject"] ?? "");
+    const move = wholeMove(event);
+    if (!move) return;
+    const { from, to } = move;
+    const was = from.topic.toLowerCase();
     for (const draft of this.all.values()) {
-      const isThere = draft.type === "stream" && draft.to[0] === from;
+      const isThere = draft.type === "stream" && draft.to[0] === from.channelId;
       if (!isThere || draft.topic.toLowerCase() !== was) continue;
-      this.#put({ ...draft, to: [channelId], topic });
+      this.#put({ ...draft, to: [to.channelId], topic: to.topic });
       this.#later();
     }
   }

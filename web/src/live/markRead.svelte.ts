@@ -58,10 +58,12 @@ export class ReadMarker {
     }
   }
 
-  /** Everything in a conversation. */
-  async readConversation(key: ConversationKey): Promise<void> {
-    this.#read(this.store.data.unread.by.get(key) ?? []);
+  /** Everything in a conversation. Answers what became read by it, as far as it is known here. */
+  async readConversation(key: ConversationKey): Promise<readonly number[]> {
+    const ids = this.store.data.unread.by.get(key) ?? [];
+    this.#read(ids);
     await this.#readNarrow(narrowOf(conversationOf(key, this.store.data.topicNames)));
+    return ids;
   }
 
   /**
@@ -70,12 +72,7 @@ export class ReadMarker {
    */
   async readList(narrow: Narrow): Promise<readonly number[]> {
     const conversation = conversationIn(narrow);
-    if (conversation) {
-      const key = keyOf(conversation);
-      const ids = this.store.data.unread.by.get(key) ?? [];
-      await this.readConversation(key);
-      return ids;
-    }
+    if (conversation) return this.readConversation(keyOf(conversation));
     const channelId = channelIn(narrow);
     if (channelId !== null) return this.readChannel(channelId);
     if (!narrow.length) return this.readEverything();

@@ -5,8 +5,16 @@
 
 import { untrack } from "svelte";
 import type { App } from "../app";
+import { keyOf } from "../data/conversations";
 import { LONGEST, placeOf, type MessageList } from "../data/lists";
-import { nameOf, type Narrow } from "../data/narrow";
+import {
+  conversationIn,
+  fragmentOf,
+  isOfChannel,
+  nameOf,
+  narrowOf,
+  type Narrow,
+} from "../data/narrow";
 import { firstUnread, isLookedThrough, readsBySeeing, type Place } from "../data/opening";
 import { Heights } from "../data/rows";
 import { keepBounded, open, type Anchor } from "../live/history";
@@ -104,6 +112,25 @@ export class MessageWindow {
       [anchor, how] = ["first_unread", "unread"];
     }
     await this.#go(anchor, how, near !== undefined);
+    await this.#goAfter(near);
+  }
+
+  /** Go where a topic, or the message that one came for, is by now, if it is not here. */
+  async #goAfter(near: number | undefined): Promise<void> {
+    const { list, narrow } = this;
+    const topic = isOfChannel(narrow) ? conversationIn(narrow) : null;
+    if (this.#left || this.trouble || !list || list.stale || topic?.kind !== "topic") return;
+    if (near === undefined ? list.ids.length || !list.foundOldest : list.ids.includes(near)) return;
+    try {
+      const { whereabouts } = await import("../live/whereabouts");
+      const now = await whereabouts(this.app.store, topic, near);
+      if (this.#left || near !== this.#near || !now || keyOf({ ...topic, ...now }) === keyOf(topic))
+        return;
+      const { data } = this.app.store;
+      this.app.router.replace(fragmentOf(narrowOf({ ...topic, ...now }), data, near));
+    } catch {
+      // What is not there, or cannot be asked for now, leads nowhere else.
+    }
   }
 
   /** To the end, wherever one is. */

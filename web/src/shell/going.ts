@@ -1,9 +1,17 @@
 /** Ways from here to somewhere else. */
 
 import type { App } from "../app";
-import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
+import { keyOf, topicKey, type Conversation, type ConversationKey } from "../data/conversations";
 import { nextUnread } from "../data/inbox";
-import { channelIn, channelNarrow, conversationIn, narrowOf } from "../data/narrow";
+import { wholeMove } from "../data/moves";
+import {
+  channelIn,
+  channelNarrow,
+  conversationIn,
+  fragmentOf,
+  isOfChannel,
+  narrowOf,
+} from "../data/narrow";
 import { sections, topicRows } from "../data/sidebar";
 import { topicsOf } from "../live/topics.svelte";
 import { words } from "../words/index.svelte";
@@ -15,6 +23,26 @@ const ChannelView = { topTopic: 1, feed: 2, topics: 3, topUnread: 4 } as const;
 export function conversationHere({ router }: App): Conversation | null {
   const { route } = router;
   return route.view === "narrow" ? conversationIn(route.narrow) : null;
+}
+
+/** To the view before; home for whoever came here first, by a link. */
+export function goBack({ router }: App): void {
+  const { navigation } = window as { navigation?: { canGoBack: boolean } };
+  if (navigation?.canGoBack) window.history.back();
+  else router.go(router.home);
+}
+
+/** Stay with the topic that is shown when it goes elsewhere, until the answer is called. */
+export function followTopic(app: App): () => void {
+  const { store, router } = app;
+  return store.onEvent((event) => {
+    const move = wholeMove(event);
+    const { route } = router;
+    if (!move || route.view !== "narrow" || !isOfChannel(route.narrow)) return;
+    if (keyHere(app) !== topicKey(move.from.channelId, move.from.topic)) return;
+    if (!store.data.channels.has(move.to.channelId)) return;
+    router.replace(fragmentOf(narrowOf({ kind: "topic", ...move.to }), store.data));
+  });
 }
 
 export function keyHere(app: App): ConversationKey | null {

@@ -1,3 +1,5 @@
+import { isTouched } from "./touched";
+
 /** What one types into. */
 const FIELD =
   ":is(textarea, input:is(:not([type]), [type=text], [type=search], [type=password], [type=url], [type=email]))";
@@ -10,7 +12,7 @@ export function modal(dialog: HTMLDialogElement): () => void {
   const before = document.activeElement;
   const caret = isText(before) ? ([before.selectionStart, before.selectionEnd] as const) : null;
   dialog.showModal();
-  if (!window.matchMedia("(pointer: coarse)").matches) {
+  if (!isTouched()) {
     dialog.querySelector<HTMLElement>(`${FIELD}:not([readonly], :disabled)`)?.focus();
   }
   return () => {

@@ -56,7 +56,10 @@ class BuiltFiles:
         """The file at that path; None where there is none."""
         found = self._kept.get(name)
         if found is None and name in self.names:
-            found = self._kept[name] = _read(self._at(name), self._at(name + _BROTLI))
+            try:
+                found = self._kept[name] = _read(self._at(name), self._at(name + _BROTLI))
+            except FileNotFoundError:
+                return None  # Another release was installed, for which the server starts again.
         return found
 
     def _at(self, name: str) -> Traversable:

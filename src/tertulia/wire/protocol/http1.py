@@ -34,6 +34,9 @@ from tertulia.wire.protocol.trusted_addresses import unmapped
 
 MAX_PIPELINED: Final = 32
 """Requests that may wait on a connection behind the one that is being answered."""
+READ_AHEAD: Final = 64 * 1024
+"""Bytes that are read beyond these, and kept as they came, while a poll waits before them: who does
+not read does not notice that the client has gone."""
 _HEALTH: Final = frozenset({b"/health", b"/ready"})
 _NEVER_REFUSED: Final = _HEALTH | {POLLS.encode(), METRICS.encode()}
 """Polls, which cost next to nothing; and health checks, to which a busy node would look broken, and
@@ -57,7 +60,7 @@ Exchange = AsgiExchange | WaitingPoll | RejectedRequest
 
 
 class _Flow(FlowControl):
-    """Resumes reading only when no request that was read waits for its turn."""
+    """Resumes reading only when no request that was read waits for its turn, or to read ahead."""
 
     def __init__(self, transport: asyncio.Transport, pipeline: deque[Any]) -> None:
         super().__init__(transport)
@@ -73,6 +76,11 @@ class _Flow(FlowControl):
         if self.read_paused and not (
             self._pipeline or self._has_ended or self._transport.is_closing()
         ):
+            super().resume_reading()
+
+    def read_ahead(self) -> None:
+        """Read on although requests wait for their turns."""
+        if self.read_paused and not (self._has_ended or self._transport.is_closing()):
             super().resume_reading()
 
     def end_reading(self) -> None:
@@ -107,6 +115,8 @@ class TertuliaHttp(HttpToolsProtocol):
     handshake: Handshake | None = None
     """What agreed upon TLS before, and stood for the connection; None where nobody did."""
     _is_reserved = False
+    _ahead = b""
+    """What was read while requests waited for their turns (`READ_AHEAD`)."""
     _has_ended = False
     """Whether nothing more is taken in."""
     _has_answered = False
@@ -167,6 +177,10 @@ class TertuliaHttp(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._has_ended or self.transport.is_closing():
+            return
+        if self.pipeline:
+            self._ahead += data
+            self._pause_or_read_ahead()
             return
         is_idle = self._is_first and not (self._is_in_head or self._is_in_body)
         if is_idle and self.usual is not None and self._polls_as_usual(self.usual, data):
@@ -286,10 +300,21 @@ class TertuliaHttp(HttpToolsProtocol):
         if is_first:
             self._start_asgi_task(cycle, self.app)
         else:
-            self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
             if isinstance(self._current, WaitingPoll):
                 self._current.is_followed = True
+            self._pause_or_read_ahead()
+
+    def _pause_or_read_ahead(self) -> None:
+        """Requests wait for their turns: read no further, or ahead where a poll is before them."""
+        current = self._current
+        is_poll = isinstance(current, WaitingPoll) or (
+            isinstance(current, AsgiExchange) and current.scope["path"] == POLLS
+        )
+        if is_poll and len(self._ahead) < READ_AHEAD:
+            cast(_Flow, self.flow).read_ahead()
+        else:
+            self.flow.pause_reading()
 
     def _begin_rejection(self, version: str, *, keep_alive: bool = True) -> None:
         rejected = RejectedRequest(
@@ -367,7 +392,13 @@ class TertuliaHttp(HttpToolsProtocol):
         cycle, app = self.pipeline.pop()
         self._start_asgi_task(cycle, app)
         self._count(cycle)
-        self.flow.resume_reading()
+        if not self.pipeline:
+            self.flow.resume_reading()
+            if self._ahead:
+                ahead, self._ahead = self._ahead, b""
+                self.data_received(ahead)
+        else:
+            self._pause_or_read_ahead()
         return True
 
     def _unset_keepalive_if_required(self) -> None:
@@ -406,6 +437,7 @@ class TertuliaHttp(HttpToolsProtocol):
         for cycle, _ in self.pipeline:
             cycle.on_response = _nothing
         self.pipeline.clear()
+        self._ahead = b""
         self.cycle = None  # type: ignore[assignment]  # as it is before the first request
         self.outgoing.lost()
         super().connection_lost(exc)
@@ -432,7 +464,7 @@ class TertuliaHttp(HttpToolsProtocol):
         if is_closing:
             # TLS says goodbye, and waits for the other end to say so too.
             return Wait.ANSWER if self.handshake is not None else Wait.NOTHING
-        if self.flow.read_paused:
+        if self.flow.read_paused or self.pipeline:
             return Wait.SERVER
         if self._is_in_body:
             return Wait.BODY

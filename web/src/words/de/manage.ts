@@ -67,9 +67,9 @@ export const manage: AllWords["manage"] = {
   byInvitation: "auf Einladung",
   leave: "Verlassen",
   leaveNamed: (name: string) => `${name} verlassen`,
-  left: (name: string) => `Du hast ${name} verlassen.`,
   leavePrivateText:
     "Dieser Kanal ist privat: Wenn du ihn verlassen hast, muss dich jemand darin wieder hinzufügen.",
+  tookOut: (name: string) => `${name} entfernt.`,
   subscribers: "Abonnenten",
   mayNotChangeChannel: "Nur die Administratoren des Kanals können das ändern.",
   permissionsNote: "Administratoren der Organisation dürfen einen Kanal immer ändern.",
@@ -650,6 +650,8 @@ export const manage: AllWords["manage"] = {
       inbox: {
         title: "Das ist dein Eingang",
         text: "Neues steht zuerst, eine Zeile für jede Unterhaltung. Enter öffnet sie, m markiert sie als gelesen.",
+        touched:
+          "Neues steht zuerst, eine Zeile für jede Unterhaltung. Antippen öffnet sie; gedrückt halten zeigt, was sonst geht.",
         action: "Tastenkürzel",
       },
       hello: {

@@ -97,6 +97,7 @@ export const shell: Words["shell"] = {
   channelSettings: "Kanaleinstellungen",
   leave: "Kanal verlassen",
   left: (name: string) => `Du hast #${name} verlassen.`,
+  isNow: (name: string, state: string) => `${name}: ${state}`,
   undo: "Rückgängig",
   resolve: "Als erledigt markieren",
   unresolve: "Als nicht erledigt markieren",

@@ -66,9 +66,9 @@ export const manage = {
   byInvitation: "by invitation",
   leave: "Leave",
   leaveNamed: (name: string) => `Leave ${name}`,
-  left: (name: string) => `You have left ${name}.`,
   leavePrivateText:
     "This channel is private: once you have left, somebody in it has to add you again.",
+  tookOut: (name: string) => `You took ${name} out.`,
   subscribers: "Subscribers",
   mayNotChangeChannel: "Only administrators of the channel can change this.",
   permissionsNote: "Administrators of the organization may always change a channel.",
@@ -638,6 +638,8 @@ export const manage = {
       inbox: {
         title: "This is your inbox",
         text: "What is new comes first, a line for each conversation. Enter opens it, m marks it as read.",
+        touched:
+          "What is new comes first, a line for each conversation. Tap one to open it; hold it to see what else can be done.",
         action: "Keyboard shortcuts",
       },
       hello: {

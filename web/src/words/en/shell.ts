@@ -90,6 +90,7 @@ export const shell = {
   channelSettings: "Channel settings",
   leave: "Unsubscribe",
   left: (name: string) => `You left #${name}.`,
+  isNow: (name: string, state: string) => `${name}: ${state}`,
   undo: "Undo",
   resolve: "Mark as resolved",
   unresolve: "Mark as not resolved",

@@ -64,9 +64,9 @@ export const manage: AllWords["manage"] = {
   byInvitation: "por invitación",
   leave: "Salir",
   leaveNamed: (name) => `Salir de ${name}`,
-  left: (name) => `Has salido de ${name}.`,
   leavePrivateText:
     "Este canal es privado: si sales, alguien de dentro tendrá que volver a añadirte.",
+  tookOut: (name) => `Has quitado a ${name}.`,
   subscribers: "Suscriptores",
   mayNotChangeChannel: "Solo los administradores del canal pueden cambiar esto.",
   permissionsNote: "Los administradores de la organización siempre pueden cambiar un canal.",
@@ -636,6 +636,8 @@ export const manage: AllWords["manage"] = {
       inbox: {
         title: "Esta es tu bandeja de entrada",
         text: "Lo nuevo va primero, una línea por conversación. Intro la abre, m la marca como leída.",
+        touched:
+          "Lo nuevo va primero, una línea por conversación. Toca una para abrirla; mantenla pulsada para ver qué más se puede hacer.",
         action: "Atajos de teclado",
       },
       hello: {

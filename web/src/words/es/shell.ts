@@ -92,6 +92,7 @@ export const shell: Words["shell"] = {
   channelSettings: "Ajustes del canal",
   leave: "Salir del canal",
   left: (name) => `Has salido de #${name}.`,
+  isNow: (name, state) => `${name}: ${state}`,
   undo: "Deshacer",
   resolve: "Marcar como resuelto",
   unresolve: "Marcar como no resuelto",

@@ -67,9 +67,9 @@ export const manage: AllWords["manage"] = {
   byInvitation: "sur invitation",
   leave: "Quitter",
   leaveNamed: (name) => `Quitter ${name}`,
-  left: (name) => `Vous avez quitté ${name}.`,
   leavePrivateText:
     "Ce canal est privé : si vous le quittez, quelqu’un du canal devra vous y ajouter à nouveau.",
+  tookOut: (name) => `Vous avez retiré ${name}.`,
   subscribers: "Abonnés",
   mayNotChangeChannel: "Seuls les administrateurs du canal peuvent modifier ceci.",
   permissionsNote: "Les administrateurs de l’organisation peuvent toujours modifier un canal.",
@@ -654,6 +654,8 @@ export const manage: AllWords["manage"] = {
       inbox: {
         title: "Voici votre boîte de réception",
         text: "Les nouveautés viennent d’abord, une ligne par conversation. Entrée l’ouvre, m la marque comme lue.",
+        touched:
+          "Les nouveautés viennent d’abord, une ligne par conversation. Touchez-en une pour l’ouvrir ; maintenez-la pour voir ce qu’on peut en faire.",
         action: "Raccourcis clavier",
       },
       hello: {

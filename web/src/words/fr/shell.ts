@@ -95,6 +95,7 @@ export const shell: Words["shell"] = {
   channelSettings: "Paramètres du canal",
   leave: "Se désabonner",
   left: (name) => `Vous avez quitté #${name}.`,
+  isNow: (name, state) => `${name} : ${state}`,
   undo: "Annuler",
   resolve: "Marquer comme résolu",
   unresolve: "Marquer comme non résolu",

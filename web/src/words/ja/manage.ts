@@ -66,9 +66,9 @@ export const manage: AllWords["manage"] = {
   byInvitation: "招待制",
   leave: "退出する",
   leaveNamed: (name) => `${name}から退出`,
-  left: (name) => `${name}から退出しました。`,
   leavePrivateText:
     "このチャンネルは非公開です。退出すると、参加者に追加してもらう必要があります。",
+  tookOut: (name) => `${name}さんを外しました。`,
   subscribers: "参加者",
   mayNotChangeChannel: "変更できるのはチャンネルの管理者だけです。",
   permissionsNote: "組織の管理者はいつでもチャンネルを変更できます。",
@@ -635,6 +635,8 @@ export const manage: AllWords["manage"] = {
       inbox: {
         title: "これが受信トレイです",
         text: "新着が先頭に、会話ごとに1行で表示されます。Enterで開き、mで既読にします。",
+        touched:
+          "新着が先頭に、会話ごとに1行で表示されます。タップで開き、長押しでほかの操作を選べます。",
         action: "キーボードショートカット",
       },
       hello: {

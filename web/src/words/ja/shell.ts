@@ -90,6 +90,7 @@ export const shell: Words["shell"] = {
   channelSettings: "チャンネルの設定",
   leave: "退出する",
   left: (name) => `#${name}から退出しました。`,
+  isNow: (name, state) => `${name}：${state}`,
   undo: "元に戻す",
   resolve: "解決済みにする",
   unresolve: "未解決に戻す",

@@ -66,9 +66,9 @@ export const manage: AllWords["manage"] = {
   byInvitation: "por convite",
   leave: "Sair",
   leaveNamed: (name) => `Sair de ${name}`,
-  left: (name) => `Você saiu de ${name}.`,
   leavePrivateText:
     "Este canal é privado: depois de sair, alguém do canal precisa adicionar você de novo.",
+  tookOut: (name) => `Você removeu ${name}.`,
   subscribers: "Inscritos",
   mayNotChangeChannel: "Só os administradores do canal podem alterar isto.",
   permissionsNote: "Os administradores da organização sempre podem alterar um canal.",
@@ -643,6 +643,8 @@ export const manage: AllWords["manage"] = {
       inbox: {
         title: "Esta é a sua caixa de entrada",
         text: "O que há de novo vem primeiro, uma linha por conversa. Enter abre, m marca como lida.",
+        touched:
+          "O que há de novo vem primeiro, uma linha por conversa. Toque em uma para abrir; mantenha pressionada para ver o que mais dá para fazer.",
         action: "Atalhos de teclado",
       },
       hello: {

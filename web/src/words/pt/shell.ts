@@ -94,6 +94,7 @@ export const shell: Words["shell"] = {
   channelSettings: "Configurações do canal",
   leave: "Cancelar inscrição",
   left: (name) => `Você saiu de #${name}.`,
+  isNow: (name, state) => `${name}: ${state}`,
   undo: "Desfazer",
   resolve: "Marcar como resolvido",
   unresolve: "Marcar como não resolvido",

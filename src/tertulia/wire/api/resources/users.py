@@ -1,8 +1,8 @@
 """Accounts: reading, creating, changing, deactivating."""
 
-from bisect import bisect_left
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -23,7 +23,7 @@ from tertulia.wire.api.resources.server import NoParams
 from tertulia.wire.api.shard_ranges import ShardRange
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.call import Call
-from tertulia.wire.http.fragments import fragmented, json_array
+from tertulia.wire.http.fragments import array_items, fragmented, json_array
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
 
@@ -60,28 +60,35 @@ class Users(Answer, kw_only=True):
     """Where a `limit` was asked for."""
 
 
-def _part(
-    found: Sequence[ShardRange[AccountVisibility]], after: int, limit: int | None
-) -> tuple[list[ShardRange[AccountVisibility]], int | None]:
-    """The ranges with greater IDs, until there are so many accounts; and the last ID where there
-    are more."""
-    rest: list[ShardRange[AccountVisibility]] = []
-    count = 0
+class _Part(NamedTuple):
+    """Some of all accounts."""
+
+    begun: Sequence[int]
+    """The IDs that are left of a range in whose middle it begins."""
+    ranges: list[ShardRange[AccountVisibility]]
+    """What comes then."""
+    further: int | None
+    """The last ID of it, where there are more."""
+
+
+def _part(found: Sequence[ShardRange[AccountVisibility]], after: int, limit: int | None) -> _Part:
+    """The accounts with greater IDs, until there are so many."""
+    begun: Sequence[int] = ()
+    ranges: list[ShardRange[AccountVisibility]] = []
+    count, last = 0, after
     for one in found:
         if one.ids[-1] <= after:
             continue
         if limit is not None and count >= limit:
-            return rest, rest[-1].ids[-1]
-        rest.append(one if one.ids[0] > after else _beyond(one, after))
-        count += len(rest[-1].ids)
-    return rest, None
-
-
-def _beyond(one: ShardRange[AccountVisibility], after: int) -> ShardRange[AccountVisibility]:
-    """The part of the range with greater IDs."""
-    first, end = after + 1, one.first + one.size
-    ids = one.ids[bisect_left(one.ids, first) :]
-    return one._replace(first=first, size=end - first, ids=ids)
+            return _Part(begun, ranges, last)
+        if one.ids[0] > after:
+            ranges.append(one)
+            count += len(one.ids)
+        else:
+            begun = one.ids[bisect_right(one.ids, after) :]
+            count += len(begun)
+        last = one.ids[-1]
+    return _Part(begun, ranges, None)
 
 
 def _everybody(call: Call, params: GetUsers) -> Users:
@@ -92,10 +99,29 @@ def _everybody(call: Call, params: GetUsers) -> Users:
         client_gravatar=params.client_gravatar,
         with_profile=params.include_custom_profile_fields,
     )
-    found, further = _part(people.by_visibility(state, viewer), params.after, params.limit)
-    listed = people.people(fragments, state, viewer, found, people.everybody, look, host)
-    told = {} if params.limit is None else {"next_after": further}
-    return fragmented(Users, {"members": json_array(listed), **told})
+    part = _part(people.by_visibility(state, viewer), params.after, params.limit)
+    listed = people.people(fragments, state, viewer, part.ranges, people.everybody, look, host)
+    # (Nothing of it is kept: a client may begin anywhere.)
+    begun = array_items(_named(call, params, part.begun))
+    told = {} if params.limit is None else {"next_after": part.further}
+    return fragmented(Users, {"members": json_array([begun, *listed]), **told})
+
+
+def _named(call: Call, params: GetUsers, user_ids: Iterable[int]) -> list[UserObject]:
+    """Those of the accounts that the caller may know of."""
+    state, viewer = call.state, None if call.user_id is None else call.user
+    return [
+        shown_to(
+            state,
+            viewer,
+            user,
+            call.node.config.address_host,
+            client_gravatar=params.client_gravatar,
+            with_profile=params.include_custom_profile_fields,
+        )
+        for user in (state.users[one] for one in user_ids)
+        if not user.is_system_bot and (viewer is None or permissions.sees_user(state, viewer, user))
+    ]
 
 
 async def get_users(call: Call, params: GetUsers) -> Users:
@@ -104,24 +130,9 @@ async def get_users(call: Call, params: GetUsers) -> Users:
         raise Refused("'after' and 'limit' are for lists of all accounts, not of some 'user_ids'.")
     if params.user_ids is None:
         return await call.node.fragments.in_turns(lambda: _everybody(call, params))
-    state, viewer = call.state, None if call.user_id is None else call.user
-    host = call.node.config.address_host
-    wanted = [state.users[one] for one in sorted(set(params.user_ids)) if one in state.users]
-    return Users(
-        members=[
-            shown_to(
-                state,
-                viewer,
-                user,
-                host,
-                client_gravatar=params.client_gravatar,
-                with_profile=params.include_custom_profile_fields,
-            )
-            for user in wanted
-            if not user.is_system_bot
-            and (viewer is None or permissions.sees_user(state, viewer, user))
-        ]
-    )
+    known = call.state.users
+    wanted = [one for one in sorted(set(params.user_ids)) if one in known]
+    return Users(members=_named(call, params, wanted))
 
 
 class OwnUser(Answer, kw_only=True):

@@ -1,0 +1,100 @@
+"""Threads that wait for the database in place of the event loop.
+
+They do what `concurrent.futures` does with less: its futures have locks of their own, and are
+chained to those of the loop. That took as long as all statements of a small commit.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class _Job(NamedTuple):
+    """A function to call, and who waits for what it returns."""
+
+    loop: asyncio.AbstractEventLoop
+    future: "asyncio.Future[Any]"
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+class Threads:
+    """So many threads at most, which begin when they are needed and take jobs in order. To be used
+    on the event loop."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most = most
+        self._name = name
+        self._threads: list[threading.Thread] = []
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._under_way = 0
+        """Jobs that wait or are being done."""
+        self._is_closed = False
+
+    async def run(self, function: Callable[[*Ts], T], *arguments: *Ts) -> T:
+        """What the function returns or raises in one of the threads. Cancelled before it began, it
+        is not called; afterwards, nobody waits for it. RuntimeError after `close`."""
+        if self._is_closed:
+            raise RuntimeError(f"the threads of '{self._name}' have ended")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._under_way += 1
+        if len(self._threads) < min(self._under_way, self._most):
+            self._start()
+        self._jobs.put(_Job(loop, future, function, arguments))
+        return await future
+
+    def _start(self) -> None:
+        thread = threading.Thread(
+            target=self._work, name=f"{self._name}_{len(self._threads)}", daemon=True
+        )
+        thread.start()
+        self._threads.append(thread)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            result: Any = None
+            error: BaseException | None = None
+            if not job.future.cancelled():
+                try:
+                    result = job.function(*job.arguments)
+                except BaseException as raised:  # It is raised where the job is waited for.
+                    error = raised
+            # Where the loop is closed, nobody waits any more.
+            with contextlib.suppress(RuntimeError):
+                job.loop.call_soon_threadsafe(self._finish, job.future, result, error)
+            # The next job may be long in coming.
+            del job, result, error
+
+    def _finish(
+        self, future: "asyncio.Future[Any]", result: Any, error: BaseException | None
+    ) -> None:
+        self._under_way -= 1
+        if future.done():
+            return  # Nobody waits for it.
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def close(self, *, drops: bool = False) -> None:
+        """Do what waits (nothing of it, with `drops`), and end. Blocks until then."""
+        self._is_closed = True
+        if drops:
+            self._drop_waiting()
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _drop_waiting(self) -> None:
+        with contextlib.suppress(Empty):  # All are dropped.
+            while (job := self._jobs.get_nowait()) is not None:
+                with contextlib.suppress(RuntimeError):  # As above.
+                    job.loop.call_soon_threadsafe(job.future.cancel)

@@ -1,0 +1,71 @@
+"""The threads that wait for the database in place of the event loop."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tertulia.store.threads import Threads
+
+
+@pytest.fixture
+def threads() -> Iterator[Threads]:
+    made = Threads(2, "test")
+    yield made
+    made.close()
+
+
+async def test_jobs_are_done_in_threads_of_which_there_are_no_more_than_needed(
+    threads: Threads,
+) -> None:
+    def name() -> str:
+        return threading.current_thread().name
+
+    assert {await threads.run(name) for _ in range(5)} == {"test_0"}
+    meeting = threading.Barrier(2)
+    places = await asyncio.gather(*(threads.run(meeting.wait, 60.0) for _ in range(6)))
+    assert sorted(places) == [0, 0, 0, 1, 1, 1]
+    assert len({*await asyncio.gather(*(threads.run(name) for _ in range(20)))} | {"test_0"}) <= 2
+    with pytest.raises(ZeroDivisionError):
+        await threads.run(divmod, 1, 0)
+
+
+async def test_a_job_that_nobody_waits_for_any_more_is_not_begun(threads: Threads) -> None:
+    goes_on = threading.Event()
+    done: list[str] = []
+    under_way = [asyncio.create_task(threads.run(goes_on.wait, 60.0)) for _ in range(2)]
+    behind = [asyncio.create_task(threads.run(done.append, name)) for name in ("one", "two")]
+    await asyncio.sleep(0)
+    for task in (under_way[0], behind[0]):
+        task.cancel()
+    await asyncio.sleep(0)
+    goes_on.set()
+    await asyncio.wait([*under_way, *behind])
+    assert done == ["two"]
+    assert under_way[1].result()
+    assert await threads.run(len, "three") == 5  # What nobody waited for does no harm.
+
+
+async def test_threads_end_after_what_waits_or_without_it() -> None:
+    for drops in (False, True):
+        threads = Threads(1, "test")
+        begun, goes_on = threading.Event(), threading.Event()
+        done: list[int] = []
+
+        def hold(begun: threading.Event = begun, goes_on: threading.Event = goes_on) -> None:
+            begun.set()
+            goes_on.wait(60)
+
+        jobs = [asyncio.create_task(threads.run(hold))]
+        jobs += [asyncio.create_task(threads.run(done.append, n)) for n in range(3)]
+        await asyncio.to_thread(begun.wait, 60)
+        closing = asyncio.create_task(asyncio.to_thread(threads.close, drops=drops))
+        if drops:
+            await asyncio.wait(jobs[1:])
+        goes_on.set()
+        await asyncio.gather(closing, *jobs, return_exceptions=True)
+        assert done == ([] if drops else [0, 1, 2])
+        assert [job.cancelled() for job in jobs] == [False] + 3 * [drops]
+        with pytest.raises(RuntimeError):
+            await threads.run(len, "")
