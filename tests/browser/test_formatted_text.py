@@ -123,6 +123,12 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, opened: 
     page.keyboard.press("Control+z")
     expect(box.locator(".chip")).to_have_text("@Ben")
 
+    # So does what a menu puts in, and the keyboard stays with the text.
+    page.get_by_role("group", name="Formatting").get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="Spoiler").click()
+    expect(box).to_be_focused()
+    page.keyboard.press("Control+z")
+
     # Lists go on, and end; what is pasted is Markdown; files are not read into the text.
     page.keyboard.press("Control+End")
     page.keyboard.press("Shift+Enter")
@@ -154,15 +160,39 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, opened: 
     page.keyboard.press("Alt+Home")
     expect(editor.locator("em")).to_have_text("spelt!?")
     page.keyboard.press("Control+Home")
-    page.keyboard.type("Please: ")
+    page.keyboard.type("Please ")
+    # The caret is where it was before the preview.
+    page.keyboard.press("ArrowLeft")
     page.keyboard.press("Alt+p")
     page.keyboard.press("Escape")
     expect(editor).to_be_focused()
+    page.keyboard.type(":")
     page.keyboard.press("Control+Enter")
     expect(editor).to_be_hidden()
     expect(box).to_be_focused()
     expect(ann.message("Please: Bake rye")).to_be_visible()
     assert last_sent(sqlite_town)["content"] == f"Please: {content}"
+
+    # What is kept for later is written in it, too: there Enter is a line, and Control+Enter saves.
+    page.get_by_role("group", name="Formatting").get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="Saved snippets").click()
+    page.get_by_role("button", name="New snippet").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Title").fill("Thanks")
+    kept = dialog.get_by_role("textbox", name="Text")
+    kept.press_sequentially("So **kind**, @Ben")
+    expect(page.get_by_role("option", name="Ben")).to_be_visible()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.keyboard.type("bye")
+    expect(kept.locator(".chip")).to_have_text("@Ben")
+    page.keyboard.press("Control+Enter")
+    dialog.get_by_role("button", name="Thanks").first.click()
+    expect(dialog).to_have_count(0)
+    expect(box).to_have_text(re.compile("So kind, @Ben.*bye"))
+    page.keyboard.press("Alt+m")
+    expect(box).to_have_text("So **kind**, @**Ben** bye")
+    page.keyboard.press("Alt+m")
 
     ann.go("settings/preferences")
     choice = page.get_by_role("switch", name="Write in formatted text")

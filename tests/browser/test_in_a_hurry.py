@@ -34,7 +34,25 @@ def edit(ann: Window, text: str) -> None:
 def test_what_was_written_survives_haste(sqlite_town: Town, opened: Open) -> None:
     ann = opened(sqlite_town.server, sqlite_town.ann)
     page = ann.page
+
+    # Who is not known yet, of many people, is said to come, and comes.
+    def with_few(route: Route) -> None:
+        answer = route.fetch()
+        told = answer.json()
+        told["realm_users"] = [one for one in told["realm_users"] if one["full_name"] != "Ben"]
+        route.fulfill(response=answer, json={**told, "realm_users_incomplete": True})
+
+    page.route("**/api/v1/register", with_few)
+    everybody = held_back(page, r"/api/v1/users\?.*after=")
     ann.go("narrow/channel/general/topic/haste")
+    ann.box.press_sequentially("@Be")
+    coming = page.get_by_text("Some people are still being loaded")
+    expect(coming).to_be_visible()
+    everybody()
+    page.get_by_role("option", name="Ben").click()
+    expect(ann.box).to_have_value("@**Ben** ")
+    expect(coming).to_have_count(0)
+    ann.box.fill("")
     for text in ("First word", "Second word"):
         ann.say(text)
     expect(page.get_by_text("Sending")).to_have_count(0)
@@ -104,16 +122,26 @@ def test_what_was_written_survives_haste(sqlite_town: Town, opened: Open) -> Non
         kept = ok(client.call_endpoint("scheduled_messages", method="GET"))["scheduled_messages"]
     assert [one["content"] for one in kept] == ["Good morning"]
 
-    # The network goes at the worst moment: it is on its way, and goes once.
+    # The network goes at the worst moment: the one goes on waiting, the other is sent, once.
     ann.away = True
-    page.route("**/api/v1/messages", lambda route: route.abort())
+    sending = "**/api/v1/scheduled_messages/*/send"
+    page.route(sending, lambda route: route.abort())
     ann.go("scheduled")
-    page.get_by_role("button", name="Send now").click()
-    waiting = page.get_by_role("article", name="Your message on its way")
-    expect(waiting).to_contain_text("Good morning")
-    page.unroute("**/api/v1/messages")
-    page.evaluate("window.dispatchEvent(new Event('online'))")
-    expect(waiting).to_have_count(0)
+    send = page.get_by_role("button", name="Send now")
+    send.click()
+    expect(notes).to_contain_text("cannot be reached")
+    expect(page.locator("main")).to_contain_text("Good morning")
+    page.unroute(sending)
+
+    def lost(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    page.route(sending, lost)
+    send.click()
+    expect(send).to_have_count(0)
+    page.unroute(sending)
+    ann.go("narrow/channel/general/topic/haste")
     expect(ann.message("Good morning")).to_have_count(1)
     ann.away = False
 
@@ -123,7 +151,7 @@ def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_town: Town, opened: O
     none of that is a key that does something else."""
     ann = opened(sqlite_town.server, sqlite_town.ann)
     page, keys = ann.page, ann.page.keyboard
-    names = ("NewMessage", "Jump", "EmojiPicker", "ShortcutCard", "People")
+    names = ("NewMessage", "Jump", "EmojiPicker", "ShortcutCard", "People", "OwnMenu")
     release = {name: held_back(page, rf"/{name}-[\w-]+\.js") for name in names}
     page.add_init_script("localStorage.setItem('tertulia:people', 'false')")
     ann.go("narrow/channel/general/topic/ahead")
@@ -184,6 +212,17 @@ def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_town: Town, opened: O
     release["People"]()
     expect(page.get_by_role("textbox", name="Find people")).to_have_value("")
     expect(ann.box).to_have_value("Plums")
+    main.focus()
+    keys.type("qdt")
+    side = page.get_by_role("textbox", name="Filter channels and people")
+    expect(side).to_have_value("dt")
+    side.press("Escape")
+    main.focus()
+    keys.type("gdt")
+    expect(row).to_be_visible()
+    release["OwnMenu"]()
+    expect(page.get_by_role("menuitem", name="Set a status")).to_be_focused()
+    keys.press("Escape")
     main.focus()
     keys.type("?di")
     release["ShortcutCard"]()

@@ -82,6 +82,12 @@ def moved(topic: str, **more: Any) -> Request:
     return Request("ann", "PATCH", f"/messages/{WORDS}", values)
 
 
+def is_sent(org: Organization, more: int) -> bool:
+    """Whether "tea" has so many messages more."""
+    topic = org.node.state.topics.get((LOUNGE, "tea"))
+    return topic is not None and topic.message_count == 3 + more
+
+
 def gone(*message_ids: int) -> Callable[[Organization], bool]:
     """The messages of "tea" are those that are left."""
 
@@ -306,6 +312,20 @@ RACES = {
     ),
     "what is scheduled is deleted twice": Race(
         *twice("DELETE", "/scheduled_messages/1", "ben"), ONE
+    ),
+    "what is scheduled is sent twice": Race(
+        *twice("POST", "/scheduled_messages/1/send", "ben"), ONE, lambda org: is_sent(org, 1)
+    ),
+    "what is scheduled is sent and deleted": Race(
+        Request("ben", "POST", "/scheduled_messages/1/send"),
+        Request("ben", "DELETE", "/scheduled_messages/1"),
+        ONE,
+    ),
+    "what is scheduled is sent and edited": Race(
+        Request("ben", "POST", "/scheduled_messages/1/send"),
+        Request("ben", "PATCH", "/scheduled_messages/1", {"content": "one"}),
+        SOME,
+        lambda org: is_sent(org, 1) and not len(org.node.state.tables["scheduled_messages"]),
     ),
     "a reminder is deleted twice": Race(*twice("DELETE", "/reminders/1", "ben"), ONE),
     "a draft is deleted twice": Race(*twice("DELETE", "/drafts/1", "ben"), ONE),

@@ -1,15 +1,19 @@
 """What is kept of messages in memory shows what the database has, whatever happened to them."""
 
 import json
+import operator
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from tertulia.domain.messages import narrow as narrows
 from tertulia.model.changes import Unsubscribed
+from tertulia.model.narrow import Scope
 from tertulia.service.config import Config
 from tertulia.service.messages import recent, recent_page
+from tertulia.service.messages.received import ReceivedScopes
 from tertulia.service.messages.recent import RecentMessages
 from tests.support import Organization, reopened
 from tests.unit.test_log import until
@@ -249,6 +253,71 @@ async def test_so_it_is_one_after_the_other(talk: Talk) -> None:
         await talk.pages()
         await happens(talk)
         assert await talk.pages() == await talk.stored(), happens.__name__
+
+
+async def opened_a_private_channel_to_a_group(talk: Talk) -> None:
+    reply = await talk.org["ann"].post(
+        "/user_groups/create", name="tasters", description="", members="[]"
+    )
+    talk.ids["tasters"] = reply.ok["group_id"]
+    setting = json.dumps({"new": talk.ids["tasters"]})
+    path = f"/streams/{talk.ids['den']}"
+    for values in ({"can_subscribe_group": setting}, {"history_public_to_subscribers": "true"}):
+        assert (await talk.org["ann"].patch(path, **values)).ok
+
+
+async def joined_the_group(talk: Talk) -> None:
+    members = json.dumps([talk.org["ben"].user_id])
+    path = f"/user_groups/{talk.ids['tasters']}/members"
+    assert (await talk.org["ann"].post(path, add=members)).ok
+
+
+async def wrote_to_another(talk: Talk) -> None:
+    await talk.org["ann"].write([talk.org["ben"].user_id], "tea?")
+
+
+async def test_what_somebody_received_is_kept_until_it_is_something_else(talk: Talk) -> None:
+    kept, few = ReceivedScopes(), ReceivedScopes(5)
+    await opened_a_private_channel_to_a_group(talk)
+    changing = (joined_the_group, wrote_to_another)
+    people = [talk.org[name].user_id for name in VIEWERS]
+    before: list[Scope] = []
+    for happens in (registered, sent, *changing, *ALL_OF_IT):
+        await happens(talk)
+        state = talk.org.node.state
+        users = [state.users[user_id] for user_id in people]
+        found = [kept.of(state, user) for user in users]
+        assert found == [narrows.received_scope(state, user) for user in users], happens.__name__
+        assert found == [few.of(state, user) for user in users]
+        # Sending changes nothing of it.
+        assert happens is not sent or all(map(operator.is_, found, before))
+        assert happens not in changing or found != before
+        before = found
+    assert len(kept) == len(VIEWERS)
+    assert 0 < len(few) < len(VIEWERS)
+
+
+async def test_what_is_unread_is_kept_until_it_is_something_else(talk: Talk) -> None:
+    async def unread() -> list[Data]:
+        fetched = json.dumps(["message", "update_message_flags"])
+        asked = [talk.org[name].post("/register", fetch_event_types=fetched) for name in VIEWERS]
+        return [(await one).ok["unread_msgs"] for one in asked]
+
+    before: list[Data] = []
+    for happens in (registered, wrote_to_another, sent, read, *ALL_OF_IT):
+        await happens(talk)
+        index = talk.org.node.state.unread
+        found = await unread()
+        kept = [reader.unread for reader in index.readers.values()]
+        assert await unread() == found
+        assert all(map(operator.is_, [one.unread for one in index.readers.values()], kept))
+        for reader in index.readers.values():
+            reader.unread, reader.unread_of, reader.fresh = None, (0, 0, 0), {}
+        for channel in index.channels.values():
+            channel.changed()
+        assert await unread() == found, happens.__name__
+        assert happens not in (wrote_to_another, sent, read) or found != before
+        before = found
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)

@@ -343,21 +343,61 @@ async def test_a_change_that_makes_no_sense_changes_nothing(
     assert await scheduled(unchanged["ben"]) == before
 
 
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+@pytest.mark.parametrize(
+    ("method", "path"), [("PATCH", ""), ("DELETE", ""), ("POST", "/send")], ids=str
+)
 async def test_what_is_not_there_or_not_ones_own_is_not_found(
-    org: Organization, method: str
+    org: Organization, method: str, path: str
 ) -> None:
     await org.channel("lounge", "ann")
     made = await schedule(org)
     later_on = {"scheduled_delivery_timestamp": later(org)} if method == "PATCH" else {}
     for who, number in (("ben", made), ("ann", made + 1), ("ann", 0)):
-        reply = await org[who].request(method, f"{PATH}/{number}", **later_on)
+        reply = await org[who].request(method, f"{PATH}/{number}{path}", **later_on)
         reply.refused("BAD_REQUEST", 404)
     assert len(await scheduled(org["ann"])) == 1
 
 
 async def test_nobody_is_told_where_nobody_is_signed_in(shared: Organization) -> None:
     (await shared.nobody.get(PATH)).refused("UNAUTHORIZED", 401)
+
+
+# Sending now
+
+
+async def test_one_is_sent_before_its_time_once(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        made = await schedule(org, read_by_sender=True)
+        ann, ben = await org["ann"].register(), await org["ben"].register()
+        answer = (await org["ann"].post(f"{PATH}/{made}/send")).ok
+        assert await scheduled(org["ann"]) == []
+        # The answer may have been lost.
+        (await org["ann"].post(f"{PATH}/{made}/send")).refused("BAD_REQUEST", 404)
+        clock.ahead += 61
+        await org.tick()
+        (message,) = await messages(org["ben"])
+        assert (message["id"], message["subject"]) == (answer["id"], "tea")
+        assert message["content"] == "<p>Is it <em>ready</em>?</p>"
+        came, gone = await ann.events()
+        assert (came["type"], came["flags"]) == ("message", ["read"])
+        assert (gone["op"], gone["scheduled_message_id"]) == ("remove", made)
+        assert [event["type"] for event in await ben.events()] == ["message"]
+
+
+async def test_one_that_cannot_be_sent_now_goes_on_waiting(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        made = await schedule(org, "ben")
+        await fail(org, "not allowed")
+        (await org["ben"].post(f"{PATH}/{made}/send")).refused()
+        assert [one["failed"] for one in await scheduled(org["ben"])] == [False]
+        clock.ahead += 61
+        await org.tick()
+        assert [one["failed"] for one in await scheduled(org["ben"])] == [True]
+        assert [m for m in await messages(org["ann"]) if m["subject"] == "tea"] == []
+        lounge = channel_id(org, "lounge")
+        (await org["ann"].patch(f"/streams/{lounge}", can_send_message_group={"new": 5})).ok
+        (await org["ben"].post(f"{PATH}/{made}/send")).ok
+        assert await scheduled(org["ben"]) == []
 
 
 # Delivery

@@ -87,6 +87,18 @@ async def test_a_subscriber_who_returns_keeps_the_color(org: Organization) -> No
     assert own["color"] == "#aabbcc"
 
 
+async def test_another_channel_does_not_get_the_color_of_one_that_was_left(
+    org: Organization,
+) -> None:
+    ben = org["ben"]
+    await ben.post(SUBSCRIPTIONS, subscriptions=named("a"))
+    await ben.delete(SUBSCRIPTIONS, subscriptions=["a"])
+    for name in ("b", "a"):
+        assert (await ben.post(SUBSCRIPTIONS, subscriptions=named(name))).ok
+    own = (await ben.get(SUBSCRIPTIONS)).ok["subscriptions"]
+    assert len({one["color"] for one in own}) == len(own) == 2
+
+
 async def test_others_are_subscribed_by_id_or_address_and_told(org: Organization) -> None:
     await org.channel("lounge", "ann")
     ben, cleo, robo = org["ben"], org["cleo"], org["robo"]

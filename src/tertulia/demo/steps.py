@@ -201,7 +201,10 @@ async def _set_avatar(builder: Builder, person: Person) -> None:
 
 
 async def _set_timezone(builder: Builder, person: Person) -> None:
-    revision = personal_settings.Revision(timezone=person.timezone)
+    # Whoever visits as somebody is mostly in another one, and is not to be asked for each of them.
+    revision = personal_settings.Revision(
+        timezone=person.timezone, settings={"web_suggest_update_timezone": False}
+    )
     await builder.submit(person.name, personal_settings.change, revision)
 
 

@@ -5,6 +5,7 @@ checks it against what the reader may see, `tertulia.store` turns it into a quer
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from msgspec import Struct
 from pyroaring import BitMap
@@ -149,7 +150,21 @@ class Span(Struct, frozen=True, gc=False):
         return self.after == 0 and self.until is None
 
 
-class Scope(Struct, frozen=True):
+def parted(spans: Iterable[Span]) -> tuple[list[int], list[tuple[int, int, int]]]:
+    """The channels of those that are whole; and the others as tuples, the end of each a number that
+    is beyond all messages where it has none."""
+    whole: list[int] = []
+    parts: list[tuple[int, int, int]] = []
+    for span in spans:
+        if span.is_whole:
+            whole.append(span.channel_id)
+        else:
+            until = LARGEST if span.until is None else span.until
+            parts.append((span.channel_id, span.after, until))
+    return whole, parts
+
+
+class Scope(Struct, frozen=True, dict=True):
     """Which messages the reader may see at all.
 
     `spans` are ranges of channels, `direct_ids` conversations; `recorded` are the channels of
@@ -162,6 +177,11 @@ class Scope(Struct, frozen=True):
     spans: tuple[Span, ...] = ()
     direct_ids: frozenset[int] = frozenset()
     recorded: frozenset[int] = frozenset()
+
+    @cached_property
+    def parts(self) -> tuple[list[int], list[tuple[int, int, int]]]:
+        """`parted` of the spans: found once, however often the reader searches."""
+        return parted(self.spans)
 
     @property
     def every_channel(self) -> frozenset[int]:

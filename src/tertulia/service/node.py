@@ -18,6 +18,7 @@ from tertulia.service.lifecycle import Lifecycle
 from tertulia.service.links import Links
 from tertulia.service.membership import Membership
 from tertulia.service.messages.loading import ReaderLoads
+from tertulia.service.messages.received import ReceivedScopes
 from tertulia.service.messages.recent import RecentMessages
 from tertulia.service.single_flight import SingleFlight
 from tertulia.service.vault import Vault
@@ -74,6 +75,8 @@ class Node:
     """Those that are being made."""
     recent_messages: RecentMessages = field(default_factory=RecentMessages)
     """The newest ones, in memory."""
+    received_scopes: ReceivedScopes = field(default_factory=ReceivedScopes)
+    """What readers received."""
     reader_loads: ReaderLoads = field(default_factory=ReaderLoads)
     journal: Journal = field(default_factory=Journal)
     """What came of webhooks."""

@@ -1,6 +1,6 @@
 """Channels, their subscribers and topics: the tables and their indexes."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from pyroaring import BitMap
@@ -61,8 +61,10 @@ class MessageCounts(TableIndex[Topic]):
     def _detach(self, records: Collection[Topic]) -> None:
         self._counts = {**self._counts}
 
-    def __getitem__(self, channel_id: int) -> int:
-        return self._counts.get(channel_id, 0)
+    @property
+    def by_channel(self) -> Mapping[int, int]:
+        """The channels that have any, not to be changed."""
+        return self._counts
 
 
 class ActiveSubscribers(Index):

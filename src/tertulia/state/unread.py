@@ -5,7 +5,7 @@ needed, and then kept in step by the fold. Channels and readers that are not loa
 What was not used for the longest time is evicted (`make_room`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -48,16 +48,20 @@ class ChannelMessages:
     """The number of the last question that used it, here and below."""
     version: int = field(default_factory=next_version)
     """Another one after each change of its messages, and of how its topics are spelled."""
+    made: dict[Hashable, bytes] = field(default_factory=dict)
+    """What whoever asks has made of it, by what they call it: kept until its next change."""
 
     def changed(self) -> None:
         """Give it another version."""
         self.version = next_version()
+        self.made.clear()
 
     @property
     def size(self) -> int:
         """Bytes, roughly."""
         topics = _BITMAP_BYTES * len(self.topics) + _BYTES * len(self.all)
-        return _bytes(self.all, self.wildcards) + topics
+        made = sum(_BITMAP_BYTES + len(one) for one in self.made.values())
+        return _bytes(self.all, self.wildcards) + topics + made
 
 
 @dataclass
@@ -90,6 +94,10 @@ class Reader:
     """The versions of the subscriptions and the channels then."""
     touched: BitMap = field(default_factory=BitMap)
     """Messages that were marked since then."""
+    unread: "Unread | None" = None
+    """All that is unread, as it was last found..."""
+    unread_of: tuple[int, int, int] = (0, 0, 0)
+    """... of these versions of the index, the subscriptions and the channels."""
 
     def with_any(self, flags: Flag) -> BitMap:
         """The messages that have one of the flags."""
@@ -98,8 +106,10 @@ class Reader:
     @property
     def size(self) -> int:
         """Bytes, roughly."""
-        fresh = (one.ids for one in self.fresh.values())
-        return _bytes(self.read, *self.flagged.values(), *fresh)
+        maps = [self.read, *self.flagged.values(), *(one.ids for one in self.fresh.values())]
+        if self.unread is not None:
+            maps += (self.unread.all, self.unread.mentions, *self.unread.directs.values())
+        return _bytes(*maps)
 
 
 class Fresh(NamedTuple):
@@ -117,11 +127,11 @@ class Fresh(NamedTuple):
 
 @dataclass
 class Unread:
-    """One user's unread messages, by conversation."""
+    """One user's unread messages, by conversation. It is kept: not the caller's to change."""
 
     all: BitMap
     channels: dict[int, BitMap] = field(default_factory=dict)
-    """By channel ID, as `fresh`. What is in them is not the caller's to change."""
+    """By channel ID, as `fresh`."""
     directs: dict[int, BitMap] = field(default_factory=dict)
     """By conversation ID."""
     mentions: BitMap = field(default_factory=BitMap)
@@ -173,12 +183,24 @@ class UnreadIndex:
         self.readers: dict[int, Reader] = {}
         self.questions = 0
         """How many there were: see `note_question`."""
+        self._version = next_version()
+        """Another one after each change of messages and of what anybody has read of them, and where
+        something is not loaded any more."""
+
+    def _changed(self) -> None:
+        self._version = next_version()
+
+    def _made_of(self, state: "State") -> tuple[int, int, int]:
+        return self._version, state.subscriptions.version, state.channels.version
 
     def missing(self, state: "State", user_id: int) -> Missing:
         """What `of` needs for the user and is not loaded yet."""
+        reader = self.readers.get(user_id)
+        if reader is not None and reader.unread_of == self._made_of(state):
+            return Missing(reader=False, channel_ids=[], direct_ids=[])
         own = self._channel_ids(state, user_id)
         return Missing(
-            reader=user_id not in self.readers,
+            reader=reader is None,
             channel_ids=[c for c in own if c not in self.channels],
             direct_ids=[d for d in state.directs.of_user[user_id] if d not in self.directs],
         )
@@ -197,6 +219,7 @@ class UnreadIndex:
 
     def sent(self, message: Message) -> None:
         """A message was sent."""
+        self._changed()
         if message.channel_id is not None:
             channel = self.channels.get(message.channel_id)
             if channel is not None:
@@ -211,6 +234,7 @@ class UnreadIndex:
 
     def mentions_all(self, message: Message) -> None:
         """A message mentions everybody now, or does not any more."""
+        self._changed()
         channel = self.channels.get(message.channel_id or 0)
         if channel is not None:
             channel.changed()
@@ -220,6 +244,7 @@ class UnreadIndex:
 
     def moved(self, ids: BitMap, old: tuple[int, str], new: tuple[int, str]) -> None:
         """Messages went from one topic (channel and key) to another."""
+        self._changed()
         source, target = self.channels.get(old[0]), self.channels.get(new[0])
         wildcards = BitMap()
         if source is not None:
@@ -240,6 +265,7 @@ class UnreadIndex:
         direct_id: int | None,
     ) -> None:
         """Messages of one conversation are gone; `key` is the topic's."""
+        self._changed()
         ids = BitMap(message_ids)
         channel = self.channels.get(channel_id or 0)
         if channel is not None:
@@ -252,6 +278,7 @@ class UnreadIndex:
 
     def forget(self, user_id: int, ids: BitMap) -> None:
         """A user has no sparse flags on these messages any more."""
+        self._changed()
         reader = self.readers.get(user_id)
         if reader is not None:
             reader.touched |= ids
@@ -260,10 +287,12 @@ class UnreadIndex:
 
     def began(self, direct_id: int) -> None:
         """A direct conversation began, so all of it is known."""
+        self._changed()
         self.directs[direct_id] = DirectMessages(BitMap(), used_at=self.questions)
 
     def mark(self, user_id: int, message_ids: Ids, *, read: bool) -> None:
         """A user's messages became read or unread."""
+        self._changed()
         reader = self.readers.get(user_id)
         if reader is None:
             return
@@ -275,6 +304,7 @@ class UnreadIndex:
 
     def flag(self, user_id: int, message_ids: Ids, flag: Flag, *, added: bool) -> None:
         """A user's messages gained or lost a sparse flag."""
+        self._changed()
         reader = self.readers.get(user_id)
         if reader is None:
             return
@@ -288,7 +318,9 @@ class UnreadIndex:
 
     def of(self, state: "State", user_id: int) -> Unread:
         """What the user has not read, by conversation. All that `missing` names must be loaded."""
-        reader = self.readers[user_id]
+        reader, made_of = self.readers[user_id], self._made_of(state)
+        if reader.unread is not None and reader.unread_of == made_of:
+            return reader.unread
         unread = Unread(BitMap())
         wildcards = BitMap()
         for channel_id, fresh in self._fresh(state, reader, user_id):
@@ -300,6 +332,7 @@ class UnreadIndex:
                 unread.directs[direct_id] = unread_directs
         unread.all = BitMap.union(BitMap(), *unread.channels.values(), *unread.directs.values())
         unread.mentions = (wildcards | reader.with_any(ANY_MENTION)) & unread.all
+        reader.unread, reader.unread_of = unread, made_of
         return unread
 
     def by_topic(self, channel_id: int, ids: BitMap) -> list[tuple[str, BitMap]]:
@@ -365,17 +398,14 @@ class UnreadIndex:
     def note_question(self, state: "State", user_id: int) -> None:
         """What the user has not read is about to be used: note it, so that it is not evicted."""
         self.questions += 1
-        for one in self._looked_at(state, user_id):
-            one.used_at = self.questions
+        channels, directs, number = self.channels, self.directs, self.questions
+        self.readers[user_id].used_at = number
+        for channel_id in self._channel_ids(state, user_id):
+            channels[channel_id].used_at = number
+        for direct_id in state.directs.of_user[user_id]:
+            directs[direct_id].used_at = number
         if self.questions % SPARED == 0:
             self.make_room()
-
-    def _looked_at(
-        self, state: "State", user_id: int
-    ) -> Iterable[Reader | ChannelMessages | DirectMessages]:
-        yield self.readers[user_id]
-        yield from (self.channels[one] for one in self._channel_ids(state, user_id))
-        yield from (self.directs[one] for one in state.directs.of_user[user_id])
 
     def make_room(self) -> None:
         """Evict what was not used for the longest time, until the rest fits or was used lately."""
@@ -388,4 +418,5 @@ class UnreadIndex:
             if used <= ROOM or used_at > self.questions - SPARED:
                 return
             del table[key]
+            self._changed()
             used -= size

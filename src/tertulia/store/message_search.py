@@ -31,7 +31,7 @@ _FIRST_STEP, _LONGEST_STEP = 250, 10_000
 that any step looks at, at most."""
 _GROWTH = 8
 """How much further each step goes than the one before it, at most."""
-_SAMPLE = 50
+SAMPLE = 50
 """Messages by which it is estimated which phrases are common."""
 _MUCH_MORE = 8
 """A phrase so many times as common as another one is not looked up."""
@@ -252,7 +252,7 @@ class _Walk:
     def _expected_lookup(self, scan: _Strategy, matched: int, some: Sequence[Message]) -> _Strategy:
         """What the search index, which knows the texts alone, is expected to find: by what the
         scan passed, of which so many have the text; `some` are of it."""
-        self._queried = _rare_phrases(self._phrases, some[:_SAMPLE])
+        self._queried = _rare_phrases(self._phrases, some[:SAMPLE])
         common = (matched + 1) / (scan.passed + 1)
         hits = int(scan.span * common)
         return _Strategy(_LOOKUP_COST, _FIRST_STEP, hits, scan.gained, scan.span)

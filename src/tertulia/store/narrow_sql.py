@@ -214,7 +214,7 @@ def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
     if scope.channel_ids:
         either.append(dialect.among("+messages.channel_id"))
         parameters.append(dialect.array(sorted(scope.channel_ids)))
-    whole, parts = _parted(scope.spans)
+    whole, parts = scope.parts
     if scope.spans:
         sql, values = _within(dialect, whole, parts)
         either.append(sql)
@@ -234,20 +234,7 @@ def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
 
 
 def _spans(dialect: Dialect, spans: Iterable[Span]) -> Clause:
-    return _within(dialect, *_parted(spans))
-
-
-def _parted(spans: Iterable[Span]) -> tuple[list[int], list[tuple[int, int, int]]]:
-    """The channels of those that are whole, and the others as `Dialect.spans` takes them."""
-    whole: list[int] = []
-    parts: list[tuple[int, int, int]] = []
-    for span in spans:
-        if span.is_whole:
-            whole.append(span.channel_id)
-        else:
-            until = narrow.LARGEST if span.until is None else span.until
-            parts.append((span.channel_id, span.after, until))
-    return whole, parts
+    return _within(dialect, *narrow.parted(spans))
 
 
 def _within(dialect: Dialect, whole: list[int], parts: list[tuple[int, int, int]]) -> Clause:

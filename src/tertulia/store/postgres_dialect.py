@@ -1,9 +1,10 @@
 """PostgreSQL's SQL, where it differs from SQLite's."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from tertulia.model.tokenizer import Phrase
 from tertulia.store.database import Dialect
@@ -16,6 +17,8 @@ to speak: of the row `installation.CHANNEL`, and of the schema, of which another
 """
 _LAST_PLACE = 16383
 """The largest position of a word that a tsvector can hold."""
+_encoder: Final = msgspec.json.Encoder()
+"""For numbers, of which there may be thousands: many times as fast as their `str`."""
 
 
 class PostgresDialect(Dialect):
@@ -47,8 +50,10 @@ class PostgresDialect(Dialect):
 
     def array(self, values: Iterable[int] | Iterable[str]) -> Any:
         found: list[Any] = list(values)
+        if found and isinstance(found[0], str):
+            return found
         # The driver takes a microsecond for each element of a list.
-        return found if found and isinstance(found[0], str) else f"{{{str(found)[1:-1]}}}"
+        return f"{{{_encoder.encode(found).decode()[1:-1]}}}"
 
     def within(self) -> str:
         of_channel = "CAST(? AS jsonb) -> CAST(messages.channel_id AS TEXT)"
@@ -62,7 +67,7 @@ class PostgresDialect(Dialect):
         by_channel: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for channel_id, after, until in spans:
             by_channel[channel_id].append((after, until))
-        return json.dumps(by_channel)
+        return _encoder.encode(by_channel).decode()
 
     def collected(self, column: str) -> str:
         return f"CAST(json_agg({column}) AS TEXT)"

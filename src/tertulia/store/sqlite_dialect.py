@@ -2,10 +2,15 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from tertulia.model.tokenizer import Phrase
 from tertulia.store.database import Dialect
+
+_encoder: Final = msgspec.json.Encoder()
+"""For numbers, of which there may be thousands: several times as fast as the other one."""
 
 
 class SqliteDialect(Dialect):
@@ -27,7 +32,10 @@ class SqliteDialect(Dialect):
         return f"{column} IN (SELECT value FROM json_each(?))"
 
     def array(self, values: Iterable[int] | Iterable[str]) -> str:
-        return json.dumps(list(values))
+        found: list[Any] = list(values)
+        if found and isinstance(found[0], str):
+            return json.dumps(found)  # In ASCII, whatever is in them.
+        return _encoder.encode(found).decode()
 
     def within(self) -> str:
         return (
@@ -38,7 +46,7 @@ class SqliteDialect(Dialect):
         )
 
     def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
-        return json.dumps(list(spans))
+        return _encoder.encode(list(spans)).decode()
 
     def collected(self, column: str) -> str:
         return f"json_group_array({column})"

@@ -55,6 +55,13 @@ export class Completer {
     });
   });
 
+  /** Whether there may be more of them soon: not all people are known yet. */
+  readonly isComing = $derived.by(() => {
+    const token = this.#token;
+    if (token?.kind !== "person" || this.#closed === placeOf(token)) return false;
+    return this.store.peopleComing;
+  });
+
   constructor(
     private readonly store: Store,
     private readonly composition: Composition,
@@ -80,7 +87,7 @@ export class Completer {
   /** Whether the key was for the choice. */
   key(event: KeyboardEvent): boolean {
     const { length } = this.choices;
-    if (!length || event.isComposing) return false;
+    if (event.isComposing || (!length && !(this.isComing && event.key === "Escape"))) return false;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       if (event.shiftKey || event.altKey || event.ctrlKey || event.metaKey) return false;
       const step = event.key === "ArrowDown" ? 1 : -1;

@@ -40,7 +40,7 @@ export class Composition {
   /** `changed` is called after each change; `left` with changes after the field has gone. */
   constructor(
     content: string,
-    private readonly changed: () => void,
+    private readonly changed: () => void = () => {},
     private readonly left: (what: string, by: string) => void = () => {},
   ) {
     this.content = content.replace(CUT_OFF, (place) => (awaited.has(place.trim()) ? place : ""));

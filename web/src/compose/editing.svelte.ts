@@ -12,6 +12,7 @@ import { concerned } from "../wire/events";
 import { words } from "../words/index.svelte";
 import { composing } from "./composing.svelte";
 import { Composition } from "./composition.svelte";
+import { awaitsFile, isSavable } from "./saving";
 
 export interface Edit {
   message: Message;
@@ -105,12 +106,7 @@ class Editing {
       this.#end(current);
       return;
     }
-    if (composition.awaits) {
-      app.toasts.note(
-        composition.awaits === "file" ? words.compose.waitForFiles : words.compose.filesFailed,
-      );
-      return;
-    }
+    if (!isSavable(app.store, composition) || awaitsFile(app.toasts, composition)) return;
     this.saving = true;
     try {
       const { detached_uploads: left } = await patch<{

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, clock, dayName, dayOf } from "./times";
+import { ago, clock, dayName, dayOf, isSameClock } from "./times";
 
 const at = (day: number, hour = 12) => new Date(2025, 3, day, hour).getTime() / 1000;
 
@@ -20,5 +20,17 @@ describe("times", () => {
   it("tell how long ago", () => {
     expect(ago(at(3) - 300, at(3), "en")).toBe("5 minutes ago");
     expect(ago(at(1), at(3), "en")).toBe("2 days ago");
+  });
+
+  it("are the same in zones whose clocks go alike all year", () => {
+    const summer = Date.UTC(2026, 6, 1, 12) / 1000;
+    const winter = Date.UTC(2026, 0, 1, 12) / 1000;
+    expect(isSameClock("Asia/Calcutta", "Asia/Kolkata", summer)).toBe(true);
+    expect(isSameClock("Europe/Madrid", "Europe/Paris", summer)).toBe(true);
+    expect(isSameClock("Europe/London", "Europe/Paris", summer)).toBe(false);
+    // Alike in one half of the year.
+    expect(isSameClock("Africa/Lagos", "Europe/London", summer)).toBe(false);
+    expect(isSameClock("Africa/Lagos", "Europe/London", winter)).toBe(false);
+    expect(isSameClock("Nowhere/Here", "Europe/Paris", summer)).toBe(true);
   });
 });

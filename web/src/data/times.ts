@@ -95,3 +95,16 @@ export function dayFormat(day: string, language: string): string {
     timeZone: "UTC",
   }).format(new Date(day));
 }
+
+/** Whether clocks in both zones show the same, this half of the year and the other. */
+export function isSameClock(one: string, other: string, now: Seconds): boolean {
+  const HALF_A_YEAR = 182 * 86_400;
+  const shown = (timeZone: string, at: Seconds) =>
+    formatter("en", { dateStyle: "short", timeStyle: "short", timeZone }).format(at * 1000);
+  try {
+    return [now, now + HALF_A_YEAR].every((at) => shown(one, at) === shown(other, at));
+  } catch {
+    // A name that this browser does not know says nothing.
+    return true;
+  }
+}

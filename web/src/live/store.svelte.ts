@@ -53,6 +53,9 @@ export class Store {
   /** Oneself. */
   readonly self = $derived(this.#data.users.get(this.#data.me));
 
+  /** Whether there are people who are not known yet: they are asked for (`everybody.ts`). */
+  readonly peopleComing = $derived(this.#data.realm["realm_users_incomplete"] === true);
+
   /** What is unread, counted once for all who show it. */
   readonly tallies = $derived(tallies(this));
 

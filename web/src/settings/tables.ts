@@ -25,6 +25,7 @@ export const PREFERENCES: readonly FieldGroup[] = [
     fields: [
       { name: "default_language", kind: "language" },
       { name: "twenty_four_hour_time", kind: "choice", values: [false, true] },
+      { name: "web_suggest_update_timezone", kind: "switch" },
     ],
   },
   {

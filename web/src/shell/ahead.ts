@@ -9,6 +9,7 @@ const REST = 2000;
 const AHEAD: readonly (() => Promise<unknown>)[] = [
   () => import("../compose/NewMessage.svelte"),
   () => words.with(import("./Jump.svelte"), "settings", "manage"),
+  () => import("./OwnMenu.svelte"),
   () => import("../messages/Overlays.svelte"),
   () => import("../messages/EmojiPicker.svelte"),
   () => import("../messages/UserCard.svelte"),

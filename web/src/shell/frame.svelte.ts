@@ -77,6 +77,11 @@ class Frame {
     else if (!this.leave()) this.peopleOver = true;
   }
 
+  showLeft(): void {
+    if (isPhone()) this.drawer = true;
+    else this.left = true;
+  }
+
   toggleLeft(): void {
     if (!isPhone()) this.left = !this.left;
     else if (!this.leave()) this.drawer = true;

@@ -70,9 +70,16 @@ export function registerKeys(app: App): () => void {
     "?": () => void (frame.help = true),
     "[": () => frame.toggleLeft(),
     "]": () => frame.togglePeople(),
-    g: () => document.getElementById("own-menu")?.click(),
+    g: () => void openOwnMenu(),
     Escape: (event) => escape(app, event),
   });
+}
+
+/** It stands in the side bar. */
+async function openOwnMenu(): Promise<void> {
+  frame.showLeft();
+  await tick();
+  document.getElementById("own-menu")?.click();
 }
 
 /** To the field that finds people, as soon as it is there: `Later` says where it cannot be. */

@@ -1,6 +1,7 @@
 /** What a Picker offers. */
 
 import { normalized } from "../data/finding";
+import { foremost } from "../data/foremost";
 
 export interface Option {
   /** One text for one thing. */
@@ -34,8 +35,6 @@ export function offered(
       answers(option.label, query) ?? (answers(option.detail ?? "", query) !== null ? 3 : null);
     if (rank !== null) ranked.push([rank, option]);
   }
-  return ranked
-    .sort((one, other) => one[0] - other[0])
-    .slice(0, many)
-    .map(([, option]) => option);
+  const first = foremost(ranked, many, (one, other) => one[0] - other[0]);
+  return first.map(([, option]) => option);
 }

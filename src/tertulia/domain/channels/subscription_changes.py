@@ -1,6 +1,8 @@
 """The changes that begin and end subscriptions, for verbs of channels, users and subscriptions."""
 
 from collections.abc import Iterable
+from operator import attrgetter
+from typing import Final
 
 from tertulia.domain import permissions
 from tertulia.model.changes import AnyChange, Subscribed, Unsubscribed
@@ -14,13 +16,14 @@ COLORS = (
     *("#9987e1", "#e4523d", "#c2c2c2", "#4f8de4", "#c6a8ad", "#e7cc4d", "#c8bebf", "#a47462"),
 )
 """The colors that channels get by themselves, in this order."""
+_COLOR: Final = attrgetter("color")
 
 
 def color_for(state: State, user_id: int, taken: Iterable[str] = ()) -> str:
-    """The first color that the user has for no channel yet (`taken`: given in this command)."""
-    own = state.subscriptions.of_user[user_id]
-    # Called for thousands of people at once: `is_active`, without a call for each subscription.
-    used = {one.color for one in own.values() if one.spans and one.spans[-1][1] is None}
+    """The first color that the user has, and had, for no channel yet (`taken`: given in this
+    command)."""
+    # Asked for thousands of people at once, each with many subscriptions.
+    used = set(map(_COLOR, state.subscriptions.of_user[user_id].values()))
     used.update(taken)
     for color in COLORS:
         if color not in used:

@@ -431,11 +431,27 @@ def everything_readable(reader: Reader) -> Scope:
     )
 
 
-def scope_of(reader: Reader, terms: Sequence[Term]) -> Scope:
+def received_scope(state: State, user: User) -> Scope:
+    """What the user received, or has a record of."""
+    reader = Reader(state=state, user=user, host="")
+    return Scope(
+        user_id=user.id,
+        spans=received_spans(reader),
+        direct_ids=_own_directs(reader),
+        recorded=frozenset(channel.id for channel in open_channels(reader)),
+    )
+
+
+def scope_of(
+    reader: Reader,
+    terms: Sequence[Term],
+    received: Callable[[State, User], Scope] = received_scope,
+) -> Scope:
     """What a narrow of these terms is about, of what the reader may read: where they name channels,
     these channels' open history; otherwise what was received.
 
-    A single message (`id`, `with`) may be any that the reader can read.
+    A single message (`id`, `with`) may be any that the reader can read. `received` is
+    `received_scope`, or what keeps its answers.
     """
     if reader.user is None:
         return Scope(user_id=None, channel_ids=frozenset(c.id for c in open_channels(reader)))
@@ -447,17 +463,17 @@ def scope_of(reader: Reader, terms: Sequence[Term]) -> Scope:
     if named is None:
         if any(isinstance(term.condition, narrow.HasId) and not term.negated for term in terms):
             return everything_readable(reader)
-        return Scope(
-            user_id=reader.user.id,
-            spans=received_spans(reader),
-            direct_ids=_own_directs(reader),
-            recorded=frozenset(channel.id for channel in open_channels(reader)),
-        )
-    open_ids = named & {c.id for c in open_channels(reader)}
-    spans = tuple(
-        s for s in received_spans(reader) if s.channel_id in named and s.channel_id not in open_ids
-    )
-    return Scope(user_id=reader.user.id, channel_ids=open_ids, spans=spans)
+        return received(reader.state, reader.user)
+    whole: set[int] = set()
+    spans: list[Span] = []
+    for channel_id in named:
+        channel = reader.state.channels[channel_id]
+        if permissions.reads_whole_history(reader.state, reader.user, channel):
+            whole.add(channel_id)
+        else:
+            parts = spans_received(reader.state, reader.user, channel_id)
+            spans += (Span(channel_id, after, until) for after, until in parts)
+    return Scope(user_id=reader.user.id, channel_ids=frozenset(whole), spans=tuple(spans))
 
 
 def scope_reached(reader: Reader, terms: Sequence[Term], reach: Reach) -> Scope:

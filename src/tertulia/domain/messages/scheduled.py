@@ -107,6 +107,18 @@ def deliver(
     return Decision(None, (*sent.changes, _removed(scheduled)))
 
 
+def send_now(
+    moment: Moment, scheduled: ScheduledMessage, draft: sending.Draft
+) -> Decision[user_topics.Sent | None]:
+    """Send one's own message before its time, of which `draft` was made: it is sent and waits no
+    more, in one step. None where it is not as it was looked at any more. NoSuchItem, or Refused as
+    any message is: then it goes on waiting."""
+    if own(moment.state, moment.actor.id, scheduled.id) != scheduled:
+        return Decision(None)
+    sent = user_topics.send(moment, draft)
+    return Decision(sent.result, (*sent.changes, _removed(scheduled)))
+
+
 def give_up(
     moment: Moment, render: Render, scheduled: ScheduledMessage, reason: str
 ) -> Decision[None]:

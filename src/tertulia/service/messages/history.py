@@ -94,7 +94,7 @@ async def find_messages(
             page, shown = await recent_page.find(node, user, terms, before)
             return Found(page, anchor, terms, shown)
         search = Search(
-            scope=_scope(reader, terms, query),
+            scope=_scope(node, reader, terms, query),
             terms=terms,
             anchor=anchor,
             before=before,
@@ -110,9 +110,9 @@ async def find_messages(
     return Found(page, anchor, terms, shown)
 
 
-def _scope(reader: narrow.Reader, terms: Sequence[Term], query: Query) -> Scope:
+def _scope(node: Node, reader: narrow.Reader, terms: Sequence[Term], query: Query) -> Scope:
     if query.reach is None:
-        return narrow.scope_of(reader, terms)
+        return narrow.scope_of(reader, terms, node.received_scopes.of)
     return narrow.scope_reached(reader, terms, query.reach)
 
 
@@ -189,7 +189,7 @@ async def _first_unread_in(
         *narrow.without_muted(reader, terms),
         Term(model_narrow.IsUnread(reader.unread)),
     )
-    search = Search(_scope(reader, terms, query), wanted, anchor=0, before=0, after=1)
+    search = Search(_scope(node, reader, terms, query), wanted, anchor=0, before=0, after=1)
     page = await node.store.read(message_search.find, search)
     return page.messages[0].id if page.messages else NOTHING_UNREAD
 

@@ -6,7 +6,9 @@ read a message is not decided here, but for each reader when it is used.
 """
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -62,6 +64,16 @@ class RecentMessage(Struct):
         return sum(map(len, texts)) + parts * _PART_CHARACTERS
 
 
+class _Texts(Struct):
+    """What all of them say, in one text, where a word is found in a moment."""
+
+    text: str
+    starts: list[int]
+    """Where each message's words begin."""
+    messages: list[RecentMessage]
+    """Ascending."""
+
+
 class RecentMessages:
     """The newest messages, as many as there is room for."""
 
@@ -76,6 +88,8 @@ class RecentMessages:
         """What the entries up to this one wrote to is in `_stale`."""
         self._kept: dict[int, RecentMessage] = {}
         """By ID, ascending."""
+        self._texts: _Texts | None = None
+        """Made when somebody searches them; None where they are others since then."""
         self._stale: set[int] = set()
         """Those of them that must be read again."""
         self._characters = 0
@@ -103,17 +117,33 @@ class RecentMessages:
         finally:
             self._lock.release()
 
-    def newest_first(self, state: State) -> Iterator[RecentMessage]:
-        """The messages as they are now, the newest first; to be looked at without awaiting. What
-        was sent since they were brought up to date need not be among them. Conflict where one was
-        written to since then."""
+    def newest_first(self, state: State, word: str = "") -> Iterator[tuple[int, RecentMessage]]:
+        """The messages as they are now, the newest first, each with how many are newer; with a
+        `word`, only those that have it in what they say, if only as a part of another. To be looked
+        at without awaiting. What was sent since they were brought up to date need not be among
+        them. Conflict where one was written to since then."""
         self._look(state)
-        if self._newest is None:
+        if self._newest is None or (word and self._stale):
             raise Conflict
-        for message_id, one in reversed(self._kept.items()):
+        if word:
+            yield from self._with_word(word)
+            return
+        for newer, (message_id, one) in enumerate(reversed(self._kept.items())):
             if message_id in self._stale:
                 raise Conflict
-            yield one
+            yield newer, one
+
+    def _with_word(self, word: str) -> Iterator[tuple[int, RecentMessage]]:
+        if self._texts is None:
+            kept = list(self._kept.values())
+            texts = ["\n".join((*one.folded(), "")) for one in kept]
+            self._texts = _Texts("".join(texts), [0, *accumulate(map(len, texts))], kept)
+        text, starts, messages = self._texts.text, self._texts.starts, self._texts.messages
+        place = len(text)
+        while (place := text.rfind(word, 0, place)) >= 0:
+            index = bisect_right(starts, place) - 1
+            yield len(messages) - 1 - index, messages[index]
+            place = starts[index]
 
     def _has_all(self, state: State, last: int) -> bool:
         """Whether all is here up to that message, and as the state has it."""
@@ -155,6 +185,7 @@ class RecentMessages:
         if written is None or (newest is not None and len(new) == self._most):
             self._forget_all(state)  # There may be more in between.
             return
+        self._texts = None
         for message_id in set(stale) - {one.id for one in again}:
             self._characters -= self._kept.pop(message_id).size
         self._put(again, details)

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 
 from msgspec import Struct
 
@@ -26,7 +27,8 @@ from tertulia.store.message_search import Page, Seen
 from tertulia.store.queries import Marks
 
 _ESTIMATE = 250
-"""After so many messages it is estimated whether a search is to go on in the database."""
+"""After so many messages that were looked at it is estimated whether a search is to go on in the
+database."""
 _MOST_WORDS = 10
 """Searches for more are the database's alone: here each word holds the event loop for milliseconds,
 where all messages are looked at."""
@@ -119,26 +121,23 @@ def _begun(
     said = [phrase for phrases, negated in texts if not negated for phrase in phrases]
     wanted = max((word for phrase in said for word in phrase.words), key=len, default="")
     found: list[RecentMessage] = []
-    sample: list[Message] = []
-    matched = 0
+    looked = matched = passed = 0
     last = start = state.last_message_id + 1
-    for one in recent.newest_first(state):
+    # What it says is looked at first: mostly that leaves little to look at further.
+    for passed, one in recent.newest_first(state, wanted):
         message = one.message
         if message.id < first:
             last = first
             break
+        last = message.id + 1
         if len(found) == limit or (
             # It would not be enough.
-            len(sample) == _ESTIMATE and len(found) * len(recent) < limit * _ESTIMATE
+            texts and looked >= _ESTIMATE and len(found) * len(recent) < limit * passed
         ):
             break
-        last = message.id
+        looked += 1
         if texts:
-            # What it says is looked at first: mostly that leaves little to look at further.
-            sample.append(message)
             words = one.folded()
-            if wanted and not any(wanted in text for text in words):
-                continue
             if not all(folded_say(words, phrases) is not negated for phrases, negated in texts):
                 continue
             matched += 1
@@ -146,8 +145,10 @@ def _begun(
             continue
         found.append(one)
     else:
-        last = max(first, recent.first)
-    seen = Seen(len(sample), matched, len(found), start - last, state.last_message_id, sample)
+        passed, last = len(recent), max(first, recent.first)
+    newest = recent.newest_first(state) if len(said) > 1 else ()
+    sample = [one.message for _, one in islice(newest, message_search.SAMPLE)]
+    seen = Seen(passed, matched, len(found), start - last, state.last_message_id, sample)
     return _Begun(found, last, seen, received.is_unsure)
 
 
@@ -158,7 +159,7 @@ async def _older(
     the user's relation to all of it."""
     reader = narrow.Reader(state=node.state, user=user, host=node.config.address_host)
     search = Search(
-        scope=narrow.scope_of(reader, terms),
+        scope=narrow.scope_of(reader, terms, node.received_scopes.of),
         terms=terms,
         anchor=begun.last,
         before=max(before, 1),

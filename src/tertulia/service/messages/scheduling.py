@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from tertulia.domain import names
+from tertulia.domain.channels.user_topics import Sent
 from tertulia.domain.messages import scheduled
 from tertulia.domain.messages.sending import Draft, ToChannel, ToPeople
 from tertulia.model.errors import Conflict, Refused
@@ -87,6 +88,23 @@ async def change_scheduled(
     await retry_on_conflict(attempt)
 
 
+async def send_scheduled_now(caller: Caller, scheduled_id: int) -> Sent:
+    """Send a message of the caller's that waits, before its time.
+
+    Raises as `tertulia.domain.messages.scheduled.send_now`: where it was sent already, NoSuchItem.
+    """
+
+    async def attempt() -> Sent:
+        waiting = scheduled.own(caller.state, caller.user.id, scheduled_id)
+        draft = await _draft_of(caller.node, waiting)
+        sent = await caller.submit(scheduled.send_now, waiting, draft)
+        if sent is None:
+            raise Conflict
+        return sent
+
+    return await retry_on_conflict(attempt)
+
+
 async def _changed(
     caller: Caller, before: ScheduledMessage, edit: ScheduledEdit, client: str
 ) -> Draft:
@@ -120,7 +138,18 @@ def _new_destination(before: ScheduledMessage, edit: ScheduledEdit) -> ToChannel
 async def send_scheduled(node: Node, message: ScheduledMessage) -> None:
     """Send a message whose time has come, as any message of its author's. Raises what composing it
     raises; where the verb refuses, it sends the author a notice."""
-    draft = await draft_of(
+    draft = await _draft_of(node, message)
+    await node.log.submit(None, scheduled.deliver, node.renderer.render, message, draft)
+
+
+async def give_up_scheduled(node: Node, message: ScheduledMessage, reason: str) -> None:
+    """Send the author a notice that the message could not be sent, for that reason."""
+    await node.log.submit(None, scheduled.give_up, node.renderer.render, message, reason)
+
+
+async def _draft_of(node: Node, message: ScheduledMessage) -> Draft:
+    """The message as it is sent now."""
+    return await draft_of(
         node,
         node.state.users[message.user_id],
         scheduled.destination(message),
@@ -128,9 +157,3 @@ async def send_scheduled(node: Node, message: ScheduledMessage) -> None:
         client=message.client,
         read_by_sender=message.read_by_sender,
     )
-    await node.log.submit(None, scheduled.deliver, node.renderer.render, message, draft)
-
-
-async def give_up_scheduled(node: Node, message: ScheduledMessage, reason: str) -> None:
-    """Send the author a notice that the message could not be sent, for that reason."""
-    await node.log.submit(None, scheduled.give_up, node.renderer.render, message, reason)

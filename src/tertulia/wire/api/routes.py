@@ -301,6 +301,11 @@ ROUTES: tuple[Route, ...] = (
         "/scheduled_messages/{scheduled_message_id:int}",
         scheduled.delete_scheduled_message,
     ),
+    Route(
+        "POST",
+        "/scheduled_messages/{scheduled_message_id:int}/send",
+        scheduled.send_scheduled_message,
+    ),
     Route("GET", "/reminders", reminders.get_reminders),
     Route("POST", "/reminders", reminders.set_reminder),
     Route("DELETE", "/reminders/{reminder_id:int}", reminders.delete_reminder),

@@ -31,6 +31,8 @@ def shard_ranges(shards: Shards[Any], usual: T, exceptions: Mapping[int, T]) -> 
     """All of a table's IDs, ascending: of the `usual` kind, or of that which `exceptions` has for
     an ID."""
     found: list[ShardRange[T]] = []
+    if not exceptions:
+        return [ShardRange(one, shards.SIZE, ids, version, usual) for one, ids, version in shards]
     ascending = sorted(exceptions)
     for first, ids, version in shards:
         whole = ShardRange(first, shards.SIZE, ids, version, usual)
@@ -53,8 +55,9 @@ def _divide(
     if not inside:
         found.append(whole)
         return
-    kind = exceptions[inside[0]]
-    if len(inside) == len(ids) and all(exceptions[one] is kind for one in inside):
+    kinds = [exceptions[one] for one in inside]
+    kind = kinds[0]
+    if len(kinds) == len(ids) == kinds.count(kind):
         found.append(ShardRange(first, size, ids, version, kind))
         return
     half = size // 2

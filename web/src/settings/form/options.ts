@@ -2,8 +2,9 @@
 
 import type { Channel, Data } from "../../data/data";
 import { normalized } from "../../data/finding";
+import { byNames } from "../../data/nameOrder";
 import type { Option } from "../../ui/picking";
-import type { UserGroup } from "../../wire/objects";
+import type { User, UserGroup } from "../../wire/objects";
 import { words } from "../../words/index.svelte";
 
 /** What a group is called: those of the system in one's language. */
@@ -14,26 +15,35 @@ export function groupName(group: UserGroup): string {
 
 const collators = new Map<string, Intl.Collator>();
 
-export function byName(one: string, other: string): number {
+/** How names are compared in one's language: the same function each time. */
+function comparing(): (one: string, other: string) => number {
   const { language } = words;
   let collator = collators.get(language);
   if (!collator) {
     collator = new Intl.Collator(language, { numeric: true });
     collators.set(language, collator);
   }
-  return collator.compare(one, other);
+  return collator.compare;
+}
+
+export function byName(one: string, other: string): number {
+  return comparing()(one, other);
+}
+
+/** Everybody by name, bots and those who are gone among them. */
+export function inNameOrder(users: Data["users"]): readonly User[] {
+  return byNames(users, comparing());
 }
 
 /** Active people, and bots where they are wanted. Keys are `u5`. */
 export function peopleOptions(users: Data["users"], withBots = false): Option[] {
-  return [...users.values()]
+  return inNameOrder(users)
     .filter((user) => user.is_active !== false && (withBots || !user.is_bot) && !user.is_system_bot)
     .map((user) => ({
       key: `u${user.user_id}`,
       label: user.full_name,
       detail: user.is_bot ? words.settings.bot : (user.delivery_email ?? ""),
-    }))
-    .sort((one, other) => byName(one.label, other.label));
+    }));
 }
 
 /** Groups that are not deactivated. Keys are `g9`. */

@@ -40,6 +40,7 @@ export const compose: Words["compose"] = {
 
   // Completing
   suggestions: "Vorschläge",
+  peopleComing: "Einige Personen werden noch geladen …",
   offered: (count: number) =>
     count === 1
       ? "1 Vorschlag. Pfeil- und Eingabetaste wählen."

@@ -44,8 +44,6 @@ export const settings: AllWords["settings"] = {
   required: "erforderlich",
   sort: "Sortieren",
   byName: "Nach Namen",
-  title: "Titel",
-  text: "Text",
   name: "Name",
   description: "Beschreibung",
   owner: "Inhaber",
@@ -145,6 +143,9 @@ export const settings: AllWords["settings"] = {
   allow: "Mitteilungen erlauben",
   tryOut: "Zur Probe eine zeigen",
   testNotification: "So sieht eine Mitteilung aus.",
+  otherZone: (here: string, before: string) =>
+    `Dieses Gerät ist in der Zeitzone ${here}; in deinem Profil steht ${before}.`,
+  takeZone: "Profil ändern",
   quietHours: "Ruhezeiten",
   quietNote:
     "Dann klingelt nichts: keine Mitteilung, kein Ton, kein Telefon. E-Mails über Verpasstes warten, bis sie vorbei sind, und was du inzwischen gelesen hast, steht nicht darin.",
@@ -373,6 +374,7 @@ export const settings: AllWords["settings"] = {
     user_list_style: "Liste der Leute",
     default_language: "Sprache",
     twenty_four_hour_time: "Uhr",
+    web_suggest_update_timezone: "Fragen, wenn ein Browser in einer anderen Zeitzone ist",
     web_home_view: "Beginnen mit",
     web_escape_navigates_to_home_view: "Escape führt zur ersten Ansicht",
     web_mark_read_on_scroll_policy: "Nachrichten als gelesen markieren, wenn sie zu sehen sind",

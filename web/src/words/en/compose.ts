@@ -38,6 +38,7 @@ export const compose = {
 
   // Completing
   suggestions: "Suggestions",
+  peopleComing: "Some people are still being loaded…",
   offered: (count: number) =>
     count === 1
       ? "1 suggestion. Arrow keys and Enter choose."

@@ -40,8 +40,6 @@ export const settings = {
   required: "required",
   sort: "Sort",
   byName: "By name",
-  title: "Title",
-  text: "Text",
   name: "Name",
   description: "Description",
   owner: "Owner",
@@ -138,6 +136,9 @@ export const settings = {
   allow: "Allow notifications",
   tryOut: "Show one to try",
   testNotification: "This is how a notification looks.",
+  otherZone: (here: string, before: string) =>
+    `This device is in the time zone ${here}; your profile says ${before}.`,
+  takeZone: "Change the profile",
   quietHours: "Quiet hours",
   quietNote:
     "Nothing rings then: no note, no sound, no phone. Mails of what you missed wait until they are over, and what you read meanwhile is not in them.",
@@ -362,6 +363,7 @@ export const settings = {
     user_list_style: "List of people",
     default_language: "Language",
     twenty_four_hour_time: "Clock",
+    web_suggest_update_timezone: "Ask when a browser is in another time zone",
     web_home_view: "Begin with",
     web_escape_navigates_to_home_view: "Escape leads to the first view",
     web_mark_read_on_scroll_policy: "Mark messages as read when they are seen",

@@ -37,6 +37,7 @@ export const compose: Words["compose"] = {
   formatted: "Texto con formato",
 
   suggestions: "Sugerencias",
+  peopleComing: "Aún se están cargando personas…",
   offered: (count) =>
     count === 1
       ? "1 sugerencia. Elige con las flechas e Intro."

@@ -43,8 +43,6 @@ export const settings: AllWords["settings"] = {
   required: "obligatorio",
   sort: "Ordenar",
   byName: "Por nombre",
-  title: "Título",
-  text: "Texto",
   name: "Nombre",
   description: "Descripción",
   owner: "Responsable",
@@ -159,6 +157,9 @@ export const settings: AllWords["settings"] = {
   allow: "Permitir notificaciones",
   tryOut: "Mostrar una de prueba",
   testNotification: "Así se ve una notificación.",
+  otherZone: (here, before) =>
+    `Este dispositivo está en la zona horaria ${here}; tu perfil dice ${before}.`,
+  takeZone: "Cambiar el perfil",
   quietHours: "Horas de silencio",
   quietNote:
     "Entonces nada suena: ni notificaciones, ni sonidos, ni el teléfono. Los correos de lo que te perdiste esperan a que terminen, y no llevan lo que hayas leído entretanto.",
@@ -357,6 +358,7 @@ export const settings: AllWords["settings"] = {
     user_list_style: "Lista de personas",
     default_language: "Idioma",
     twenty_four_hour_time: "Reloj",
+    web_suggest_update_timezone: "Preguntar cuando un navegador está en otra zona horaria",
     web_home_view: "Empezar con",
     web_escape_navigates_to_home_view: "Escape lleva a la primera vista",
     web_mark_read_on_scroll_policy: "Marcar los mensajes como leídos al verlos",

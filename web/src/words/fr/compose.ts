@@ -39,6 +39,7 @@ export const compose: Words["compose"] = {
 
   // Completing
   suggestions: "Suggestions",
+  peopleComing: "Des personnes sont encore en cours de chargement…",
   offered: (count) =>
     count < 2
       ? `${count} suggestion. Choisissez avec les flèches et Entrée.`

@@ -44,8 +44,6 @@ export const settings: AllWords["settings"] = {
   required: "obligatoire",
   sort: "Trier",
   byName: "Par nom",
-  title: "Titre",
-  text: "Texte",
   name: "Nom",
   description: "Description",
   owner: "Propriétaire",
@@ -146,6 +144,9 @@ export const settings: AllWords["settings"] = {
   allow: "Autoriser les notifications",
   tryOut: "En afficher une pour essayer",
   testNotification: "Voici à quoi ressemble une notification.",
+  otherZone: (here, before) =>
+    `Cet appareil est dans le fuseau horaire ${here} ; votre profil indique ${before}.`,
+  takeZone: "Changer le profil",
   quietHours: "Heures calmes",
   quietNote:
     "Rien ne sonne alors : ni notification, ni son, ni téléphone. Les e-mails sur ce que vous avez manqué attendent la fin, sans ce que vous avez lu entre-temps.",
@@ -373,6 +374,7 @@ export const settings: AllWords["settings"] = {
     user_list_style: "Liste des personnes",
     default_language: "Langue",
     twenty_four_hour_time: "Horloge",
+    web_suggest_update_timezone: "Demander quand un navigateur est dans un autre fuseau horaire",
     web_home_view: "Commencer par",
     web_escape_navigates_to_home_view: "Échap ramène à la première vue",
     web_mark_read_on_scroll_policy: "Marquer les messages comme lus quand ils sont vus",

@@ -39,6 +39,7 @@ export const compose: Words["compose"] = {
 
   // Completing
   suggestions: "候補",
+  peopleComing: "まだ読み込み中の人がいます…",
   offered: (count) => `候補${count}件。矢印キーとEnterで選べます。`,
   bot: "ボット",
   members: (count) => `メンバー${count}人`,

@@ -39,8 +39,6 @@ export const settings: AllWords["settings"] = {
   required: "必須",
   sort: "並べ替え",
   byName: "名前順",
-  title: "タイトル",
-  text: "本文",
   name: "名前",
   description: "説明",
   owner: "オーナー",
@@ -137,6 +135,9 @@ export const settings: AllWords["settings"] = {
   allow: "通知を許可",
   tryOut: "試しに表示",
   testNotification: "通知はこのように表示されます。",
+  otherZone: (here, before) =>
+    `この端末のタイムゾーンは${here}ですが、プロフィールでは${before}です。`,
+  takeZone: "プロフィールを変更",
   quietHours: "おやすみ時間",
   quietNote:
     "この間は通知もサウンドもスマートフォンも鳴りません。見逃したメッセージのメールは終わるまで待ち、その間に読んだものは含まれません。",
@@ -361,6 +362,7 @@ export const settings: AllWords["settings"] = {
     user_list_style: "メンバー一覧",
     default_language: "言語",
     twenty_four_hour_time: "時刻の表示",
+    web_suggest_update_timezone: "ブラウザーのタイムゾーンが違うときに確認する",
     web_home_view: "最初に表示するもの",
     web_escape_navigates_to_home_view: "Escで最初のビューに戻る",
     web_mark_read_on_scroll_policy: "表示されたメッセージを既読にする",

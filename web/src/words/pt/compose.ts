@@ -39,6 +39,7 @@ export const compose: Words["compose"] = {
 
   // Completing
   suggestions: "Sugestões",
+  peopleComing: "Algumas pessoas ainda estão sendo carregadas…",
   offered: (count) =>
     count === 1
       ? "1 sugestão. Escolha com as setas e Enter."

@@ -44,8 +44,6 @@ export const settings: AllWords["settings"] = {
   required: "obrigatório",
   sort: "Ordenar",
   byName: "Por nome",
-  title: "Título",
-  text: "Texto",
   name: "Nome",
   description: "Descrição",
   owner: "Proprietário",
@@ -144,6 +142,9 @@ export const settings: AllWords["settings"] = {
   allow: "Permitir notificações",
   tryOut: "Mostrar uma para testar",
   testNotification: "É assim que uma notificação aparece.",
+  otherZone: (here, before) =>
+    `Este dispositivo está no fuso horário ${here}; seu perfil diz ${before}.`,
+  takeZone: "Mudar o perfil",
   quietHours: "Horas de silêncio",
   quietNote:
     "Nada toca então: nem aviso, nem som, nem celular. Os e-mails sobre o que você perdeu esperam o fim, sem o que você leu nesse meio-tempo.",
@@ -369,6 +370,7 @@ export const settings: AllWords["settings"] = {
     user_list_style: "Lista de pessoas",
     default_language: "Idioma",
     twenty_four_hour_time: "Relógio",
+    web_suggest_update_timezone: "Perguntar quando um navegador está em outro fuso horário",
     web_home_view: "Começar por",
     web_escape_navigates_to_home_view: "Esc leva à primeira visão",
     web_mark_read_on_scroll_policy: "Marcar mensagens como lidas quando são vistas",

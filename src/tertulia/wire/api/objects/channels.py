@@ -1,6 +1,6 @@
 """Channels and subscriptions on the wire."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
@@ -127,18 +127,23 @@ def _channel_fields(state: State, channel: Channel, now: float) -> dict[str, Any
         "folder_id": channel.folder_id,
         "topics_policy": channel.topics_policy.value,
         "is_recently_active": channel.is_recently_active,
-        "stream_weekly_traffic": weekly_traffic(state, channel, now),
+        "stream_weekly_traffic": weekly_traffic(state, [channel], now)[channel.id],
         "subscriber_count": len(state.active_subscribers.as_set(channel.id)),
         **{name: group_setting(state, getattr(channel, name)) for name in GROUP_SETTINGS},
     }
 
 
-def weekly_traffic(state: State, channel: Channel, now: float) -> int | None:
-    """Messages a week, on average over the channel's life; None in its first week."""
-    age = now - channel.created_at
-    if age < WEEK:
-        return None
-    return round(state.topics.message_counts[channel.id] * WEEK / age)
+def weekly_traffic(state: State, channels: Iterable[Channel], now: float) -> dict[int, int | None]:
+    """Messages a week in each of the channels, by its ID: on average over the channel's life; None
+    in its first week."""
+    # Without a call for each: all channels are asked for at once.
+    counts = state.topics.message_counts.by_channel
+    return {
+        one.id: None
+        if (age := now - one.created_at) < WEEK
+        else round(counts.get(one.id, 0) * WEEK / age)
+        for one in channels
+    }
 
 
 def channel_object(
@@ -179,7 +184,6 @@ def subscription_object(
     )
 
 
-_SET = attrgetter("color", "is_muted", "pin_to_top", *NOTIFICATIONS)
 _INHERITED = attrgetter(*NOTIFICATIONS.values())
 OwnSettings = tuple[Any, ...]
 """What a subscriber has set of a channel, or has for all channels: for `subscription_fields`."""
@@ -193,10 +197,10 @@ def inherited_settings(state: State, user_id: int, *, nulls: bool) -> OwnSetting
     return (None, None, None, *_INHERITED(settings))
 
 
-def own_settings(subscription: Subscription) -> OwnSettings:
-    """What the subscriber has set of the channel; None for what is inherited."""
-    found: OwnSettings = _SET(subscription)
-    return found
+own_settings: Final[Callable[[Subscription], OwnSettings]] = attrgetter(
+    "color", "is_muted", "pin_to_top", *NOTIFICATIONS
+)
+"""What the subscriber has set of the channel; None for what is inherited."""
 
 
 def subscription_fields(own: OwnSettings, inherited: OwnSettings | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tertulia.domain.channels.user_topics import Sent
 from tertulia.domain.messages.sending import ToChannel, ToPeople
 from tertulia.model.errors import Refused
 from tertulia.service.messages import recipients, sending
@@ -113,6 +114,11 @@ async def send_message(call: Call, params: SendMessage) -> SentMessage:
         local_id=params.local_id,
         form=params.widget_content,
     )
+    return sent_message(sent)
+
+
+def sent_message(sent: Sent) -> SentMessage:
+    """What is answered of it."""
     visibility = UNSET if sent.visibility is None else int(sent.visibility)
     return SentMessage(id=sent.message_id, automatic_new_visibility_policy=visibility)
 

@@ -8,7 +8,7 @@ from tertulia.domain.messages import scheduled
 from tertulia.service.messages import scheduling
 from tertulia.service.messages.scheduling import ScheduledEdit
 from tertulia.wire.api.objects.scheduled import ScheduledMessageObject, scheduled_object
-from tertulia.wire.api.resources.messages import counts_as_read
+from tertulia.wire.api.resources.messages import SentMessage, counts_as_read, sent_message
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
@@ -107,6 +107,17 @@ async def delete_scheduled_message(call: Call, params: DeleteScheduled) -> Answe
     """Do not send a message that waits."""
     await call.submit(scheduled.delete, params.scheduled_message_id)
     return Answer()
+
+
+class SendScheduled(Params, kw_only=True, frozen=True):
+    """A message that is to be sent before its time."""
+
+    scheduled_message_id: Annotated[Int, Path()]
+
+
+async def send_scheduled_message(call: Call, params: SendScheduled) -> SentMessage:
+    """Send a message that waits now: in one step, so that asked twice it is sent once."""
+    return sent_message(await scheduling.send_scheduled_now(call, params.scheduled_message_id))
 
 
 def _is_direct(kind: Kind) -> bool:

@@ -10,7 +10,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.queues import Registration
 from tertulia.model.users import User
 from tertulia.state.organization import State
-from tertulia.wire.api.objects.channels import excluded, weekly_traffic
+from tertulia.wire.api.objects.channels import weekly_traffic
 from tertulia.wire.http.fragments import Fragment
 from tertulia.wire.http.node import HttpNode
 
@@ -45,15 +45,14 @@ class SnapshotContext:
             seen = [channel for channel in every if permissions.open_to_spectators(channel)]
         else:
             seen = permissions.channels_seen(self.state, self.viewer)
-        return {channel.id: channel for channel in seen if not excluded(channel, self.registration)}
+        if not self.registration.capabilities.archived_channels:
+            seen = [channel for channel in seen if not channel.is_archived]
+        return {channel.id: channel for channel in seen}
 
     @cached_property
     def traffic(self) -> Mapping[int, int | None]:
         """Messages a week of each of these channels."""
-        return {
-            channel.id: weekly_traffic(self.state, channel, self.now)
-            for channel in self.channels.values()
-        }
+        return weekly_traffic(self.state, self.channels.values(), self.now)
 
 
 Section = Callable[[SnapshotContext], dict[str, Any] | Fragment]

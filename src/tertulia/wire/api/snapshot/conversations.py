@@ -111,38 +111,50 @@ def unread_messages(
         """Those of the messages that are sent."""
         return ids & newest if missing and ids and ids.min() < first else ids
 
-    shown = UnreadMessages(mentions=list(cut(found.mentions)), old_unreads_missing=missing)
+    of_channels = found.channels
+    if missing:
+        sent = ((channel_id, cut(ids)) for channel_id, ids in of_channels.items())
+        of_channels = {channel_id: ids for channel_id, ids in sent if ids}
+
+    shown = UnreadMessages(
+        count=limit if missing else len(found.all),
+        mentions=list(cut(found.mentions)),
+        old_unreads_missing=missing,
+    )
     own: dict[int, list[UserTopic]] = defaultdict(list)
     for one in state.user_topics.of_user[reader.id]:
         own[one.channel_id].append(one)
     subscriptions = state.subscriptions.of_user[reader.id]
     streams: list[bytes] = []
     channels = state.unread.channels
-    for channel_id in sorted(found.channels):
-        if not (ids := cut(found.channels[channel_id])):
-            continue
-        channel = channels[channel_id]
+    # There may be hundreds: as little as can be is done for each.
+    for channel_id in sorted(of_channels):
+        ids, channel = of_channels[channel_id], channels[channel_id]
         # Whoever has read nothing of it has the same unread.
-        whose = None if ids is channel.all else reader.id
-        streams.append(
-            kept.get(
-                ("unread", channel_id, whose, empty_topic_name),
-                (channel.version, None if whose is None else ids),
+        is_all = ids is channel.all
+        topics = channel.made.get(empty_topic_name) if is_all else None
+        if topics is None:
+            topics = kept.get(
+                ("unread", channel_id, None if is_all else reader.id, empty_topic_name),
+                (channel.version, None if is_all else ids),
                 partial(_unread_topics, state, channel_id, ids, empty_topic_name),
             ).content
-        )
+            if is_all:
+                channel.made[empty_topic_name] = topics
+        streams.append(topics)
+        if subscriptions[channel_id].is_muted:
+            shown.count -= len(ids)
+    for channel_id in own.keys() & of_channels.keys():
+        ids, by_topic = of_channels[channel_id], channels[channel_id].topics
         subscription = subscriptions[channel_id]
         is_usually_muted = subscription.is_muted
-        if not is_usually_muted:
-            shown.count += len(ids)
-        for one in own.get(channel_id, ()):
+        for one in own[channel_id]:
             if is_muted(one.visibility, subscription) != is_usually_muted:
-                count = ids.intersection_cardinality(channel.topics.get(one.key, _NONE))
+                count = ids.intersection_cardinality(by_topic.get(one.key, _NONE))
                 shown.count += count if is_usually_muted else -count
     for direct_id, message_ids in sorted(found.directs.items()):
         if not (newest_ids := list(cut(message_ids))):
             continue
-        shown.count += len(newest_ids)
         members = state.directs[direct_id].members
         if len(members) > 2:
             group = UnreadGroup(user_ids_string=unread_key(members), unread_message_ids=newest_ids)
