@@ -63,6 +63,12 @@ LOOKS: Final = (
     Look("long-390", "phone", PHONE, long=True),
 )
 
+_PICTURES_SHOWN: Final = """() => [...document.images].every((one) => {
+    const { top, bottom } = one.getBoundingClientRect();
+    return one.complete || bottom < 0 || top > innerHeight;
+})"""
+"""Those that are in the window."""
+
 LONG: Final = "Wilhelmina Konstantinopolitanskaya-Featherstonehaugh of the Upper Terrace"
 COLUMNS: Final = {"wide": 4, "phone": 8}
 ROWS: Final = {"wide": 4, "phone": 2}
@@ -177,8 +183,9 @@ class _Camera:
                 settled(page)
             for step in view.steps:
                 take(page, step)
-            # Pictures and presence come after.
+            # Presence comes after.
             page.wait_for_timeout(350)
+            page.wait_for_function(_PICTURES_SHOWN)
             for look in self._looks:
                 _dress(page, look)
                 out = spilled(page)
@@ -215,6 +222,7 @@ def _dress(page: Page, look: Look) -> None:
     if page.viewport_size != dict(look.size):
         page.set_viewport_size(dict(look.size))
     # What is laid out by script is laid out anew.
+    page.evaluate("dispatchEvent(new Event('resize'))")
     page.wait_for_timeout(60)
 
 

@@ -184,4 +184,8 @@ async def test_the_page_shows_every_endpoint_and_stands_alone(shared: Organizati
     styles = await shared.http.get("/api/style.css")
     assert styles.headers["content-type"].startswith("text/css")
     assert "light-dark(" in styles.text
-    assert not re.search(r"url\(|@import|https?:", styles.text)
+    assert not re.search(r"@import|https?:", styles.text)
+    # Beside the client's fonts, it needs nothing.
+    assert set(re.findall(r"url\((.*?)\)", styles.text)) == {
+        f'"/app/assets/{name}-v1.woff2"' for name in ("figtree", "fraunces")
+    }

@@ -105,7 +105,7 @@ class FirstRun:
             Route(SETUP, self._set_up, methods=["GET", "POST"]),
             Route("/health", _health),
             Route("/ready", _not_ready),
-            static(STYLES, packaged("page.css"), "text/css"),
+            static(STYLES, packaged("fonts.css", "page.css"), "text/css"),
             *client_files(),
             static(MARK, packaged("icon.svg"), "image/svg+xml"),
             static("/static/icon-192.png", packaged("icon-192.png"), "image/png"),

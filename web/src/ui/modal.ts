@@ -2,7 +2,7 @@ import { isTouched } from "./touched";
 
 /** What one types into. */
 const FIELD =
-  ":is(textarea, [contenteditable=true], input:is(:not([type]), [type=text], [type=search], [type=password]))";
+  ":is(textarea, [contenteditable=true], input:is(:not([type]), [type=text], [type=search], [type=password], [type=url], [type=email]))";
 
 /**
  * For a dialog: shows it over the page, with the focus in its first field of text where that brings

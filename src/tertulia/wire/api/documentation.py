@@ -18,8 +18,8 @@ STYLES: Final = "/api/style.css"
 _HEADERS: Final = {
     "Cache-Control": "no-cache",
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none';"
-        " frame-ancestors 'none'"
+        "default-src 'none'; style-src 'self'; font-src 'self'; base-uri 'none';"
+        " form-action 'none'; frame-ancestors 'none'"
     ),
     "Referrer-Policy": "no-referrer",
 }
@@ -43,7 +43,8 @@ def _page() -> bytes:
 @cache
 def _styles() -> bytes:
     assets = resources.files("tertulia.wire").joinpath("assets")
-    return b"\n".join(assets.joinpath(name).read_bytes() for name in ("tokens.css", "api.css"))
+    names = ("tokens.css", "fonts.css", "api.css")
+    return b"\n".join(assets.joinpath(name).read_bytes() for name in names)
 
 
 async def _get_document(request: Request) -> Response:

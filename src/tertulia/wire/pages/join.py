@@ -33,7 +33,7 @@ def join_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         route(links.JOIN.rstrip("/"), _open_join_page),
         route(links.JOIN + "{token}", _join),
         route(links.CONFIRM + "{token}", _confirm),
-        static(STYLES, packaged("page.css"), "text/css"),
+        static(STYLES, packaged("fonts.css", "page.css"), "text/css"),
     )
 
 

@@ -113,12 +113,13 @@ def _may_see(node: HttpNode, request: Request, user: User) -> bool:
     return viewer is not None and permissions.sees_user(node.state, viewer, user)
 
 
-def packaged(name: str) -> Callable[[], bytes]:
-    """Reads the asset of that name."""
+def packaged(*names: str) -> Callable[[], bytes]:
+    """Reads the asset of that name; of several, one behind the other."""
 
     @cache
     def content() -> bytes:
-        return resources.files("tertulia.wire").joinpath("assets", name).read_bytes()
+        assets = resources.files("tertulia.wire").joinpath("assets")
+        return b"\n".join(assets.joinpath(name).read_bytes() for name in names)
 
     return content
 
