@@ -2,6 +2,7 @@
 
 import type { Conversation } from "../data/conversations";
 import type { Message } from "../data/data";
+import type { OpenSnippet } from "./snippets";
 
 export type WritingDialog =
   | { kind: "move"; message: Message }
@@ -12,7 +13,13 @@ export type WritingDialog =
   | { kind: "schedule"; to: Conversation; content: string; done: () => void }
   | { kind: "poll" | "todo"; insert: (text: string) => void }
   | { kind: "time"; insert: (text: string) => void }
-  | { kind: "snippets"; content: string; insert: (text: string) => void };
+  | {
+      kind: "snippets";
+      content: string;
+      insert: (text: string) => void;
+      /** One that is written on. */
+      open?: OpenSnippet;
+    };
 
 class Dialogs {
   current = $state.raw<WritingDialog | null>(null);

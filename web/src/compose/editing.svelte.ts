@@ -12,7 +12,7 @@ import { concerned } from "../wire/events";
 import { words } from "../words/index.svelte";
 import { composing } from "./composing.svelte";
 import { Composition } from "./composition.svelte";
-import { awaitsFile, isSavable } from "./saving";
+import { awaitsFile, isSavable, sayUnsaved } from "./saving";
 
 export interface Edit {
   message: Message;
@@ -146,10 +146,9 @@ function placeOf({ store }: App, { message }: Edit): Conversation {
   return conversationOf(message.key, store.data.topicNames);
 }
 
-/** Say that what one had changed is not saved, and how to go on with it. */
+/** Of what one had changed, say that it is not saved. */
 function offer({ toasts }: App, { composition, untouched }: Edit, run: () => void): void {
-  if (composition.content === untouched) return;
-  toasts.note(words.compose.editLeft, { label: words.views.writeOn, run });
+  if (composition.content !== untouched) sayUnsaved(toasts, run);
 }
 
 async function sha256(text: string): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-/** Whether a text can be saved: a message's, or one that waits. */
+/** Saving a text: a message's, or one that waits. */
 
 import type { App } from "../app";
 import { words } from "../words/index.svelte";
@@ -12,6 +12,11 @@ export function tooMany(store: App["store"], { length }: Composition): number {
 /** Whether there is something in it, and not too much. */
 export function isSavable(store: App["store"], composition: Composition): boolean {
   return composition.content.trim() !== "" && tooMany(store, composition) <= 0;
+}
+
+/** Say that what one had changed is not saved, and how to go on with it. */
+export function sayUnsaved(toasts: App["toasts"], goOn: () => void): void {
+  toasts.note(words.compose.editLeft, { label: words.views.writeOn, run: goOn });
 }
 
 /** Whether a file of it has not arrived: that is said. */

@@ -11,6 +11,8 @@ export interface OpenSnippet {
   id: number | null;
   title: string;
   composition: Composition;
+  /** What of it is saved, or came from elsewhere. */
+  kept: string;
 }
 
 export function opened({
@@ -18,14 +20,27 @@ export function opened({
   title,
   content,
 }: Omit<Snippet, "id" | "date_created"> & Pick<OpenSnippet, "id">): OpenSnippet {
-  return { id, title, composition: new Composition(content) };
+  const composition = new Composition(content);
+  return { id, title, composition, kept: textOf(title, composition) };
 }
 
 export function canBeSaved(store: App["store"], { title, composition }: OpenSnippet): boolean {
   return title.trim() !== "" && isSavable(store, composition);
 }
 
-export function save({ id, title, composition }: OpenSnippet): Promise<unknown> {
+/** Raises what asking the server does. */
+export async function save(snippet: OpenSnippet): Promise<void> {
+  const { id, title, composition } = snippet;
+  const kept = textOf(title, composition);
   const what = { title: title.trim(), content: composition.content };
-  return id === null ? post("/saved_snippets", what) : patch(`/saved_snippets/${id}`, what);
+  await (id === null ? post("/saved_snippets", what) : patch(`/saved_snippets/${id}`, what));
+  snippet.kept = kept;
+}
+
+export function isUnsaved({ title, composition, kept }: OpenSnippet): boolean {
+  return textOf(title, composition) !== kept;
+}
+
+function textOf(title: string, { content }: Composition): string {
+  return JSON.stringify([title, content]);
 }

@@ -1,0 +1,37 @@
+/** The message for later that is being edited. It outlives its dialog: what was changed is not lost. */
+
+import { Composition } from "../compose/composition.svelte";
+import type { ScheduledMessage } from "../wire/objects";
+
+export interface ScheduledEdit {
+  one: ScheduledMessage;
+  composition: Composition;
+  /** What it was, as the box has it. */
+  before: string;
+  /** When it is to be sent, in seconds; null while that is not decided. */
+  at: number | null;
+}
+
+class ScheduledEditing {
+  current = $state.raw<ScheduledEdit | null>(null);
+
+  begin(one: ScheduledMessage): void {
+    const composition = new Composition(one.content);
+    const before = composition.content;
+    this.current = { one, composition, before, at: one.scheduled_delivery_timestamp };
+  }
+
+  resume(edit: ScheduledEdit): void {
+    this.current = edit;
+  }
+
+  end(edit: ScheduledEdit): void {
+    if (this.current === edit) this.current = null;
+  }
+}
+
+export function isUnsaved({ one, composition, before, at }: ScheduledEdit): boolean {
+  return composition.content !== before || at !== one.scheduled_delivery_timestamp;
+}
+
+export const scheduledEdit = new ScheduledEditing();
