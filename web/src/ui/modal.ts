@@ -1,3 +1,4 @@
+import { onLeaving } from "./leaving";
 import { isTouched } from "./touched";
 
 /** What one types into. */
@@ -6,7 +7,8 @@ const FIELD =
 
 /**
  * For a dialog: shows it over the page, with the focus in its first field of text where that brings
- * up no keyboard over it, and when it goes gives the focus, with the caret, back to where it was.
+ * up no keyboard over it, and when it goes gives the focus, with the caret, back to where it was. It
+ * goes with the view that it lies over.
  */
 export function modal(dialog: HTMLDialogElement): () => void {
   const before = document.activeElement;
@@ -15,7 +17,9 @@ export function modal(dialog: HTMLDialogElement): () => void {
   if (!isTouched()) {
     dialog.querySelector<HTMLElement>(`${FIELD}:not([readonly], :disabled)`)?.focus();
   }
+  const stop = onLeaving(() => dialog.close());
   return () => {
+    stop();
     const { activeElement } = document;
     const isFree =
       !activeElement ||
