@@ -24,6 +24,13 @@ def unread(window: Window) -> int:
     return int(found[1]) if found else 0
 
 
+def page_link(window: Window, page: str, name: str) -> str:
+    """Where a link of a page leads."""
+    window.go(page)
+    main = window.page.get_by_role("main")
+    return main.get_by_role("link", name=name).first.get_attribute("href") or ""
+
+
 def test_what_is_wide_is_taken_back_and_counts_agree(cafe: Server, opened: Open) -> None:
     iris = opened(cafe)
     sign_in_resident(iris.context, cafe, "iris@cafe.example")
@@ -127,6 +134,32 @@ def test_what_goes_out_of_sight_is_said_and_comes_back(cafe: Server, opened: Ope
     expect(dialog).to_contain_text("somebody in it has to add you again")
     dialog.get_by_role("button", name="Cancel").click()
     expect(iris.link("numbers").first).to_be_visible()
+
+    # People, too: out of a channel, out of a group, and not to be heard of any more.
+    group = re.search(r"#(groups/\d+/)", page_link(iris, "groups/all", "bakers"))
+    assert group
+    number = re.search(r"channel/(\d+)", kitchen)
+    assert number
+    for place in (f"channels/{number[1]}/kitchen/subscribers", f"{group[1]}bakers/members"):
+        iris.go(place)
+        out = main.get_by_role("button", name=re.compile("^Remove (?!Iris)")).first
+        name = (out.get_attribute("aria-label") or "").removeprefix("Remove ")
+        out = main.get_by_role("button", name=f"Remove {name}", exact=True)
+        out.click()
+        expect(out).to_have_count(0)
+        taken_back(f"You took {name} out")
+        expect(out).to_be_visible()
+    iris.go("inbox")
+    page.locator("#people li").filter(has_text="Marco Dias").click(button="right")
+    card = page.get_by_role("dialog", name="Person")
+    card.get_by_role("button", name="Mute this person").click()
+    expect(card.get_by_role("button", name="Stop muting")).to_be_visible()
+    taken_back("Marco Dias: Muted")
+    page.locator("#people li").filter(has_text="Marco Dias").click(button="right")
+    expect(card.get_by_role("button", name="Mute this person")).to_be_visible()
+    # It is about who was seen here.
+    iris.go("drafts")
+    expect(card).to_have_count(0)
 
     # A list that can be scrolled takes no keys: what is typed after Tab is for the next field.
     main.focus()

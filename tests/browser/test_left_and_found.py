@@ -1,0 +1,150 @@
+"""What is left for something else, or goes elsewhere while one is at it, is found again."""
+
+import re
+
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import PHONE, settled
+from tests.e2e.conftest import Town
+from tests.e2e.people import client_of, ok
+
+
+def resolve(town: Town, message_id: int, name: str) -> None:
+    """Ben gives the topic of the message another name."""
+    with client_of(town.ben, town.server) as client:
+        changes = {"message_id": message_id, "topic": name, "propagate_mode": "change_all"}
+        ok(client.update_message(changes))
+
+
+def begin(town: Town, topic: str, count: int = 1) -> int:
+    """Ben begins a topic. Returns the ID of its first message."""
+    with client_of(town.ben, town.server) as client:
+        first, *_ = [
+            ok(
+                client.send_message(
+                    {"type": "channel", "to": "general", "topic": topic, "content": f"Word {at}"}
+                )
+            )["id"]
+            for at in range(count)
+        ]
+    return int(first)
+
+
+def test_who_writes_goes_along_with_the_topic(sqlite_town: Town, opened: Open) -> None:
+    town = sqlite_town
+    plans, trips = begin(town, "plans"), begin(town, "trips")
+    ann = opened(town.server, town.ann)
+    page, keys = ann.page, ann.page.keyboard
+
+    # In the middle of a word: the keyboard stays, and the caret.
+    ann.go("narrow/channel/general/topic/plans")
+    expect(ann.message("Word 0")).to_be_visible()
+    ann.box.fill("See you")
+    keys.press("ArrowLeft")
+    resolve(town, plans, "✔ plans")
+    expect(page).to_have_url(re.compile("E2.9C.94"))
+    expect(ann.box).to_be_focused()
+    keys.type("!")
+    expect(ann.box).to_have_value("See yo!u")
+    keys.press("Control+Enter")
+    expect(ann.message("See yo!u")).to_be_visible()
+    expect(page).to_have_url(re.compile("E2.9C.94"))
+
+    # What is begun from elsewhere, too.
+    ann.go("inbox")
+    page.get_by_role("button", name=re.compile("^New message")).last.click()
+    page.get_by_role("combobox", name="Channel").fill("general")
+    keys.press("Enter")
+    topic = page.get_by_role("combobox", name="Topic")
+    topic.fill("trips")
+    keys.press("Enter")
+    keys.type("By train")
+    resolve(town, trips, "voyages")
+    expect(topic).to_have_value("voyages")
+    keys.type("?")
+    keys.press("Control+Enter")
+    expect(page).to_have_url(re.compile("/topic/voyages"))
+    expect(ann.message("By train?")).to_be_visible()
+
+
+def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, opened: Open) -> None:
+    town = sqlite_town
+    begin(town, "breakfast")
+    with client_of(town.ann, town.server) as client:
+        later = {"type": "channel", "to": 0, "topic": "breakfast", "content": "Rolls"}
+        later["to"] = ok(client.get_stream_id("general"))["stream_id"]
+        later["scheduled_delivery_timestamp"] = 4_000_000_000
+        ok(client.call_endpoint("scheduled_messages", method="POST", request=later))
+    phone = opened(town.server, town.ann, viewport=PHONE)
+    page, keys = phone.page, phone.page.keyboard
+    notes = page.locator(".toasts")
+    dialog = page.get_by_role("dialog")
+
+    def press_down(at: Locator, x: float, y: float) -> None:
+        box = at.bounding_box()
+        assert box
+        page.mouse.move(box["x"] + x, box["y"] + y)
+        page.mouse.down()
+
+    phone.go("inbox")
+    phone.go("scheduled")
+    settled(page)
+    page.get_by_role("button", name="Edit").click()
+    text = dialog.get_by_role("textbox", name=re.compile("Text|Message"))
+    text.fill("Rolls and jam")
+    # Marking text with a pointer that is let go beside the dialog presses nothing there.
+    press_down(text, 30, 15)
+    page.mouse.move(100, 20)
+    page.mouse.up()
+    expect(text).to_have_value("Rolls and jam")
+
+    # Over another view there is no dialog of this one.
+    page.go_back()
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+    expect(dialog).to_have_count(0)
+    notes.get_by_role("button", name="Write on").click()
+    expect(text).to_have_value("Rolls and jam")
+    keys.press("Control+Enter")
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("main")).to_contain_text("Rolls and jam")
+    expect(notes.get_by_role("button", name="Write on")).to_have_count(0)
+
+    # A snippet, left by Escape; what fails is said where it is seen and heard.
+    phone.go("settings/snippets")
+    page.get_by_role("button", name="New snippet").click()
+    dialog.get_by_label("Title").fill("Thanks")
+    text.fill("So kind")
+    keys.press("Escape")
+    expect(dialog).to_have_count(0)
+    notes.get_by_role("button", name="Write on").click()
+    expect(text).to_have_value("So kind")
+    expect(dialog.get_by_label("Title")).to_have_value("Thanks")
+    phone.away = True
+    page.route("**/saved_snippets", lambda route: route.abort())
+    dialog.get_by_role("button", name="Save").click()
+    trouble = page.get_by_role("alert").filter(has_text="cannot be reached")
+    trouble.get_by_role("button", name="Close").click()
+    expect(trouble).to_have_count(0)
+    page.unroute("**/saved_snippets")
+    phone.away = False
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("button", name="Thanks").first).to_be_visible()
+    keys.press("Escape")
+    expect(dialog).to_have_count(0)
+
+
+def test_the_keyboard_stays_with_the_message(sqlite_town: Town, opened: Open) -> None:
+    begin(sqlite_town, "reading")
+    ann = opened(sqlite_town.server, sqlite_town.ann)
+    page = ann.page
+    ann.go("narrow/channel/general/topic/reading")
+    message = ann.message("Word 0")
+    for item in ("Who has read it", "Remind me"):
+        message.hover()
+        message.get_by_role("button", name="More").click()
+        page.get_by_role("menuitem", name=item).click()
+        page.get_by_role("dialog").hover(position={"x": 5, "y": 5})
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(message).to_be_focused()
