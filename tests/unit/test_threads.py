@@ -31,6 +31,8 @@ async def test_jobs_are_done_in_threads_of_which_there_are_no_more_than_needed(
     assert len({*await asyncio.gather(*(threads.run(name) for _ in range(20)))} | {"test_0"}) <= 2
     with pytest.raises(ZeroDivisionError):
         await threads.run(divmod, 1, 0)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await threads.run(next, iter(()))
 
 
 async def test_a_job_that_nobody_waits_for_any_more_is_not_begun(threads: Threads) -> None:

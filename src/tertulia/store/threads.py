@@ -76,6 +76,9 @@ class Threads:
             if not job.future.cancelled():
                 try:
                     result = job.function(*job.arguments)
+                except StopIteration as raised:  # A future takes none.
+                    error = RuntimeError("the job raised StopIteration")
+                    error.__cause__ = raised
                 except BaseException as raised:  # It is raised where the job is waited for.
                     error = raised
             # Where the loop is closed, nobody waits any more.
