@@ -123,7 +123,7 @@ class RecentMessages:
         at without awaiting. What was sent since they were brought up to date need not be among
         them. Conflict where one was written to since then."""
         self._look(state)
-        if self._newest is None or (word and self._stale):
+        if self._newest is None:
             raise Conflict
         if word:
             yield from self._with_word(word)
@@ -139,11 +139,16 @@ class RecentMessages:
             texts = ["\n".join((*one.folded(), "")) for one in kept]
             self._texts = _Texts("".join(texts), [0, *accumulate(map(len, texts))], kept)
         text, starts, messages = self._texts.text, self._texts.starts, self._texts.messages
+        newest_stale = max(self._stale, default=0)
         place = len(text)
         while (place := text.rfind(word, 0, place)) >= 0:
             index = bisect_right(starts, place) - 1
+            if messages[index].message.id <= newest_stale:
+                break
             yield len(messages) - 1 - index, messages[index]
             place = starts[index]
+        if newest_stale:
+            raise Conflict
 
     def _has_all(self, state: State, last: int) -> bool:
         """Whether all is here up to that message, and as the state has it."""
