@@ -71,7 +71,7 @@ class _Texts(Struct):
     starts: list[int]
     """Where each message's words begin."""
     messages: list[RecentMessage]
-    """Ascending."""
+    """The newest first. (From behind, Python looks for a word in quadratic time.)"""
 
 
 class RecentMessages:
@@ -135,18 +135,18 @@ class RecentMessages:
 
     def _with_word(self, word: str) -> Iterator[tuple[int, RecentMessage]]:
         if self._texts is None:
-            kept = list(self._kept.values())
+            kept = list(reversed(self._kept.values()))
             texts = ["\n".join((*one.folded(), "")) for one in kept]
             self._texts = _Texts("".join(texts), [0, *accumulate(map(len, texts))], kept)
         text, starts, messages = self._texts.text, self._texts.starts, self._texts.messages
         newest_stale = max(self._stale, default=0)
-        place = len(text)
-        while (place := text.rfind(word, 0, place)) >= 0:
+        place = 0
+        while (place := text.find(word, place)) >= 0:
             index = bisect_right(starts, place) - 1
             if messages[index].message.id <= newest_stale:
                 break
-            yield len(messages) - 1 - index, messages[index]
-            place = starts[index]
+            yield index, messages[index]
+            place = starts[index + 1]
         if newest_stale:
             raise Conflict
 
