@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 import argon2
+import certifi
 import httpx
 from argon2 import PasswordHasher
 from httpx._transports import default
@@ -52,7 +53,8 @@ def _create_ssl_context(
     """The same one for all who want nothing special: none of them changes what it trusts."""
     if verify is not True or cert:
         return _create_any_ssl_context(verify, cert, trust_env)
-    return _usual_ssl_context(trust_env, *(os.environ.get(name) for name in _TRUST))
+    told = (os.environ.get(name) for name in _TRUST)
+    return _usual_ssl_context(trust_env, certifi.where(), *told)
 
 
 @cache

@@ -35,6 +35,9 @@ def record(message: str, *arguments: Any, fields: dict[str, Any] | None = None) 
         ("", '""'),
         ("line\nbreak", '"line\\nbreak"'),
         ("\x1b[31m", '"\\u001b[31m"'),
+        ("é \x9b31m\x7f", '"\\u00e9 \\u009b31m\\u007f"'),
+        ("\x85\u2028\u202e", '"\\u0085\\u2028\\u202e"'),
+        ("é è", '"é è"'),
         (b"b\xffs".decode(errors="surrogateescape"), '"b\\\\udcffs"'),
     ],
 )

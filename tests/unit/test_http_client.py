@@ -1,8 +1,13 @@
 """What the server fetches from elsewhere, from whom, and how much of it."""
 
 import asyncio
+import contextlib
+import gc
+import socket
 import ssl
-from collections.abc import AsyncIterator, Sequence
+import threading
+import weakref
+from collections.abc import AsyncIterator, Callable, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -12,6 +17,8 @@ from tertulia.model.errors import Unavailable
 from tertulia.outbound import addresses, http_client, kept_connections
 from tertulia.outbound.addresses import is_public, parsed
 from tertulia.outbound.http_client import Answer, NotFetched, Web
+from tertulia.outbound.http_line import Answered, HttpLine
+from tertulia.outbound.kept_connections import KeptHost
 from tests.elsewhere import Elsewhere, Page, elsewhere, redirect, unvouched
 from tests.support import row
 
@@ -483,6 +490,32 @@ async def test_what_breaks_off_holds_no_connection(taking: Elsewhere) -> None:
     await once.close()
 
 
+async def test_what_fails_holds_no_connection_either(
+    taking: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, web = taking, taking.web(keeps=True)
+    there.pages["/late"] = lambda writer: writer.close()
+    made: list[weakref.ref[HttpLine]] = []
+    new = KeptHost.new
+
+    def noted(kept: KeptHost) -> HttpLine:
+        line = new(kept)
+        made.append(weakref.ref(line))
+        return line
+
+    monkeypatch.setattr(KeptHost, "new", noted)
+    gc.disable()
+    try:
+        with pytest.raises(NotFetched):
+            await said(web, there.url("/late"))
+        async with asyncio.timeout(60):
+            while made[0]() is not None:  # noqa: ASYNC110 (nobody tells)
+                await asyncio.sleep(0)
+    finally:
+        gc.enable()
+    await web.close()
+
+
 async def test_an_answer_is_whole_however_it_is_written(taking: Elsewhere) -> None:
     there, web = taking, taking.web(keeps=True)
     start = b"HTTP/1.1 200 X\r\nRetry-After: 7\r\n"
@@ -572,6 +605,59 @@ async def test_no_answer_to_something_else_is_taken_for_one(secure: bool, tmp_pa
         assert [await said(web, there.url(path)) for path in ("/", "/gone", "/")] == [201, 410, 201]
         assert there.connections == before + 1
         await web.close()
+
+
+async def test_what_tls_sends_when_all_is_agreed_upon_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server's tickets come before anything is asked: here at the moment before."""
+    context = unvouched(tmp_path)
+    asks, agreed = threading.Event(), threading.Event()
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.settimeout(60)
+
+    def serve() -> None:
+        plug = listening.accept()[0]
+        plug.settimeout(60)
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_side=True)
+
+        def done(step: Callable[[], object]) -> bool:
+            incoming.write(plug.recv(10_000))
+            with contextlib.suppress(ssl.SSLWantReadError):
+                step()
+                return True
+            return False
+
+        with plug:
+            while not done(tls.do_handshake):
+                plug.sendall(outgoing.read())
+                asks.wait(60)
+            plug.sendall(outgoing.read())
+            agreed.set()
+            while not done(lambda: tls.read(1000)):
+                pass
+            tls.write(CREATED)
+            plug.sendall(outgoing.read())
+
+    ask = HttpLine.ask
+
+    async def ask_late(line: HttpLine, request: bytes, limit: int) -> Answered:
+        for _ in range(4):  # Until it is sent that we agree.
+            await asyncio.sleep(0)
+        asks.set()
+        agreed.wait(60)
+        return await ask(line, request, limit)
+
+    monkeypatch.setattr(HttpLine, "ask", ask_late)
+    there = Elsewhere(port=listening.getsockname()[1], scheme="https")
+    web = there.web(keeps=True)
+    web._tls = ssl.create_default_context(cafile=tmp_path / "server.pem")
+    with listening:
+        server = asyncio.create_task(asyncio.to_thread(serve))
+        assert await said(web, there.url("/")) == 201
+        await server
+    await web.close()
 
 
 async def test_connections_are_few_and_end_when_nobody_asks(

@@ -1,6 +1,7 @@
 """What the tests do in less time than a program would: as the program does it."""
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
 import certifi
@@ -112,7 +113,7 @@ def connection_to(url: str) -> PostgresConnection:
     return connection
 
 
-def test_the_same_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_are_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = httpx.create_ssl_context()
     assert httpx.create_ssl_context() is usual
     made = shortcuts._create_any_ssl_context()
@@ -120,5 +121,11 @@ def test_the_same_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
         assert getattr(usual, each) == getattr(made, each)
     assert usual.cert_store_stats() == made.cert_store_stats() != {}
     assert httpx.create_ssl_context(verify=False) is not usual
-    monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
+    with monkeypatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", certifi.where())
+        assert httpx.create_ssl_context() is not usual
+    # Others in another file, for a test alone.
+    copy = tmp_path / "trusted.pem"
+    copy.write_bytes(Path(certifi.where()).read_bytes())
+    monkeypatch.setattr("certifi.where", lambda: str(copy))
     assert httpx.create_ssl_context() is not usual

@@ -1,7 +1,9 @@
 """The threads that wait for the database in place of the event loop."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -29,6 +31,8 @@ async def test_jobs_are_done_in_threads_of_which_there_are_no_more_than_needed(
     assert len({*await asyncio.gather(*(threads.run(name) for _ in range(20)))} | {"test_0"}) <= 2
     with pytest.raises(ZeroDivisionError):
         await threads.run(divmod, 1, 0)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await threads.run(next, iter(()))
 
 
 async def test_a_job_that_nobody_waits_for_any_more_is_not_begun(threads: Threads) -> None:
@@ -69,3 +73,54 @@ async def test_threads_end_after_what_waits_or_without_it() -> None:
         assert [job.cancelled() for job in jobs] == [False] + 3 * [drops]
         with pytest.raises(RuntimeError):
             await threads.run(len, "")
+
+
+async def test_what_comes_as_they_end_is_done_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = Threads(1, "test")
+    closing = threading.Thread(target=threads.close)
+    start = Threads._start
+
+    def begin(self: Threads) -> None:
+        start(self)
+        closing.start()
+        closing.join(0.1)
+
+    monkeypatch.setattr(Threads, "_start", begin)
+    async with asyncio.timeout(60):
+        assert await threads.run(len, "done") == 4
+        await asyncio.to_thread(closing.join)
+
+
+async def test_where_no_thread_can_be_started_those_that_there_are_do_it(
+    threads: Threads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            await threads.run(len, "")
+    assert await threads.run(len, "one") == 3
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert await asyncio.gather(*(threads.run(len, "x" * n) for n in range(4))) == [0, 1, 2, 3]
+
+
+class Large:
+    """What somebody had in hand."""
+
+
+async def test_what_was_raised_holds_nothing(threads: Threads) -> None:
+    async def ask() -> "weakref.ref[Large]":
+        held = Large()
+        with pytest.raises(ZeroDivisionError):
+            await threads.run(lambda one, nothing: (one, 1 // nothing), held, 0)
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        held = await ask()
+        await threads.run(len, "")  # The thread has let go of it.
+        assert held() is None
+    finally:
+        gc.enable()

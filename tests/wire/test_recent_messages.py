@@ -10,6 +10,7 @@ import pytest
 
 from tertulia.domain.messages import narrow as narrows
 from tertulia.model.changes import Unsubscribed
+from tertulia.model.errors import Conflict
 from tertulia.model.narrow import Scope
 from tertulia.service.config import Config
 from tertulia.service.messages import recent, recent_page
@@ -274,6 +275,20 @@ async def joined_the_group(talk: Talk) -> None:
 
 async def wrote_to_another(talk: Talk) -> None:
     await talk.org["ann"].write([talk.org["ben"].user_id], "tea?")
+
+
+async def test_what_is_newer_is_found_although_older_ones_were_written_to(talk: Talk) -> None:
+    node = talk.org.node
+    await node.recent_messages.bring_up_to_date(node)
+    await reacted(talk)  # To the second.
+    for word, newer in (("", ["direct", "poll", "three"]), ("tea", ["direct", "poll"])):
+        found = node.recent_messages.newest_first(node.state, word)
+        assert [next(found)[1].message.id for _ in newer] == [talk.ids[name] for name in newer]
+        with pytest.raises(Conflict):
+            next(found)
+    # It may have the word now.
+    with pytest.raises(Conflict):
+        next(node.recent_messages.newest_first(node.state, "juice"))
 
 
 async def test_what_somebody_received_is_kept_until_it_is_something_else(talk: Talk) -> None:

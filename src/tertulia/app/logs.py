@@ -4,6 +4,7 @@ A record's facts are in `extra={"fields": {...}}`. What people wrote and what th
 never among them.
 """
 
+import json
 import logging
 import re
 import sys
@@ -145,5 +146,6 @@ def _quoted(value: Any) -> str:
     text = value if type(value) is str and value.isascii() else _text(value)
     if text.isalnum():
         return text
-    is_word = text.isprintable() and _WORD.fullmatch(text)
-    return text if is_word else _encoder.encode(text).decode()
+    if not text.isprintable():
+        return json.dumps(text)  # In ASCII: some of it may steer a terminal, or look like a line.
+    return text if _WORD.fullmatch(text) else _encoder.encode(text).decode()

@@ -38,11 +38,13 @@ class HttpLine(asyncio.Protocol):
     async def ask(self, request: bytes, limit: int) -> Answered:
         """The answer to the request, whose body may have so many bytes. LineFailed where none comes
         before the connection ends, TooLarge where it is more. However it ends, `is_free` says
-        afterwards whether there may be another."""
-        if self._transport is None or not self.is_free:
+        afterwards whether there may be another. (Of one that is new, it says nothing: where TLS
+        begins, the other end sends on when all is agreed upon.)"""
+        transport = self._transport
+        if transport is None or transport.is_closing() or self._exchange is not None:
             raise LineFailed("the connection has ended")
         exchange = self._exchange = _Exchange(limit)
-        self._transport.write(request)
+        transport.write(request)
         try:
             return await exchange.answer
         finally:
@@ -125,10 +127,11 @@ class _Exchange:
             self._fail(LineFailed(f"the connection ended{f': {error}' if error else ''}"))
 
     def let_go(self) -> None:
-        """Nobody waits for it any more. (It and its parser know each other.)"""
+        """Nobody waits for it any more. (It and its parser know each other, and what is raised
+        knows the frame of whoever waited.)"""
         if not self.answer.cancel():
             self.answer.exception()  # Whoever waited may have been cancelled at that moment.
-        del self._parser
+        del self._parser, self.answer
 
     # What the parser calls
 

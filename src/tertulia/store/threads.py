@@ -35,26 +35,38 @@ class Threads:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._under_way = 0
         """Jobs that wait or are being done."""
+        self._lock = threading.Lock()
+        """Nothing is put behind what ends the threads, who would not come to it."""
         self._is_closed = False
 
     async def run(self, function: Callable[[*Ts], T], *arguments: *Ts) -> T:
         """What the function returns or raises in one of the threads. Cancelled before it began, it
-        is not called; afterwards, nobody waits for it. RuntimeError after `close`."""
-        if self._is_closed:
-            raise RuntimeError(f"the threads of '{self._name}' have ended")
+        is not called; afterwards, nobody waits for it. RuntimeError after `close`, and where there
+        is no thread and none can be started."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._under_way += 1
-        if len(self._threads) < min(self._under_way, self._most):
-            self._start()
-        self._jobs.put(_Job(loop, future, function, arguments))
-        return await future
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError(f"the threads of '{self._name}' have ended")
+            if len(self._threads) < min(self._under_way + 1, self._most):
+                self._start()
+            self._under_way += 1
+            self._jobs.put(_Job(loop, future, function, arguments))
+        try:
+            return await future
+        finally:
+            del future  # Its exception knows this frame: all that it holds would stay.
 
     def _start(self) -> None:
         thread = threading.Thread(
             target=self._work, name=f"{self._name}_{len(self._threads)}", daemon=True
         )
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:
+            if not self._threads:
+                raise
+            return  # The machine has none left: those that there are do it, one after the other.
         self._threads.append(thread)
 
     def _work(self) -> None:
@@ -64,6 +76,9 @@ class Threads:
             if not job.future.cancelled():
                 try:
                     result = job.function(*job.arguments)
+                except StopIteration as raised:  # A future takes none.
+                    error = RuntimeError("the job raised StopIteration")
+                    error.__cause__ = raised
                 except BaseException as raised:  # It is raised where the job is waited for.
                     error = raised
             # Where the loop is closed, nobody waits any more.
@@ -85,11 +100,12 @@ class Threads:
 
     def close(self, *, drops: bool = False) -> None:
         """Do what waits (nothing of it, with `drops`), and end. Blocks until then."""
-        self._is_closed = True
-        if drops:
-            self._drop_waiting()
-        for _ in self._threads:
-            self._jobs.put(None)
+        with self._lock:
+            self._is_closed = True
+            if drops:
+                self._drop_waiting()
+            for _ in self._threads:
+                self._jobs.put(None)
         for thread in self._threads:
             thread.join()
 

@@ -71,7 +71,7 @@ class _Texts(Struct):
     starts: list[int]
     """Where each message's words begin."""
     messages: list[RecentMessage]
-    """Ascending."""
+    """The newest first. (From behind, Python looks for a word in quadratic time.)"""
 
 
 class RecentMessages:
@@ -123,7 +123,7 @@ class RecentMessages:
         at without awaiting. What was sent since they were brought up to date need not be among
         them. Conflict where one was written to since then."""
         self._look(state)
-        if self._newest is None or (word and self._stale):
+        if self._newest is None:
             raise Conflict
         if word:
             yield from self._with_word(word)
@@ -135,15 +135,20 @@ class RecentMessages:
 
     def _with_word(self, word: str) -> Iterator[tuple[int, RecentMessage]]:
         if self._texts is None:
-            kept = list(self._kept.values())
+            kept = list(reversed(self._kept.values()))
             texts = ["\n".join((*one.folded(), "")) for one in kept]
             self._texts = _Texts("".join(texts), [0, *accumulate(map(len, texts))], kept)
         text, starts, messages = self._texts.text, self._texts.starts, self._texts.messages
-        place = len(text)
-        while (place := text.rfind(word, 0, place)) >= 0:
+        newest_stale = max(self._stale, default=0)
+        place = 0
+        while (place := text.find(word, place)) >= 0:
             index = bisect_right(starts, place) - 1
-            yield len(messages) - 1 - index, messages[index]
-            place = starts[index]
+            if messages[index].message.id <= newest_stale:
+                break
+            yield index, messages[index]
+            place = starts[index + 1]
+        if newest_stale:
+            raise Conflict
 
     def _has_all(self, state: State, last: int) -> bool:
         """Whether all is here up to that message, and as the state has it."""
