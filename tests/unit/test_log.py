@@ -123,9 +123,9 @@ async def other_log(config: Config) -> AsyncIterator[Log]:
         yield log
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    """Let others run until it is so; fails where it does not come to pass."""
-    async with asyncio.timeout(60):
+async def until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    """Let others run until it is so; TimeoutError where it does not come to pass."""
+    async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 (what it waits for tells nobody)
             await asyncio.sleep(0.005)
 
