@@ -5,12 +5,16 @@ The servers that tests start are programs, and do as they always do.
 """
 
 import inspect
+import os
+import ssl
 from functools import cache
 from types import FunctionType
 from typing import Any
 
 import argon2
+import httpx
 from argon2 import PasswordHasher
+from httpx._transports import default
 from starlette import routing
 
 from tertulia.markup import markdown
@@ -32,7 +36,28 @@ def take() -> None:
     request_measures.groups = cache(request_measures.groups)  # type: ignore[assignment]
     # What it parses, it keeps nothing of.
     markdown._parser = cache(markdown._parser)
+    # Whom the web trusts is read from a file of 200 KiB.
+    httpx.create_ssl_context = _create_ssl_context
+    default.create_ssl_context = _create_ssl_context  # type: ignore[attr-defined]  # who imported it
     argon2.PasswordHasher = QuickHasher  # type: ignore[misc,assignment]
+
+
+_create_any_ssl_context = httpx.create_ssl_context
+_TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+def _create_ssl_context(
+    verify: ssl.SSLContext | str | bool = True, cert: Any = None, trust_env: bool = True
+) -> ssl.SSLContext:
+    """The same one for all who want nothing special: none of them changes what it trusts."""
+    if verify is not True or cert:
+        return _create_any_ssl_context(verify, cert, trust_env)
+    return _usual_ssl_context(trust_env, *(os.environ.get(name) for name in _TRUST))
+
+
+@cache
+def _usual_ssl_context(trust_env: bool, *_: str | None) -> ssl.SSLContext:
+    return _create_any_ssl_context(trust_env=trust_env)
 
 
 _is_any_async_callable = routing.is_async_callable  # type: ignore[attr-defined]  # imported there

@@ -3,6 +3,7 @@
 import contextlib
 from typing import Any
 
+import certifi
 import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from tertulia.cli import application
 from tertulia.store.database import ConnectionLost, Row
 from tertulia.store.postgres import PostgresConnection, PostgresDatabase
-from tests import postgres
+from tests import postgres, shortcuts
 from tests.calling import called
 from tests.cli.support import run
 
@@ -109,3 +110,15 @@ def connection_to(url: str) -> PostgresConnection:
     connection = PostgresDatabase(url).connect(readonly=False)
     assert isinstance(connection, PostgresConnection)
     return connection
+
+
+def test_the_same_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = httpx.create_ssl_context()
+    assert httpx.create_ssl_context() is usual
+    made = shortcuts._create_any_ssl_context()
+    for each in ("verify_mode", "check_hostname", "minimum_version", "options"):
+        assert getattr(usual, each) == getattr(made, each)
+    assert usual.cert_store_stats() == made.cert_store_stats() != {}
+    assert httpx.create_ssl_context(verify=False) is not usual
+    monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
+    assert httpx.create_ssl_context() is not usual
