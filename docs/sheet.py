@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
-from docs.sheet_views import FEW, OWNER, PARTS, VIEWS, View, take
+from docs.sheet_views import FEW, LESS, OWNER, PARTS, VIEWS, View, take
 from PIL import Image, ImageDraw, ImageFont
 from playwright.sync_api import Browser, BrowserContext, Page
 from playwright.sync_api import Error as BrowserError
@@ -23,7 +23,6 @@ from tests.browser.driving import PHONE, settled, sign_in_resident, spilled
 from tests.e2e.server import Server
 
 WIDE: Final = {"width": 1440, "height": 900}
-LESS: Final = {"width": 1024, "height": 768}
 
 
 @dataclass(frozen=True)
@@ -187,7 +186,7 @@ class _Camera:
             page.wait_for_timeout(350)
             page.wait_for_function(_PICTURES_SHOWN)
             for look in self._looks:
-                _dress(page, look)
+                _dress(page, look, dict(view.size or look.size))
                 out = spilled(page)
                 if out:
                     self._troubles.append(f"{view.name} ({look.name}): {out[0]}, {len(out)} in all")
@@ -211,7 +210,7 @@ def _how(server: Server, look: Look) -> dict[str, Any]:
     }
 
 
-def _dress(page: Page, look: Look) -> None:
+def _dress(page: Page, look: Look, size: dict[str, int]) -> None:
     """Show the page so; it is the same page."""
     page.emulate_media(
         color_scheme=look.scheme,
@@ -219,8 +218,8 @@ def _dress(page: Page, look: Look) -> None:
         forced_colors="active" if look.forced else "none",
     )
     page.evaluate("(dir) => (document.documentElement.dir = dir)", "rtl" if look.rtl else "ltr")
-    if page.viewport_size != dict(look.size):
-        page.set_viewport_size(dict(look.size))
+    if page.viewport_size != size:
+        page.set_viewport_size(size)
     # What is laid out by script is laid out anew.
     page.evaluate("dispatchEvent(new Event('resize'))")
     page.wait_for_timeout(60)

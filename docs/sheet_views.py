@@ -1,16 +1,18 @@
 """Every view and dialog of the client, and how one gets there: what the contact sheet shows."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Page, Route, ViewportSize
 from tests.browser.driving import settled
 
 OWNER: Final = "iris@cafe.example"
 MEMBER: Final = "june@cafe.example"
 GUEST: Final = "theo@cafe.example"
+LESS: Final[ViewportSize] = {"width": 1024, "height": 768}
+"""A window that has no room for a column of people."""
 SETTINGS: Final = 'giphy_api_key = "nobody-knows-it"\n'
 """Of the server that is looked at."""
 
@@ -30,6 +32,8 @@ class View:
     who: str | None = OWNER
     """Who is signed in; None: nobody."""
     on: tuple[str, ...] = ("wide", "phone")
+    size: Mapping[str, int] | None = None
+    """Of the window, where the view is there in no other."""
 
 
 def take(page: Page, step: Step) -> None:
@@ -110,7 +114,7 @@ def typed(text: str) -> Callable[[Page], None]:
 
 def people_over(page: Page) -> None:
     """The people, where there is no room for a column of them."""
-    page.set_viewport_size({"width": 1024, "height": 768})
+    page.set_viewport_size(LESS)
     page.get_by_role("button", name="People", exact=True).click(timeout=8_000)
 
 
@@ -247,7 +251,7 @@ VIEWS: Final = (
     View("jump", "inbox", ("Control+k",)),
     View("jump-found", "inbox", ("Control+k", typed("ki"))),
     View("jump-search", "inbox", ("Control+k", typed("from:june has:image bread"))),
-    View("people-over", "inbox", (people_over,), on=("wide",)),
+    View("people-over", "inbox", (people_over,), on=("wide",), size=LESS),
     View("keys", "inbox", ("?",), on=("wide",)),
     View("own-menu", "inbox", (OWN_MENU,), on=("wide",)),
     View(

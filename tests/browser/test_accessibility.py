@@ -34,6 +34,10 @@ CHOSEN = """() => {
         : [];
 }"""
 """Of everything that is chosen: whether it is seen, in the system's colours."""
+TINTED = """[...document.querySelectorAll("nav [aria-current] .tinted")].map(
+    (one) => getComputedStyle(one).color ===
+        getComputedStyle(one.closest("[aria-current]")).color)"""
+"""Of every sign in a chosen row that has a colour of its own: whether it has the row's."""
 VIEWS = [
     "inbox",
     "recent",
@@ -132,6 +136,7 @@ def test_views_can_be_used_by_everyone(iris: Window) -> None:
     if iris.page.viewport_size == PHONE:
         return
     seen: list[bool] = []
+    signs: list[bool] = []
     for place in ("narrow/search/coffee", channel, "inbox", "settings/preferences"):
         iris.go(place)
         settled(iris.page)
@@ -139,9 +144,12 @@ def test_views_can_be_used_by_everyone(iris: Window) -> None:
         assert faults(iris, place) == []
         iris.page.emulate_media(contrast="no-preference", forced_colors="active")
         seen += iris.page.evaluate(CHOSEN)
+        signs += iris.page.evaluate(TINTED)
         iris.page.emulate_media(forced_colors="none")
     assert len(seen) > 3
     assert all(seen)
+    assert signs
+    assert all(signs)
 
 
 @pytest.mark.parametrize("part", ["settings", "organization", "channels", "groups"])

@@ -157,6 +157,10 @@ def test_from_right_to_left(cafe: Server, opened: Open) -> None:
         assert side
         assert main
         assert side["x"] >= main["x"] + main["width"] - 1, place
+        # What is said of a channel stands below its name, whatever it is written in.
+        about = iris.page.locator("main .about .content")
+        starts = about.evaluate_all("all => all.map((one) => getComputedStyle(one).textAlign)")
+        assert set(starts) == ({"right"} if place == "channels" else set()), place
         assert iris.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, place
 
 

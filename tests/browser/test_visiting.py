@@ -44,6 +44,8 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, open
     expect(said).to_be_visible()
     page.add_script_tag(path=AXE)
     found = faults(visitor, "a channel")
+    # Who has no picture has initials, as for those who are signed in.
+    expect(said.locator(".initials")).to_have_count(1)
     # Nothing to write in, nothing to do with a message; what needs an account says so.
     said.hover()
     expect(page.get_by_role("textbox")).to_have_count(0)
@@ -51,6 +53,8 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, open
     said.get_by_role("button", name="reacted").click()
     dialog = page.get_by_role("dialog", name="This needs an account")
     expect(dialog.get_by_role("link", name="Sign in")).to_be_visible()
+    # It is at the dialog's foot, as in every dialog.
+    assert page.evaluate("document.querySelector('dialog footer a[href^=\\'/login\\']') !== null")
     expect(page.get_by_role("alert")).to_have_count(0)
     found += faults(visitor, "the door")
     page.keyboard.press("Escape")

@@ -570,6 +570,7 @@ async def test_without_an_invitation_nobody_joins_where_one_is_needed(org: Organ
     page = await org.http.get("/join")
     assert page.status_code == 403
     assert "invitation" in words(page)
+    assert 'href="/login"' in page.text
     assert (await send(org, "/join", email="zoe@example.com")).status_code == 403
     assert await mailed(org) == []
 
@@ -577,7 +578,10 @@ async def test_without_an_invitation_nobody_joins_where_one_is_needed(org: Organ
 async def test_where_anybody_may_sign_up_the_address_is_confirmed(org: Organization) -> None:
     await settle(org, invite_required=False)
     default = await org.channel("everybody", is_default=True)
-    assert 'type="email"' in (await org.http.get("/join")).text
+    page = await org.http.get("/join")
+    assert 'type="email"' in page.text
+    # Who is here already finds the way in.
+    assert 'Have an account already? <a href="/login">Sign in</a>' in page.text
     assert (await send(org, "/join", email="nobody")).status_code == 400
     link = await confirmed(org, "/join", "zoe@example.com")
     early = await confirmed(org, "/join", "yan@example.com")

@@ -106,8 +106,7 @@ export const CARD = [
     keys: [
       ["j", "next"],
       ["k", "previous"],
-      [" ", "pageDown"],
-      ["J", "pageDown"],
+      ["J", "pageDown", " "],
       ["K", "pageUp"],
       ["End", "newest"],
       ["Home", "oldest"],

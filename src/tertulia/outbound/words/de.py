@@ -170,6 +170,7 @@ SAID: Final = Said(
         "look_around": "Sieh dich um als",
         "demonstration": "Das ist eine Vorführung: Probier aus, was du möchtest.",
         "no_account": "Noch kein Konto?",
+        "account_already": "Schon ein Konto?",
         "join": "Beitreten",
         "ask_to_be_invited": "Bitte jemanden von hier, dich einzuladen.",
         "owner": "Inhaber",

@@ -174,6 +174,7 @@ SAID: Final = Said(
         "look_around": "Look around as",
         "demonstration": "This is a demonstration: try whatever you like.",
         "no_account": "No account yet?",
+        "account_already": "Have an account already?",
         "join": "Join",
         "ask_to_be_invited": "Ask somebody who is here to invite you.",
         "owner": "owner",

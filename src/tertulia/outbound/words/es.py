@@ -175,6 +175,7 @@ SAID: Final = Said(
         "look_around": "Echa un vistazo como",
         "demonstration": "Esto es una demostración: prueba lo que quieras.",
         "no_account": "¿Aún no tienes cuenta?",
+        "account_already": "¿Ya tienes una cuenta?",
         "join": "Unirme",
         "ask_to_be_invited": "Pide a alguien de aquí que te invite.",
         "owner": "propietario",

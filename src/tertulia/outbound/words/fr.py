@@ -170,6 +170,7 @@ SAID: Final = Said(
         "look_around": "Visiter en tant que",
         "demonstration": "C’est une démonstration : essayez tout ce que vous voulez.",
         "no_account": "Pas encore de compte ?",
+        "account_already": "Vous avez déjà un compte ?",
         "join": "Rejoindre",
         "ask_to_be_invited": "Demandez à quelqu’un d’ici de vous inviter.",
         "owner": "propriétaire",

@@ -157,6 +157,7 @@ SAID: Final = Said(
         "look_around": "次の人として見てまわる",
         "demonstration": "これはデモです。自由にお試しください。",
         "no_account": "アカウントをお持ちでない方",
+        "account_already": "すでにアカウントをお持ちの方",
         "join": "参加する",
         "ask_to_be_invited": "ここにいる人に招待を依頼してください。",
         "owner": "オーナー",

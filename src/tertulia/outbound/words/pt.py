@@ -170,6 +170,7 @@ SAID: Final = Said(
         "look_around": "Dê uma olhada como",
         "demonstration": "Isto é uma demonstração: experimente o que quiser.",
         "no_account": "Ainda não tem conta?",
+        "account_already": "Já tem uma conta?",
         "join": "Participar",
         "ask_to_be_invited": "Peça a alguém daqui que convide você.",
         "owner": "proprietário",

@@ -54,6 +54,8 @@ class Link(Struct, frozen=True, kw_only=True):
 
     path: str
     words: str
+    lead: str = ""
+    """What is said before it."""
 
 
 def new_password_field(config: Config, say: Speech) -> Field:
@@ -70,9 +72,9 @@ def new_password_field(config: Config, say: Speech) -> Field:
     )
 
 
-def to_sign_in(say: Speech) -> Link:
+def to_sign_in(say: Speech, lead: str = "") -> Link:
     """To where one signs in."""
-    return Link(path=LOGIN, words=say("sign_in"))
+    return Link(path=LOGIN, words=say("sign_in"), lead=lead)
 
 
 class PageRequest:

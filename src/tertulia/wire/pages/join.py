@@ -47,6 +47,7 @@ async def _open_join_page(page: PageRequest) -> Response:
             page.say("need_invitation"),
             page.say("need_invitation_text"),
             status=403,
+            back=to_sign_in(page.say),
         )
     return await _ask_address(page, None)
 
@@ -106,6 +107,7 @@ async def _ask_address(page: PageRequest, invitation: Invitation | None) -> Resp
         button=page.say("continue"),
         paragraphs=(page.say("join_text"),),
         trouble=trouble,
+        back=to_sign_in(page.say, page.say("account_already")),
     )
 
 
@@ -142,6 +144,7 @@ async def _make_account(
         ],
         button=page.say("join"),
         trouble=trouble,
+        back=to_sign_in(page.say, page.say("account_already")),
     )
 
 

@@ -13,6 +13,7 @@ _ACCESS: Final = {
     "optional": "For accounts, and for anybody where the organization is open to the public.",
     "basic": "For accounts.",
 }
+_ABBREVIATIONS: Final = {"jwt": "JWT"}
 _CODE: Final = re.compile(r"`([^`]+)`")
 
 
@@ -33,7 +34,7 @@ def _page(document: Json, styles: str, source: str) -> Iterator[str]:
     sections = _sections(document)
     yield f'<nav aria-label="Endpoints"><a class="home" href="#top">{title}</a>'
     for name, _, operations in sections:
-        yield f'<h2><a href="#{_anchor(name)}">{escape(name)}</a></h2><ul>'
+        yield f'<h2><a href="#{_anchor(name)}">{_heading(name)}</a></h2><ul>'
         for path, method, operation in operations:
             yield (
                 f'<li><a href="#{_anchor(operation["operationId"])}">'
@@ -48,7 +49,7 @@ def _page(document: Json, styles: str, source: str) -> Iterator[str]:
         "</header>"
     )
     for name, description, operations in sections:
-        yield f'<section id="{_anchor(name)}"><h2>{escape(name)}</h2>{_prose(description)}'
+        yield f'<section id="{_anchor(name)}"><h2>{_heading(name)}</h2>{_prose(description)}'
         for path, method, operation in operations:
             yield from _endpoint(document, path, method, operation)
         yield "</section>"
@@ -228,6 +229,11 @@ def _kind(schema: Json) -> str:
 
 def _badge(method: str) -> str:
     return f'<span class="method {method}">{method.upper()}</span>'
+
+
+def _heading(tag: str) -> str:
+    """The tag as people write it: the style begins each word with a capital letter."""
+    return escape(_ABBREVIATIONS.get(tag, tag.replace("_", " ")))
 
 
 def _anchor(name: str) -> str:

@@ -1,0 +1,11 @@
+import { expect, test } from "vitest";
+import { CARD } from "./shortcuts";
+
+test("the card tells of each thing once, and of each key once in a group", () => {
+  const names = CARD.flatMap(({ keys }) => keys.map(([, name]) => name));
+  expect(new Set(names).size).toBe(names.length);
+  for (const { keys } of CARD) {
+    const all = keys.flatMap(([key, , ...others]) => [key, ...others]);
+    expect(new Set(all).size).toBe(all.length);
+  }
+});
