@@ -25,8 +25,10 @@ def _measure(bench: Bench) -> Iterator[Line]:
     with ExitStack() as stack:
         served = {n: stack.enter_context(bench.fresh(COMPANY, n)) for n in COUNTS}
         at_rest = {n: sum(map(processes.pss, one.server.processes)) for n, one in served.items()}
-        yield from _work(bench, served, "send", "POST /messages", _sends)
+        # Reads first: what is sent is not for most of these readers, and each server has as much of
+        # it as it could take, which they would have to pass over.
         yield from _work(bench, served, "newest", "GET /messages, newest 100", _reads)
+        yield from _work(bench, served, "send", "POST /messages", _sends)
         for count, one in served.items():
             people = list(islice(cycle(one.made.people[: SIZES[LARGE]]), CYCLING))
             send = asking.send(people[0], LARGE, "waiting")

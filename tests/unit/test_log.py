@@ -206,7 +206,7 @@ async def test_a_group_waits_a_moment_for_those_who_write_all_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Those of other nodes, and those who ask this one again and again."""
-    for name in ("GATHERED_SECONDS", "LULL_SECONDS", "OWN_LULL_SECONDS"):
+    for name in ("GATHERED_SECONDS", "MOST_SECONDS", "LULL_SECONDS", "OWN_LULL_SECONDS"):
         monkeypatch.setattr(gathering, name, 1000.0)
     waiting = inbox.Inbox()
 
@@ -245,6 +245,13 @@ async def test_a_group_waits_a_moment_for_those_who_write_all_the_time(
             await asyncio.sleep(0)
         assert not gatherer_waits.done()
         waiting.add(command(missing))
+    await asyncio.wait_for(gatherer_waits, 60)
+    # Who goes on coming is waited for as long as all of it may take.
+    monkeypatch.setattr(gathering, "MOST_SECONDS", 0.001)
+    waiting = gatherer._inbox = inbox.Inbox()
+    gatherer_waits = await waits(gatherer)
+    assert not gatherer_waits.done()
+    waiting.add(command(2))
     await asyncio.wait_for(gatherer_waits, 60)
     # Nobody is waited for for long, and nobody at all after a lull.
     monkeypatch.setattr(gathering, "GATHERED_SECONDS", 0.001)

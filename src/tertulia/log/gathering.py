@@ -17,7 +17,9 @@ from tertulia.log.inbox import Inbox
 from tertulia.log.requests import Group
 
 GATHERED_SECONDS: Final = 0.001
-"""How long a group waits at most. (The event loop counts in milliseconds.)"""
+"""How long a group waits for the next of them. (The event loop counts in milliseconds.)"""
+MOST_SECONDS: Final = 0.005
+"""How long it waits at most for all of them: their requests are read and prepared meanwhile."""
 LULL_SECONDS: Final = 0.003
 """After so long without a group no other node writes all the time."""
 OWN_LULL_SECONDS: Final = 0.02
@@ -43,8 +45,8 @@ class Gathering:
         """When the last one was committed."""
 
     async def wait(self, group: Group) -> None:
-        """Return when all who write all the time have a command in this group or waiting, or a
-        moment later; at once where there is a group now and then."""
+        """Return when all who write all the time have a command in this group or waiting, or none
+        of them comes for a moment; at once where there is a group now and then."""
         if not group.commands:
             return
         missing = self._regulars(time.monotonic()) - {one.actor_id for one in group.commands}
@@ -58,11 +60,16 @@ class Gathering:
             is_over = True
             self._inbox.wake()
 
-        timer = asyncio.get_running_loop().call_later(GATHERED_SECONDS, give_up)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + MOST_SECONDS
+        timer = loop.call_later(GATHERED_SECONDS, give_up)
         try:
             while missing and not is_over:
                 await self._inbox.wait()
-                missing -= self._inbox.actors
+                if not missing.isdisjoint(self._inbox.actors):
+                    missing -= self._inbox.actors
+                    timer.cancel()
+                    timer = loop.call_at(min(loop.time() + GATHERED_SECONDS, until), give_up)
         finally:
             timer.cancel()
 
