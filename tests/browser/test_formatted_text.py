@@ -26,6 +26,16 @@ DROP = """
     element.dispatchEvent(new DragEvent("drop", about));
 }
 """
+TWICE = """
+async (button) => {
+    button.click();
+    for (let turn = 0; turn < 20; turn += 1) await null;
+    getSelection().collapse(document.activeElement, 0);
+    button.click();
+}
+"""
+"""Press a button, and again at once. Of what is hidden meanwhile Chromium may take the caret to the
+beginning, as here, and leave it the focus."""
 EDITOR = re.compile(r"/FormattedField-[\w-]+\.js")
 
 
@@ -161,11 +171,20 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, opened: 
     expect(editor.locator("em")).to_have_text("spelt!?")
     page.keyboard.press("Control+Home")
     page.keyboard.type("Please ")
+    # The caret is where it was before the preview.
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Alt+p")
+    page.keyboard.press("Escape")
+    expect(editor).to_be_focused()
+    page.keyboard.type(":")
+    ann.message("Bake").get_by_role("button", name="Preview").evaluate(TWICE)
+    expect(editor).to_be_focused()
+    page.keyboard.type("-)")
     page.keyboard.press("Control+Enter")
     expect(editor).to_be_hidden()
     expect(box).to_be_focused()
-    expect(ann.message("Please Bake rye")).to_be_visible()
-    assert last_sent(sqlite_town)["content"] == f"Please {content}"
+    expect(ann.message("Please:-) Bake rye")).to_be_visible()
+    assert last_sent(sqlite_town)["content"] == f"Please:-) {content}"
 
     # What is kept for later is written in it, too: there Enter is a line, and Control+Enter saves.
     page.get_by_role("group", name="Formatting").get_by_role("button", name="More").click()

@@ -12,6 +12,7 @@ import {
 import { EditorView, keymap, type ViewUpdate } from "@codemirror/view";
 import { StyleModule } from "style-mod";
 import type { Names } from "../../data/formatted";
+import type { Writing } from "../../data/marking";
 import type { Field } from "../composition.svelte";
 import { beginningAt, focused, formats, held, named, shownFormatted, textOf } from "./showing";
 
@@ -23,12 +24,6 @@ export interface Heard {
   key: (event: KeyboardEvent) => void;
   paste: (event: ClipboardEvent) => void;
   focused: (is: boolean) => void;
-}
-
-export interface Begin {
-  text: string;
-  start: number;
-  end: number;
 }
 
 /** What fields of text have, and editors of code do without. */
@@ -54,6 +49,23 @@ function withoutBeginning(view: EditorView): boolean {
   return true;
 }
 
+/**
+ * The browser's selection to where the editor has it. What is hidden for less than a frame keeps the
+ * focus, of which nothing is heard, but not the caret, which comes back at the beginning: CodeMirror
+ * would hold that for a place one has chosen.
+ */
+function aim(view: EditorView): void {
+  const selection = view.contentDOM.ownerDocument.getSelection();
+  if (!selection || view.composing) return;
+  const { anchor, head } = view.state.selection.main;
+  const { anchorNode, anchorOffset, focusNode, focusOffset } = selection;
+  const isAt = (at: number, node: Node | null, offset: number) =>
+    view.contentDOM.contains(node) && node !== null && view.posAtDOM(node, offset) === at;
+  if (isAt(anchor, anchorNode, anchorOffset) && isAt(head, focusNode, focusOffset)) return;
+  const [from, to] = [view.domAtPos(anchor), view.domAtPos(head)];
+  selection.setBaseAndExtent(from.node, from.offset, to.node, to.offset);
+}
+
 /** To the beginning of what is seen of the line; from there on to that of the line. */
 function toText(view: EditorView): boolean {
   const { main } = view.state.selection;
@@ -73,7 +85,7 @@ export class Editor implements Field {
 
   constructor(
     parent: HTMLElement,
-    begin: Begin,
+    begin: Writing,
     private readonly heard: Heard,
   ) {
     adoptStyles();
@@ -102,6 +114,7 @@ export class Editor implements Field {
 
   focus(): void {
     this.#view.focus();
+    aim(this.#view);
   }
 
   setSelectionRange(start: number, end: number): void {
@@ -188,6 +201,7 @@ export class Editor implements Field {
           view.dispatch({ effects: focused.of(true) });
           // The browser would have the caret at the beginning.
           view.focus();
+          aim(view);
         },
         // Also where it is taken out of the page, in the midst of which nothing can be changed.
         blur: (_, view) => queueMicrotask(() => this.#left(view)),
