@@ -1,5 +1,6 @@
 /** A text that is being written in a field: its changes, and the files that go into it. */
 
+import { flushSync } from "svelte";
 import { joined, parted, type FileOf, type QuoteOf } from "../data/attached";
 import { fileLink, inserted, insertedBlock, lengthOf, type Writing } from "../data/marking";
 import { Uploads, type Upload } from "../live/uploads.svelte";
@@ -30,6 +31,8 @@ export class Composition {
   files = $state.raw<readonly FileOf[]>([]);
   /** Where the caret is, as far as completing goes; -1 while something is selected. */
   caret = $state(0);
+  /** Whether one sees how it would look, in place of the field. */
+  preview = $state(false);
   readonly uploads = new Uploads((upload, stored) =>
     this.#arrived(upload, stored ? fileLink(stored.filename || upload.name, stored.url) : ""),
   );
@@ -83,13 +86,23 @@ export class Composition {
     };
   }
 
+  /** To the text, also from how it would look: a field that is not seen takes no focus. */
   focus(): void {
+    if (this.preview) {
+      this.preview = false;
+      flushSync();
+    }
     this.#field?.focus();
   }
 
   /** To the end of what is written. */
   focusEnd(): void {
-    this.#field?.focus();
+    this.focus();
+    this.toEnd();
+  }
+
+  /** The caret to the end of what is written, wherever the focus is. */
+  toEnd(): void {
     this.#field?.setSelectionRange(this.text.length, this.text.length);
     this.noteCaret();
   }
@@ -129,7 +142,7 @@ export class Composition {
     if (!after) return false;
     const field = this.#field;
     if (field && field.value === before.text) {
-      field.focus();
+      this.focus();
       if (after.text !== before.text) retype(field, after.text);
       field.setSelectionRange(after.start, after.end);
     }
@@ -172,7 +185,7 @@ export class Composition {
 
   unquote(quote: QuoteOf): void {
     this.quotes = this.quotes.filter((one) => one !== quote);
-    this.#field?.focus();
+    this.focus();
     this.changed();
   }
 
@@ -202,8 +215,7 @@ export class Composition {
         this.#placeholders.set(this.uploads.add(file, most).id, markdown);
         return;
       }
-      awaited.delete(markdown);
-      this.left(markdown, "");
+      this.#settle(markdown, "");
     });
   }
 
@@ -217,7 +229,7 @@ export class Composition {
     const upload = this.uploadOf(file);
     if (upload) this.uploads.cancel(upload.id);
     this.files = this.files.filter((one) => one.markdown !== file.markdown);
-    this.#field?.focus();
+    this.focus();
     this.changed();
   }
 
@@ -234,15 +246,17 @@ export class Composition {
   #arrived(upload: Upload, link: string): void {
     const place = this.#placeholders.get(upload.id);
     this.#placeholders.delete(upload.id);
-    if (!place) return;
+    if (place) this.#settle(place, link);
+  }
+
+  /** What a place was kept for has arrived; without a link, it will not. */
+  #settle(place: string, link: string): void {
     awaited.delete(place);
-    if (!this.#field) {
-      this.left(place, link);
-      return;
-    }
     const { files } = parted(link);
     this.files = this.files.flatMap((one) => (one.markdown === place ? files : [one]));
-    this.changed();
+    // What has no field may get one again; until then it is written on by nobody.
+    if (this.#field) this.changed();
+    else this.left(place, link);
   }
 }
 

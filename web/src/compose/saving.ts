@@ -1,5 +1,6 @@
 /** Saving a text: a message's, or one that waits. */
 
+import { onDestroy } from "svelte";
 import type { App } from "../app";
 import { words } from "../words/index.svelte";
 import type { Composition } from "./composition.svelte";
@@ -14,13 +15,32 @@ export function isSavable(store: App["store"], composition: Composition): boolea
   return composition.content.trim() !== "" && tooMany(store, composition) <= 0;
 }
 
+/** How many bytes a file may have. */
+export function mostBytes(store: App["store"]): number {
+  return Number(store.realm["max_file_upload_size_mib"] ?? 25) * 1024 * 1024;
+}
+
 /** Say that what one had changed is not saved, and how to go on with it. */
 export function sayUnsaved(toasts: App["toasts"], goOn: () => void): void {
   toasts.note(words.compose.editLeft, { label: words.views.writeOn, run: goOn });
 }
 
+/**
+ * For the component of a form: however one leaves it, what is not saved can be taken up again. `left`
+ * is asked as it goes, and answers how; null where nothing would be lost.
+ */
+export function keepLeft(toasts: App["toasts"], left: () => (() => void) | null): void {
+  onDestroy(() => {
+    const goOn = left();
+    if (goOn) sayUnsaved(toasts, goOn);
+  });
+}
+
 /** Whether a file of it has not arrived: that is said. */
-export function awaitsFile(toasts: App["toasts"], { awaits }: Composition): boolean {
+export function awaitsFile(
+  toasts: App["toasts"],
+  { awaits }: Pick<Composition, "awaits">,
+): boolean {
   if (!awaits) return false;
   toasts.note(awaits === "file" ? words.compose.waitForFiles : words.compose.filesFailed);
   return true;

@@ -1,0 +1,74 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { Composition, type Field } from "./composition.svelte";
+
+const FILE = "[bread.txt](/user_uploads/1/ab/bread.txt)";
+
+/** A server that takes a file when it is told to. */
+function uploading(): () => void {
+  const going: { onload: () => void; responseText: string }[] = [];
+  class Request {
+    upload = {};
+    onload = () => {};
+    responseText = JSON.stringify({
+      result: "success",
+      url: "/user_uploads/1/ab/bread.txt",
+      filename: "bread.txt",
+    });
+    open() {}
+    setRequestHeader() {}
+    send() {
+      going.push(this);
+    }
+  }
+  vi.stubGlobal("XMLHttpRequest", Request);
+  vi.stubGlobal("document", { cookie: "" });
+  return () => going.splice(0).forEach((one) => one.onload());
+}
+
+/** What a text is typed into. */
+function fieldOf(value: string): Field & { hasFocus: boolean } {
+  return {
+    value,
+    selectionStart: 0,
+    selectionEnd: 0,
+    hasFocus: false,
+    focus() {
+      this.hasFocus = true;
+    },
+    setSelectionRange(start, end) {
+      Object.assign(this, { selectionStart: start, selectionEnd: end });
+    },
+  };
+}
+
+afterEach(() => vi.unstubAllGlobals());
+
+describe("what is written", () => {
+  it("gets a file that arrives while it has no field", async () => {
+    const arrive = uploading();
+    const left = vi.fn();
+    const written = new Composition("Rye", undefined, left);
+    const leave = written.attach(fieldOf("Rye"));
+    written.addFiles([new File(["flour"], "bread.txt")], 1000);
+    expect(written.awaits).toBe("file");
+    leave();
+    arrive();
+    await vi.waitFor(() => expect(written.awaits).toBeNull());
+    expect(written.content).toBe(`Rye\n${FILE}`);
+    expect(left).toHaveBeenCalledWith(expect.stringContaining("bread.txt"), FILE);
+    // A recording of which nothing came.
+    written.addLater("note.webm", Promise.resolve(null), 1000);
+    await vi.waitFor(() => expect(written.content).toBe(`Rye\n${FILE}`));
+  });
+
+  it("is seen again as soon as something is done to it", () => {
+    const written = new Composition("Rye");
+    const field = fieldOf("Rye");
+    written.attach(field);
+    written.preview = true;
+    written.toEnd();
+    expect([written.preview, field.hasFocus, field.selectionEnd]).toEqual([true, false, 3]);
+    written.apply((now) => ({ ...now, start: 1, end: 2 }));
+    expect([written.preview, field.hasFocus, field.selectionEnd]).toEqual([false, true, 2]);
+  });
+});
