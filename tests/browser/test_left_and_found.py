@@ -92,7 +92,9 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, opene
     settled(page)
     page.get_by_role("button", name="Edit").click()
     text = dialog.get_by_role("textbox", name=re.compile("Text|Message"))
-    text.fill("Rolls and jam")
+    # One writes on at its end.
+    expect(text).to_be_focused()
+    keys.type(" and jam")
     # Marking text with a pointer that is let go beside the dialog presses nothing there.
     press_down(text, 30, 15)
     page.mouse.move(100, 20)
@@ -132,6 +134,38 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, opene
     expect(dialog.get_by_role("button", name="Thanks").first).to_be_visible()
     keys.press("Escape")
     expect(dialog).to_have_count(0)
+
+    # A poll; by then one is in another conversation, and it goes there.
+    phone.go("narrow/channel/general/topic/breakfast")
+    page.get_by_role("group", name="Formatting").get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="Poll").click()
+    dialog.get_by_label("Question").fill("Jam?")
+    dialog.get_by_label("Option 1").fill("Plum")
+    keys.press("Escape")
+    expect(dialog).to_have_count(0)
+    phone.go("narrow/channel/general/topic/supper")
+    notes.get_by_role("button", name="Write on").click()
+    expect(dialog.get_by_label("Option 1")).to_have_value("Plum")
+    dialog.get_by_role("button", name="Put into the message").click()
+    expect(phone.box).to_have_value("/poll Jam?\nPlum")
+    expect(notes.get_by_role("button", name="Write on")).to_have_count(0)
+    phone.go("narrow/channel/general/topic/breakfast")
+
+    # What one is to be reminded of, and where a message goes.
+    note = dialog.get_by_role("textbox", name="Note")
+    topic = dialog.get_by_role("combobox", name="Topic")
+    for item, field in (("Remind me", note), ("Move…", topic)):
+        phone.message("Word 0").hover()
+        phone.message("Word 0").get_by_role("button", name="More").click()
+        page.get_by_role("menuitem", name=item).click()
+        field.fill("Plums")
+        dialog.get_by_role("button", name="Close").click()
+        expect(dialog).to_have_count(0)
+        notes.get_by_role("button", name="Write on").click()
+        expect(field).to_have_value("Plums")
+        dialog.locator("footer").get_by_role("button").last.click()
+        expect(dialog).to_have_count(0)
+        expect(notes.get_by_role("button", name="Write on")).to_have_count(0)
 
 
 def test_the_keyboard_stays_with_the_message(sqlite_town: Town, opened: Open) -> None:

@@ -25,6 +25,8 @@ export interface Box {
   /** Put a text on lines of its own at the caret, and go there. */
   quote(markdown: string): void;
   insert(text: string): void;
+  /** Write it in place of what is written. */
+  set(text: string): void;
   /** Go on with a whole message, beside what is written. */
   take(content: string): void;
   addFiles(files: Iterable<File>): void;
@@ -115,6 +117,15 @@ class Composing {
     this.in(to);
     if (here) call(here);
     else this.#awaited = { key, call };
+  }
+
+  /** Put a text into the box that is shown: where it is to be the whole, in place of what is written. Without
+   * a box, a new message begins with it. */
+  put(text: string, whole = false): void {
+    const { box } = this;
+    if (!box) this.open({ content: text });
+    else if (whole) box.set(text);
+    else box.insert(text);
   }
 
   /** The draft is kept. The focus goes back to where it was, unless one goes elsewhere. */

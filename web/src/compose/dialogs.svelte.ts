@@ -4,21 +4,42 @@ import type { Conversation } from "../data/conversations";
 import type { Message } from "../data/data";
 import type { OpenSnippet } from "./snippets";
 
+/** Where to move, and how. */
+export interface Move {
+  channelId: number;
+  topic: string;
+  span: "change_one" | "change_later" | "change_all";
+  tellOld: boolean;
+  tellNew: boolean;
+}
+
+/** A poll or a list of things to do. */
+export interface List {
+  title: string;
+  lines: string[];
+}
+
+/** When to be reminded, in seconds, and of what. */
+export interface Reminder {
+  at: number | null;
+  note: string;
+}
+
+/** `begun` is what was written in it before it was left. */
 export type WritingDialog =
-  | { kind: "move"; message: Message }
-  | { kind: "moveTopic"; channelId: number; topic: string }
+  | { kind: "move"; message: Message; begun?: Move }
+  | { kind: "moveTopic"; channelId: number; topic: string; begun?: Move }
   | { kind: "remove"; message: Message }
   | { kind: "removeTopic"; channelId: number; topic: string }
-  | { kind: "remind"; message: Message }
+  | { kind: "remind"; message: Message; begun?: Reminder }
   | { kind: "schedule"; to: Conversation; content: string; done: () => void }
-  | { kind: "poll" | "todo"; insert: (text: string) => void }
+  | { kind: "poll" | "todo"; insert: (text: string) => void; begun?: List }
   | { kind: "time"; insert: (text: string) => void }
   | {
       kind: "snippets";
       content: string;
       insert: (text: string) => void;
-      /** One that is written on. */
-      open?: OpenSnippet;
+      begun?: OpenSnippet;
     };
 
 class Dialogs {

@@ -15,6 +15,11 @@ export function presets(now: Date): { when: When; at: number }[] {
   return found.map(({ when, at: time }) => ({ when, at: Math.floor(time.getTime() / 1000) }));
 }
 
+/** The time that is proposed at first, in seconds. */
+export function proposed(now: Date): number | null {
+  return presets(now).find((one) => one.when === "tomorrow")?.at ?? null;
+}
+
 function at(now: Date, days: number, hour: number): Date {
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() + days, hour);
 }
