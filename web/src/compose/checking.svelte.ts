@@ -7,6 +7,7 @@ import { prevents, warningsFor, type Warning } from "../data/warnings";
 import { subscriberBook } from "../live/caches.svelte";
 import type { Store } from "../live/store.svelte";
 import type { Composition } from "./composition.svelte";
+import { rest } from "./saving";
 
 export class Checks {
   /** What one was warned of, and wants nevertheless. */
@@ -29,9 +30,7 @@ export class Checks {
   readonly isPrevented = $derived.by(() => this.warnings.some(prevents));
   readonly callsMany = $derived.by(() => this.warnings.some((one) => one.kind === "callsMany"));
   readonly isEmpty = $derived.by(() => !stored(this.composition.content));
-  readonly most = $derived.by(() => Number(this.store.realm["max_message_length"] ?? 10_000));
-  /** How many characters more there may be. */
-  readonly rest = $derived.by(() => this.most - this.composition.length);
+  readonly isTooLong = $derived.by(() => rest(this.store, this.composition) < 0);
 
   constructor(
     private readonly store: Store,

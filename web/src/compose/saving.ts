@@ -5,14 +5,19 @@ import type { App } from "../app";
 import { words } from "../words/index.svelte";
 import type { Composition } from "./composition.svelte";
 
-/** By how many characters it is longer than messages may be: 0 or less where it is not. */
-export function tooMany(store: App["store"], { length }: Composition): number {
-  return length - Number(store.realm["max_message_length"] ?? 10_000);
+/** How many characters a message may have. */
+export function mostCharacters(store: App["store"]): number {
+  return Number(store.realm["max_message_length"] ?? 10_000);
+}
+
+/** How many more it may have: below 0 where it has too many. */
+export function rest(store: App["store"], { length }: Composition): number {
+  return mostCharacters(store) - length;
 }
 
 /** Whether there is something in it, and not too much. */
 export function isSavable(store: App["store"], composition: Composition): boolean {
-  return composition.content.trim() !== "" && tooMany(store, composition) <= 0;
+  return composition.content.trim() !== "" && rest(store, composition) >= 0;
 }
 
 /** How many bytes a file may have. */
