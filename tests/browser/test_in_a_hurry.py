@@ -11,6 +11,19 @@ from tests.e2e.conftest import Town
 from tests.e2e.people import client_of, ok
 
 
+PASTE = """
+(field, html) => {
+    window.inputs = 0;
+    field.addEventListener("input", () => (window.inputs += 1));
+    const data = new DataTransfer();
+    data.setData("text/html", html);
+    data.setData("text/plain", "Pears");
+    const about = {bubbles: true, cancelable: true, clipboardData: data};
+    field.dispatchEvent(new ClipboardEvent("paste", about));
+}
+"""
+
+
 def held_back(page: Page, what: str) -> Callable[[], None]:
     """Hold back what the page asks for next at such addresses, until the answer is called."""
     held: list[Route] = []
@@ -52,6 +65,16 @@ def test_what_was_written_survives_haste(sqlite_town: Town, opened: Open) -> Non
     page.get_by_role("option", name="Ben").click()
     expect(ann.box).to_have_value("@**Ben** ")
     expect(coming).to_have_count(0)
+
+    # Many lines come in one piece, and not line by line, each of which would take its time.
+    ann.box.fill("For: jam")
+    for _ in "jam":
+        ann.box.press("ArrowLeft")
+    ann.box.evaluate(PASTE, "<ul><li>Plums &amp; 2 kg</li><li>a &lt;jar&gt;</li><li>x</li></ul><p>-</p>")
+    expect(ann.box).to_have_value("For: * Plums & 2 kg\n* a <jar>\n* x\n\n-jam")
+    assert page.evaluate("inputs") == 1
+    ann.box.press("Control+z")
+    expect(ann.box).to_have_value("For: jam")
     ann.box.fill("")
     for text in ("First word", "Second word"):
         ann.say(text)
