@@ -119,8 +119,10 @@ class Composing {
     else this.#awaited = { key, call };
   }
 
-  /** Put a text into the box that is shown: where it is to be the whole, in place of what is written. Without
-   * a box, a new message begins with it. */
+  /**
+   * Put a text into the box that is shown; where it is to be the whole, in place of what is written.
+   * Without a box, a new message begins with it.
+   */
   put(text: string, whole = false): void {
     const { box } = this;
     if (!box) this.open({ content: text });
