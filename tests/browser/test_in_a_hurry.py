@@ -10,7 +10,6 @@ from tests.browser.driving import Window
 from tests.e2e.conftest import Town
 from tests.e2e.people import client_of, ok
 
-
 PASTE = """
 (field, html) => {
     window.inputs = 0;
@@ -70,7 +69,8 @@ def test_what_was_written_survives_haste(sqlite_town: Town, opened: Open) -> Non
     ann.box.fill("For: jam")
     for _ in "jam":
         ann.box.press("ArrowLeft")
-    ann.box.evaluate(PASTE, "<ul><li>Plums &amp; 2 kg</li><li>a &lt;jar&gt;</li><li>x</li></ul><p>-</p>")
+    items = "<li>Plums &amp; 2 kg</li><li>a &lt;jar&gt;</li><li>x</li>"
+    ann.box.evaluate(PASTE, f"<ul>{items}</ul><p>-</p>")
     expect(ann.box).to_have_value("For: * Plums & 2 kg\n* a <jar>\n* x\n\n-jam")
     assert page.evaluate("inputs") == 1
     ann.box.press("Control+z")
