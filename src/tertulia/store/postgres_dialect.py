@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tertulia.model.narrow import LARGEST
 from tertulia.model.tokenizer import Phrase
 from tertulia.store.database import Dialect
 
@@ -68,6 +69,34 @@ class PostgresDialect(Dialect):
         for channel_id, after, until in spans:
             by_channel[channel_id].append((after, until))
         return _encoder.encode(by_channel).decode()
+
+    def merged(self, column: str, comparison: str, limit: int) -> str:
+        is_back = comparison == "<"
+        order, last, end = ("DESC", "MIN", 0) if is_back else ("ASC", "MAX", LARGEST)
+        before = "LEAST(until, start - 1)" if is_back else "until"
+        after = "after" if is_back else "GREATEST(after, start)"
+        nearer, farther = ("nearest", "farthest") if is_back else ("farthest", "nearest")
+        # By these two columns only one index has them in order. By the ID alone, the planner would
+        # rather go along all messages.
+        pair, ordered = f"({column}, id)", f"ORDER BY {column} {order}, id {order}"
+        return (
+            "WITH spans AS MATERIALIZED (SELECT CAST(of_place.key AS BIGINT) AS place,"
+            " CAST(span ->> 0 AS BIGINT) AS after, CAST(span ->> 1 AS BIGINT) AS until"
+            " FROM jsonb_each(CAST(? AS jsonb)) AS of_place"
+            " CROSS JOIN LATERAL jsonb_array_elements(of_place.value) AS span),"
+            " anchor AS MATERIALIZED (SELECT CAST(? AS BIGINT) AS start),"
+            " begun AS MATERIALIZED (SELECT place, after, until, (SELECT id FROM messages"
+            f" WHERE {pair} > (place, {after}) AND {pair} <= (place, {before}) {ordered} LIMIT 1)"
+            f" AS nearest FROM anchor CROSS JOIN spans ORDER BY nearest {order} NULLS LAST"
+            f" LIMIT {int(limit)}),"
+            # What comes after the first messages of so many is not among the first so many.
+            f" edge AS MATERIALIZED (SELECT CASE WHEN COUNT(nearest) = {int(limit)}"
+            f" THEN {last}(nearest) ELSE {end} END AS farthest FROM begun)"
+            " SELECT found.id FROM edge CROSS JOIN begun CROSS JOIN LATERAL (SELECT id FROM messages"
+            f" WHERE {pair} >= (place, GREATEST(after + 1, {farther}))"
+            f" AND {pair} <= (place, LEAST(until, {nearer})) {ordered} LIMIT {int(limit)}) AS found"
+            " WHERE nearest IS NOT NULL"
+        )
 
     def collected(self, column: str) -> str:
         return f"CAST(json_agg({column}) AS TEXT)"
