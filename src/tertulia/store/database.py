@@ -253,6 +253,15 @@ class Dialect(ABC):
         """The statements that fit the search to many small commits."""
 
     @abstractmethod
+    def search_patience(self) -> Sequence[str]:
+        """The statements that let the search merge what commits leave by small steps alone."""
+
+    @abstractmethod
+    def search_tidying(self) -> Sequence[str]:
+        """The statements after very many messages were added at once: what is to be merged of them,
+        which the next commits would do else."""
+
+    @abstractmethod
     def search_insert(self) -> str:
         """Adds a row of `search_row` to the search."""
 

@@ -107,6 +107,16 @@ class SqliteDialect(Dialect):
             "INSERT INTO message_search (message_search, rank) VALUES ('automerge', 8)",
         )
 
+    def search_patience(self) -> Sequence[str]:
+        # Every commit leaves a segment. With 16 of them at one level all of these are merged in the
+        # next commit, however large they are, and the merging in small steps is not there yet: it
+        # comes when 64 pages were written.
+        return ("INSERT INTO message_search (message_search, rank) VALUES ('crisismerge', 256)",)
+
+    def search_tidying(self) -> Sequence[str]:
+        # (So many pages as there never are.)
+        return ("INSERT INTO message_search (message_search, rank) VALUES ('merge', 100000000)",)
+
     def search_missing(self) -> str:
         return (
             "SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT id FROM message_search_docsize)"
