@@ -485,7 +485,7 @@ def test_what_others_write_is_not_passed_over(connection: Connection, direction:
         replace(message, channel_id=None if message.id % 3 else 1, direct_id=message.id % 3 or None)
         for message in archive(str)
     ]
-    written(connection, own, {mid: Flag.RECORD for mid in (10, 20, 30)})
+    written(connection, own, dict.fromkeys((10, 20, 30), Flag.RECORD))
     scope = Scope(
         user_id=READER,
         spans=(Span(1, 0, None), Span(2, 5, 2000)),

@@ -73,9 +73,11 @@ class PostgresDialect(Dialect):
     def merged(self, column: str, comparison: str, limit: int) -> str:
         is_back = comparison == "<"
         order, last, end = ("DESC", "MIN", 0) if is_back else ("ASC", "MAX", LARGEST)
-        before = "LEAST(until, start - 1)" if is_back else "until"
-        after = "after" if is_back else "GREATEST(after, start)"
-        nearer, farther = ("nearest", "farthest") if is_back else ("farthest", "nearest")
+        if is_back:
+            after, until = "after", "LEAST(until, start - 1)"
+        else:
+            after, until = "GREATEST(after, start)", "until"
+        low, high = ("farthest", "nearest") if is_back else ("nearest", "farthest")
         # By these two columns only one index has them in order. By the ID alone, the planner would
         # rather go along all messages.
         pair, ordered = f"({column}, id)", f"ORDER BY {column} {order}, id {order}"
@@ -86,15 +88,15 @@ class PostgresDialect(Dialect):
             " CROSS JOIN LATERAL jsonb_array_elements(of_place.value) AS span),"
             " anchor AS MATERIALIZED (SELECT CAST(? AS BIGINT) AS start),"
             " begun AS MATERIALIZED (SELECT place, after, until, (SELECT id FROM messages"
-            f" WHERE {pair} > (place, {after}) AND {pair} <= (place, {before}) {ordered} LIMIT 1)"
+            f" WHERE {pair} > (place, {after}) AND {pair} <= (place, {until}) {ordered} LIMIT 1)"
             f" AS nearest FROM anchor CROSS JOIN spans ORDER BY nearest {order} NULLS LAST"
             f" LIMIT {int(limit)}),"
             # What comes after the first messages of so many is not among the first so many.
             f" edge AS MATERIALIZED (SELECT CASE WHEN COUNT(nearest) = {int(limit)}"
             f" THEN {last}(nearest) ELSE {end} END AS farthest FROM begun)"
-            " SELECT found.id FROM edge CROSS JOIN begun CROSS JOIN LATERAL (SELECT id FROM messages"
-            f" WHERE {pair} >= (place, GREATEST(after + 1, {farther}))"
-            f" AND {pair} <= (place, LEAST(until, {nearer})) {ordered} LIMIT {int(limit)}) AS found"
+            " SELECT found.id FROM edge CROSS JOIN begun CROSS JOIN LATERAL"
+            f" (SELECT id FROM messages WHERE {pair} >= (place, GREATEST(after + 1, {low}))"
+            f" AND {pair} <= (place, LEAST(until, {high})) {ordered} LIMIT {int(limit)}) AS found"
             " WHERE nearest IS NOT NULL"
         )
 
@@ -131,6 +133,12 @@ class PostgresDialect(Dialect):
         )
 
     def search_tuning(self) -> Sequence[str]:
+        return ()
+
+    def search_patience(self) -> Sequence[str]:
+        return ()
+
+    def search_tidying(self) -> Sequence[str]:
         return ()
 
     def search_insert(self) -> str:
