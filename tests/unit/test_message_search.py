@@ -197,7 +197,7 @@ def test_a_search_finds_what_a_plain_filter_finds(
     """Whichever way it thinks the shorter one, and however many steps it takes."""
     monkeypatch.setattr(message_search, "_REACH", (8, 2, 0, 0)[seed])
     monkeypatch.setattr(message_search, "_REACH_OF_PLACE", 0)
-    monkeypatch.setattr(message_search, "_MERGED", (500, 500, 500, 2)[seed])
+    monkeypatch.setattr(message_search, "_MERGED", (512, 512, 4, 1)[seed])
     monkeypatch.setattr(message_search, "_SCAN_COST", costs[0])
     monkeypatch.setattr(message_search, "_LOOKUP_COST", costs[1])
     monkeypatch.setattr(message_search, "_LONG", costs[2])
@@ -443,11 +443,11 @@ class Working:
                 f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", parameters
             )
             self.work += _looked_at(found[0]["Plan"])
-            return self._connection.query(sql, parameters)
+            return list(self._connection.query(sql, parameters))
         driver = self._connection._connection
         driver.set_progress_handler(self._step, 10, id=self)
         try:
-            return self._connection.query(sql, parameters)
+            return list(self._connection.query(sql, parameters))
         finally:
             driver.set_progress_handler(None, id=self)
 

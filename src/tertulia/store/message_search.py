@@ -51,8 +51,10 @@ _LONG = 5000.0
 _REACH, _REACH_OF_PLACE = 8, 4
 """A walk along the messages goes so many times as far as the page is long, or so far for each
 channel and conversation of the scope, before these are asked one by one."""
-_MERGED = 500
+_MERGED = 512
 """Messages that these are asked for at once, at most."""
+_WORTH = 8
+"""Where not one of so many is what is looked for, the walk goes along the messages after all."""
 
 TextTerm = tuple[tuple[Phrase, ...], bool]
 """Phrases that a message must have all of; with True (negated), that it must not have all of."""
@@ -236,28 +238,29 @@ class _Walk:
     def _next(self, limit: int, *where: Clause) -> list[Message]:
         """The next so many of those that the conditions hold for."""
         if not self._is_scope:
-            return self._along(limit, *where)
+            return self._along(limit, self._last_id, *where)
         if self._comparison == "<" and self._last_id >= narrow.LARGEST:
             self._last_id = self._newest_of_all() + 1
         reach = max(_REACH * limit, _REACH_OF_PLACE * self._places)
         if self._comparison == "<":
             edge = self._last_id - reach
-            found = self._along(limit, *where, ("messages.id >= ?", [edge]))
+            within = "messages.id >= ?"
         else:
             edge = self._last_id + reach
-            found = self._along(limit, *where, ("messages.id <= ?", [edge]))
+            within = "messages.id <= ?"
+        found = self._along(limit, self._last_id, *where, (within, [edge]))
         if len(found) < limit:
             found += self._merged(limit - len(found), edge, *where)
         return found
 
-    def _along(self, limit: int, *where: Clause) -> list[Message]:
-        """The same by going along all messages."""
+    def _along(self, limit: int, start: int, *where: Clause) -> list[Message]:
+        """The same beyond a message, by going along all that there are."""
         sql, values = _all_of(where)
         rows = self._connection.query(
             f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {sql}"
             f" AND messages.id {self._comparison} ?"
             f" ORDER BY messages.id {self._order} LIMIT {int(limit)}",
-            [*values, self._last_id],
+            [*values, start],
         )
         return [message_of(row) for row in rows]
 
@@ -265,8 +268,10 @@ class _Walk:
         """The same beyond a message, by asking each channel and conversation of the scope."""
         fits, values = _all_of(where)
         found: list[Message] = []
-        size = min(limit, _MERGED)
+        asked, passed = limit, 0
         while len(found) < limit:
+            # (Of few sizes: each is a statement of its own.)
+            size = min(1 << (asked - 1).bit_length(), _MERGED)
             ids = nearest(self._connection.dialect, self._scope, self._comparison, start, size)
             if ids is None:
                 break
@@ -278,7 +283,10 @@ class _Walk:
             found += [message_of(row) for row in rows if row[-1]]
             if len(rows) < size:
                 break
-            start, size = rows[-1][0], _MERGED
+            start, asked, passed = rows[-1][0], _MERGED, passed + len(rows)
+            if passed > _WORTH * max(len(found), _MERGED):
+                found += self._along(limit - len(found), start, *where)
+                break
         return found[:limit]
 
     def _find_text(self, limit: int) -> list[Message]:
