@@ -501,7 +501,8 @@ def test_what_others_write_is_not_passed_over(connection: Connection, direction:
         if direction == "oldest":
             ((last,),) = connection.query("SELECT MAX(id) FROM messages")
             connection.run("UPDATE messages SET channel_id = 1 WHERE id > ?", (last - 150,))
-        connection.run("ANALYZE")
+        if connection.dialect.name == "postgresql":
+            connection.run("ANALYZE messages")  # As it does by itself, sooner or later.
         working: Any = Working(connection)
         page = message_search.find(
             working, Search(scope, (), anchor, before, after, include_anchor=False)
