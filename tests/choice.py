@@ -89,7 +89,7 @@ EVERYTHING = "all"
 """In place of a day: all parts."""
 
 LONG = {
-    "tests/browser": 260,
+    "tests/browser": 200,
     "tests/e2e": 140,
     "tests/cli": 110,
     "tests/unit/test_database_faults.py": 80,

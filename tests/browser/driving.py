@@ -141,8 +141,12 @@ def window(browser: Browser, site: str, **how: Any) -> Iterator[Window]:
             context.close()
 
 
-def sign_in(context: BrowserContext, server: Server, account: Account) -> None:
-    """Give the browser a session of the account."""
+def sign_in(context: BrowserContext, server: Server, account: Account | str) -> None:
+    """Give the browser a session of the account, or of the one of the demonstration's people who
+    has that address."""
+    if isinstance(account, str):
+        sign_in_resident(context, server, account)
+        return
     answer = context.request.post(
         f"{server.url}/api/v1/sessions",
         form={"username": account.email, "password": PASSWORD},
@@ -162,7 +166,9 @@ def settled(page: Page) -> None:
         """() => document.querySelector("main h1")
             && !document.querySelector("main [aria-busy=true]")
             && document.fonts.status === "loaded"
-            && document.getAnimations().every((one) => one.playState !== "running")"""
+            && document.getAnimations().every((one) => one.playState !== "running")""",
+        # By default it looks at each frame, and so has a page paint that has nothing new to show.
+        polling=50,
     )
 
 

@@ -13,8 +13,8 @@ PLACE = "narrow/channel/general/topic/kitchen"
 
 
 @pytest.fixture
-def ann(sqlite_town: Town, opened: Open) -> Window:
-    window = opened(sqlite_town.server, sqlite_town.ann)
+def ann(sqlite_town: Town, seated: Open) -> Window:
+    window = seated(sqlite_town.server, sqlite_town.ann)
     window.go(PLACE)
     expect(window.box).to_be_visible()
     return window

@@ -11,20 +11,20 @@ from tests.browser.conftest import Open
 from tests.browser.driving import Window, holding
 from tests.e2e.conftest import Town
 
-PLACE = "narrow/channel/general/topic/greetings"
+PLACE = "narrow/channel/general/topic"
 
 
-def both(town: Town, opened: Open) -> tuple[Window, Window]:
+def both(town: Town, seated: Open, topic: str) -> tuple[Window, Window]:
     """Ann and Ben, who look at the same topic."""
-    ann, ben = opened(town.server, town.ann), opened(town.server, town.ben)
+    ann, ben = seated(town.server, town.ann), seated(town.server, town.ben)
     for one in (ann, ben):
-        one.go(PLACE)
+        one.go(f"{PLACE}/{topic}")
         expect(one.box).to_be_visible()
     return ann, ben
 
 
-def test_two_people_talk(town: Town, opened: Open) -> None:
-    ann, ben = both(town, opened)
+def test_two_people_talk(kept_town: Town, seated: Open) -> None:
+    ann, ben = both(kept_town, seated, "greetings")
 
     ann.say("Good **morning**, Ben")
     said = ben.message("Good morning, Ben")
@@ -72,17 +72,19 @@ def test_two_people_talk(town: Town, opened: Open) -> None:
     expect(ben.page.locator("blockquote", has_text="Good morning to you")).to_be_visible()
 
 
-def test_what_was_typed_while_the_server_was_away_is_sent_once(town: Town, opened: Open) -> None:
-    ann, ben = both(town, opened)
+def test_what_was_typed_while_the_server_was_away_is_sent_once(
+    kept_town: Town, seated: Open
+) -> None:
+    ann, ben = both(kept_town, seated, "storm")
     ann.say("Before")
     expect(ben.message("Before")).to_be_visible()
 
     ann.away = ben.away = True
-    town.server.kill()
+    kept_town.server.kill()
     expect(ann.page.get_by_text("The server cannot be reached")).to_be_visible()
     ann.say("While it was away")
     expect(ann.message("While it was away")).to_be_visible()
-    town.server.start()
+    kept_town.server.start()
 
     expect(ben.message("While it was away")).to_have_count(1, timeout=30_000)
     ben.say("After")
@@ -90,15 +92,13 @@ def test_what_was_typed_while_the_server_was_away_is_sent_once(town: Town, opene
     expect(ann.page.get_by_text("The server cannot be reached")).to_be_hidden()
     for one in (ann, ben):
         expect(one.message("While it was away")).to_have_count(1)
+        one.away = False
 
 
-def test_a_client_whose_queue_is_gone_begins_anew(town: Town, opened: Open) -> None:
-    ben = opened(town.server, town.ben)
-    ben.go(PLACE)
-    ann = opened(town.server, town.ann)
+def test_a_client_whose_queue_is_gone_begins_anew(kept_town: Town, seated: Open) -> None:
+    ann, ben = both(kept_town, seated, "queue")
     with ann.page.expect_request(lambda request: "/api/v1/events?" in request.url) as poll:
-        ann.go(PLACE)
-    expect(ann.box).to_be_visible()
+        ben.say("Are you there?")
     ann.box.fill("Not sent yet")
     [queue_id] = parse_qs(urlsplit(poll.value.url).query)["queue_id"]
     cookies = {one["name"]: one["value"] for one in ann.context.cookies()}
@@ -113,27 +113,31 @@ def test_a_client_whose_queue_is_gone_begins_anew(town: Town, opened: Open) -> N
 
     expect(ann.message("Are you still there?")).to_be_visible(timeout=30_000)
     expect(ann.box).to_have_value("Not sent yet")
+    ann.box.fill("")
 
 
-def test_what_one_reads_is_read(town: Town, opened: Open) -> None:
-    ann = opened(town.server, town.ann)
-    ann.go(PLACE)
+def test_what_one_reads_is_read(kept_town: Town, seated: Open, opened: Open) -> None:
+    town = kept_town
+    auth = (town.ben.email, town.ben.api_key)
+    httpx.post(f"{town.server.url}/api/v1/mark_all_as_read", auth=auth).raise_for_status()
+    ann = seated(town.server, town.ann)
+    ann.go(f"{PLACE}/numbers")
     for text in ("One", "Two", "Three"):
         ann.say(text)
         expect(ann.message(text)).to_be_visible()
         expect(ann.page.get_by_text("Sending")).to_be_hidden()
-    ben = opened(town.server, town.ben)
+    ben = seated(town.server, town.ben)
     ben.go("inbox")
     expect(ben.link("Inbox")).to_contain_text("3")
 
-    ben.page.get_by_role("main").get_by_role("link", name="greetings").click()
+    ben.page.get_by_role("main").get_by_role("link", name="numbers").click()
     expect(ben.message("Three")).to_be_visible()
 
     expect(ben.link("Inbox")).not_to_contain_text("3")
     elsewhere = opened(town.server, town.ben)
     elsewhere.go("inbox")
     expect(elsewhere.page.get_by_role("heading", name="Inbox")).to_be_visible()
-    row = elsewhere.page.get_by_role("main").get_by_role("link", name="greetings")
+    row = elsewhere.page.get_by_role("main").get_by_role("link", name="numbers")
     expect(row).not_to_have_accessible_name(re.compile("unread"))
 
 
@@ -156,7 +160,7 @@ def test_a_page_that_comes_late_brings_nothing_back(
         # of.
         let_go = holding(ben, lambda url: "late" in url)
         ben.go("inbox")
-        ben.go(f"narrow/channel/general/topic/late%20{how}")
+        ben.go(f"{PLACE}/late%20{how}")
         let_go.wait()
         # The answer with the old text has been made; the change comes before it.
         with ben.page.expect_response(lambda response: "/events" in response.url):
@@ -173,14 +177,17 @@ def test_a_page_that_comes_late_brings_nothing_back(
             expect(ben.message("the new text")).to_be_visible()
 
 
-def test_two_windows_without_locks_send_what_waits_once(town: Town, opened: Open) -> None:
+def test_two_windows_without_locks_send_what_waits_once(
+    kept_town: Town, seated: Open, opened: Open
+) -> None:
     """Addresses without TLS have no locks: each window takes the other one for closed."""
-    ben = opened(town.server, town.ben)
-    ben.go("narrow/channel/general/topic/greetings")
+    town = kept_town
+    ben = seated(town.server, town.ben)
+    ben.go(f"{PLACE}/locks")
     ann = opened(town.server, town.ann)
     ann.context.add_init_script("Object.defineProperty(Navigator.prototype, 'locks', {})")
     ann.context.add_init_script("delete Navigator.prototype.locks")
-    ann.go("narrow/channel/general/topic/greetings")
+    ann.go(f"{PLACE}/locks")
     expect(ann.box).to_be_visible()
     # It arrives, and its answer is lost.
     ann.away = True
@@ -188,7 +195,7 @@ def test_two_windows_without_locks_send_what_waits_once(town: Town, opened: Open
     ann.say("Only once")
     expect(ben.message("Only once")).to_have_count(1)
     second = Window(ann.context.new_page(), ann.site, away=True)
-    second.go("narrow/channel/general/topic/greetings")
+    second.go(f"{PLACE}/locks")
     expect(second.message("Only once").first).to_be_visible()
     ann.page.unroute("**/api/v1/messages")
     ann.page.wait_for_timeout(3000)

@@ -7,11 +7,13 @@ import pytest
 from playwright.sync_api import ViewportSize, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import PHONE, settled, sign_in_resident
+from tests.browser.driving import PHONE, settled
 from tests.e2e.conftest import Town
 from tests.e2e.server import PASSWORD, Server
 
 PLACES = ["inbox", "recent", "feed", "drafts", "settings", "organization", "channels"]
+IRIS = "iris@cafe.example"
+MOBILE: dict[str, Any] = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
 ENLARGED: ViewportSize = {"width": 640, "height": 400}
 """A laptop's window at 200 %."""
 NARROW: ViewportSize = {"width": 320, "height": 640}
@@ -72,9 +74,8 @@ def test_with_the_keyboard_alone(sqlite_town: Town, opened: Open) -> None:
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
-def test_on_a_phone(cafe: Server, opened: Open) -> None:
-    phone = opened(cafe, viewport=PHONE, has_touch=True, is_mobile=True)
-    sign_in_resident(phone.context, cafe, "iris@cafe.example")
+def test_on_a_phone(cafe: Server, seated: Open) -> None:
+    phone = seated(cafe, IRIS, **MOBILE)
     phone.go("inbox")
     settled(phone.page)
     phone.page.get_by_role("main").get_by_role("link", name=re.compile("^June")).tap()
@@ -98,15 +99,15 @@ def test_on_a_phone(cafe: Server, opened: Open) -> None:
 @pytest.mark.parametrize(
     ("how", "sizes"),
     [
-        pytest.param({"has_touch": True, "is_mobile": True}, [PHONE], id="phone"),
+        pytest.param(MOBILE, [PHONE], id="phone"),
         pytest.param({}, [ENLARGED, NARROW], id="laptop"),
     ],
 )
 def test_nothing_sticks_out_of_a_small_window(
-    cafe: Server, opened: Open, how: dict[str, Any], sizes: list[ViewportSize]
+    cafe: Server, seated: Open, how: dict[str, Any], sizes: list[ViewportSize]
 ) -> None:
-    small = opened(cafe, viewport=sizes[0], **how)
-    sign_in_resident(small.context, cafe, "iris@cafe.example")
+    small = seated(cafe, IRIS, **how)
+    small.page.set_viewport_size(sizes[0])
     for place in PLACES:
         small.go(place)
         for size in sizes:
@@ -123,8 +124,7 @@ def test_nothing_sticks_out_of_a_small_window(
 
 
 def test_in_spanish_nothing_is_left_in_english(cafe: Server, opened: Open) -> None:
-    lucia = opened(cafe)
-    sign_in_resident(lucia.context, cafe, "marco@cafe.example")
+    lucia = opened(cafe, "marco@cafe.example")
     cookies = {one["name"]: one["value"] for one in lucia.context.cookies()}
     changed = lucia.context.request.patch(
         f"{cafe.url}/api/v1/settings",
@@ -144,10 +144,9 @@ def test_in_spanish_nothing_is_left_in_english(cafe: Server, opened: Open) -> No
         assert not words & {"the", "save", "settings", "you", "when", "delete", "who"}, place
 
 
-def test_from_right_to_left(cafe: Server, opened: Open) -> None:
+def test_from_right_to_left(cafe: Server, seated: Open) -> None:
     """No language that is written so is there yet: the frame is turned by hand."""
-    iris = opened(cafe)
-    sign_in_resident(iris.context, cafe, "iris@cafe.example")
+    iris = seated(cafe, IRIS)
     for place in PLACES:
         iris.go(place)
         settled(iris.page)
@@ -162,11 +161,12 @@ def test_from_right_to_left(cafe: Server, opened: Open) -> None:
         starts = about.evaluate_all("all => all.map((one) => getComputedStyle(one).textAlign)")
         assert set(starts) == ({"right"} if place == "channels" else set()), place
         assert iris.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, place
+    iris.page.evaluate("document.documentElement.dir = 'ltr'")
 
 
-def test_whoever_wants_no_motion_sees_none(cafe: Server, opened: Open) -> None:
-    still = opened(cafe, reduced_motion="reduce")
-    sign_in_resident(still.context, cafe, "iris@cafe.example")
+def test_whoever_wants_no_motion_sees_none(cafe: Server, seated: Open) -> None:
+    still = seated(cafe, IRIS)
+    still.page.emulate_media(reduced_motion="reduce")
     still.go("inbox")
     settled(still.page)
     still.page.keyboard.press("Control+k")
@@ -178,3 +178,4 @@ def test_whoever_wants_no_motion_sees_none(cafe: Server, opened: Open) -> None:
         }).length"""
     )
     assert moving == 0
+    still.page.emulate_media(reduced_motion="no-preference")

@@ -24,8 +24,8 @@ GIVE = """
 
 
 @pytest.fixture
-def ann(sqlite_town: Town, opened: Open) -> Window:
-    return opened(sqlite_town.server, sqlite_town.ann)
+def ann(sqlite_town: Town, seated: Open) -> Window:
+    return seated(sqlite_town.server, sqlite_town.ann)
 
 
 def drafts(town: Town, topic: str) -> list[dict[str, Any]]:
@@ -117,6 +117,10 @@ def test_a_draft_whose_creation_was_not_answered_is_one_draft(
     ann.go("narrow/channel/general/topic/unanswered")
 
     def lost(route: Route) -> None:
+        # (Of a draft of the test before, it may be telling that it is gone.)
+        if route.request.method != "POST":
+            route.continue_()
+            return
         route.fetch()
         route.abort()
 
@@ -131,3 +135,5 @@ def test_a_draft_whose_creation_was_not_answered_is_one_draft(
     ann.page.wait_for_timeout(2500)
     expect(ann.page.get_by_role("main").get_by_text("Only one")).to_have_count(1)
     assert len(drafts(sqlite_town, "unanswered")) == 1
+    ann.go("narrow/channel/general/topic/unanswered")
+    ann.box.fill("")

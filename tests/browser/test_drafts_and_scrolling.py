@@ -50,13 +50,19 @@ def send(server: Server, account: Account, topic: str, contents: list[str]) -> N
 
 
 @pytest.fixture
-def ann(sqlite_town: Town, opened: Open) -> Window:
+def ann(sqlite_town: Town, seated: Open) -> Window:
+    return seated(sqlite_town.server, sqlite_town.ann)
+
+
+@pytest.fixture
+def newcomer(sqlite_town: Town, opened: Open) -> Window:
+    """Ann too, whose client has loaded no messages yet."""
     return opened(sqlite_town.server, sqlite_town.ann)
 
 
 @pytest.mark.parametrize("how", ["paste", "drop"])
 def test_a_file_that_is_given_to_the_box_is_sent(
-    sqlite_town: Town, ann: Window, opened: Open, how: str
+    sqlite_town: Town, ann: Window, seated: Open, how: str
 ) -> None:
     place = f"narrow/channel/general/topic/{how}"
     ann.go(place)
@@ -72,7 +78,7 @@ def test_a_file_that_is_given_to_the_box_is_sent(
     ann.page.get_by_role("button", name="Go on writing").click()
     ann.box.press("Control+Enter")
 
-    ben = opened(sqlite_town.server, sqlite_town.ben)
+    ben = seated(sqlite_town.server, sqlite_town.ben)
     ben.go(place)
     shown = ben.page.get_by_role("article").get_by_role("img").last
     expect(shown).to_be_visible()
@@ -90,6 +96,8 @@ def test_what_was_begun_is_there_after_a_reload(ann: Window) -> None:
     expect(ann.box).to_have_value("A thought that is not")
     ann.go("drafts")
     expect(ann.page.get_by_role("main").get_by_text("A thought that is not")).to_be_visible()
+    ann.go("narrow/channel/general/topic/drafts")
+    ann.box.fill("")
 
 
 def test_a_search_is_helped_along_and_finds(sqlite_town: Town, ann: Window) -> None:
@@ -152,10 +160,10 @@ def long(sqlite_town: Town) -> str:
 
 @pytest.mark.parametrize("how", HOW)
 def test_a_long_channel_keeps_its_place_when_it_is_scrolled(
-    ann: Window, long: str, how: str
+    newcomer: Window, long: str, how: str
 ) -> None:
     """Through hundreds of messages upwards and down again: what one looks at stays where it is."""
-    page = ann.page
+    ann, page = newcomer, newcomer.page
     if how == "slowly":
         page.add_init_script(SLOW_ANSWERS)
     ann.go(long)
@@ -191,10 +199,10 @@ def test_what_grows_while_one_scrolls_moves_nothing(ann: Window, long: str, when
 
 
 def test_the_end_of_what_is_loaded_is_not_the_end(
-    sqlite_town: Town, ann: Window, long: str
+    sqlite_town: Town, newcomer: Window, long: str
 ) -> None:
     """Who reads there when the last messages come stays there."""
-    page = ann.page
+    ann, page = newcomer, newcomer.page
     auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
     about: dict[str, str | int] = {
         "anchor": "newest",

@@ -31,9 +31,8 @@ def page_link(window: Window, page: str, name: str) -> str:
     return main.get_by_role("link", name=name).first.get_attribute("href") or ""
 
 
-def test_what_is_wide_is_taken_back_and_counts_agree(cafe: Server, opened: Open) -> None:
-    iris = opened(cafe)
-    sign_in_resident(iris.context, cafe, "iris@cafe.example")
+def test_what_is_wide_is_taken_back(cafe: Server, seated: Open) -> None:
+    iris = seated(cafe, "iris@cafe.example")
     iris.go("inbox")
     settled(iris.page)
     main, toast = iris.page.get_by_role("main"), iris.page.locator(".toasts")
@@ -62,16 +61,11 @@ def test_what_is_wide_is_taken_back_and_counts_agree(cafe: Server, opened: Open)
     iris.go("narrow/channel/999-nowhere")
     expect(main.get_by_role("heading", name="There is nothing at this address")).to_be_visible()
 
-    # The head of a channel and the people beside it count the same, programs too.
-    iris.page.set_viewport_size({"width": 1440, "height": 900})
-    iris.go((iris.link("deliveries").get_attribute("href") or "")[1:])
-    count = main.locator("header .count").inner_text().split()[0]
-    expect(iris.page.locator("#people h2").first).to_contain_text(count)
 
-
-def test_what_goes_out_of_sight_is_said_and_comes_back(cafe: Server, opened: Open) -> None:
-    iris = opened(cafe)
-    sign_in_resident(iris.context, cafe, "iris@cafe.example")
+def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
+    cafe: Server, seated: Open
+) -> None:
+    iris = seated(cafe, "iris@cafe.example")
     page, keys = iris.page, iris.page.keyboard
     main = page.get_by_role("main")
 
@@ -168,13 +162,18 @@ def test_what_goes_out_of_sight_is_said_and_comes_back(cafe: Server, opened: Ope
     expect(page.get_by_role("option").nth(8)).to_be_attached()
     keys.press("Tab")
     expect(page.get_by_role("combobox", name="Topic")).to_be_focused()
+    # The head of a channel and the people beside it count the same, programs too.
+    page.set_viewport_size({"width": 1440, "height": 900})
+    iris.go((iris.link("deliveries").get_attribute("href") or "")[1:])
+    counted = main.locator("header .count").inner_text().split()[0]
+    expect(page.locator("#people h2").first).to_contain_text(counted)
 
 
 def test_what_is_jumped_over_is_read_and_settings_are_followed(
-    sqlite_town: Town, opened: Open
+    sqlite_town: Town, seated: Open
 ) -> None:
     server = sqlite_town.server
-    ann = opened(server, sqlite_town.ann)
+    ann = seated(server, sqlite_town.ann)
     where = {"type": "stream", "to": '"general"', "topic": "long"}
     for number in range(40):
         api(server, sqlite_town.ben, "POST", "/messages", **where, content=f"{number}\n" * 8)
@@ -241,8 +240,10 @@ def test_a_long_press_opens_a_sheet_and_nothing_else(cafe: Server, opened: Open)
     expect(search).not_to_be_focused()
 
 
-def test_without_mail_an_invitation_is_a_link_to_hand_over(sqlite_town: Town, opened: Open) -> None:
-    ann = opened(sqlite_town.server, sqlite_town.ann)
+def test_without_mail_an_invitation_is_a_link_to_hand_over(
+    sqlite_town: Town, seated: Open, opened: Open
+) -> None:
+    ann = seated(sqlite_town.server, sqlite_town.ann)
     ann.go("organization/invitations")
     ann.page.get_by_role("button", name="Invite by e-mail").click()
     dialog = ann.page.get_by_role("dialog")

@@ -124,6 +124,20 @@ def test_what_was_written_survives_haste(sqlite_town: Town, opened: Open) -> Non
     page.evaluate("new Promise((done) => setTimeout(done))")
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
     expect(ann.box).to_have_count(0)
+
+    # Messages that come when one has gone on already are nothing to the view that asked for them.
+    asked = re.compile(r"/api/v1/messages\?.*passed")
+    page.route(asked, lambda route: held.append(route))
+    with page.expect_request(asked):
+        ann.go("narrow/channel/general/topic/passed")
+    ann.go("inbox")
+    with client_of(sqlite_town.ben, sqlite_town.server) as client:
+        news = {"type": "stream", "to": "general", "topic": "haste", "content": "Is it late?"}
+        ok(client.send_message(news))
+    expect(page.get_by_role("main").get_by_text("Is it late?").first).to_be_visible()
+    with page.expect_event("requestfinished", lambda request: bool(asked.search(request.url))):
+        held.pop().continue_()
+    page.unroute(asked)
     ann.go("narrow/channel/general/topic/haste")
 
     # It is asked for once, however often one presses; what is written meanwhile stays.

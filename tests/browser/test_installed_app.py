@@ -12,9 +12,9 @@ from tests.e2e.conftest import Town
 
 
 @pytest.fixture
-def kept(sqlite_town: Town, opened: Open) -> Window:
+def kept(sqlite_town: Town, seated: Open) -> Window:
     """A window whose worker has kept the client."""
-    ann = opened(sqlite_town.server, sqlite_town.ann, service_workers="allow")
+    ann = seated(sqlite_town.server, sqlite_town.ann, service_workers="allow")
     ann.go("inbox")
     ann.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     ann.page.wait_for_function("navigator.serviceWorker.controller !== null")
@@ -45,6 +45,7 @@ def test_without_the_server_the_client_opens_says_so_and_comes_back(
     server.start()
     kept.page.get_by_role("button", name="Try again").click()
     expect(kept.page.get_by_role("navigation").first).to_be_visible()
+    kept.away = False
 
 
 def test_nothing_of_what_people_wrote_is_kept_by_the_worker(kept: Window) -> None:

@@ -31,10 +31,10 @@ def begin(town: Town, topic: str, count: int = 1) -> int:
     return int(first)
 
 
-def test_who_writes_goes_along_with_the_topic(sqlite_town: Town, opened: Open) -> None:
+def test_who_writes_goes_along_with_the_topic(sqlite_town: Town, seated: Open) -> None:
     town = sqlite_town
     plans, trips = begin(town, "plans"), begin(town, "trips")
-    ann = opened(town.server, town.ann)
+    ann = seated(town.server, town.ann)
     page, keys = ann.page, ann.page.keyboard
 
     # In the middle of a word: the keyboard stays, and the caret.
@@ -168,9 +168,9 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, opene
         expect(notes.get_by_role("button", name="Write on")).to_have_count(0)
 
 
-def test_the_keyboard_stays_with_the_message(sqlite_town: Town, opened: Open) -> None:
+def test_the_keyboard_stays_with_the_message(sqlite_town: Town, seated: Open) -> None:
     begin(sqlite_town, "reading")
-    ann = opened(sqlite_town.server, sqlite_town.ann)
+    ann = seated(sqlite_town.server, sqlite_town.ann)
     page = ann.page
     ann.go("narrow/channel/general/topic/reading")
     message = ann.message("Word 0")

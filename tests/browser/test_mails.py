@@ -34,9 +34,11 @@ def test_mails_can_be_read(browser: Browser, tmp_path: Path) -> None:
         page = context.new_page()
         names = re.findall("<h2>(.+?)</h2>", httpx.get(f"{server.url}/dev/mails").text)
         assert len(names) > 15
+        page.goto(f"{server.url}/dev/mails")
+        page.add_script_tag(path=AXE)
         for name in names:
-            page.goto(f"{server.url}/dev/mails/{name}?language=de")
-            page.add_script_tag(path=AXE)
+            # In place of the page before: whatever looks at it is loaded once.
+            page.set_content(httpx.get(f"{server.url}/dev/mails/{name}?language=de").text)
             for scheme in SCHEMES:
                 with row(name, scheme):
                     page.emulate_media(color_scheme=scheme)

@@ -28,12 +28,12 @@ async (audio) => {
 
 
 @pytest.fixture
-def ann(sqlite_town: Town, opened: Open) -> Window:
-    return opened(sqlite_town.server, sqlite_town.ann)
+def ann(sqlite_town: Town, seated: Open) -> Window:
+    return seated(sqlite_town.server, sqlite_town.ann)
 
 
 def test_files_are_cards_that_open_or_are_saved(
-    sqlite_town: Town, ann: Window, opened: Open
+    sqlite_town: Town, ann: Window, seated: Open
 ) -> None:
     """One of which the server knows that a browser shows it, and one that it does not show."""
     place = "narrow/channel/general/topic/files"
@@ -44,7 +44,7 @@ def test_files_are_cards_that_open_or_are_saved(
     ann.box.press_sequentially("Both of them")
     ann.box.press("Control+Enter")
 
-    ben = opened(sqlite_town.server, sqlite_town.ben)
+    ben = seated(sqlite_town.server, sqlite_town.ben)
     ben.go(place)
     said = ben.message("Both of them")
     prices, archive = said.locator(".file").nth(0), said.locator(".file").nth(1)
@@ -66,7 +66,7 @@ def test_files_are_cards_that_open_or_are_saved(
 
 
 def test_a_voice_note_is_recorded_heard_and_played(
-    sqlite_town: Town, ann: Window, opened: Open
+    sqlite_town: Town, ann: Window, seated: Open
 ) -> None:
     """Also by whoever said no to the microphone first."""
     page = ann.page
@@ -84,7 +84,7 @@ def test_a_voice_note_is_recorded_heard_and_played(
     expect(page.get_by_role("list", name="Files").get_by_text("Uploaded")).to_be_visible()
     ann.box.press("Control+Enter")
 
-    ben = opened(sqlite_town.server, sqlite_town.ben)
+    ben = seated(sqlite_town.server, sqlite_town.ben)
     ben.go("narrow/channel/general/topic/voices")
     card = ben.page.get_by_role("article").locator(".file")
     expect(card).to_contain_text("Voice note 2")
@@ -100,13 +100,15 @@ def test_a_voice_note_is_recorded_heard_and_played(
     files = page.get_by_role("list", name="Files")
     expect(files.get_by_text("Uploaded")).to_be_visible()
     expect(files).to_contain_text("Voice note 2")
+    files.get_by_role("button", name="Remove Voice note").click()
+    expect(files).to_have_count(0)
 
 
 def test_a_call_and_who_will_be_told_and_a_way_back(
-    sqlite_town: Town, ann: Window, opened: Open
+    sqlite_town: Town, ann: Window, seated: Open
 ) -> None:
     town, page = sqlite_town, ann.page
-    ben = opened(town.server, town.ben)
+    ben = seated(town.server, town.ben)
     for one in (ann, ben):
         one.go("narrow/channel/general/topic/plans")
     composer = page.get_by_role("group", name=re.compile("^Write to"))
@@ -151,4 +153,6 @@ def test_a_call_and_who_will_be_told_and_a_way_back(
     asked = ben.message("Who comes?")
     asked.hover()
     asked.get_by_role("button", name="Quote and reply").click()
-    expect(ben.page.get_by_role("list", name="Quotations")).to_contain_text("Who comes?")
+    quotations = ben.page.get_by_role("list", name="Quotations")
+    expect(quotations).to_contain_text("Who comes?")
+    quotations.get_by_role("button", name="Leave out what").click()

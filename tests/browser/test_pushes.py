@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import CDPSession, Worker, expect
+from playwright.sync_api import CDPSession, Worker
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window
 from tests.e2e.conftest import Town
 from tests.e2e.people import client_of, ok
-from tests.push_service import Browser
 
 NOTES = """async () => (await self.registration.getNotifications()).map(
     ({title, body, tag, actions}) => ({title, body, tag, actions: actions.map((a) => a.action)}))"""
@@ -153,19 +152,3 @@ def test_a_push_is_shown_answered_and_taken_back(sqlite_town: Town, phone: Phone
     phone.worker.evaluate(CLICK, ["reply", "To nobody"])
     kept = "Not sent: To nobody"
     assert phone.notes(lambda shown: [one["body"] for one in shown] == [kept])
-
-
-def test_devices_are_listed_with_what_can_be_done_there(sqlite_town: Town, opened: Open) -> None:
-    ann = sqlite_town.ann
-    with client_of(ann, sqlite_town.server) as client:
-        endpoint = "https://push.example.com/1"
-        keys = {**Browser().keys, "name": "My phone"}
-        ok(client.call_endpoint("push_subscriptions", "POST", {"endpoint": endpoint, **keys}))
-    window = opened(sqlite_town.server, ann)
-    window.go("settings/notifications")
-    row = window.page.get_by_role("listitem").filter(has_text="My phone")
-    expect(row).to_contain_text("Not told of anything yet")
-    row.get_by_role("button", name="Pause until morning").click()
-    expect(row).to_contain_text("Paused")
-    row.get_by_role("button", name="Remove").click()
-    expect(row).to_have_count(0)

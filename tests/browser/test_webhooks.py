@@ -77,11 +77,11 @@ def pick(page: Page, label: str, option: str) -> None:
     page.get_by_role("listbox").get_by_role("option").first.click()
 
 
-def test_what_comes_in_is_addressed_signed_and_listed(calling_town: Town, opened: Open) -> None:
+def test_what_comes_in_is_addressed_signed_and_listed(calling_town: Town, seated: Open) -> None:
     town = calling_town
-    ann = opened(town.server, town.ann)
+    ann = seated(town.server, town.ann)
     page = ann.page
-    new_bot(ann, "Hook", "Incoming webhook").get_by_role("button", name="Webhook address").click()
+    new_bot(ann, "Leaks", "Incoming webhook").get_by_role("button", name="Webhook address").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Service").select_option("GitHub")
     dialog.get_by_label("Messages go to").select_option("A channel")
@@ -118,10 +118,10 @@ def test_what_comes_in_is_addressed_signed_and_listed(calling_town: Town, opened
 
 
 def test_a_command_goes_out_and_its_answer_comes_back(
-    calling_town: Town, opened: Open, program: str
+    calling_town: Town, seated: Open, program: str
 ) -> None:
     town = calling_town
-    ann = opened(town.server, town.ann)
+    ann = seated(town.server, town.ann)
     page = ann.page
     row = new_bot(ann, "Deployer", "Outgoing webhook", **{"Address to ask": program})
     row.get_by_role("button", name="Service").click()
@@ -145,9 +145,9 @@ def test_a_command_goes_out_and_its_answer_comes_back(
     expect(dialog.get_by_role("listitem").first).to_contain_text("Delivered")
 
 
-def test_a_feed_is_followed_and_left(calling_town: Town, opened: Open, program: str) -> None:
+def test_a_feed_is_followed_and_left(calling_town: Town, seated: Open, program: str) -> None:
     town = calling_town
-    ann = opened(town.server, town.ann)
+    ann = seated(town.server, town.ann)
     page = ann.page
     row = new_bot(ann, "Reader", "Incoming webhook")
     row.get_by_role("button", name="Webhook address").click()
@@ -157,7 +157,7 @@ def test_a_feed_is_followed_and_left(calling_town: Town, opened: Open, program: 
     dialog.get_by_role("button", name="Follow", exact=True).click()
     feeds = dialog.locator("section").filter(has_text="Feeds (RSS, Atom)")
     expect(feeds.get_by_role("listitem")).to_contain_text("feed.xml")
-    other = opened(town.server, town.ben)
+    other = seated(town.server, town.ben)
     other.go("narrow/channel/general/topic/The.20blog")
     expect(other.message("It is out")).to_be_visible()
     feeds.get_by_role("button", name="Refresh").click()
@@ -166,8 +166,8 @@ def test_a_feed_is_followed_and_left(calling_town: Town, opened: Open, program: 
     expect(feeds.get_by_role("listitem")).to_have_count(0)
 
 
-def test_a_bot_that_the_server_runs_is_chosen_and_set(calling_town: Town, opened: Open) -> None:
-    ann = opened(calling_town.server, calling_town.ann)
+def test_a_bot_that_the_server_runs_is_chosen_and_set(calling_town: Town, seated: Open) -> None:
+    ann = seated(calling_town.server, calling_town.ann)
     ann.go("settings/your-bots")
     page = ann.page
     page.get_by_role("button", name="New bot").click()

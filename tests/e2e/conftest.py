@@ -62,9 +62,9 @@ def picture_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
         yield town
 
 
-@pytest.fixture
-def calling_town(tmp_path: Path) -> Iterator[Town]:
+@pytest.fixture(scope="module")
+def calling_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     """The same on SQLite, with a server that may call this machine and runs some bots itself."""
     settings = 'outgoing_webhook_networks = "127.0.0.1"\nembedded_bots = "giphy, helloworld"\n'
-    with _opened(tmp_path / "data", settings=settings) as town:
+    with _opened(tmp_path_factory.mktemp("town"), settings=settings) as town:
         yield town

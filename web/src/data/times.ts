@@ -1,16 +1,7 @@
 /** Times as people read them, in one's language and time zone. */
 
 import type { Seconds } from "../wire/objects";
-
-const formatters = new Map<string, Intl.DateTimeFormat>();
-
-/** Making one is slow: each is made once. */
-function formatter(language: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
-  const name = language + JSON.stringify(options);
-  let known = formatters.get(name);
-  if (!known) formatters.set(name, (known = new Intl.DateTimeFormat(language, options)));
-  return known;
-}
+import { dateFormat, relativeFormat } from "./formats";
 
 function hours(hour24: boolean): Intl.DateTimeFormatOptions {
   return {
@@ -22,14 +13,14 @@ function hours(hour24: boolean): Intl.DateTimeFormatOptions {
 
 /** "14:05" */
 export function clock(at: Seconds, language: string, hour24: boolean, timeZone?: string): string {
-  return formatter(language, { ...hours(hour24), ...(timeZone ? { timeZone } : {}) }).format(
+  return dateFormat(language, { ...hours(hour24), ...(timeZone ? { timeZone } : {}) }).format(
     at * 1000,
   );
 }
 
 /** "Thursday, 3 April 2025, 14:05" */
 export function moment(at: Seconds, language: string, hour24: boolean): string {
-  return formatter(language, {
+  return dateFormat(language, {
     weekday: "long",
     day: "numeric",
     month: "long",
@@ -40,7 +31,7 @@ export function moment(at: Seconds, language: string, hour24: boolean): string {
 
 /** "3 Apr 2025, 14:05", for what stands in a line of text. */
 export function shortMoment(at: Seconds, language: string, hour24: boolean): string {
-  return formatter(language, {
+  return dateFormat(language, {
     weekday: "short",
     day: "numeric",
     month: "short",
@@ -59,11 +50,11 @@ export function dayOf(at: Seconds): number {
 export function dayName(at: Seconds, now: Seconds, language: string): string {
   const days = daysBetween(at, now);
   if (days === 0 || days === 1) {
-    const said = new Intl.RelativeTimeFormat(language, { numeric: "auto" }).format(-days, "day");
+    const said = relativeFormat(language).format(-days, "day");
     return said.charAt(0).toLocaleUpperCase(language) + said.slice(1);
   }
   const sameYear = new Date(at * 1000).getFullYear() === new Date(now * 1000).getFullYear();
-  const said = formatter(language, {
+  const said = dateFormat(language, {
     weekday: "long",
     day: "numeric",
     month: "long",
@@ -79,7 +70,7 @@ function daysBetween(at: Seconds, now: Seconds): number {
 
 /** "5 minutes ago" */
 export function ago(at: Seconds, now: Seconds, language: string): string {
-  const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+  const relative = relativeFormat(language);
   const past = Math.max(0, now - at);
   if (past < 3600) return relative.format(-Math.max(1, Math.round(past / 60)), "minute");
   if (past < 86_400) return relative.format(-Math.round(past / 3600), "hour");
@@ -88,7 +79,7 @@ export function ago(at: Seconds, now: Seconds, language: string): string {
 
 /** A day written as `2025-04-03`, in words. */
 export function dayFormat(day: string, language: string): string {
-  return formatter(language, {
+  return dateFormat(language, {
     day: "numeric",
     month: "long",
     year: "numeric",
@@ -100,7 +91,7 @@ export function dayFormat(day: string, language: string): string {
 export function isSameClock(one: string, other: string, now: Seconds): boolean {
   const HALF_A_YEAR = 182 * 86_400;
   const shown = (timeZone: string, at: Seconds) =>
-    formatter("en", { dateStyle: "short", timeStyle: "short", timeZone }).format(at * 1000);
+    dateFormat("en", { dateStyle: "short", timeStyle: "short", timeZone }).format(at * 1000);
   try {
     return [now, now + HALF_A_YEAR].every((at) => shown(one, at) === shown(other, at));
   } catch {

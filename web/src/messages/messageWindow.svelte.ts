@@ -117,9 +117,11 @@ export class MessageWindow {
 
   /** Go where a topic, or the message that one came for, is by now, if it is not here. */
   async #goAfter(near: number | undefined): Promise<void> {
+    // What is derived for a view is not to be asked for after it.
+    if (this.#left) return;
     const { list, narrow } = this;
     const topic = isOfChannel(narrow) ? conversationIn(narrow) : null;
-    if (this.#left || this.trouble || !list || list.stale || topic?.kind !== "topic") return;
+    if (this.trouble || !list || list.stale || topic?.kind !== "topic") return;
     if (near === undefined ? list.ids.length || !list.foundOldest : list.ids.includes(near)) return;
     try {
       const { whereabouts } = await import("../live/whereabouts");

@@ -16,8 +16,12 @@ const AHEAD: readonly (() => Promise<unknown>)[] = [
   () => import("../compose/WritingDialogs.svelte"),
 ];
 
-/** Begin with it, one after the other; what is returned ends it. */
+/**
+ * Begin with it, one after the other; what is returned ends it. Whoever is to save data has what
+ * they ask for, and no more.
+ */
 export function fetchAhead(): () => void {
+  if (savesData()) return () => undefined;
   let isOver = false;
   const next = async (place: number): Promise<void> => {
     const fetch = AHEAD[place];
@@ -33,6 +37,12 @@ export function fetchAhead(): () => void {
     isOver = true;
     clearTimeout(timer);
   };
+}
+
+/** Whether that is what the browser was told, as far as it says so: Chromium does. */
+function savesData(): boolean {
+  const { connection } = navigator as { connection?: { saveData?: boolean } };
+  return connection?.saveData ?? false;
 }
 
 /** Safari has no such moments: there it is soon. */

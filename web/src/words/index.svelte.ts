@@ -1,6 +1,7 @@
 /** Everything that the client says, in one's language. */
 
 import { untrack } from "svelte";
+import { listFormat } from "../data/formats";
 import { first, later, type Language, type LaterWords, type Words } from "./en";
 import { LANGUAGES } from "./languages";
 
@@ -115,5 +116,5 @@ const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/;
 export function listed(items: string[]): string {
   const isMixed = items.length > 1 && items.some((item) => RIGHT_TO_LEFT.test(item));
   const apart = isMixed ? items.map((item) => `\u2068${item}\u2069`) : items;
-  return new Intl.ListFormat(words.language).format(apart);
+  return listFormat(words.language).format(apart);
 }

@@ -1,5 +1,6 @@
 /** Moments in one's language. */
 
+import { dateFormat, relativeFormat } from "../data/formats";
 import { words } from "./index.svelte";
 
 const STEPS: [limit: number, seconds: number, unit: Intl.RelativeTimeFormatUnit][] = [
@@ -15,7 +16,7 @@ const STEPS: [limit: number, seconds: number, unit: Intl.RelativeTimeFormatUnit]
 export function ago(at: number, now: number): string {
   const passed = Math.abs(now - at);
   const sign = at > now ? 1 : -1;
-  const form = new Intl.RelativeTimeFormat(words.language, { numeric: "auto" });
+  const form = relativeFormat(words.language);
   for (const [limit, seconds, unit] of STEPS) {
     if (passed < limit) return form.format(sign * Math.round(passed / seconds), unit);
   }
@@ -48,5 +49,5 @@ export function fullMoment(at: number, hour12: boolean): string {
 }
 
 function form(how: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
-  return new Intl.DateTimeFormat(words.language, how);
+  return dateFormat(words.language, how);
 }

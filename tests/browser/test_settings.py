@@ -1,0 +1,110 @@
+"""In the settings: agents' keys, devices that are told of messages, and the password that is asked
+for again."""
+
+import httpx
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import Window, settled
+from tests.e2e.conftest import Town
+from tests.e2e.people import client_of, ok
+from tests.e2e.server import PASSWORD
+from tests.push_service import Browser
+
+ASKED = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {
+        "name": "send_message",
+        "arguments": {"channel": "general", "topic": "agents", "text": "From a machine."},
+    },
+}
+REFUSED = {
+    "result": "error",
+    "msg": "Give your password again.",
+    "code": "PASSWORD_CONFIRMATION_REQUIRED",
+}
+
+
+@pytest.fixture
+def ann(sqlite_town: Town, seated: Open) -> Window:
+    return seated(sqlite_town.server, sqlite_town.ann)
+
+
+def sent(town: Town, key: str) -> int:
+    """The status of a message that the agent wants to send."""
+    headers = {"Authorization": f"Bearer {key}", "MCP-Protocol-Version": "2025-11-25"}
+    address = f"{town.server.url}/mcp"
+    return httpx.post(address, json=ASKED, headers=headers, timeout=60).status_code
+
+
+def test_a_key_is_made_used_and_taken_away(sqlite_town: Town, ann: Window) -> None:
+    town, page = sqlite_town, ann.page
+    ann.go("settings/agents")
+    page.get_by_role("button", name="New agent").click()
+    page.get_by_label("Name").fill("Helper")
+    page.get_by_label("It may write").check()
+    page.get_by_role("button", name="Create").click()
+    key = page.get_by_role("dialog").locator("code").first.inner_text()
+    page.get_by_role("dialog").get_by_role("button", name="Close").last.click()
+    row = page.get_by_role("listitem").filter(has_text="Helper")
+    expect(row).to_contain_text("reads and writes · all your channels · never used")
+    assert sent(town, key) == 200
+    ann.go("narrow/channel/general/topic/agents")
+    expect(page.get_by_text("by agent Helper")).to_be_visible()
+    ann.go("settings/agents")
+    expect(row).to_contain_text("Last used")
+    row.get_by_role("button", name="Take the key away").click()
+    page.get_by_role("dialog").get_by_role("button", name="Take the key away").click()
+    expect(row).to_have_count(0)
+    assert sent(town, key) == 401
+
+
+def test_devices_are_listed_with_what_can_be_done_there(sqlite_town: Town, ann: Window) -> None:
+    with client_of(sqlite_town.ann, sqlite_town.server) as client:
+        endpoint = "https://push.example.com/1"
+        keys = {**Browser().keys, "name": "My phone"}
+        ok(client.call_endpoint("push_subscriptions", "POST", {"endpoint": endpoint, **keys}))
+    ann.go("settings/notifications")
+    row = ann.page.get_by_role("listitem").filter(has_text="My phone")
+    expect(row).to_contain_text("Not told of anything yet")
+    row.get_by_role("button", name="Pause until morning").click()
+    expect(row).to_contain_text("Paused")
+    row.get_by_role("button", name="Remove").click()
+    expect(row).to_have_count(0)
+
+
+def test_what_was_asked_for_goes_on_when_the_password_is_given(
+    sqlite_town: Town, seated: Open
+) -> None:
+    # (The others need ann's key.)
+    ben = seated(sqlite_town.server, sqlite_town.ben)
+    page, asked = ben.page, list[str]()
+
+    def refused_once(route: Route) -> None:
+        """As the server refuses it some minutes after signing in."""
+        asked.append(route.request.url)
+        if len(asked) == 1:
+            route.fulfill(status=403, json=REFUSED)
+        else:
+            route.continue_()
+
+    page.route("**/api_key/regenerate", refused_once)
+    ben.go("settings/account")
+    settled(page)
+    page.get_by_role("button", name="Make a new key").click()
+    page.get_by_role("dialog").get_by_role("button", name="Make a new key").click()
+    again = page.get_by_role("dialog", name="Your password again")
+    again.get_by_label("Password", exact=True).fill("not it at all")
+    again.get_by_role("button", name="Continue").click()
+    expect(again.get_by_role("alert")).to_have_text("The password is wrong.")
+    again.get_by_label("Password", exact=True).fill(PASSWORD)
+    again.get_by_role("button", name="Continue").click()
+    expect(again).to_have_count(0)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_text("zuliprc")).to_be_visible()
+    assert len(asked) == 2
+    # Both refusals were meant.
+    ben.troubles[:] = [t for t in ben.troubles if "400" not in t and "403" not in t]
