@@ -182,6 +182,7 @@ VIEWS: Final = (
     View("mentions", "narrow/is/mentioned"),
     View("starred", "narrow/is/starred"),
     View("direct-messages", "narrow/is/dm"),
+    View("direct", "narrow/dm/june@cafe.2Eexample"),
     View("search", "narrow/search/coffee"),
     View("search-nothing", "narrow/search/zeppelin"),
     View("drafts", "drafts"),

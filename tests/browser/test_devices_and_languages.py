@@ -161,6 +161,19 @@ def test_from_right_to_left(cafe: Server, seated: Open) -> None:
         starts = about.evaluate_all("all => all.map((one) => getComputedStyle(one).textAlign)")
         assert set(starts) == ({"right"} if place == "channels" else set()), place
         assert iris.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, place
+    # Keys are pressed in the same order everywhere, and none of them is its mirror.
+    iris.page.keyboard.press("?")
+    both = iris.page.get_by_role("dialog").locator("dd").filter(has_text="Ctrl").first
+    expect(both).to_be_visible()
+    keys = both.locator("kbd").evaluate_all(
+        """all => all.map((one) => {
+            const { direction, unicodeBidi } = getComputedStyle(one);
+            return [one.getBoundingClientRect().left, direction, unicodeBidi];
+        })"""
+    )
+    assert keys == sorted(keys)
+    assert {tuple(how) for _, *how in keys} == {("ltr", "isolate")}
+    iris.page.keyboard.press("Escape")
     iris.page.evaluate("document.documentElement.dir = 'ltr'")
 
 

@@ -154,6 +154,14 @@ def test_the_right_button_opens_the_menu_of_what_it_is_on(picture_town: Town, se
     expect(page.get_by_role("dialog", name="Person")).to_contain_text("ben@")
     page.keyboard.press("Escape")
 
+    # One that is open keeps its width where the window becomes narrower.
+    ann.message("See").locator(".body").click(button="right")
+    wide = menu.evaluate("(one) => one.getBoundingClientRect().width")
+    page.set_viewport_size({"width": 800, "height": 720})
+    assert menu.evaluate("(one) => one.getBoundingClientRect().width") == wide
+    page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 1280, "height": 720})
+
     # The browser's own: nothing of ours opens, and nothing is kept from it.
     page.evaluate(
         """() => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Data } from "./data";
-import { parted, places, rank, searchFor, terms } from "./jumping";
+import { lastPlaces, parted, places, rank, searchFor, terms } from "./jumping";
 
 const data = {
   me: 4,
@@ -102,6 +102,43 @@ describe("places", () => {
     ]);
     expect(rank("agent", "gen")).toBe(3);
     expect(rank("x", "gen")).toBeNull();
+  });
+});
+
+describe("places where one was lately", () => {
+  const named = (fragment: string) => (/channel\/99/.test(fragment) ? null : `at ${fragment}`);
+  const shapes = (lately: string[], here = "inbox") =>
+    lastPlaces(data, lately, here, named).map((one) => [one.kind, one.name, one.fragment]);
+
+  it("are what they are, by the names that they have now", () => {
+    expect(
+      shapes([
+        "narrow/channel/7-night/topic/.E2.9C.94.20keys",
+        "narrow/channel/8",
+        "narrow/dm/5-somebody",
+        "narrow/dm/4,5-group",
+        "narrow/is/starred",
+        "narrow/channel/99-gone",
+        "topics/channel/8",
+      ]),
+    ).toEqual([
+      ["topic", "keys", "narrow/channel/7-night-shift/topic/.E2.9C.94.20keys"],
+      ["channel", "general", "narrow/channel/8-general"],
+      ["person", "Gena María", "narrow/dm/5-Gena-Mar.C3.ADa"],
+      ["view", "at narrow/is/starred", "narrow/is/starred"],
+      ["view", "at topics/channel/8", "topics/channel/8"],
+    ]);
+  });
+
+  it("are each there once, and not where one is", () => {
+    const asItWas = "narrow/channel/7-day-shift/topic/keys";
+    const asItIs = "narrow/channel/7-night-shift/topic/keys";
+    const resolved = "narrow/channel/7/topic/.E2.9C.94.20Keys";
+    const all = [asItWas, asItIs, `${asItIs}/with/12`, resolved, "narrow/channel/7"];
+    expect(shapes(all)).toHaveLength(2);
+    expect(shapes([asItWas, "narrow/channel/7"], `${asItIs}/near/3`)).toEqual([
+      ["channel", "night shift", "narrow/channel/7-night-shift"],
+    ]);
   });
 });
 

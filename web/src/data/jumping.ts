@@ -1,9 +1,17 @@
 /** Where one may want to go from what one types: places by name, searches, what could follow. */
 
-import { conversationOf, keyOf, type ConversationKey } from "./conversations";
+import { conversationOf, isResolved, keyOf, topicKey, type ConversationKey } from "./conversations";
 import type { Data } from "./data";
-import { channelName, topicName } from "./names";
-import { channelIn, channelNarrow, conversationIn, fragmentOf, narrowOf, placeIn } from "./narrow";
+import { channelName, peopleName, topicName } from "./names";
+import {
+  channelIn,
+  channelNarrow,
+  conversationIn,
+  fragmentOf,
+  narrowOf,
+  placeIn,
+  type Narrow,
+} from "./narrow";
 import { normalized } from "./finding";
 import { foremost } from "./foremost";
 import { BY_NAME, isFound } from "./people";
@@ -17,13 +25,17 @@ import {
   type Operator,
 } from "./search";
 
+/** A place; `lately` where it stands for having been there. */
+type Place = { name: string; fragment: string; lately?: true } & (
+  | { kind: "channel"; id: number }
+  | { kind: "topic"; channelId: number; resolved: boolean }
+  | { kind: "person"; id: number }
+  /** Anything else that has a name: a view, a search, a group. */
+  | { kind: "view" }
+);
+
 export type Suggestion =
-  | { kind: "channel"; id: number; name: string; fragment: string }
-  | { kind: "topic"; channelId: number; name: string; fragment: string }
-  | { kind: "person"; id: number; name: string; fragment: string }
-  | { kind: "view"; name: string; fragment: string }
-  /** Where one was lately. */
-  | { kind: "recent"; name: string; fragment: string }
+  | Place
   | { kind: "setting"; name: string; where: string; fragment: string }
   | { kind: "command"; name: string; run: () => unknown }
   | { kind: "search"; text: string; fragment: string }
@@ -89,7 +101,7 @@ export function places(
   views: readonly View[],
   only?: "people",
   lately: readonly string[] = [],
-): Suggestion[] {
+): Place[] {
   const wanted = normalized(text.trim().replace(/^[#@]/, ""));
   // Visitors write to nobody.
   const people = data.me ? peopleIn(data, wanted) : [];
@@ -116,6 +128,72 @@ export function places(
   }));
   if (!wanted) return [...found, ...channels, ...people];
   return [...found, ...channels, ...topicsIn(data, wanted, seen.topics), ...people];
+}
+
+/**
+ * Where one was `lately` (fragments), each place once whatever it was called then, without `here`.
+ * `named` has the names of what is no conversation and no channel; null: it is not there any more.
+ */
+export function lastPlaces(
+  data: JumpKnown,
+  lately: readonly string[],
+  here: string,
+  named: (fragment: string) => string | null,
+): Place[] {
+  const seen = new Set([placeKey(placeAt(data, here, named))]);
+  const found: Place[] = [];
+  for (const fragment of lately) {
+    const place = placeAt(data, fragment, named);
+    if (!place || seen.has(placeKey(place))) continue;
+    seen.add(placeKey(place));
+    found.push({ ...place, lately: true });
+  }
+  return found;
+}
+
+/** Resolved or not, it is the same topic. */
+function placeKey(place: Place | null): string | undefined {
+  return place?.kind === "topic" ? topicKey(place.channelId, place.name) : place?.fragment;
+}
+
+function placeAt(
+  data: JumpKnown,
+  fragment: string,
+  named: (fragment: string) => string | null,
+): Place | null {
+  const narrow = placeIn(fragment, data)?.narrow;
+  // With the names that its parts have now, and without a message to show there.
+  const address = narrow ? fragmentOf(narrow, data) : fragment;
+  const name = named(address);
+  if (name === null) return null;
+  return {
+    ...((narrow && ownPlace(data, narrow)) ?? { kind: "view", name }),
+    fragment: address,
+  };
+}
+
+/** A narrow that is a channel, a topic or a conversation with one, as that. */
+function ownPlace(data: JumpKnown, narrow: Narrow) {
+  const conversation = conversationIn(narrow);
+  if (conversation?.kind === "topic" && narrow.length === 2) {
+    const { channelId, topic } = conversation;
+    return {
+      kind: "topic" as const,
+      channelId,
+      name: topicName(topic),
+      resolved: isResolved(topic),
+    };
+  }
+  const [first] = narrow;
+  if (narrow.length !== 1 || !first || first.negated) return undefined;
+  if (conversation?.kind === "direct" && conversation.people.length === 1) {
+    const id = conversation.people[0] ?? data.me;
+    return { kind: "person" as const, id, name: peopleName(data.users, [id], data.me) };
+  }
+  const channelId = channelIn(narrow);
+  return channelId === null
+    ? undefined
+    : { kind: "channel" as const, id: channelId, name: channelName(data.channels, channelId) };
 }
 
 /** Of each kind so many come before what can be done and set; the others after it. */
@@ -155,11 +233,7 @@ function seenLately(data: JumpKnown, lately: readonly string[]) {
   return { channels, topics };
 }
 
-function topicsIn(
-  data: JumpKnown,
-  wanted: string,
-  lately: ReadonlySet<ConversationKey>,
-): Suggestion[] {
+function topicsIn(data: JumpKnown, wanted: string, lately: ReadonlySet<ConversationKey>): Place[] {
   const newest = [...data.topicNames].reverse();
   const known = [
     ...newest.filter(([key]) => lately.has(key)),
@@ -181,11 +255,19 @@ function topicsIn(
     if (conversation.kind !== "topic" || !data.channels.has(conversation.channelId)) return [];
     const fragment = fragmentOf(narrowOf(conversation), data);
     const { channelId } = conversation;
-    return [{ kind: "topic" as const, channelId, name: topicName(name), fragment }];
+    return [
+      {
+        kind: "topic" as const,
+        channelId,
+        name: topicName(name),
+        resolved: isResolved(name),
+        fragment,
+      },
+    ];
   });
 }
 
-function peopleIn(data: JumpKnown, wanted: string): Suggestion[] {
+function peopleIn(data: JumpKnown, wanted: string): (Place & { kind: "person" })[] {
   const found = [];
   for (const user of data.users.values()) {
     if (user.is_active === false || (wanted && !isFound(user, wanted))) continue;
@@ -284,7 +366,7 @@ function operands(
     case "mentions": {
       const before = operator.startsWith("dm") ? typed.slice(0, typed.lastIndexOf(",") + 1) : "";
       const last = normalized(typed.slice(before.length).trim());
-      const found = peopleIn(data, last).flatMap((one) => (one.kind === "person" ? [one.id] : []));
+      const found = peopleIn(data, last).map((one) => one.id);
       const known = operator === "sender" || operator === "mentions";
       const me = known && !typed && data.me ? ["me"] : [];
       return [...me, ...found.map((id) => before + personText(id, data))].map(term);

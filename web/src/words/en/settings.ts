@@ -232,7 +232,7 @@ export const settings = {
 
   // Agents.
   agentsNote:
-    "Programs, mostly language models, that act in your name by MCP. They never may more than you, and what they write says so.",
+    "Programs, mostly language models, that act in your name by MCP. They can never do more than you can, and what they write says so.",
   newAgent: "New agent",
   noAgents: "No agent acts for you.",
   agentReads: "only reads",
