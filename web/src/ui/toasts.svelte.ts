@@ -1,6 +1,7 @@
 /** Short notes at the window's edge: what was done, what failed, and how to take it back. */
 
-import { isSignedOut, told } from "../wire/http";
+import { isPassing, isSignedOut, told } from "../wire/http";
+import { words } from "../words/index.svelte";
 
 export interface Toast {
   id: number;
@@ -23,6 +24,22 @@ export class Toasts {
 
   trouble(text: string, action?: Toast["action"]): void {
     this.#show({ id: this.#next++, text, kind: "trouble", ...(action ? { action } : {}) });
+  }
+
+  /**
+   * Say what was done, and offer to take it back. What `back` raises is shown; where the server is
+   * only away it goes on being offered.
+   */
+  undoable(text: string, back: () => unknown): void {
+    const action = { label: words.common.undo, run: () => void undo() };
+    const undo = async () => {
+      try {
+        await back();
+      } catch (error) {
+        if (!isSignedOut(error)) this.trouble(told(error), isPassing(error) ? action : undefined);
+      }
+    };
+    this.note(text, action);
   }
 
   /** Wait for a request, and show why it failed if it does. Answers whether it succeeded. */

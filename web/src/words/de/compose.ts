@@ -235,5 +235,4 @@ export const compose: Words["compose"] = {
   editSnippet: (title: string) => `${title} bearbeiten`,
   removeSnippet: (title: string) => `${title} löschen`,
   snippetRemoved: (title: string) => `„${title}“ ist gelöscht.`,
-  undo: "Rückgängig",
 };

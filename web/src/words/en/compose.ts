@@ -233,5 +233,4 @@ export const compose = {
   editSnippet: (title: string) => `Edit ${title}`,
   removeSnippet: (title: string) => `Delete ${title}`,
   snippetRemoved: (title: string) => `“${title}” is deleted.`,
-  undo: "Undo",
 };

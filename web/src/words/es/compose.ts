@@ -217,5 +217,4 @@ export const compose: Words["compose"] = {
   editSnippet: (title) => `Editar ${title}`,
   removeSnippet: (title) => `Eliminar ${title}`,
   snippetRemoved: (title) => `«${title}» se ha eliminado.`,
-  undo: "Deshacer",
 };

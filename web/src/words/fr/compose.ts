@@ -233,5 +233,4 @@ export const compose: Words["compose"] = {
   editSnippet: (title) => `Modifier ${title}`,
   removeSnippet: (title) => `Supprimer ${title}`,
   snippetRemoved: (title) => `« ${title} » est supprimé.`,
-  undo: "Annuler",
 };

@@ -225,5 +225,4 @@ export const compose: Words["compose"] = {
   editSnippet: (title) => `${title}を編集`,
   removeSnippet: (title) => `${title}を削除`,
   snippetRemoved: (title) => `「${title}」を削除しました。`,
-  undo: "元に戻す",
 };

@@ -231,5 +231,4 @@ export const compose: Words["compose"] = {
   editSnippet: (title) => `Editar ${title}`,
   removeSnippet: (title) => `Excluir ${title}`,
   snippetRemoved: (title) => `“${title}” foi excluído.`,
-  undo: "Desfazer",
 };
