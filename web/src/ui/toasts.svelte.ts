@@ -8,11 +8,16 @@ export interface Toast {
   text: string;
   kind: "note" | "trouble";
   action?: { label: string; run: () => void };
+  /** It was done. */
+  spent?: boolean;
 }
 
 const SECONDS = { note: 5, trouble: 10 };
 /** What can be taken back is shown for longer. */
 const WITH_ACTION = 12;
+/** How long one stays after its button was pressed, in milliseconds: who presses twice means it, and
+ * not what is below. */
+const LINGERS = 500;
 
 export class Toasts {
   list = $state<Toast[]>([]);
@@ -36,7 +41,9 @@ export class Toasts {
       try {
         await back();
       } catch (error) {
-        if (!isSignedOut(error)) this.trouble(told(error), isPassing(error) ? action : undefined);
+        if (isSignedOut(error)) return;
+        if (isPassing(error)) this.trouble(`${told(error)} (${text})`, action);
+        else this.trouble(told(error));
       }
     };
     this.note(text, action);
@@ -57,6 +64,14 @@ export class Toasts {
   /** A note that stays until somebody closes it, or does what it offers. */
   offer(text: string, action: NonNullable<Toast["action"]>): void {
     this.list = [...this.list.slice(-3), { id: this.#next++, text, kind: "note", action }];
+  }
+
+  /** Do what it offers, once. */
+  act({ id, action }: Toast): void {
+    if (!action || this.list.some((toast) => toast.id === id && toast.spent)) return;
+    this.list = this.list.map((toast) => (toast.id === id ? { ...toast, spent: true } : toast));
+    setTimeout(() => this.close(id), LINGERS);
+    action.run();
   }
 
   close(id: number): void {
