@@ -3,30 +3,31 @@ import type { App } from "../app";
 import type { Data } from "../data/data";
 import { fold } from "../data/fold";
 import { Toasts } from "../ui/toasts.svelte";
-import { get, patch, post, Refused, Unreachable } from "../wire/http";
 import { TopicPolicy } from "../wire/objects";
 import { words } from "../words/index.svelte";
 import { setResolved, setTopicPolicy, unsubscribe } from "./actions";
 
-vi.mock("../wire/http", async (actual) => ({
-  ...(await actual<object>()),
-  get: vi.fn(),
-  post: vi.fn(async () => ({})),
-  patch: vi.fn(async () => ({})),
-  del: vi.fn(async () => ({})),
-}));
-
-const asked = vi.mocked(get);
-const sent = vi.mocked(post);
-const changed = vi.mocked(patch);
+/** What was asked: the method, the path, and what was sent. */
+const asked: [string, string, Record<string, string>][] = [];
+/** What is answered next, or why nothing is; then successes without anything. */
+const answers: (object | Error)[] = [];
 
 beforeEach(() => {
   vi.useFakeTimers();
+  vi.stubGlobal("document", { cookie: "", visibilityState: "visible" });
+  vi.stubGlobal("fetch", async (path: string, how: RequestInit) => {
+    const sent = Object.fromEntries((how.body as URLSearchParams | undefined) ?? []);
+    asked.push([how.method!, path.replace(/^.api.v1|\?.*$/g, ""), sent]);
+    const answer = answers.shift() ?? {};
+    if (answer instanceof Error) throw answer;
+    return { headers: new Headers(), json: async () => ({ result: "success", ...answer }) };
+  });
 });
 
 afterEach(() => {
+  asked.length = 0;
   vi.useRealTimers();
-  vi.clearAllMocks();
+  vi.unstubAllGlobals();
 });
 
 function begun() {
@@ -53,26 +54,27 @@ function begun() {
 }
 
 const inTopic = (subject: string, stream_id = 7) => ({ message: { stream_id, subject } });
-const gone = new Refused(400, "BAD_REQUEST", "Invalid message(s)", {});
+const gone = { result: "error", code: "BAD_REQUEST", msg: "Invalid message(s)" };
+const unreachable = new TypeError("Failed to fetch");
 
 test("a topic that is not resolved any more has the name that it was given since", async () => {
   const { app, undo } = begun();
   await setResolved(app, "plans", 40, true);
-  asked.mockResolvedValueOnce(inTopic("✔ voyages", 8));
+  answers.push(inTopic("✔ voyages", 8));
   expect(await undo()).toEqual([]);
-  const names = changed.mock.calls.map(([path, sent]) => [path, sent?.["topic"]]);
-  expect(names).toEqual([
-    ["/messages/40", "✔ plans"],
-    ["/messages/40", "voyages"],
+  expect(asked.map(([method, path, { topic }]) => [method, path, topic])).toEqual([
+    ["PATCH", "/messages/40", "✔ plans"],
+    ["GET", "/messages/40", undefined],
+    ["PATCH", "/messages/40", "voyages"],
   ]);
   // Somebody has done it already, or the message is gone.
-  for (const answer of [async () => inTopic("plans"), () => Promise.reject(gone)]) {
+  for (const answer of [inTopic("plans"), gone]) {
     const other = begun();
     await setResolved(other.app, "plans", 40, true);
-    asked.mockImplementationOnce(answer);
+    answers.push(answer);
     expect(await other.undo()).toEqual([words.common.notUndone]);
+    expect(asked.at(-1)?.[0]).toBe("GET");
   }
-  expect(changed).toHaveBeenCalledTimes(4);
 });
 
 test("what is heard of again is the topic that was muted, by whatever name", async () => {
@@ -84,18 +86,16 @@ test("what is heard of again is the topic that was muted, by whatever name", asy
   await setTopicPolicy(app, 7, "Plans", TopicPolicy.muted);
   heard("Plans", TopicPolicy.inherit);
   heard("Voyages", TopicPolicy.muted);
-  asked.mockRejectedValueOnce(new Unreachable("The server cannot be reached."));
+  answers.push(unreachable);
   expect(await undo()).toEqual(["The server cannot be reached. (Plans: Muted)"]);
-  asked.mockResolvedValueOnce(inTopic("Voyages"));
+  answers.push(inTopic("Voyages"));
   expect(await undo()).toEqual([]);
-  expect(sent.mock.calls.at(-1)).toEqual([
-    "/user_topics",
-    { stream_id: 7, topic: "Voyages", visibility_policy: TopicPolicy.inherit },
-  ]);
+  const back = { stream_id: "7", topic: "Voyages", visibility_policy: "0" };
+  expect(asked.at(-1)).toEqual(["POST", "/user_topics", back]);
   // Followed since: that is not taken back.
   await setTopicPolicy(app, 7, "Plans", TopicPolicy.muted);
   heard("Plans", TopicPolicy.followed);
-  asked.mockRejectedValueOnce(gone);
+  answers.push(gone);
   expect(await undo()).toEqual([words.common.notUndone]);
 });
 
@@ -109,11 +109,10 @@ test("one comes back into the channel that one has left, and into no other", asy
   await unsubscribe(app, 7);
   call({ name: "cave" });
   expect(await undo()).toEqual([]);
-  expect(sent).toHaveBeenCalledWith("/users/me/subscriptions", {
-    subscriptions: [{ name: "cave" }],
-  });
+  const back = { subscriptions: '[{"name":"cave"}]' };
+  expect(asked.at(-1)).toEqual(["POST", "/users/me/subscriptions", back]);
   await unsubscribe(app, 7);
   call({ is_archived: true });
   expect(await undo()).toEqual([words.common.notUndone]);
-  expect(sent).toHaveBeenCalledTimes(1);
+  expect(asked.at(-1)?.[0]).toBe("DELETE");
 });

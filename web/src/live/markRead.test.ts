@@ -2,16 +2,10 @@ import { afterEach, expect, test, vi } from "vitest";
 import type { Data } from "../data/data";
 import { fold } from "../data/fold";
 import type { ServerEvent } from "../wire/events";
-import { post, Unreachable } from "../wire/http";
 import { ReadMarker } from "./markRead.svelte";
 import type { Store } from "./store.svelte";
 
-vi.mock("../wire/http", async (actual) => ({ ...(await actual<object>()), post: vi.fn() }));
-
-const asked = vi.mocked(post);
-
 afterEach(() => {
-  asked.mockReset();
   vi.unstubAllGlobals();
 });
 
@@ -51,7 +45,9 @@ function stored() {
 }
 
 test("what the server does not take is unread again, but for what it has said is read", async () => {
-  vi.stubGlobal("document", { addEventListener: () => undefined });
+  vi.stubGlobal("document", { cookie: "", addEventListener: () => undefined });
+  const asked = vi.fn<() => Promise<Response>>();
+  vi.stubGlobal("fetch", asked);
   const store = stored();
   const marker = new ReadMarker(store as unknown as Store);
   const left = () => [...store.data.unread.where.keys()].sort();
@@ -60,7 +56,7 @@ test("what the server does not take is unread again, but for what it has said is
   asked.mockImplementationOnce(async () => {
     expect(left()).toEqual([]);
     store.hear({ ...read, messages: [1] });
-    throw new Unreachable("The server cannot be reached.");
+    throw new TypeError("Failed to fetch");
   });
   await expect(marker.readEverything()).rejects.toThrow("reached");
   expect(left()).toEqual([2, 3]);
@@ -69,7 +65,7 @@ test("what the server does not take is unread again, but for what it has said is
   // Once it was begun anew, only the server knows.
   asked.mockImplementationOnce(async () => {
     store.restarts += 1;
-    throw new Unreachable("The server cannot be reached.");
+    throw new TypeError("Failed to fetch");
   });
   await expect(marker.readEverything()).rejects.toThrow("reached");
   expect(left()).toEqual([]);
