@@ -7,6 +7,9 @@ export const compose = {
   enterSends: "Enter sends",
 
   notLoaded: "This could not be loaded. Check the connection, or reload the page.",
+  notLoadedNamed: (what: string) =>
+    `${what} could not be loaded. Check the connection, and try again.`,
+  aWarning: "A warning about your message",
 
   // Marks and tools
   tools: "Formatting and attachments",

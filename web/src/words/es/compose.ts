@@ -8,6 +8,9 @@ export const compose: Words["compose"] = {
   enterSends: "Intro envía",
 
   notLoaded: "No se ha podido cargar. Comprueba la conexión o recarga la página.",
+  notLoadedNamed: (what) =>
+    `No se ha podido cargar: ${what}. Comprueba la conexión e inténtalo de nuevo.`,
+  aWarning: "Un aviso sobre tu mensaje",
 
   tools: "Formato y archivos adjuntos",
   attach: "Adjuntar archivos",

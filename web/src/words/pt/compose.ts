@@ -8,6 +8,9 @@ export const compose: Words["compose"] = {
   enterSends: "Enter envia",
 
   notLoaded: "Não foi possível carregar. Verifique a conexão ou recarregue a página.",
+  notLoadedNamed: (what) =>
+    `Não foi possível carregar: ${what}. Verifique a conexão e tente de novo.`,
+  aWarning: "Um aviso sobre sua mensagem",
 
   // Marks and tools
   tools: "Formatação e anexos",
