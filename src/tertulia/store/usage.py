@@ -6,7 +6,6 @@ kept: whoever asks reads a row for each day. Messages count on the day on which 
 whatever becomes of them later.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -20,7 +19,7 @@ DAY: Final = 86400
 WEEK_DAYS: Final = 7
 DIRECT: Final = 0
 """Stands for the direct conversations, where channels have their IDs."""
-MESSAGES_AT_ONCE: Final = 2000
+MESSAGES_AT_ONCE: Final = 1000
 """That one step counts."""
 DAYS_AT_ONCE: Final = 5 * WEEK_DAYS
 """Of which one step counts the people."""
@@ -73,59 +72,48 @@ def _come_to(connection: Connection, before: Counted, after: Counted) -> bool:
 
 
 class NewMessages(Struct, frozen=True, kw_only=True):
-    """Messages that were not counted before. Each count is by the day and then something."""
+    """Messages that were not counted before."""
 
     last_id: int
     is_all: bool
     """Whether there are no more of them."""
-    by_day: Mapping[int, int]
-    by_author: Mapping[tuple[int, int], int]
-    by_channel: Mapping[tuple[int, int], int]
 
 
 def new_messages(connection: Connection, after: int) -> NewMessages:
     """The next messages after that ID, `MESSAGES_AT_ONCE` at most."""
-    rows = connection.query(
-        f"SELECT id, sent_at / {DAY}, sender_id, COALESCE(channel_id, {DIRECT}) FROM messages"
-        " WHERE id > ? ORDER BY id LIMIT ?",
+    ((number, last_id),) = connection.query(
+        "SELECT COUNT(*), MAX(id) FROM"
+        " (SELECT id FROM messages WHERE id > ? ORDER BY id LIMIT ?) AS following",
         (after, MESSAGES_AT_ONCE),
     )
-    return NewMessages(
-        last_id=int(rows[-1][0]) if rows else after,
-        is_all=len(rows) < MESSAGES_AT_ONCE,
-        by_day=Counter(int(day) for _, day, _, _ in rows),
-        by_author=Counter((int(day), int(sender)) for _, day, sender, _ in rows),
-        by_channel=Counter((int(day), int(channel)) for _, day, _, channel in rows),
-    )
+    return NewMessages(last_id=int(last_id or after), is_all=int(number) < MESSAGES_AT_ONCE)
 
 
 def add_messages(connection: Connection, before: Counted, new: NewMessages) -> Counted | None:
     """Count these messages, inside the transaction that is open. Returns how far it has come; None
-    where another node was faster."""
+    where another node was faster.
+
+    The database counts: with the rows in Python's hands the event loop would wait for each step.
+    """
     after = msgspec.structs.replace(before, message_id=new.last_id)
     if not _come_to(connection, before, after):
         return None
-    of_weeks: Counter[int] = Counter()
-    for day, number in new.by_day.items():
-        of_weeks[monday_of(day)] += number
-    connection.run_many(
-        "INSERT INTO usage_periods (days, begin_day, people, messages) VALUES (?, ?, 0, ?)"
-        " ON CONFLICT (days, begin_day)"
-        " DO UPDATE SET messages = usage_periods.messages + excluded.messages",
-        [
-            *((1, day, number) for day, number in sorted(new.by_day.items())),
-            *((WEEK_DAYS, day, number) for day, number in sorted(of_weeks.items())),
-        ],
-    )
-    for table, column, found in (
-        ("usage_of_people", "user_id", new.by_author),
-        ("usage_of_channels", "channel_id", new.by_channel),
+    day = f"sent_at / {DAY}"
+    monday = f"{day} - ({day} + {_MONDAY}) % {WEEK_DAYS}"
+    for table, columns, values in (
+        ("usage_periods", ("days", "begin_day", "people"), ("1", day, "0")),
+        ("usage_periods", ("days", "begin_day", "people"), (str(WEEK_DAYS), monday, "0")),
+        ("usage_of_people", ("day", "user_id"), (day, "sender_id")),
+        ("usage_of_channels", ("day", "channel_id"), (day, f"COALESCE(channel_id, {DIRECT})")),
     ):
-        connection.run_many(
-            f"INSERT INTO {table} (day, {column}, messages) VALUES (?, ?, ?)"
-            f" ON CONFLICT (day, {column})"
+        # In the order of the keys, in which they lie beside each other.
+        connection.run(
+            f"INSERT INTO {table} ({', '.join(columns)}, messages)"
+            f" SELECT {', '.join(values)}, COUNT(*) FROM messages WHERE id > ? AND id <= ?"
+            " GROUP BY 1, 2 ORDER BY 1, 2"
+            f" ON CONFLICT ({', '.join(columns[:2])})"
             f" DO UPDATE SET messages = {table}.messages + excluded.messages",
-            [(*key, number) for key, number in sorted(found.items())],
+            (before.message_id, new.last_id),
         )
     return after
 
