@@ -35,7 +35,8 @@ def test_what_was_opened_while_offline_is_there_when_one_is_back(
     expect(ann.page.get_by_role("heading", name="Profile")).to_be_visible(timeout=30_000)
     expect(ann.page.get_by_text("new version")).to_have_count(0)
     # With its styles, which were asked for in vain with it.
-    assert ann.page.locator("link[href*='/Pages-']").evaluate("(link) => link.sheet !== null")
+    styles = ann.page.locator("link[rel=stylesheet][href*='/Pages-']")
+    assert styles.evaluate("(link) => link.sheet !== null")
     ann.context.set_offline(True)
     ann.go("narrow/channel/general/topic/harbour")
     expect(
