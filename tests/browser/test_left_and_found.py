@@ -182,3 +182,67 @@ def test_the_keyboard_stays_with_the_message(sqlite_town: Town, seated: Open) ->
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
         expect(message).to_be_focused()
+
+
+def test_what_waits_to_be_sent_goes_along_with_the_topic(sqlite_town: Town, opened: Open) -> None:
+    town = sqlite_town
+    rooms, boats = begin(town, "rooms"), begin(town, "boats")
+    ann = opened(town.server, town.ann)
+    page, notes = ann.page, ann.page.locator(".toasts")
+    sending = re.compile(r"/api/v1/messages$")
+    ann.away = True
+
+    def wait_in(topic: str, text: str) -> None:
+        """Write something there that does not go, and look elsewhere."""
+        ann.go(f"narrow/channel/general/topic/{topic}")
+        expect(ann.message("Word 0")).to_be_visible()
+        page.route(sending, lambda route: route.abort())
+        ann.say(text)
+        expect(ann.message(text).get_by_text("Sending")).to_be_visible()
+        ann.go("inbox")
+
+    # What is heard of is followed.
+    wait_in("rooms", "Mine is blue")
+    resolve(town, rooms, "chambers")
+    ann.go("narrow/channel/general/topic/chambers")
+    expect(ann.message("Mine is blue").get_by_text("Sending")).to_be_visible()
+    page.unroute(sending)
+    expect(ann.message("Mine is blue").get_by_text("Sending")).to_have_count(0)
+    expect(ann.message("Mine is blue")).to_have_count(1)
+
+    # What is learnt only when one is back is told before it goes.
+    wait_in("boats", "Mine is red")
+    polls = re.compile(r"/api/v1/events\?")
+    gone = {"result": "error", "code": "BAD_EVENT_QUEUE_ID", "msg": "It is gone."}
+    ann.context.set_offline(True)
+    expect(page.get_by_text("The server cannot be reached")).to_be_visible()
+    resolve(town, boats, "ships")
+    page.unroute(sending)
+    page.route(polls, lambda route: route.fulfill(status=400, json=gone), times=1)
+    ann.context.set_offline(False)
+    expect(notes).to_contain_text("goes to #general > ships", timeout=60_000)
+    notes.get_by_role("button", name="Go there").click()
+    ann.message("Mine is red").get_by_role("button", name="Send now").click()
+    expect(ann.message("Mine is red").get_by_role("button", name="Send now")).to_have_count(0)
+    expect(page).to_have_url(re.compile("/topic/ships"))
+
+    # What is refused by then is told where one is, and stays until one has decided.
+    with client_of(town.ann, town.server) as client:
+        ok(client.add_subscriptions([{"name": "attic"}]))
+        attic = ok(client.get_stream_id("attic"))["stream_id"]
+    ann.go(f"narrow/channel/{attic}/topic/dust")
+    page.route(sending, lambda route: route.abort())
+    ann.say("Who sweeps?")
+    ann.go("inbox")
+    with client_of(town.ann, town.server) as client:
+        ok(client.delete_stream(attic))
+    page.unroute(sending)
+    expect(notes).to_contain_text("Not sent to #attic > dust", timeout=60_000)
+    notes.get_by_role("button", name="Show").click()
+    waiting = page.get_by_role("listitem").filter(has_text="Who sweeps?")
+    expect(waiting).to_contain_text("Not sent")
+    page.reload()
+    waiting.get_by_role("button", name="Edit").click()
+    expect(ann.box).to_have_value("Who sweeps?")
+    expect(waiting.get_by_role("button", name="Try again")).to_have_count(0)
+    ann.away = False

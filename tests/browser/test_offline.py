@@ -37,12 +37,15 @@ def test_what_was_opened_while_offline_is_there_when_one_is_back(
     ann.context.set_offline(True)
     # A part of the client that was not loaded yet says so, and is no newer version of it.
     ann.page.keyboard.press("?")
-    expect(ann.page.get_by_text("This could not be loaded")).to_be_visible()
+    expect(ann.page.get_by_text("Keyboard shortcuts could not be loaded")).to_be_visible()
     ann.go("settings/profile")
     expect(ann.page.get_by_role("main").get_by_role("alert")).to_contain_text("not be loaded")
     ann.context.set_offline(False)
     expect(ann.page.get_by_role("heading", name="Profile")).to_be_visible(timeout=30_000)
     expect(ann.page.get_by_text("new version")).to_have_count(0)
+    # With its styles, which were asked for in vain with it.
+    styles = ann.page.locator("link[rel=stylesheet][href*='/Pages-']")
+    assert styles.evaluate("(link) => link.sheet !== null")
     ann.context.set_offline(True)
     ann.go("narrow/channel/general/topic/harbour")
     expect(

@@ -326,6 +326,20 @@ async def test_clients_and_other_nodes_are_told_before_it_is_forgotten(config: C
             assert name not in await org.node.store.read(everything)
 
 
+@pytest.mark.usefixtures("no_jobs")
+async def test_a_server_that_never_runs_for_a_minute_forgets_it_too(config: Config) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        await erasures(org.node.log, 30.0).once()
+        await erase(org, await live(org))
+    for _ in range(4):
+        clock.ahead += jobs.TOLD_SECONDS * 0.7
+        async with reopened(config, clock=clock) as org:
+            assert 0 < await erasures(org.node.log, 30.0).once() <= jobs.PERIOD_SECONDS
+            left = await org.node.store.read(everything)
+    assert NAME not in left
+
+
 # What people delete themselves
 
 

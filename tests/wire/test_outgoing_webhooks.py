@@ -36,6 +36,9 @@ class Service:
     answer: Any = field(default_factory=dict)
     told: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     heard: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it has answered."""
+    silent: asyncio.Event | None = None
+    """It answers when this is set."""
 
     @property
     def last(self) -> dict[str, Any]:
@@ -54,6 +57,8 @@ async def listening() -> AsyncIterator[Service]:
         headers = {n.lower(): v for n, _, v in (line.partition(": ") for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         service.told.append((headers, body))
+        if service.silent is not None:
+            await service.silent.wait()
         answer = service.answer
         sent = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         head = f"HTTP/1.1 {service.status} X\r\nContent-Length: {len(sent)}\r\n\r\n"
@@ -327,7 +332,10 @@ async def test_nobody_s_many_bots_hold_up_those_of_others(
 ) -> None:
     monkeypatch.setattr(calling, "OF_OWNER", 2)
     monkeypatch.setattr(calling, "AT_ONCE", 4)
+    monkeypatch.setattr(calling, "CALL_SECONDS", 600.0)
     silent = asyncio.Event()
+    # It is under way still when it is looked who is, however long that takes.
+    service.silent = asyncio.Event()
 
     async def hang(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.closing(writer):
@@ -347,6 +355,7 @@ async def test_nobody_s_many_bots_hold_up_those_of_others(
         caller = caller_of(org)
         assert await _once(caller) == calling.LONGEST_SLEEP  # What waits does so for room.
         assert len(caller.tasks) == 3
+        service.silent.set()
         await asyncio.wait_for(service.heard.wait(), 60)
         assert service.last["data"] == "hello"
         silent.set()

@@ -35,9 +35,10 @@ LONGEST_SECONDS: Final = 6 * 3600.0
 COPIES_DAYS: Final = 30
 """Copies made before migrations are kept so long."""
 TOLD_SECONDS: Final = 60.0
-"""At least so long after an erasure, or after a start, it is forgotten: every node that serves has
-read it from the log by then, and every client that polls has been told of what came before, or
-been told by a heartbeat that there was nothing. Else its queue ends where a node starts."""
+"""At least so long after an erasure, or after the first start since, it is forgotten: every node
+that serves has read it from the log by then, and every client that polls has been told of what came
+before, or been told by a heartbeat that there was nothing. Else its queue ends where a node starts.
+"""
 
 
 def log_pruning(log: Log, retention_days: int) -> Job:
@@ -59,8 +60,24 @@ def erasures(log: Log, poll_seconds: float) -> Job:
     waiting = [(log.clock(), log.durable)]
     """Erasures that are to be forgotten, in order: when this node heard of it, in UNIX seconds, and
     its entry. The first is for those that an earlier run has left: their clients come back."""
+    kept: tuple[float, int] | None = None
+    """The first of these, as it is stored: a server that never runs for long goes on waiting where
+    it has stopped."""
+    is_begun = False
+
+    async def keep_first() -> None:
+        nonlocal kept
+        first = waiting[0] if waiting else None
+        if first != kept:
+            await log.store.write(lambda connection: pruning.put_wait(connection, first))
+            kept = first
 
     async def once() -> float:
+        nonlocal kept, is_begun
+        if not is_begun:
+            kept = await log.store.read(pruning.wait)
+            waiting[:0] = [] if kept is None else [kept]
+            is_begun = True
         now = log.clock()
         # The clock may have been set back.
         waiting[:] = [(min(heard_at, now), seq) for heard_at, seq in waiting]
@@ -68,6 +85,7 @@ def erasures(log: Log, poll_seconds: float) -> Job:
         if due:
             await erased_once(log.store, max(due))
             del waiting[: len(due)]
+        await keep_first()
         return waiting[0][0] + delay - log.clock() if waiting else PERIOD_SECONDS
 
     job = Job("erasures", once, round_seconds=LONGEST_SECONDS)

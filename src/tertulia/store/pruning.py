@@ -23,6 +23,9 @@ ROWS: Final = 2000
 """Rows of a checkpoint written in one transaction, so that others can write in between."""
 _AT: Final = "checkpoint"
 """The fact that says which checkpoint counts: its number, and the entry it was made at."""
+_WAIT: Final = "erasures"
+"""The fact that says since when, in UNIX seconds, the erasures up to an entry wait to be forgotten.
+"""
 _making: Final = threading.Lock()
 """Held by the thread that makes a checkpoint: two would delete each other's rows."""
 
@@ -75,6 +78,24 @@ def erasures(connection: Connection, after: int, until: int) -> list[Erasure]:
         for entry in (decode_entry(*row) for row in rows)
         if isinstance(entry.change, UserChanged)
     ]
+
+
+def wait(connection: Connection) -> tuple[float, int] | None:
+    """Since when, in UNIX seconds, the erasures up to an entry wait to be forgotten, and that
+    entry. None where nothing has begun to wait."""
+    fact = installation.value(connection, _WAIT)
+    if fact is None:
+        return None
+    at, seq = fact.split()
+    return float(at), int(seq)
+
+
+def put_wait(connection: Connection, since: tuple[float, int] | None) -> None:
+    """Store what `wait` returns from now on."""
+    if since is None:
+        installation.forget(connection, _WAIT)
+    else:
+        installation.put(connection, _WAIT, f"{since[0]!r} {since[1]}")
 
 
 def checkpoint_at(connection: Connection) -> int:

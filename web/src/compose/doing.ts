@@ -85,8 +85,15 @@ export function takeBack(app: App, localId: string): void {
   const { outbox, toasts } = app;
   const failed = outbox.pending.find((one) => one.localId === localId)?.state === "failed";
   const pending = failed ? outbox.discard(localId) : outbox.undo(localId);
-  if (pending) composing.with(pending.to, (box) => box.take(pending.content));
-  else toasts.note(words.media.tooLate);
+  if (!pending) {
+    toasts.note(words.media.tooLate);
+    return;
+  }
+  const { to, content } = pending;
+  // To a channel that is not there for oneself any more nothing is written: it goes somewhere else.
+  if (to.kind === "topic" && !app.store.data.channels.has(to.channelId)) {
+    composing.open({ kind: "topic", topic: to.topic, content });
+  } else composing.with(to, (box) => box.take(content));
 }
 
 /** Quote a message, or what is selected of it, where it was said. */

@@ -4,10 +4,12 @@ import type { App } from "../app";
 import { leaveToEdit } from "../data/allowed";
 import { conversationOf, type Conversation } from "../data/conversations";
 import type { Message } from "../data/data";
+import { movedTo } from "../data/moves";
 import { narrowOf } from "../data/narrow";
 import { sourceOf } from "../live/source";
+import { topicOf } from "../live/whereabouts";
 import { typedAhead } from "../ui/typedAhead";
-import { del, patch, post, Refused, told } from "../wire/http";
+import { del, isPassing, patch, post, Refused, told } from "../wire/http";
 import { concerned } from "../wire/events";
 import { words } from "../words/index.svelte";
 import { composing } from "./composing.svelte";
@@ -16,6 +18,8 @@ import { awaitsFile, isSavable, sayUnsaved } from "./saving";
 
 export interface Edit {
   message: Message;
+  /** Where the message is, as far as that was heard. */
+  place: Conversation;
   composition: Composition;
   /** What it was, as it was typed. */
   before: string;
@@ -54,7 +58,8 @@ class Editing {
       this.cancel(app);
       const composition: Composition = new Composition(before, () => this.#typed(message.id));
       const untouched = composition.content;
-      this.#open(app, { message, composition, before, untouched, until: leave.until });
+      const place = conversationOf(message.key, app.store.data.topicNames);
+      this.#open(app, { message, place, composition, before, untouched, until: leave.until });
       typed.here();
     } catch (error) {
       if (this.#asked === message.id) app.toasts.trouble(told(error));
@@ -68,17 +73,17 @@ class Editing {
     const { current } = this;
     if (!current) return;
     this.#end(current);
-    offer(app, current, () => this.#resume(app, current));
+    offer(app, current, () => void this.#resume(app, current));
   }
 
   #open(app: App, edit: Edit): void {
     this.current = edit;
     this.#unfollow = app.store.onEvent((event) => {
-      if (event.type !== "delete_message" || !concerned(event).includes(edit.message.id)) return;
+      if (!concerned(event).includes(edit.message.id)) return;
+      edit.place = movedTo(event) ?? edit.place;
+      if (event.type !== "delete_message") return;
       this.#end(edit);
-      // It goes on as a message of its own.
-      const { content } = edit.composition;
-      offer(app, edit, () => composing.with(placeOf(app, edit), (box) => box.take(content)));
+      offer(app, edit, () => goOnAnew(edit));
     });
   }
 
@@ -89,12 +94,23 @@ class Editing {
     this.current = null;
   }
 
-  #resume(app: App, edit: Edit): void {
+  async #resume(app: App, edit: Edit): Promise<void> {
+    const { id } = edit.message;
+    const isShown = () => document.querySelector(`article[data-message="${id}"]`) !== null;
+    if (!isShown()) {
+      // Where it is by now; nobody has listened since it was left.
+      try {
+        edit.place = (await topicOf(id)) ?? edit.place;
+      } catch (error) {
+        if (!isPassing(error)) {
+          goOnAnew(edit);
+          return;
+        }
+      }
+    }
     this.cancel(app);
     this.#open(app, edit);
-    const { id } = edit.message;
-    const isShown = document.querySelector(`article[data-message="${id}"]`);
-    if (!isShown) app.router.toNarrow(narrowOf(placeOf(app, edit)), id);
+    if (!isShown()) app.router.toNarrow(narrowOf(edit.place), id);
   }
 
   async save(app: App): Promise<void> {
@@ -142,8 +158,9 @@ class Editing {
   }
 }
 
-function placeOf({ store }: App, { message }: Edit): Conversation {
-  return conversationOf(message.key, store.data.topicNames);
+/** The message is gone: what was changed goes on as one of its own. */
+function goOnAnew({ place, composition: { content } }: Edit): void {
+  composing.with(place, (box) => box.take(content));
 }
 
 /** Of what one had changed, say that it is not saved. */

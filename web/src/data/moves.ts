@@ -1,22 +1,26 @@
 /** Topics that go elsewhere as a whole: renamed, marked as resolved, moved to another channel. */
 
 import type { ServerEvent } from "../wire/events";
+import { topicKey, type ConversationKey, type TopicOf } from "./conversations";
 
-interface Place {
-  channelId: number;
-  topic: string;
+interface Move {
+  from: ConversationKey;
+  to: TopicOf;
+}
+
+/** Where the messages that an event moves are from then on; null of any other event. */
+export function movedTo(event: ServerEvent): TopicOf | null {
+  if (event.type !== "update_message" || !("propagate_mode" in event)) return null;
+  return {
+    kind: "topic",
+    channelId: (event["new_stream_id"] ?? event["stream_id"]) as number,
+    topic: String(event["subject"] ?? event["orig_subject"] ?? ""),
+  };
 }
 
 /** From where to where all of a topic has gone; null of any other event. */
-export function wholeMove(event: ServerEvent): { from: Place; to: Place } | null {
-  if (event.type !== "update_message" || event["propagate_mode"] !== "change_all") return null;
-  const channelId = event["stream_id"] as number;
-  const topic = String(event["orig_subject"] ?? "");
-  return {
-    from: { channelId, topic },
-    to: {
-      channelId: (event["new_stream_id"] ?? channelId) as number,
-      topic: String(event["subject"] ?? topic),
-    },
-  };
+export function wholeMove(event: ServerEvent): Move | null {
+  const to = event["propagate_mode"] === "change_all" ? movedTo(event) : null;
+  if (!to) return null;
+  return { from: topicKey(event["stream_id"] as number, String(event["orig_subject"])), to };
 }

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { arrivedAs, notSeenYet, released, type Pending } from "./sending";
+import { arrivedAs, goneAlong, notSeenYet, released, showsPending, type Pending } from "./sending";
+import type { Narrow } from "./narrow";
 
 const message = (id: number, content: string, sender_id = 1) => ({ id, content, sender_id });
 
@@ -40,4 +41,29 @@ it("shows what is not there, whatever else of oneself is", () => {
   expect(shown([pending("a", { state: "failed" })], 12)).toEqual(["a"]);
   expect(shown([pending("a", { due: 5 })], 12)).toEqual(["a"]);
   expect(shown([released(pending("a", { due: 5 }), 12)], 12)).toEqual(["a"]);
+});
+
+it("goes along with its topic; what was not heard when it happened is told before", () => {
+  const was = { kind: "topic" as const, channelId: 1, topic: "keys" };
+  const to = { kind: "topic" as const, channelId: 2, topic: "✔ keys" };
+  const here = { to, key: "c2/✔ keys", was: [was], adrift: false };
+  const other = pending("c", { key: "c1/other" });
+  const all = [pending("a"), pending("b", { state: "failed", adrift: true }), other];
+  const [a, b, c] = goneAlong(all, "c1/keys", to, 1000);
+  expect(a).toEqual({ ...all[0], ...here });
+  expect(b).toEqual({ ...all[1], ...here, redirected: true, due: 16_000 });
+  expect(c).toBe(other);
+  // Again, and back: each place is one where it may have arrived.
+  const [again] = goneAlong([a!], "c2/✔ keys", was, 2000);
+  expect(again).toMatchObject({ key: "c1/keys", was: [was, to] });
+});
+
+it("is shown in its conversation, its channel and among all", () => {
+  const channel = { operator: "channel", operand: 1 };
+  const topic = { operator: "topic", operand: "Keys" };
+  const shows = (...terms: object[]) => showsPending(terms as Narrow, "c1/keys");
+  expect([shows(), shows(channel), shows(channel, topic)]).toEqual([true, true, true]);
+  expect(shows({ ...channel, operand: 11 })).toBe(false);
+  expect(shows(channel, { ...topic, operand: "doors" })).toBe(false);
+  expect(shows(channel, { operator: "sender", operand: 1 })).toBe(false);
 });

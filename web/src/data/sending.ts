@@ -1,6 +1,7 @@
 /** What was sent without an answer: whether it has arrived. Pure. */
 
-import type { Conversation, ConversationKey } from "./conversations";
+import { keyOf, type Conversation, type ConversationKey, type TopicOf } from "./conversations";
+import { channelIn, conversationIn, type Narrow } from "./narrow";
 
 export interface Pending {
   localId: string;
@@ -18,6 +19,14 @@ export interface Pending {
   trouble?: string;
   /** The newest message that was known when it was first sent: it comes after that one. */
   after?: number;
+  /** The newest message of its topic that was known then: the topic is what that one is in. */
+  near?: number;
+  /** Where it was to go before its topic went elsewhere: it may have arrived there. */
+  was?: readonly Conversation[];
+  /** What became of its topic was not heard: that is asked for before this goes. */
+  adrift?: boolean;
+  /** Its topic has gone elsewhere unheard: until it goes (`due`) one is told where to. */
+  redirected?: boolean;
   /** It was sent, and nobody knows whether it has arrived. */
   unclear?: boolean;
   /** The message's ID: it has arrived, and is about to be shown. */
@@ -27,6 +36,35 @@ export interface Pending {
 /** One that is not to be taken back any more: what one wrote elsewhere while it waited is not it. */
 export function released<One extends Pending>(one: One, newest: number): One {
   return one.due === undefined ? one : { ...one, due: undefined, after: newest };
+}
+
+/** How long one is told where it goes that goes elsewhere than one knew, in milliseconds. */
+const TOLD = 15_000;
+
+/**
+ * A topic has gone elsewhere as a whole: those that wait for it go along. Where that was not heard
+ * when it happened they wait a moment longer, in which it is told and can be taken back.
+ */
+export function goneAlong<One extends Pending>(
+  pending: readonly One[],
+  from: ConversationKey,
+  to: TopicOf,
+  now: number,
+): One[] {
+  return pending.map((one) => {
+    if (one.key !== from) return one;
+    const was = [...(one.was ?? []), one.to];
+    const gone = { ...one, to, key: keyOf(to), was, adrift: false };
+    return one.adrift ? { ...gone, redirected: true, due: now + TOLD } : gone;
+  });
+}
+
+/** Whether a narrow shows what is on its way to a conversation. */
+export function showsPending(narrow: Narrow, key: ConversationKey): boolean {
+  const conversation = conversationIn(narrow);
+  if (conversation) return key === keyOf(conversation);
+  const isChannel = narrow.length === 1 && key.startsWith(`c${channelIn(narrow)}/`);
+  return !narrow.length || isChannel;
 }
 
 /** A message as the server keeps it: without line breaks before and spaces after it. */

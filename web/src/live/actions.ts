@@ -1,41 +1,56 @@
 /** Small things done to channels, topics and one's settings: shown at once, taken back if refused. */
 
 import type { App } from "../app";
-import { plainTopic, topicKey, withResolved } from "../data/conversations";
+import { isResolved, keyOf, topicKey, withResolved, type TopicOf } from "../data/conversations";
 import { isFollowed, isMuted } from "../data/counts";
 import { fold } from "../data/fold";
 import { topicName, userName } from "../data/names";
+import { ALL, nameOf } from "../data/narrow";
 import type { Data } from "../data/data";
-import { del, patch, post } from "../wire/http";
+import { del, isPassing, patch, post } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import { TopicPolicy, type Subscription } from "../wire/objects";
 import { forgetReading } from "./forgetting";
 import { words } from "../words/index.svelte";
 import { readMarkerOf, type ReadMarker } from "./markRead.svelte";
+import { recentOf } from "./recent.svelte";
+import { topicOf } from "./whereabouts";
 
 type News = Omit<ServerEvent, "id"> & { type: string };
 
-/** Show what will be, ask for it, and show what was if it is refused. */
+/** Show what will be, ask for it, and show what was if it is refused, which is raised. */
 async function atOnce(
-  { store, toasts }: App,
+  { store }: App,
   after: News,
   before: News,
   ask: () => Promise<unknown>,
-): Promise<boolean> {
+): Promise<void> {
   const take = (news: News) =>
     store.change((data: Data) => fold(data, [{ id: 0, ...news } as ServerEvent]));
   take(after);
-  const done = await toasts.attempt(ask());
-  if (!done) take(before);
-  return done;
+  try {
+    await ask();
+  } catch (error) {
+    take(before);
+    throw error;
+  }
 }
 
-/** Say what is not where it was any more, and offer to take it back. */
-function sayGone({ toasts }: App, name: string, state: string, back: () => unknown): void {
-  toasts.note(words.shell.isNow(name, state), {
-    label: words.shell.undo,
-    run: () => void back(),
-  });
+/** Raised where what was done is not so any more: somebody has changed it since. */
+const changedSince = () => new Error(words.common.notUndone);
+
+/**
+ * A topic by the name that it has now, by one of its messages; by the one that it had, where that is
+ * not known or is gone.
+ */
+async function topicNow(topic: TopicOf, messageId: number | undefined): Promise<TopicOf> {
+  if (messageId === undefined) return topic;
+  try {
+    return (await topicOf(messageId)) ?? topic;
+  } catch (error) {
+    if (isPassing(error)) throw error;
+    return topic;
+  }
 }
 
 export async function setTopicPolicy(
@@ -44,8 +59,28 @@ export async function setTopicPolicy(
   topic: string,
   policy: TopicPolicy,
 ): Promise<boolean> {
-  const key = topicKey(channelId, topic);
-  const was = app.store.data.topicPolicies.get(key)?.visibility_policy ?? 0;
+  const { store, toasts } = app;
+  const to: TopicOf = { kind: "topic", channelId, topic };
+  const was = policyOf(store.data, to);
+  const newest = recentOf(store).newestIn(keyOf(to));
+  const done = await toasts.attempt(putPolicy(app, to, policy));
+  if (done && policy === TopicPolicy.muted && was !== policy) {
+    toasts.undoable(words.shell.isNow(topicName(topic), words.shell.muted), async () => {
+      const now = await topicNow(to, newest);
+      if (policyOf(store.data, now) !== policy) throw changedSince();
+      await putPolicy(app, now, was);
+    });
+  }
+  return done;
+}
+
+function policyOf({ topicPolicies }: Pick<Data, "topicPolicies">, topic: TopicOf): TopicPolicy {
+  return topicPolicies.get(keyOf(topic))?.visibility_policy ?? TopicPolicy.inherit;
+}
+
+function putPolicy(app: App, to: TopicOf, policy: TopicPolicy): Promise<void> {
+  const { channelId, topic } = to;
+  const was = policyOf(app.store.data, to);
   const news = (visibility_policy: TopicPolicy) => ({
     type: "user_topic",
     stream_id: channelId,
@@ -53,14 +88,9 @@ export async function setTopicPolicy(
     last_updated: Math.floor(Date.now() / 1000),
     visibility_policy,
   });
-  const done = await atOnce(app, news(policy), news(was), () =>
+  return atOnce(app, news(policy), news(was), () =>
     post("/user_topics", { stream_id: channelId, topic, visibility_policy: policy }),
   );
-  if (done && policy === TopicPolicy.muted && was !== policy) {
-    const back = () => setTopicPolicy(app, channelId, topic, was);
-    sayGone(app, plainTopic(topicName(topic)), words.shell.muted, back);
-  }
-  return done;
 }
 
 /** Mute a topic; let it be heard again where it is muted, by itself or with its channel. */
@@ -89,6 +119,15 @@ export function setSubscription<Name extends keyof Subscription>(
   property: Name,
   value: Subscription[Name],
 ): Promise<boolean> {
+  return app.toasts.attempt(putSubscription(app, channelId, property, value));
+}
+
+function putSubscription<Name extends keyof Subscription>(
+  app: App,
+  channelId: number,
+  property: Name,
+  value: Subscription[Name],
+): Promise<void> {
   const was = app.store.data.channels.get(channelId)?.subscription?.[property];
   const news = (now: unknown) => ({
     type: "subscription",
@@ -108,21 +147,24 @@ export function setSubscription<Name extends keyof Subscription>(
 export async function muteChannel(app: App, channelId: number, muted: boolean): Promise<void> {
   const channel = app.store.data.channels.get(channelId);
   if (!channel || !(await setSubscription(app, channelId, "is_muted", muted)) || !muted) return;
-  const back = () => setSubscription(app, channelId, "is_muted", false);
-  sayGone(app, `#${channel.name}`, words.shell.muted, back);
+  app.toasts.undoable(words.shell.isNow(`#${channel.name}`, words.shell.muted), () =>
+    putSubscription(app, channelId, "is_muted", false),
+  );
 }
 
 export async function muteUser(app: App, userId: number, muted: boolean): Promise<void> {
-  const ask = (on: boolean) =>
-    app.toasts.attempt((on ? post : del)(`/users/me/muted_users/${userId}`));
-  if (!(await ask(muted)) || !muted) return;
-  sayGone(app, userName(app.store.data.users, userId), words.shell.muted, () => ask(false));
+  const { store, toasts } = app;
+  const ask = (on: boolean) => (on ? post : del)(`/users/me/muted_users/${userId}`);
+  if (!(await toasts.attempt(ask(muted))) || !muted) return;
+  const name = userName(store.data.users, userId);
+  toasts.undoable(words.shell.isNow(name, words.shell.muted), () => ask(false));
 }
 
 export function subscribe({ toasts }: App, channelName: string): Promise<boolean> {
-  const subscriptions = [{ name: channelName }];
-  return toasts.attempt(post("/users/me/subscriptions", { subscriptions }));
+  return toasts.attempt(join(channelName));
 }
+
+const join = (name: string) => post("/users/me/subscriptions", { subscriptions: [{ name }] });
 
 /**
  * Leave a channel. It is offered to take that back, but of a private one, which one cannot come
@@ -133,9 +175,11 @@ export async function unsubscribe(app: App, channelId: number): Promise<void> {
   if (!channel) return;
   const { name } = channel;
   if (!(await app.toasts.attempt(leave(name)))) return;
-  app.toasts.note(words.shell.left(name), {
-    label: words.shell.undo,
-    run: () => void subscribe(app, name),
+  app.toasts.undoable(words.shell.left(name), () => {
+    // By a name that it has no more, another one would begin.
+    const now = app.store.data.channels.get(channelId);
+    if (!now || now.is_archived) throw changedSince();
+    return join(now.name);
   });
 }
 
@@ -153,20 +197,28 @@ export async function setResolved(
   const name = withResolved(topic, resolved);
   // Somebody else has done it meanwhile.
   if (name === topic) return true;
-  const done = await app.toasts.attempt(
-    patch(`/messages/${messageId}`, {
-      topic: name,
-      propagate_mode: "change_all",
-      send_notification_to_old_thread: false,
-      send_notification_to_new_thread: true,
-    }),
-  );
+  const done = await app.toasts.attempt(rename(messageId, name));
   if (done && resolved) {
-    const back = () => setResolved(app, name, messageId, false);
-    sayGone(app, topicName(topic), words.shell.resolved, back);
+    app.toasts.undoable(words.shell.isNow(topicName(topic), words.shell.resolved), async () => {
+      const now = await topicOf(messageId).catch((error: unknown) => {
+        if (isPassing(error)) throw error;
+        // The message is gone, or was moved to where one may not read.
+        return null;
+      });
+      if (!now || !isResolved(now.topic)) throw changedSince();
+      await rename(messageId, withResolved(now.topic, false));
+    });
   }
   return done;
 }
+
+const rename = (messageId: number, topic: string) =>
+  patch(`/messages/${messageId}`, {
+    topic,
+    propagate_mode: "change_all",
+    send_notification_to_old_thread: false,
+    send_notification_to_new_thread: true,
+  });
 
 export function setSetting(app: App, name: string, value: unknown): Promise<boolean> {
   const was = app.store.data.settings[name];
@@ -176,21 +228,24 @@ export function setSetting(app: App, name: string, value: unknown): Promise<bool
     property: name,
     value: now,
   });
-  return atOnce(app, news(value), news(was), () => patch("/settings", { [name]: value }));
+  return app.toasts.attempt(
+    atOnce(app, news(value), news(was), () => patch("/settings", { [name]: value })),
+  );
 }
 
 /** Read much at once, and offer to take it back. `read` answers what became read. */
 export async function readMuch(
-  { store, toasts }: App,
+  { store, toasts, router }: App,
   read: (marker: ReadMarker) => Promise<readonly number[]>,
 ): Promise<void> {
   const marker = readMarkerOf(store);
   let ids: readonly number[] = [];
   const done = await toasts.attempt(read(marker).then((found) => (ids = found)));
   if (!done || !ids.length) return;
-  toasts.note(words.shell.markedRead(ids.length), {
-    label: words.shell.undo,
-    run: () => void toasts.attempt(marker.unread(ids)),
+  toasts.undoable(words.shell.markedRead(ids.length), () => {
+    const { route } = router;
+    const shown = route.view === "narrow" ? route.narrow : route.view === "feed" ? ALL : null;
+    return marker.unread(ids, shown && nameOf(shown));
   });
 }
 
@@ -209,7 +264,7 @@ export function pinView(app: App, fragment: string, is_pinned: boolean): Promise
   const before = known
     ? added(known.is_pinned)
     : { type: "navigation_view", op: "remove", fragment };
-  return atOnce(app, added(is_pinned), before, ask);
+  return app.toasts.attempt(atOnce(app, added(is_pinned), before, ask));
 }
 
 /** A hint was understood: it does not come again. */
@@ -220,8 +275,10 @@ export function dismissHint(app: App, step: string): Promise<boolean> {
     onboarding_steps: [...names].map((name) => ({ type: "one_time_notice", name })),
   });
   const rest = [...onboarding].filter((name) => name !== step);
-  return atOnce(app, steps(rest), steps(onboarding), () =>
-    post("/users/me/onboarding_steps", { onboarding_step: step }),
+  return app.toasts.attempt(
+    atOnce(app, steps(rest), steps(onboarding), () =>
+      post("/users/me/onboarding_steps", { onboarding_step: step }),
+    ),
   );
 }
 

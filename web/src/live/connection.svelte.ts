@@ -77,8 +77,7 @@ export class Connection {
     void this.#run();
     const again = () => this.retry();
     window.addEventListener("online", again, { signal: this.#stopped.signal });
-    // What is asked over a network that has gone is never answered.
-    window.addEventListener("offline", () => this.#poll?.abort(), { signal: this.#stopped.signal });
+    window.addEventListener("offline", () => this.doubt(), { signal: this.#stopped.signal });
     document.addEventListener(
       "visibilitychange",
       () => document.visibilityState === "visible" && this.retry(),
@@ -90,6 +89,11 @@ export class Connection {
     this.#stopped.abort();
     this.#poll?.abort();
     this.#wake?.();
+  }
+
+  /** What is asked over a network that has gone is never answered: ask anew what has happened. */
+  doubt(): void {
+    this.#poll?.abort();
   }
 
   /** Try again at once instead of waiting further. */

@@ -7,6 +7,7 @@ import {
   asSent,
   createdAs,
   draftFor,
+  draftKey,
   isDirty,
   reconciled,
   seconds,
@@ -153,10 +154,8 @@ export class Drafts {
     const move = wholeMove(event);
     if (!move) return;
     const { from, to } = move;
-    const was = from.topic.toLowerCase();
     for (const draft of this.all.values()) {
-      const isThere = draft.type === "stream" && draft.to[0] === from.channelId;
-      if (!isThere || draft.topic.toLowerCase() !== was) continue;
+      if (draftKey(draft, this.store.me) !== from) continue;
       this.#put({ ...draft, to: [to.channelId], topic: to.topic });
       this.#later();
     }

@@ -1,9 +1,10 @@
 /** Marking as read: by reading, and all at once. Shown at once, told to the server in batches. */
 
 import { conversationOf, keyOf, type ConversationKey } from "../data/conversations";
-import type { Message } from "../data/data";
+import type { Data, Message, Unread } from "../data/data";
 import { fold } from "../data/fold";
 import { channelIn, conversationIn, narrowOf, type Narrow } from "../data/narrow";
+import { concerned, type ServerEvent } from "../wire/events";
 import { isPassing, post } from "../wire/http";
 import { onWire } from "./history";
 import type { Store } from "./store.svelte";
@@ -61,9 +62,7 @@ export class ReadMarker {
   /** Everything in a conversation. Answers what became read by it, as far as it is known here. */
   async readConversation(key: ConversationKey): Promise<readonly number[]> {
     const ids = this.store.data.unread.by.get(key) ?? [];
-    this.#read(ids);
-    await this.#readNarrow(narrowOf(conversationOf(key, this.store.data.topicNames)));
-    return ids;
+    return this.#readAll(ids, narrowOf(conversationOf(key, this.store.data.topicNames)));
   }
 
   /**
@@ -79,9 +78,7 @@ export class ReadMarker {
     const ids = [...this.store.data.unread.where].flatMap(([id, key]) =>
       key.startsWith("d") ? [id] : [],
     );
-    this.#read(ids);
-    await this.#readNarrow(narrow);
-    return ids;
+    return this.#readAll(ids, narrow);
   }
 
   /** Everything in a channel. Answers what became read by it, as far as it is known here. */
@@ -89,21 +86,17 @@ export class ReadMarker {
     const { by } = this.store.data.unread;
     const there = [...by].filter(([key]) => key.startsWith(`c${channelId}/`));
     const ids = there.flatMap(([, some]) => some);
-    this.#read(ids);
-    await this.#readNarrow([{ operator: "channel", operand: channelId }]);
-    return ids;
+    return this.#readAll(ids, [{ operator: "channel", operand: channelId }]);
   }
 
   /** Everything. Answers what became read by it, as far as it is known here. */
   async readEverything(): Promise<readonly number[]> {
-    const ids = [...this.store.data.unread.where.keys()];
-    this.#read(ids);
-    await this.#readNarrow([]);
-    return ids;
+    return this.#readAll([...this.store.data.unread.where.keys()], []);
   }
 
-  /** These are new again. */
-  async unread(ids: readonly number[]): Promise<void> {
+  /** These are new again. In the list that is shown, seeing them does not read them. */
+  async unread(ids: readonly number[], shown: string | null): Promise<void> {
+    this.paused = shown;
     for (let at = 0; at < ids.length; at += AT_ONCE) {
       const messages = ids.slice(at, at + AT_ONCE);
       await post("/messages/flags", { messages, op: "remove", flag: "read" });
@@ -117,8 +110,33 @@ export class ReadMarker {
     await this.#flagNarrow(narrow, "remove", message.id);
   }
 
-  #readNarrow(narrow: Narrow): Promise<void> {
-    return this.#flagNarrow([...narrow, { operator: "is", operand: "unread" }], "add", "oldest");
+  /**
+   * Everything of a narrow, of which these are known here: shown at once, and taken back where the
+   * server does not take it, as far as it has not said that it has.
+   */
+  async #readAll(ids: readonly number[], narrow: Narrow): Promise<readonly number[]> {
+    const { unread } = this.store.data;
+    const { restarts } = this.store;
+    const left = new Set(ids);
+    const stop = this.store.onEvent((event) => {
+      const isRead = event["flag"] === "read" && event.op === "add";
+      if (!isRead && event.type !== "delete_message") return;
+      if (event["all"]) left.clear();
+      for (const id of concerned(event)) left.delete(id);
+    });
+    this.#read(ids);
+    try {
+      await this.#flagNarrow([...narrow, { operator: "is", operand: "unread" }], "add", "oldest");
+    } catch (error) {
+      // Begun anew, it is known from the server what is unread.
+      if (restarts === this.store.restarts) {
+        this.store.change((data) => fold(data, [unreadAgain(unread, left, data)]));
+      }
+      throw error;
+    } finally {
+      stop();
+    }
+    return ids;
   }
 
   /** From a place to the end, in pieces. */
@@ -144,6 +162,28 @@ export class ReadMarker {
     const event = { id: 0, type: "update_message_flags", op: "add", flag: "read", messages };
     this.store.change((data) => fold(data, [{ ...event, all: false }]));
   }
+}
+
+/** The event that makes these unread as they were. */
+function unreadAgain(was: Unread, ids: Iterable<number>, { topicNames }: Data): ServerEvent {
+  const details = [...ids].flatMap((id) => {
+    const key = was.where.get(id);
+    if (key === undefined) return [];
+    const where = conversationOf(key, topicNames);
+    const place =
+      where.kind === "topic"
+        ? { type: "stream", stream_id: where.channelId, topic: where.topic }
+        : { type: "private", user_ids: where.people };
+    return [[id, { ...place, mentioned: was.mentions.has(id) }] as const];
+  });
+  return {
+    id: 0,
+    type: "update_message_flags",
+    op: "remove",
+    flag: "read",
+    messages: details.map(([id]) => id),
+    message_details: Object.fromEntries(details),
+  };
 }
 
 const made = new WeakMap<Store, ReadMarker>();

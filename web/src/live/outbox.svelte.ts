@@ -1,17 +1,20 @@
 /**
  * Messages on their way. One that was written is never lost and never sent twice: it waits while
- * the server is away, stays with the server's words when it is refused, and survives a reload.
+ * the server is away, stays with the server's words when it is refused, and survives a reload. It
+ * goes along with its topic when that goes elsewhere.
  */
 
 import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
+import { wholeMove } from "../data/moves";
 import { narrowOf } from "../data/narrow";
-import { arrivedAs, notSeenYet, released, type Pending } from "../data/sending";
-import { get, isPassing, post, Refused, told } from "../wire/http";
+import { arrivedAs, goneAlong, notSeenYet, released, type Pending } from "../data/sending";
+import { get, isPassing, post, Refused, told, Unreachable } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { WireMessage } from "../wire/objects";
 import type { Connection } from "./connection.svelte";
 import { onWire } from "./history";
 import { Kept, newId } from "./browserStorage";
+import { recentOf } from "./recent.svelte";
 import type { Store } from "./store.svelte";
 import { claimWindow } from "./windows";
 
@@ -20,6 +23,8 @@ export type Destination = Conversation;
 
 /** How long one that has arrived waits for its event before it is not shown as pending any more. */
 const SHOWN_AFTER = 4000;
+/** How long until it is looked again whether what is missed was heard, unless one is woken. */
+const DEAF = 30_000;
 
 export class Outbox {
   /** Oldest first. */
@@ -33,14 +38,15 @@ export class Outbox {
 
   #kept: Kept;
   #window: string | null = null;
-  #busy = new Set<ConversationKey>();
+  /** Those that are sent, by their conversation: one after the other. */
+  #runs = new Map<ConversationKey, { key: ConversationKey }>();
   #claimed = new Set<number>();
   #wakes = new Set<() => void>();
   #stops: (() => void)[] = [];
 
   constructor(
     private readonly store: Store,
-    private readonly connection: Pick<Connection, "queueId">,
+    private readonly connection: Pick<Connection, "queueId" | "online" | "doubt">,
     account: string,
   ) {
     this.#kept = new Kept(account, "outbox");
@@ -63,6 +69,11 @@ export class Outbox {
     for (const stop of this.#stops) stop();
   }
 
+  /** After registering anew: what became of topics meanwhile was not heard. */
+  restarted(): void {
+    if (this.pending.length) this.#set(this.pending.map(adrift));
+  }
+
   /** Send it; with `hold`, after so many seconds in which it can be taken back. Answers its ID. */
   send(to: Destination, content: string, hold = 0): string {
     const one: Pending = {
@@ -74,6 +85,7 @@ export class Outbox {
       at: Date.now() / 1000,
       state: "sending",
       after: this.store.data.newestMessage,
+      near: recentOf(this.store).newestIn(keyOf(to)),
       ...(hold > 0 ? { due: Date.now() + hold * 1000 } : {}),
     };
     this.#set([...this.pending, one]);
@@ -144,7 +156,8 @@ export class Outbox {
       for (const one of this.#kept.read<Pending[]>(name) ?? []) {
         // (Those that an earlier version kept have no queue.)
         const queueId = one.queueId ?? this.connection.queueId;
-        if (one.sentId === undefined) left.push({ ...one, queueId, unclear: true, due: undefined });
+        if (one.sentId !== undefined) continue;
+        left.push(adrift({ ...one, queueId, unclear: true, due: undefined }));
       }
       this.#kept.forget(name);
     }
@@ -153,7 +166,10 @@ export class Outbox {
   }
 
   #hear(event: ServerEvent): void {
-    if (event.type !== "message") return;
+    if (event.type !== "message") {
+      this.#follow(event);
+      return;
+    }
     const { id } = event["message"] as WireMessage;
     const localId = event["local_message_id"];
     const one = this.pending.find((other) => other.localId === localId || other.sentId === id);
@@ -163,6 +179,20 @@ export class Outbox {
     this.wake();
   }
 
+  /** A topic has moved as a whole: what waits for it goes along. */
+  #follow(event: ServerEvent): void {
+    const move = wholeMove(event);
+    if (!move || !this.pending.some((one) => one.key === move.from)) return;
+    this.#set(goneAlong(this.pending, move.from, move.to, Date.now()));
+    const key = keyOf(move.to);
+    const run = this.#runs.get(move.from);
+    if (run && !this.#runs.has(key)) {
+      this.#runs.delete(move.from);
+      run.key = key;
+      this.#runs.set(key, run);
+    } else void this.#run(key);
+  }
+
   /** It is there: no more of it here. */
   #done(one: Pending): void {
     this.#set(this.pending.filter((other) => other.localId !== one.localId));
@@ -170,19 +200,27 @@ export class Outbox {
 
   /** Send what waits for a conversation, one after the other. */
   async #run(key: ConversationKey): Promise<void> {
-    if (this.#busy.has(key)) return;
-    this.#busy.add(key);
+    if (this.#runs.has(key)) return;
+    // Its key is another one when the topic goes elsewhere.
+    const run = { key };
+    this.#runs.set(key, run);
     try {
       let failures = 0;
       for (;;) {
         const one = this.pending.find(
-          (other) => other.key === key && other.state === "sending" && other.sentId === undefined,
+          (other) =>
+            other.key === run.key && other.state === "sending" && other.sentId === undefined,
         );
         if (!one) return;
         if (one.due !== undefined) {
           const rest = one.due - Date.now();
           if (rest > 0) await this.#pause(rest);
           else this.#put(released(one, this.store.data.newestMessage));
+          continue;
+        }
+        if (!this.connection.online) {
+          // First it is heard what has happened meanwhile: its topic may be elsewhere by now.
+          await this.#pause(DEAF);
           continue;
         }
         try {
@@ -192,6 +230,7 @@ export class Outbox {
           if (!this.#find(one.localId)) continue;
           if (isPassing(error)) {
             failures += 1;
+            if (error instanceof Unreachable) this.connection.doubt();
             const wait = error instanceof Refused ? (error.retryAfter ?? 0) * 1000 : 0;
             await this.#pause(Math.max(wait, Math.min(30_000, 500 * 2 ** failures)));
           } else if (error instanceof Refused && error.status === 401) {
@@ -204,11 +243,15 @@ export class Outbox {
         }
       }
     } finally {
-      this.#busy.delete(key);
+      this.#runs.delete(run.key);
     }
   }
 
   async #sendOne(one: Pending): Promise<void> {
+    if (one.adrift) {
+      await this.#findTopic(one);
+      return;
+    }
     if (one.unclear) {
       const id = await this.#arrived(one);
       if (id !== null) {
@@ -216,7 +259,9 @@ export class Outbox {
         this.#done(one);
         return;
       }
-      this.#put({ ...one, unclear: false });
+      const now = this.#find(one.localId);
+      if (now) this.#put({ ...now, unclear: false });
+      return;
     }
     const to =
       one.to.kind === "topic"
@@ -251,21 +296,36 @@ export class Outbox {
     }, SHOWN_AFTER);
   }
 
-  /** Whether the server has the message already. */
+  /** Ask whether its topic has gone elsewhere while nothing was heard: then all goes along. */
+  async #findTopic({ key, to, near }: Pending): Promise<void> {
+    if (to.kind === "topic") {
+      const { goAfter } = await import("./whereabouts").catch(() => {
+        throw new Unreachable("The server cannot be reached.");
+      });
+      if (await goAfter(this.store, to, near)) return;
+    }
+    this.#set(this.pending.map((one) => (one.key === key ? { ...one, adrift: false } : one)));
+  }
+
+  /** Whether the server has the message already: where it goes, or where it was to go before. */
   async #arrived(one: Pending): Promise<number | null> {
-    const { messages } = await get<{ messages: WireMessage[] }>("/messages", {
-      anchor: String(one.after ?? "newest"),
-      num_before: one.after ? 0 : 100,
-      num_after: one.after ? 200 : 0,
-      narrow: onWire(
-        [...narrowOf(one.to), { operator: "sender", operand: this.store.me }],
-        this.store,
-      ),
-      apply_markdown: false,
-      allow_empty_topic_name: true,
-      client_gravatar: true,
-    });
-    return arrivedAs(one, messages, this.store.me, this.#claimed);
+    for (const place of [one.to, ...(one.was ?? [])]) {
+      const { messages } = await get<{ messages: WireMessage[] }>("/messages", {
+        anchor: String(one.after ?? "newest"),
+        num_before: one.after ? 0 : 100,
+        num_after: one.after ? 200 : 0,
+        narrow: onWire(
+          [...narrowOf(place), { operator: "sender", operand: this.store.me }],
+          this.store,
+        ),
+        apply_markdown: false,
+        allow_empty_topic_name: true,
+        client_gravatar: true,
+      });
+      const found = arrivedAs(one, messages, this.store.me, this.#claimed);
+      if (found !== null) return found;
+    }
+    return null;
   }
 
   #pause(milliseconds: number): Promise<void> {
@@ -279,4 +339,9 @@ export class Outbox {
       this.#wakes.add(done);
     });
   }
+}
+
+/** What became of its topic is not known. */
+function adrift(one: Pending): Pending {
+  return one.to.kind === "topic" ? { ...one, adrift: true } : one;
 }

@@ -45,6 +45,15 @@ export class Recent {
     return this.#seen.size > 0 || this.whole;
   }
 
+  /** The newest message of a conversation, as far as it is known here. */
+  newestIn(key: ConversationKey): number | undefined {
+    let newest = this.latest.get(key)?.last.id ?? 0;
+    for (const message of this.store.data.messages.values()) {
+      if (message.key === key && message.id > newest) newest = message.id;
+    }
+    return newest || undefined;
+  }
+
   /** Ask for the newest, the first time. */
   async start(): Promise<void> {
     if (this.#started) return;

@@ -349,10 +349,24 @@ export class MessageWindow {
   async refresh(): Promise<void> {
     const { scroller } = this;
     const anchor = scroller?.atEnd ? "newest" : (scroller?.held?.id ?? "newest");
+    const last = this.ids.at(-1);
     try {
       await open(this.app.store, this.narrow, anchor);
+      if (last !== undefined && !this.#left) await this.#goAlong(last);
     } catch (error) {
       this.#failed(error);
+    }
+  }
+
+  /** Nothing is left of the topic that was there: it may have gone elsewhere unheard. */
+  async #goAlong(last: number): Promise<void> {
+    const topic = isOfChannel(this.narrow) ? conversationIn(this.narrow) : null;
+    if (topic?.kind !== "topic" || this.ids.some((id) => id <= last)) return;
+    try {
+      const { goAfter } = await import("../live/whereabouts");
+      await goAfter(this.app.store, topic, last);
+    } catch {
+      // What cannot be asked for now leads nowhere else.
     }
   }
 

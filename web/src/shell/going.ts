@@ -1,7 +1,7 @@
 /** Ways from here to somewhere else. */
 
 import type { App } from "../app";
-import { keyOf, topicKey, type Conversation, type ConversationKey } from "../data/conversations";
+import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
 import { nextUnread } from "../data/inbox";
 import { wholeMove } from "../data/moves";
 import {
@@ -39,9 +39,8 @@ export function followTopic(app: App): () => void {
     const move = wholeMove(event);
     const { route } = router;
     if (!move || route.view !== "narrow" || !isOfChannel(route.narrow)) return;
-    if (keyHere(app) !== topicKey(move.from.channelId, move.from.topic)) return;
-    if (!store.data.channels.has(move.to.channelId)) return;
-    router.replace(fragmentOf(narrowOf({ kind: "topic", ...move.to }), store.data));
+    if (keyHere(app) !== move.from || !store.data.channels.has(move.to.channelId)) return;
+    router.replace(fragmentOf(narrowOf(move.to), store.data));
   });
 }
 

@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
-import { Refused } from "../wire/http";
+import { Refused, Unreachable } from "../wire/http";
+import { words } from "../words/index.svelte";
 import { Toasts } from "./toasts.svelte";
 
 test("a refused request is shown, and one that succeeds is not", async () => {
@@ -13,5 +14,37 @@ test("a refused request is shown, and one that succeeds is not", async () => {
   expect(toasts.list).toEqual([]);
   expect(await toasts.attempt(Promise.reject(new Error("Not allowed")))).toBe(false);
   expect(toasts.list.map(({ kind, text }) => [kind, text])).toEqual([["trouble", "Not allowed"]]);
+  vi.useRealTimers();
+});
+
+test("what was done is taken back; while the server is away that goes on being offered", async () => {
+  vi.useFakeTimers();
+  const toasts = new Toasts();
+  const back = vi.fn();
+  const press = async () => {
+    const toast = toasts.list.at(-1)!;
+    expect(toast.action?.label).toBe(words.common.undo);
+    toasts.act(toast);
+    // Pressed twice, it is done once, and nothing below it is pressed.
+    toasts.act(toast);
+    expect(toasts.list).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(1000);
+  };
+  back.mockRejectedValueOnce(new Unreachable("The server cannot be reached."));
+  toasts.undoable("Muted", back);
+  await press();
+  expect(toasts.list.map(({ kind, text }) => [kind, text])).toEqual([
+    ["trouble", "The server cannot be reached. (Muted)"],
+  ]);
+  await press();
+  expect(back).toHaveBeenCalledTimes(2);
+  expect(toasts.list).toEqual([]);
+  // What cannot be taken back any more is said, and not offered.
+  back.mockRejectedValueOnce(new Error(words.common.notUndone));
+  toasts.undoable("Muted", back);
+  await press();
+  expect(toasts.list.map(({ text, action }) => [text, action])).toEqual([
+    [words.common.notUndone, undefined],
+  ]);
   vi.useRealTimers();
 });

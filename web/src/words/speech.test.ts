@@ -18,7 +18,7 @@ test("what is loaded later has its words, in whatever language is spoken", async
   // Both at once: neither is left in the language before.
   const view = words.with(Promise.resolve(1), "manage");
   await Promise.all([words.speak("pt-br"), view]);
-  expect([words.settings.password, words.manage.undo]).toEqual(["Senha", "Desfazer"]);
+  expect([words.settings.password, words.manage.colour]).toEqual(["Senha", "Cor"]);
 });
 
 test("the language that was asked for last is spoken; an unknown one is English", async () => {

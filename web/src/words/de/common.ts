@@ -18,6 +18,8 @@ export const common: Words["common"] = {
   noteToSelf: "Notizen an dich selbst",
   unread: (count: number) => (count === 1 ? "1 ungelesen" : `${count} ungelesen`),
   saved: "Gespeichert",
+  undo: "Rückgängig",
+  notUndone: "Inzwischen ist es anders: Das lässt sich nicht mehr rückgängig machen.",
   takeOut: (name: string) => `${name} entfernen`,
   nobody: "Niemand",
   /** `color_scheme`. */

@@ -9,6 +9,9 @@ export const compose: Words["compose"] = {
   enterSends: "Eingabetaste sendet",
 
   notLoaded: "Das konnte nicht geladen werden. Prüfe die Verbindung oder lade die Seite neu.",
+  notLoadedNamed: (what: string) =>
+    `${what} konnte nicht geladen werden. Prüfe die Verbindung und versuche es noch einmal.`,
+  aWarning: "Eine Warnung zu deiner Nachricht",
 
   // Marks and tools
   tools: "Formatierung und Anhänge",
@@ -235,5 +238,4 @@ export const compose: Words["compose"] = {
   editSnippet: (title: string) => `${title} bearbeiten`,
   removeSnippet: (title: string) => `${title} löschen`,
   snippetRemoved: (title: string) => `„${title}“ ist gelöscht.`,
-  undo: "Rückgängig",
 };

@@ -29,7 +29,6 @@ export const manage: AllWords["manage"] = {
   showMore: "Mehr anzeigen",
   shownOf: (shown: number, all: number) => `${shown} von ${all}`,
   remove: "Entfernen",
-  undo: "Rückgängig",
   open: "Öffnen",
   openNamed: (name: string) => `${name} öffnen`,
   moveUp: (name: string) => `${name} nach oben`,
@@ -179,6 +178,7 @@ export const manage: AllWords["manage"] = {
   neverActive: "in letzter Zeit nicht aktiv",
   deactivateUserText:
     "Sie werden überall abgemeldet und können sich nicht mehr anmelden. Ihre Bots halten an. Was sie geschrieben haben, bleibt.",
+  deactivated: (name: string) => `Das Konto von ${name} ist deaktiviert.`,
   userFields: {
     groups: {},
     labels: { new_email: "E-Mail-Adresse" },

@@ -55,6 +55,9 @@ export const messages: Words["messages"] = {
   pending: "Deine Nachricht ist unterwegs",
   sending: "Wird gesendet …",
   notSent: "Nicht gesendet.",
+  notSentTo: (where: string, why: string) => `Nicht gesendet an ${where}: ${why}`,
+  goesTo: (where: string) =>
+    `Das Thema ist inzwischen verschoben. Deine Nachricht geht an ${where}.`,
   discard: "Verwerfen",
   typing: (names: string, count: number) =>
     count === 1 ? `${names} schreibt` : `${names} schreiben`,

@@ -98,7 +98,6 @@ export const shell: Words["shell"] = {
   leave: "Kanal verlassen",
   left: (name: string) => `Du hast #${name} verlassen.`,
   isNow: (name: string, state: string) => `${name}: ${state}`,
-  undo: "Rückgängig",
   resolve: "Als erledigt markieren",
   unresolve: "Als nicht erledigt markieren",
   resolved: "Erledigt",

@@ -17,6 +17,8 @@ export const common = {
   noteToSelf: "Notes to yourself",
   unread: (count: number) => (count === 1 ? "1 unread" : `${count} unread`),
   saved: "Saved",
+  undo: "Undo",
+  notUndone: "It has changed since: this cannot be undone any more.",
   takeOut: (name: string) => `Remove ${name}`,
   nobody: "Nobody",
   /** `color_scheme`. */

@@ -7,6 +7,9 @@ export const compose = {
   enterSends: "Enter sends",
 
   notLoaded: "This could not be loaded. Check the connection, or reload the page.",
+  notLoadedNamed: (what: string) =>
+    `${what} could not be loaded. Check the connection, and try again.`,
+  aWarning: "A warning about your message",
 
   // Marks and tools
   tools: "Formatting and attachments",
@@ -233,5 +236,4 @@ export const compose = {
   editSnippet: (title: string) => `Edit ${title}`,
   removeSnippet: (title: string) => `Delete ${title}`,
   snippetRemoved: (title: string) => `“${title}” is deleted.`,
-  undo: "Undo",
 };

@@ -29,7 +29,6 @@ export const manage = {
   showMore: "Show more",
   shownOf: (shown: number, all: number) => `${shown} of ${all}`,
   remove: "Remove",
-  undo: "Undo",
   open: "Open",
   openNamed: (name: string) => `Open ${name}`,
   moveUp: (name: string) => `Move ${name} up`,
@@ -175,6 +174,7 @@ export const manage = {
   neverActive: "not active lately",
   deactivateUserText:
     "They are signed out everywhere and cannot sign in again. Their bots stop. What they wrote stays.",
+  deactivated: (name: string) => `The account of ${name} is deactivated.`,
   userFields: {
     groups: {},
     labels: { new_email: "E-mail address" },

@@ -54,6 +54,8 @@ export const messages = {
   pending: "Your message on its way",
   sending: "Sending…",
   notSent: "Not sent.",
+  notSentTo: (where: string, why: string) => `Not sent to ${where}: ${why}`,
+  goesTo: (where: string) => `The topic has moved meanwhile. Your message goes to ${where}.`,
   discard: "Discard",
   typing: (names: string, count: number) =>
     count === 1 ? `${names} is writing` : `${names} are writing`,

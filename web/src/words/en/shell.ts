@@ -91,7 +91,6 @@ export const shell = {
   leave: "Unsubscribe",
   left: (name: string) => `You left #${name}.`,
   isNow: (name: string, state: string) => `${name}: ${state}`,
-  undo: "Undo",
   resolve: "Mark as resolved",
   unresolve: "Mark as not resolved",
   resolved: "Resolved",

@@ -18,6 +18,8 @@ export const common: Words["common"] = {
   noteToSelf: "Notas para ti",
   unread: (count) => (count === 1 ? "1 sin leer" : `${count} sin leer`),
   saved: "Guardado",
+  undo: "Deshacer",
+  notUndone: "Ha cambiado desde entonces: ya no se puede deshacer.",
   takeOut: (name) => `Quitar ${name}`,
   nobody: "Nadie",
   /** `color_scheme`. */

@@ -8,6 +8,9 @@ export const compose: Words["compose"] = {
   enterSends: "Intro envía",
 
   notLoaded: "No se ha podido cargar. Comprueba la conexión o recarga la página.",
+  notLoadedNamed: (what) =>
+    `No se ha podido cargar: ${what}. Comprueba la conexión e inténtalo de nuevo.`,
+  aWarning: "Un aviso sobre tu mensaje",
 
   tools: "Formato y archivos adjuntos",
   attach: "Adjuntar archivos",
@@ -217,5 +220,4 @@ export const compose: Words["compose"] = {
   editSnippet: (title) => `Editar ${title}`,
   removeSnippet: (title) => `Eliminar ${title}`,
   snippetRemoved: (title) => `«${title}» se ha eliminado.`,
-  undo: "Deshacer",
 };

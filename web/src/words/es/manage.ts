@@ -28,7 +28,6 @@ export const manage: AllWords["manage"] = {
   showMore: "Mostrar más",
   shownOf: (shown, all) => `${shown} de ${all}`,
   remove: "Quitar",
-  undo: "Deshacer",
   open: "Abrir",
   openNamed: (name) => `Abrir ${name}`,
   moveUp: (name) => `Subir ${name}`,
@@ -171,6 +170,7 @@ export const manage: AllWords["manage"] = {
   neverActive: "sin actividad reciente",
   deactivateUserText:
     "Se cerrarán todas sus sesiones y no podrá volver a entrar. Sus bots se detendrán. Lo que escribió se queda.",
+  deactivated: (name) => `La cuenta de ${name} está desactivada.`,
   userFields: {
     groups: {},
     labels: { new_email: "Correo electrónico" },

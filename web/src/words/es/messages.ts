@@ -55,6 +55,8 @@ export const messages: Words["messages"] = {
   pending: "Tu mensaje, en camino",
   sending: "Enviando…",
   notSent: "No se ha enviado.",
+  notSentTo: (where, why) => `No enviado a ${where}: ${why}`,
+  goesTo: (where) => `El tema se ha movido entretanto. Tu mensaje va a ${where}.`,
   discard: "Descartar",
   typing: (names, count) =>
     count === 1 ? `${names} está escribiendo` : `${names} están escribiendo`,

@@ -93,7 +93,6 @@ export const shell: Words["shell"] = {
   leave: "Salir del canal",
   left: (name) => `Has salido de #${name}.`,
   isNow: (name, state) => `${name}: ${state}`,
-  undo: "Deshacer",
   resolve: "Marcar como resuelto",
   unresolve: "Marcar como no resuelto",
   resolved: "Resuelto",

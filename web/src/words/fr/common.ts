@@ -18,6 +18,8 @@ export const common: Words["common"] = {
   noteToSelf: "Notes personnelles",
   unread: (count) => (count < 2 ? `${count} non lu` : `${count} non lus`),
   saved: "Enregistré",
+  undo: "Annuler",
+  notUndone: "Cela a changé entre-temps : on ne peut plus l’annuler.",
   takeOut: (name) => `Retirer ${name}`,
   nobody: "Personne",
   /** `color_scheme`. */

@@ -8,6 +8,8 @@ export const compose: Words["compose"] = {
   enterSends: "Entrée envoie",
 
   notLoaded: "Le chargement a échoué. Vérifiez la connexion ou rechargez la page.",
+  notLoadedNamed: (what) => `Le chargement a échoué : ${what}. Vérifiez la connexion et réessayez.`,
+  aWarning: "Un avertissement sur votre message",
 
   // Marks and tools
   tools: "Mise en forme et pièces jointes",
@@ -233,5 +235,4 @@ export const compose: Words["compose"] = {
   editSnippet: (title) => `Modifier ${title}`,
   removeSnippet: (title) => `Supprimer ${title}`,
   snippetRemoved: (title) => `« ${title} » est supprimé.`,
-  undo: "Annuler",
 };

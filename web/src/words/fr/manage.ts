@@ -29,7 +29,6 @@ export const manage: AllWords["manage"] = {
   showMore: "Afficher plus",
   shownOf: (shown, all) => `${shown} sur ${all}`,
   remove: "Retirer",
-  undo: "Annuler",
   open: "Ouvrir",
   openNamed: (name) => `Ouvrir ${name}`,
   moveUp: (name) => `Monter ${name}`,
@@ -178,6 +177,7 @@ export const manage: AllWords["manage"] = {
   neverActive: "pas actif récemment",
   deactivateUserText:
     "Cette personne est déconnectée partout et ne peut plus se reconnecter. Ses bots s’arrêtent. Ce qu’elle a écrit reste.",
+  deactivated: (name) => `Le compte de ${name} est désactivé.`,
   userFields: {
     groups: {},
     labels: { new_email: "Adresse e-mail" },

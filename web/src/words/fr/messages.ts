@@ -55,6 +55,8 @@ export const messages: Words["messages"] = {
   pending: "Votre message en cours d’envoi",
   sending: "Envoi…",
   notSent: "Non envoyé.",
+  notSentTo: (where, why) => `Non envoyé à ${where} : ${why}`,
+  goesTo: (where) => `Le sujet a été déplacé entre-temps. Votre message part vers ${where}.`,
   discard: "Abandonner",
   typing: (names, count) =>
     count < 2 ? `${names} est en train d’écrire` : `${names} sont en train d’écrire`,

@@ -96,7 +96,6 @@ export const shell: Words["shell"] = {
   leave: "Se désabonner",
   left: (name) => `Vous avez quitté #${name}.`,
   isNow: (name, state) => `${name} : ${state}`,
-  undo: "Annuler",
   resolve: "Marquer comme résolu",
   unresolve: "Marquer comme non résolu",
   resolved: "Résolu",

@@ -18,6 +18,8 @@ export const common: Words["common"] = {
   noteToSelf: "自分用のメモ",
   unread: (count) => `未読${count}件`,
   saved: "保存しました",
+  undo: "元に戻す",
+  notUndone: "その後変更されたため、元に戻せません。",
   takeOut: (name) => `${name}を外す`,
   nobody: "なし",
   /** `color_scheme`. */

@@ -8,6 +8,9 @@ export const compose: Words["compose"] = {
   enterSends: "Enterで送信",
 
   notLoaded: "読み込めませんでした。接続を確認するか、ページを再読み込みしてください。",
+  notLoadedNamed: (what) =>
+    `${what}を読み込めませんでした。接続を確認して、もう一度お試しください。`,
+  aWarning: "メッセージについての警告",
 
   // Marks and tools
   tools: "書式と添付",
@@ -225,5 +228,4 @@ export const compose: Words["compose"] = {
   editSnippet: (title) => `${title}を編集`,
   removeSnippet: (title) => `${title}を削除`,
   snippetRemoved: (title) => `「${title}」を削除しました。`,
-  undo: "元に戻す",
 };

@@ -29,7 +29,6 @@ export const manage: AllWords["manage"] = {
   showMore: "さらに表示",
   shownOf: (shown, all) => `${all}件中${shown}件`,
   remove: "外す",
-  undo: "元に戻す",
   open: "開く",
   openNamed: (name) => `${name}を開く`,
   moveUp: (name) => `${name}を上へ`,
@@ -171,6 +170,7 @@ export const manage: AllWords["manage"] = {
   neverActive: "最近のアクセスなし",
   deactivateUserText:
     "すべての端末からログアウトし、再びログインできなくなります。この人のボットは停止します。書いたものは残ります。",
+  deactivated: (name) => `${name}さんのアカウントを無効にしました。`,
   userFields: {
     groups: {},
     labels: { new_email: "メールアドレス" },

@@ -55,6 +55,8 @@ export const messages: Words["messages"] = {
   pending: "送信中のメッセージ",
   sending: "送信中…",
   notSent: "未送信です。",
+  notSentTo: (where, why) => `${where}に送信できませんでした：${why}`,
+  goesTo: (where) => `トピックが移動されていました。メッセージは${where}に送られます。`,
   discard: "破棄",
   typing: (names, count) => (count === 1 ? `${names}さんが入力中` : `${names}が入力中`),
   manyTyping: "複数の人が入力中",

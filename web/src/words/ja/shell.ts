@@ -91,7 +91,6 @@ export const shell: Words["shell"] = {
   leave: "退出する",
   left: (name) => `#${name}から退出しました。`,
   isNow: (name, state) => `${name}：${state}`,
-  undo: "元に戻す",
   resolve: "解決済みにする",
   unresolve: "未解決に戻す",
   resolved: "解決済み",

@@ -18,6 +18,8 @@ export const common: Words["common"] = {
   noteToSelf: "Notas para você",
   unread: (count) => (count === 1 ? "1 não lida" : `${count} não lidas`),
   saved: "Salvo",
+  undo: "Desfazer",
+  notUndone: "Isto mudou desde então: não dá mais para desfazer.",
   takeOut: (name) => `Remover ${name}`,
   nobody: "Ninguém",
   /** `color_scheme`. */

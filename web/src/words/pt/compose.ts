@@ -8,6 +8,9 @@ export const compose: Words["compose"] = {
   enterSends: "Enter envia",
 
   notLoaded: "Não foi possível carregar. Verifique a conexão ou recarregue a página.",
+  notLoadedNamed: (what) =>
+    `Não foi possível carregar: ${what}. Verifique a conexão e tente de novo.`,
+  aWarning: "Um aviso sobre sua mensagem",
 
   // Marks and tools
   tools: "Formatação e anexos",
@@ -231,5 +234,4 @@ export const compose: Words["compose"] = {
   editSnippet: (title) => `Editar ${title}`,
   removeSnippet: (title) => `Excluir ${title}`,
   snippetRemoved: (title) => `“${title}” foi excluído.`,
-  undo: "Desfazer",
 };

@@ -29,7 +29,6 @@ export const manage: AllWords["manage"] = {
   showMore: "Mostrar mais",
   shownOf: (shown, all) => `${shown} de ${all}`,
   remove: "Remover",
-  undo: "Desfazer",
   open: "Abrir",
   openNamed: (name) => `Abrir ${name}`,
   moveUp: (name) => `Mover ${name} para cima`,
@@ -176,6 +175,7 @@ export const manage: AllWords["manage"] = {
   neverActive: "sem atividade recente",
   deactivateUserText:
     "A conta sai de todos os lugares e não pode mais entrar. Os bots dela param. O que a pessoa escreveu fica.",
+  deactivated: (name) => `A conta de ${name} está desativada.`,
   userFields: {
     groups: {},
     labels: { new_email: "Endereço de e-mail" },

@@ -55,6 +55,8 @@ export const messages: Words["messages"] = {
   pending: "Sua mensagem a caminho",
   sending: "Enviando…",
   notSent: "Não enviada.",
+  notSentTo: (where, why) => `Não enviada para ${where}: ${why}`,
+  goesTo: (where) => `O tópico foi movido nesse meio-tempo. Sua mensagem vai para ${where}.`,
   discard: "Descartar",
   typing: (names, count) =>
     count === 1 ? `${names} está escrevendo` : `${names} estão escrevendo`,

@@ -95,7 +95,6 @@ export const shell: Words["shell"] = {
   leave: "Cancelar inscrição",
   left: (name) => `Você saiu de #${name}.`,
   isNow: (name, state) => `${name}: ${state}`,
-  undo: "Desfazer",
   resolve: "Marcar como resolvido",
   unresolve: "Marcar como não resolvido",
   resolved: "Resolvido",

@@ -1,0 +1,51 @@
+/** Says of messages on their way what one does not see where one is. */
+
+import type { App } from "../app";
+import { conversationName } from "../data/names";
+import { ALL, narrowOf, type Narrow } from "../data/narrow";
+import { showsPending, type Pending } from "../data/sending";
+import { words } from "../words/index.svelte";
+
+/** To be called with all of them whenever any is another one. */
+export function teller(app: App): (pending: readonly Pending[]) => void {
+  let told = new Set<string>();
+  return (pending) => {
+    const before = told;
+    told = new Set();
+    for (const one of pending) {
+      const what = newsOf(one);
+      if (!what || told.has(what)) continue;
+      told.add(what);
+      if (!before.has(what)) tell(app, one);
+    }
+  };
+}
+
+/** A name for what there is to tell of it: of those to one place that has moved it is told once. */
+function newsOf({ localId, key, state, redirected, due }: Pending): string | null {
+  if (state === "failed") return `failed ${localId}`;
+  return redirected && due !== undefined ? `goes to ${key}` : null;
+}
+
+function tell({ store, router, toasts }: App, { key, to, state, trouble }: Pending): void {
+  const shown = shownIn(router.route);
+  const isSeen = shown !== null && showsPending(shown, key);
+  const name = conversationName(store.users, store.channels, to, store.me);
+  if (state !== "failed") {
+    const action = {
+      label: words.compose.goThere,
+      run: () => router.toNarrow(narrowOf(to)),
+    };
+    toasts.note(words.messages.goesTo(name), isSeen ? undefined : action);
+  } else if (!isSeen) {
+    toasts.offer(words.messages.notSentTo(name, trouble ?? ""), {
+      label: words.messages.show,
+      run: () => router.go("drafts"),
+    });
+  }
+}
+
+function shownIn(route: App["router"]["route"]): Narrow | null {
+  if (route.view === "narrow") return route.narrow;
+  return route.view === "feed" ? ALL : null;
+}

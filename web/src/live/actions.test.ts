@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { App } from "../app";
+import type { Data } from "../data/data";
+import { fold } from "../data/fold";
+import { Toasts } from "../ui/toasts.svelte";
+import { TopicPolicy } from "../wire/objects";
+import { words } from "../words/index.svelte";
+import { setResolved, setTopicPolicy, unsubscribe } from "./actions";
+
+/** What was asked: the method, the path, and what was sent. */
+const asked: [string, string, Record<string, string>][] = [];
+/** What is answered next, or why nothing is; then successes without anything. */
+const answers: (object | Error)[] = [];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.stubGlobal("document", { cookie: "", visibilityState: "visible" });
+  vi.stubGlobal("fetch", async (path: string, how: RequestInit) => {
+    const sent = Object.fromEntries((how.body as URLSearchParams | undefined) ?? []);
+    asked.push([how.method!, path.replace(/^.api.v1|\?.*$/g, ""), sent]);
+    const answer = answers.shift() ?? {};
+    if (answer instanceof Error) throw answer;
+    return { headers: new Headers(), json: async () => ({ result: "success", ...answer }) };
+  });
+});
+
+afterEach(() => {
+  asked.length = 0;
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+function begun() {
+  const store = {
+    data: {
+      me: 1,
+      topicPolicies: new Map(),
+      channels: new Map([[7, { stream_id: 7, name: "den", is_archived: false }]]),
+      messages: new Map([[40, { id: 40, key: "c7/plans" }]]),
+      unread: { by: new Map() },
+    } as unknown as Data,
+    change(make: (data: Data) => Data) {
+      store.data = make(store.data);
+    },
+    onEvent: () => () => undefined,
+  };
+  const toasts = new Toasts();
+  const undo = async () => {
+    toasts.act(toasts.list.find((toast) => toast.action)!);
+    await vi.advanceTimersByTimeAsync(1000);
+    return toasts.list.map(({ text }) => text);
+  };
+  return { app: { store, toasts } as unknown as App, store, undo };
+}
+
+const inTopic = (subject: string, stream_id = 7) => ({ message: { stream_id, subject } });
+const gone = { result: "error", code: "BAD_REQUEST", msg: "Invalid message(s)" };
+const unreachable = new TypeError("Failed to fetch");
+
+test("a topic that is not resolved any more has the name that it was given since", async () => {
+  const { app, undo } = begun();
+  await setResolved(app, "plans", 40, true);
+  answers.push(inTopic("✔ voyages", 8));
+  expect(await undo()).toEqual([]);
+  expect(asked.map(([method, path, { topic }]) => [method, path, topic])).toEqual([
+    ["PATCH", "/messages/40", "✔ plans"],
+    ["GET", "/messages/40", undefined],
+    ["PATCH", "/messages/40", "voyages"],
+  ]);
+  // Somebody has done it already, or the message is gone.
+  for (const answer of [inTopic("plans"), gone]) {
+    const other = begun();
+    await setResolved(other.app, "plans", 40, true);
+    answers.push(answer);
+    expect(await other.undo()).toEqual([words.common.notUndone]);
+    expect(asked.at(-1)?.[0]).toBe("GET");
+  }
+});
+
+test("what is heard of again is the topic that was muted, by whatever name", async () => {
+  const { app, store, undo } = begun();
+  const heard = (topic_name: string, visibility_policy: number) =>
+    store.change((data) =>
+      fold(data, [{ id: 1, type: "user_topic", stream_id: 7, topic_name, visibility_policy }]),
+    );
+  await setTopicPolicy(app, 7, "Plans", TopicPolicy.muted);
+  heard("Plans", TopicPolicy.inherit);
+  heard("Voyages", TopicPolicy.muted);
+  answers.push(unreachable);
+  expect(await undo()).toEqual(["The server cannot be reached. (Plans: Muted)"]);
+  answers.push(inTopic("Voyages"));
+  expect(await undo()).toEqual([]);
+  const back = { stream_id: "7", topic: "Voyages", visibility_policy: "0" };
+  expect(asked.at(-1)).toEqual(["POST", "/user_topics", back]);
+  // Followed since: that is not taken back.
+  await setTopicPolicy(app, 7, "Plans", TopicPolicy.muted);
+  heard("Plans", TopicPolicy.followed);
+  answers.push(gone);
+  expect(await undo()).toEqual([words.common.notUndone]);
+});
+
+test("one comes back into the channel that one has left, and into no other", async () => {
+  const { app, store, undo } = begun();
+  const call = (news: object) =>
+    store.change((data) => ({
+      ...data,
+      channels: new Map([[7, { ...data.channels.get(7)!, ...news }]]),
+    }));
+  await unsubscribe(app, 7);
+  call({ name: "cave" });
+  expect(await undo()).toEqual([]);
+  const back = { subscriptions: '[{"name":"cave"}]' };
+  expect(asked.at(-1)).toEqual(["POST", "/users/me/subscriptions", back]);
+  await unsubscribe(app, 7);
+  call({ is_archived: true });
+  expect(await undo()).toEqual([words.common.notUndone]);
+  expect(asked.at(-1)?.[0]).toBe("DELETE");
+});

@@ -1,0 +1,72 @@
+import { afterEach, expect, test, vi } from "vitest";
+import type { Data } from "../data/data";
+import { fold } from "../data/fold";
+import type { ServerEvent } from "../wire/events";
+import { ReadMarker } from "./markRead.svelte";
+import type { Store } from "./store.svelte";
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+function stored() {
+  const where = new Map([
+    [1, "c7/plans"],
+    [2, "c7/plans"],
+    [3, "d5"],
+  ]);
+  const by = new Map([
+    ["c7/plans", [1, 2]],
+    ["d5", [3]],
+  ]);
+  let listener: (event: ServerEvent) => void = () => undefined;
+  const store = {
+    restarts: 0,
+    data: {
+      me: 1,
+      unread: { where, by, mentions: new Set([2]), incomplete: false },
+      messages: new Map(),
+      lists: new Map(),
+      topicNames: new Map([["c7/plans", "Plans"]]),
+    } as unknown as Data,
+    change(make: (data: Data) => Data) {
+      store.data = make(store.data);
+    },
+    onEvent(call: (event: ServerEvent) => void) {
+      listener = call;
+      return () => (listener = () => undefined);
+    },
+    hear(event: ServerEvent) {
+      store.data = fold(store.data, [event]);
+      listener(event);
+    },
+  };
+  return store;
+}
+
+test("what the server does not take is unread again, but for what it has said is read", async () => {
+  vi.stubGlobal("document", { cookie: "", addEventListener: () => undefined });
+  const asked = vi.fn<() => Promise<Response>>();
+  vi.stubGlobal("fetch", asked);
+  const store = stored();
+  const marker = new ReadMarker(store as unknown as Store);
+  const left = () => [...store.data.unread.where.keys()].sort();
+  const read = { id: 9, type: "update_message_flags", op: "add", flag: "read", all: false };
+  // A part of it was done, and then the network goes.
+  asked.mockImplementationOnce(async () => {
+    expect(left()).toEqual([]);
+    store.hear({ ...read, messages: [1] });
+    throw new TypeError("Failed to fetch");
+  });
+  await expect(marker.readEverything()).rejects.toThrow("reached");
+  expect(left()).toEqual([2, 3]);
+  expect(store.data.unread.by.get("c7/plans")).toEqual([2]);
+  expect([...store.data.unread.mentions]).toEqual([2]);
+  // Once it was begun anew, only the server knows.
+  asked.mockImplementationOnce(async () => {
+    store.restarts += 1;
+    throw new TypeError("Failed to fetch");
+  });
+  await expect(marker.readEverything()).rejects.toThrow("reached");
+  expect(left()).toEqual([]);
+});
