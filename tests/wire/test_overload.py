@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
-from tests.support import Organization
+from tests.support import Organization, row
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Answer, Line, Loopback, poll, request
 
@@ -383,9 +383,8 @@ async def a_large_one_asked_before(server: Town, line: Line) -> None:
     assert (await line.ask(b"a=bc")).status == 400
 
 
-@pytest.mark.parametrize(
-    "happens",
-    [
+async def test_nothing_counts_for_ever(server: Town) -> None:
+    for happens in (
         a_page,
         refused_ones,
         an_upload,
@@ -394,17 +393,12 @@ async def a_large_one_asked_before(server: Town, line: Line) -> None:
         nonsense,
         a_poll,
         a_large_one_asked_before,
-    ],
-)
-async def test_nothing_counts_for_ever(
-    server: Town, happens: Callable[[Town, Line], Awaitable[None]]
-) -> None:
-    line = await server.connect()
-    for _ in range(2):
-        await happens(server, line)
-        await until(lambda: not server.state.tasks)
-        assert server.in_progress == 0
-        line = await server.connect()
+    ):
+        with row(happens.__name__):
+            for _ in range(2):
+                await happens(server, await server.connect())
+                await until(lambda: not server.state.tasks)
+                assert server.in_progress == 0
 
 
 async def test_messages_are_sent_in_the_order_in_which_they_were_asked_for(server: Town) -> None:
