@@ -280,7 +280,7 @@ async def subscribe(
     return reply.status
 
 
-SUBSCRIBING = [
+SUBSCRIBING: list[tuple[dict[str, Any], str, list[str], bool]] = [
     ({}, "ben", ["ben"], True),
     ({}, "gus", ["gus"], False),
     ({}, "ben", ["cleo"], True),
@@ -362,7 +362,7 @@ async def test_subscriptions_of_an_archived_channel_can_be_changed(org: Organiza
 # Unsubscribing
 
 
-UNSUBSCRIBING = [
+UNSUBSCRIBING: list[tuple[dict[str, Any], str, str, bool]] = [
     ({}, "ann", "cleo", True),
     ({"is_private": True}, "ann", "cleo", True),
     ({}, "ben", "cleo", False),
@@ -436,42 +436,38 @@ async def test_who_is_subscribed_is_listed_to_those_who_see_the_channel(
     (await org["ann"].get("/streams/999/members")).refused()
 
 
-@pytest.mark.parametrize(
-    ("edit", "told"),
-    [
-        ({"new_name": "salon"}, "renamed this channel from **lounge** to **salon**."),
-        ({"is_private": True}, "from **Public** to **Private, protected history**."),
-        (
-            {"is_private": True, "history_public_to_subscribers": True},
-            "from **Public** to **Private, shared history**.",
-        ),
-        ({"is_web_public": True}, "from **Public** to **Web-public**."),
-        ({"message_retention_days": 3}, "from **as long as the organization's** to **3 days**."),
-        ({"message_retention_days": "unlimited"}, "to **for ever**."),
-        ({"description": "new"}, "**New description:**\n``` text\nnew\n```"),
-        ({"can_send_message_group": {"new": MODERATORS}}, "from **everyone** to **moderators**."),
-        ({"topics_policy": "allow_empty_topic"}, None),
-        ({"is_default_stream": True}, None),
-    ],
-    ids=str,
-)
-async def test_what_became_of_a_channel_is_told_in_it(
-    org: Organization, edit: dict[str, Any], told: str | None
-) -> None:
+BECAME: list[tuple[dict[str, Any], str | None]] = [
+    ({"new_name": "salon"}, "renamed this channel from **lounge 0** to **salon**."),
+    ({"is_private": True}, "from **Public** to **Private, protected history**."),
+    (
+        {"is_private": True, "history_public_to_subscribers": True},
+        "from **Public** to **Private, shared history**.",
+    ),
+    ({"is_web_public": True}, "from **Public** to **Web-public**."),
+    ({"message_retention_days": 3}, "from **as long as the organization's** to **3 days**."),
+    ({"message_retention_days": "unlimited"}, "to **for ever**."),
+    ({"description": "new"}, "**New description:**\n``` text\nnew\n```"),
+    ({"can_send_message_group": {"new": MODERATORS}}, "from **everyone** to **moderators**."),
+    ({"topics_policy": "allow_empty_topic"}, None),
+    ({"is_default_stream": True}, None),
+]
+"""A change, and what is told of it in the channel; None for nothing."""
+
+
+async def test_what_became_of_a_channel_is_told_in_it(org: Organization) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
-    channel = await org.channel("lounge", "ann")
-    assert (await org["ann"].patch(f"/streams/{channel}", **edit)).ok
-    page = await org["ann"].get(
-        "/messages",
-        anchor="newest",
-        num_before=5,
-        num_after=0,
-        narrow=[["topic", "channel events"]],
-        apply_markdown=False,
-    )
-    texts = [message["content"] for message in page.ok["messages"]]
-    assert len(texts) == (told is not None)
-    assert all(text.endswith(told) for text in texts if told)
+    page = {"anchor": "newest", "num_before": 50, "num_after": 0, "apply_markdown": False}
+    texts: list[str] = []
+    for number, (edit, told) in enumerate(BECAME):
+        with row(edit):
+            channel = await org.channel(f"lounge {number}", "ann")
+            assert (await org["ann"].patch(f"/streams/{channel}", **edit)).ok
+            found = await org["ann"].get("/messages", **page, narrow=[["topic", "channel events"]])
+            before, texts = texts, [one["content"] for one in found.ok["messages"]]
+            assert texts[: len(before)] == before
+            new = texts[len(before) :]
+            assert len(new) == (told is not None)
+            assert all(text.endswith(told) for text in new if told)
 
 
 # Writing to a channel by e-mail

@@ -277,7 +277,7 @@ async def test_nothing_to_change_is_no_change(org: Organization) -> None:
     assert await ann.events() == []
 
 
-CHANGES = [
+CHANGES: list[tuple[str, dict[str, Any], str | None]] = [
     ("ben", {"new_name": "lair"}, "BAD_REQUEST"),
     ("gus", {"new_name": "lair"}, "BAD_REQUEST"),
     ("cleo", {"new_name": "lair"}, None),

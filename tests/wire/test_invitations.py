@@ -87,7 +87,7 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-PARAMETERS = [
+PARAMETERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {}),
     ({"invite_as": 100}, {"role": Role.OWNER}),
     ({"invite_as": 200}, {"role": Role.ADMINISTRATOR}),

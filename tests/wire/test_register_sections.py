@@ -1,5 +1,7 @@
 """What POST /register answers: channels, accounts, settings, presence."""
 
+from typing import Any
+
 import pytest
 
 from tertulia.model.changes import (
@@ -109,7 +111,7 @@ async def test_bots_are_shown_to_their_owner_and_to_administrators(org: Organiza
     assert shown == {"ann": robo, "ben": robo, "cleo": [], "gus": []}
 
 
-OF_OLD = [
+OF_OLD: list[tuple[Data, str, Any]] = [
     ({"message_edit_history_visibility_policy": "moves"}, "realm_allow_edit_history", False),
     ({"topics_policy": "disable_empty_topic"}, "realm_mandatory_topics", True),
     ({"password_sign_in": False}, "realm_password_auth_enabled", False),
