@@ -1,7 +1,6 @@
 """Which tests run, in which order, and their fixtures: a database of each kind, and an organization
 on it."""
 
-import asyncio
 import datetime
 import gc
 import logging
@@ -13,8 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from anyio import pytest_plugin as anyio_runner
-from anyio._backends._asyncio import TestRunner
 
 from tertulia.model.users import Role
 from tertulia.service.config import Config
@@ -113,28 +110,9 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def anyio_backend() -> Iterator[tuple[str, dict[str, bool]]]:
-    """The event loop that servers have, one for all tests of a process: making one, with threads
-    that it begins and ends, takes as long as a request or two."""
-    found = "asyncio", {"use_uvloop": find_spec("uvloop") is not None}
-    with anyio_runner.get_runner(*found):
-        yield found
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown() -> Iterator[None]:
-    """Nothing of a test goes on after it, nor stays with the loop: as if that had been its own.
-    (Where a module's fixtures use the loop, only after its last one.)"""
-    yield
-    runner = anyio_runner._current_runner
-    if isinstance(runner, TestRunner) and anyio_runner._runner_leases == 1:
-        loop = runner.get_loop()
-        left = asyncio.all_tasks(loop) - {runner._runner_task}
-        for task in left:
-            task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.wait(left))
-        loop.set_exception_handler(runner._exception_handler)
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    """The event loop that servers have."""
+    return "asyncio", {"use_uvloop": find_spec("uvloop") is not None}
 
 
 @pytest.fixture(scope="session")
