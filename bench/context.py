@@ -72,11 +72,19 @@ class Bench:
 
     @contextmanager
     def fresh(
-        self, name: str, workers: int = 1, *, refuses: bool = True, settings: str = ""
+        self,
+        name: str,
+        workers: int = 1,
+        *,
+        refuses: bool = True,
+        settings: str = "",
+        prepare: Callable[[Made], None] = lambda _: None,
     ) -> Iterator[Served]:
-        """A server of one's own on the organization, just started, with so many workers and these
-        settings. Unless it `refuses`, it takes requests however long they have to wait."""
+        """A server of one's own on the organization, as it was `prepare`d, just started, with so
+        many workers and these settings. Unless it `refuses`, it takes requests however long they
+        have to wait."""
         with self.datasets.copied(name) as made:
+            prepare(made)
             path = Path(made.config.data_dir)
             (path / "tertulia.toml").write_text(settings + ("" if refuses else PATIENT))
             more = ("--port", "0", "--workers", str(workers))

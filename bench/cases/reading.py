@@ -4,18 +4,21 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from bench import asking
+from bench import archive, asking
 from bench.archive import COMMON, RARE, Archive
 from bench.arithmetic import Sample, Target
 from bench.cases import Case
 from bench.context import Bench
-from bench.datasets import OLD_COMPANY, Made
+from bench.datasets import COMPANY, OLD_COMPANY, Made
+from bench.organization import SIZES, SMALL
 from bench.report import Line
 from tertulia.store import queries
 from tertulia.store.store import database_at
 
 NEWEST, SEARCH = 0.0015, 0.003
 """What GET /messages may take, in seconds."""
+OTHERS = 100_000
+"""Messages of a channel that only ten are in, newer than all that others have."""
 
 
 def _narrows(archive: Archive) -> dict[str, tuple[str, list[list[str]], float | None]]:
@@ -79,6 +82,32 @@ def _measure(bench: Bench) -> Iterator[Line]:
         if bound is not None:
             line.targets = [Target("p50", line.value, bound, "ms")]
         yield line
+    yield from _after_others(bench)
+
+
+def _others_wrote(made: Made) -> None:
+    """A robot went mad where hardly anybody is."""
+    organization = made.organization
+    channel_id = organization.first_channel_id + organization.channels + list(SIZES).index(SMALL)
+    archive.add_topics(made.config, channel_id, ["mad"], OTHERS, [organization.first_user_id])
+
+
+def _after_others(bench: Bench) -> Iterator[Line]:
+    """One who has not received any of very many newer messages, beside one who has them all."""
+    with bench.fresh(COMPANY, prepare=_others_wrote) as served:
+        one, other = served.made.people[0], served.made.usual
+        found = bench.interleaved(
+            {
+                "one": partial(bench.requests, served.server, asking.newest(one, [])),
+                "other": partial(bench.requests, served.server, asking.newest(other, [])),
+            }
+        )
+    rounds = found["other"]
+    title = f"GET /messages, {OTHERS:,} newer ones of others: newest 100"
+    line = Line("read_after_others", title, "ms", rounds.medians(), rounds.p99())
+    line.limit, line.limit_title = found["one"].medians(), "who received those"
+    line.cpu, line.generator = rounds.cpu, rounds.generator
+    yield line
 
 
 CASE = Case("read", "GET /messages among a million: the newest, and searching", _measure)

@@ -195,6 +195,9 @@ def test_a_search_finds_what_a_plain_filter_finds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whichever way it thinks the shorter one, and however many steps it takes."""
+    monkeypatch.setattr(message_search, "_REACH", (8, 2, 0, 0)[seed])
+    monkeypatch.setattr(message_search, "_REACH_OF_PLACE", 0)
+    monkeypatch.setattr(message_search, "_MERGED", (512, 512, 4, 1)[seed])
     monkeypatch.setattr(message_search, "_SCAN_COST", costs[0])
     monkeypatch.setattr(message_search, "_LOOKUP_COST", costs[1])
     monkeypatch.setattr(message_search, "_LONG", costs[2])
@@ -423,6 +426,93 @@ def test_a_reader_may_have_been_in_very_many_channels(connection: Connection) ->
     search = Search(Scope(user_id=READER, spans=spans), terms, LARGEST, before=100, after=0)
     page = message_search.find(connection, search)
     assert [m.id for m in page.messages] == [*range(1, 11), *range(21, 31), *range(2991, 3001)]
+
+
+class Working:
+    """A connection that counts what the database does: SQLite's steps, or the rows that PostgreSQL
+    looks at."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection: Any = connection
+        self.dialect = connection.dialect
+        self.work = 0
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        if self.dialect.name == "postgresql":
+            ((found,),) = self._connection.query(
+                f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", parameters
+            )
+            self.work += _looked_at(found[0]["Plan"])
+            return list(self._connection.query(sql, parameters))
+        driver = self._connection._connection
+        driver.set_progress_handler(self._step, 10, id=self)
+        try:
+            return list(self._connection.query(sql, parameters))
+        finally:
+            driver.set_progress_handler(None, id=self)
+
+    def _step(self) -> bool:
+        self.work += 10
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def _looked_at(plan: dict[str, Any]) -> int:
+    rows = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
+    below = sum(map(_looked_at, plan.get("Plans", ())))
+    return int(rows * plan["Actual Loops"]) + below
+
+
+def others_write(connection: Connection, count: int) -> None:
+    """So many messages in a channel that only others are in."""
+    ((last,),) = connection.query("SELECT MAX(id) FROM messages")
+    columns = "sent_at, content, rendered, client, has_link, has_image, has_attachment, is_me"
+    for first in range(0, count, MANY):
+        connection.run(
+            "INSERT INTO messages (id, channel_id, topic, topic_key, sender_id, mentions_all,"
+            f" {columns}) SELECT id + ?, 9, 'elsewhere', 'elsewhere', 7, 0, {columns}"
+            " FROM messages WHERE id <= ?",
+            (last + first, min(MANY, count - first)),
+        )
+
+
+@pytest.mark.parametrize("direction", ["newest", "oldest"])
+def test_what_others_write_is_not_passed_over(connection: Connection, direction: str) -> None:
+    """By whoever reads the newest page, and by whoever reads on from where others began."""
+    own = [
+        replace(message, channel_id=None if message.id % 3 else 1, direct_id=message.id % 3 or None)
+        for message in archive(str)
+    ]
+    written(connection, own, dict.fromkeys((10, 20, 30), Flag.RECORD))
+    scope = Scope(
+        user_id=READER,
+        spans=(Span(1, 0, None), Span(2, 5, 2000)),
+        direct_ids=frozenset({1}),
+        recorded=frozenset({1, 9}),
+    )
+    anchor, before, after = (LARGEST, 100, 0) if direction == "newest" else (MANY, 0, 100)
+    found: list[list[int]] = []
+    work: list[int] = []
+    for _ in range(2):
+        connection.run("UPDATE messages SET channel_id = 9 WHERE id > ?", (MANY,))
+        others_write(connection, 4 * MANY)
+        if direction == "oldest":
+            ((last,),) = connection.query("SELECT MAX(id) FROM messages")
+            connection.run("UPDATE messages SET channel_id = 1 WHERE id > ?", (last - 150,))
+        if connection.dialect.name == "postgresql":
+            connection.run("ANALYZE messages")  # As it does by itself, sooner or later.
+        working: Any = Working(connection)
+        page = message_search.find(
+            working, Search(scope, (), anchor, before, after, include_anchor=False)
+        )
+        found.append([message.id for message in page.messages])
+        work.append(working.work)
+    assert len(found[0]) == 100
+    assert work[1] < 1.1 * work[0] + 100, work
+    if direction == "newest":
+        assert found[0] == found[1] == [mid for mid in range(2851, MANY + 1) if mid % 3 < 2]
 
 
 def saying(*terms: Term) -> Search:

@@ -1,7 +1,9 @@
 """The schema: new, older, newer, interrupted."""
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,6 +104,51 @@ def test_an_older_database_keeps_its_rows_and_becomes_searchable(
         assert len(queries.messages(connection, [1])) == 1
         connection.close()
     assert told[-1].endswith(f"from schema version 1 to {len(MIGRATIONS)}")
+
+
+def test_no_commit_merges_all_of_a_large_search_index(tmp_path: Path) -> None:
+    """On SQLite."""
+    database = database_at(tmp_path, "")
+    migrate(database, Told())
+    connection: Any = database.connect(readonly=False)
+    texts = iter((mid, f"word{mid} and word{mid * 7}", "topic") for mid in range(1, 10**6))
+
+    def written(count: int) -> int:
+        """How many rows of the index are written as so many messages are added."""
+        before = connection._connection.total_changes()
+        connection.run("BEGIN")
+        search_index.add(connection, islice(texts, count))
+        connection.run("COMMIT")
+        return int(connection._connection.total_changes() - before)
+
+    set_option = "INSERT INTO message_search (message_search, rank) VALUES ('automerge', ?)"
+    connection.run(set_option, (0,))
+    large = [written(1200) for _ in range(14)]
+    connection.run(set_option, (8,))
+    steps = [written(1) for _ in range(130)]
+    assert max(steps) < min(large) / 4, steps
+    connection.close()
+
+
+def test_what_is_made_searchable_at_once_is_merged_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On SQLite. Else the next commits do it."""
+    monkeypatch.setattr(search_index, "_BATCH", 50)
+    database = database_at(tmp_path, "")
+    migrate(database, Told())
+    connection = database.connect(readonly=False)
+    messages = [Message(id=one, sender_id=1, sent_at=1, content=f"w{one}") for one in range(1, 351)]
+    write(
+        connection,
+        Batch([Entry(one.id, 1.0, 1, MessageSent(message=one)) for one in messages], {}),
+    )
+    search_index.remove(connection, [one.id for one in messages])
+    search_index.add_all(connection, Told())
+    segments = connection.query("SELECT COUNT(DISTINCT segid) FROM message_search_idx")
+    assert segments[0][0] < 4
+    assert connection.query(database.dialect.search_missing()) == [(0,)]
+    connection.close()
 
 
 def test_a_newer_database_is_refused_and_left_alone(database: Database) -> None:

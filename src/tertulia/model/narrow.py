@@ -183,6 +183,19 @@ class Scope(Struct, frozen=True, dict=True):
         """`parted` of the spans: found once, however often the reader searches."""
         return parted(self.spans)
 
+    @cached_property
+    def only_recorded(self) -> frozenset[int]:
+        """The channels of which records say more: not those that are received as a whole."""
+        return self.recorded.difference(self.parts[0])
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """It has no messages but some with `after < id <= until` of these two."""
+        whole, parts = self.parts
+        if self.channel_ids or self.direct_ids or self.recorded or whole or not parts:
+            return 0, LARGEST
+        return min(after for _, after, _ in parts), max(until for _, _, until in parts)
+
     @property
     def every_channel(self) -> frozenset[int]:
         """The channels of which it has anything."""

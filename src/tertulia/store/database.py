@@ -220,6 +220,13 @@ class Dialect(ABC):
         that it comes after, and its last one."""
 
     @abstractmethod
+    def merged(self, column: str, comparison: str, limit: int) -> str:
+        """A query for the first so many messages beyond one (`<`: the newest before it), of
+        stretches of channels (`channel_id`) or direct conversations (`direct_id`): their IDs, as
+        `id`, in any order, and maybe some more. They are taken from the index of each, whatever
+        others lie between. Two parameters: `spans(list)`, and that one's ID."""
+
+    @abstractmethod
     def collected(self, column: str) -> str:
         """An aggregate of a group: the column's numbers, as a JSON array, which costs a fraction of
         a row for each."""
@@ -244,6 +251,15 @@ class Dialect(ABC):
     @abstractmethod
     def search_tuning(self) -> Sequence[str]:
         """The statements that fit the search to many small commits."""
+
+    @abstractmethod
+    def search_patience(self) -> Sequence[str]:
+        """The statements that let the search merge what commits leave by small steps alone."""
+
+    @abstractmethod
+    def search_tidying(self) -> Sequence[str]:
+        """The statements after very many messages were added at once: what is to be merged of them,
+        which the next commits would do else."""
 
     @abstractmethod
     def search_insert(self) -> str:

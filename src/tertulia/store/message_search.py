@@ -20,7 +20,14 @@ from tertulia.model.narrow import Scope, Search, Term
 from tertulia.model.tokenizer import Phrase, folded, folded_say
 from tertulia.store.codec import MESSAGE_COLUMNS, message_of
 from tertulia.store.database import Connection
-from tertulia.store.narrow_sql import Clause, Few, fewest, narrow_condition, scope_condition
+from tertulia.store.narrow_sql import (
+    Clause,
+    Few,
+    fewest,
+    narrow_condition,
+    nearest,
+    scope_condition,
+)
 
 _FIRST_SLICE = 1000
 """Unread messages that are searched first."""
@@ -41,6 +48,13 @@ find it, and to hold one that it finds against others by their IDs. Microseconds
 proportions matter."""
 _LONG = 5000.0
 """Microseconds from which on it is worth to ask how many messages the narrow has."""
+_REACH, _REACH_OF_PLACE = 8, 4
+"""A walk along the messages goes so many times as far as the page is long, or so far for each
+channel and conversation of the scope, before these are asked one by one."""
+_MERGED = 512
+"""Messages that these are asked for at once, at most."""
+_WORTH = 8
+"""Where not one of so many is what is looked for, the walk goes along the messages after all."""
 
 TextTerm = tuple[tuple[Phrase, ...], bool]
 """Phrases that a message must have all of; with True (negated), that it must not have all of."""
@@ -195,7 +209,27 @@ class _Walk:
         """Whether it is known how common the phrases are, and how many messages the narrow has."""
         self._queried = self._phrases = search.phrases
         """The phrases that are looked up in the search index."""
+        self._scope = search.scope
         self._where = narrow_condition(connection, search.scope, self._rest)
+        self._places = _places(search.scope)
+        self._is_scope = all(map(_is_in_scope, self._rest)) and not (
+            self._places == 1 and any(map(_is_of_one_channel, self._rest))
+        )
+        """Whether nearly all that the scope has is looked for, and no index has it in order."""
+        self._keep_to_extent()
+
+    def _keep_to_extent(self) -> None:
+        """Neither begin nor end among messages that are all beyond the scope."""
+        after, until = self._scope.extent
+        if self._comparison == "<":
+            self._last_id = min(self._last_id, until + 1)
+            end = ("messages.id > ?", after) if after else None
+        else:
+            self._last_id = max(self._last_id, after)
+            end = ("messages.id <= ?", until) if until < narrow.LARGEST else None
+        if end is not None:
+            sql, values = self._where
+            self._where = f"{sql} AND {end[0]}", [*values, end[1]]
 
     def found(self, limit: int) -> list[Message]:
         """The first so many."""
@@ -203,14 +237,57 @@ class _Walk:
 
     def _next(self, limit: int, *where: Clause) -> list[Message]:
         """The next so many of those that the conditions hold for."""
-        sql = " AND ".join(condition for condition, _ in where)
+        if not self._is_scope:
+            return self._along(limit, self._last_id, *where)
+        if self._comparison == "<" and self._last_id >= narrow.LARGEST:
+            self._last_id = self._newest_of_all() + 1
+        reach = max(_REACH * limit, _REACH_OF_PLACE * self._places)
+        if self._comparison == "<":
+            edge = self._last_id - reach
+            within = "messages.id >= ?"
+        else:
+            edge = self._last_id + reach
+            within = "messages.id <= ?"
+        found = self._along(limit, self._last_id, *where, (within, [edge]))
+        if len(found) < limit:
+            found += self._merged(limit - len(found), edge, *where)
+        return found
+
+    def _along(self, limit: int, start: int, *where: Clause) -> list[Message]:
+        """The same beyond a message, by going along all that there are."""
+        sql, values = _all_of(where)
         rows = self._connection.query(
             f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {sql}"
             f" AND messages.id {self._comparison} ?"
             f" ORDER BY messages.id {self._order} LIMIT {int(limit)}",
-            [*(value for _, values in where for value in values), self._last_id],
+            [*values, start],
         )
         return [message_of(row) for row in rows]
+
+    def _merged(self, limit: int, start: int, *where: Clause) -> list[Message]:
+        """The same beyond a message, by asking each channel and conversation of the scope."""
+        fits, values = _all_of(where)
+        found: list[Message] = []
+        asked, passed = limit, 0
+        while len(found) < limit:
+            # (Of few sizes: each is a statement of its own.)
+            size = min(1 << (asked - 1).bit_length(), _MERGED)
+            ids = nearest(self._connection.dialect, self._scope, self._comparison, start, size)
+            if ids is None:
+                break
+            rows = self._connection.query(
+                f"SELECT {MESSAGE_COLUMNS}, {fits} FROM ({ids[0]}) AS nearest CROSS JOIN messages"
+                f" WHERE messages.id = nearest.id ORDER BY messages.id {self._order}",
+                [*values, *ids[1]],
+            )
+            found += [message_of(row) for row in rows if row[-1]]
+            if len(rows) < size:
+                break
+            start, asked, passed = rows[-1][0], _MERGED, passed + len(rows)
+            if passed > _WORTH * max(len(found), _MERGED):
+                found += self._along(limit - len(found), start, *where)
+                break
+        return found[:limit]
 
     def _find_text(self, limit: int) -> list[Message]:
         """The first so many with the text. The strategies take turns: each goes on from where the
@@ -331,6 +408,37 @@ class _Walk:
         if passed:
             self._last_id = last
         return passed, [message_of(row) for row in rows], is_all and passed < size
+
+
+def _is_in_scope(term: Term) -> bool:
+    """Whether the term holds for nearly all that a scope has: the channels that are named are the
+    scope's own."""
+    return term.negated or isinstance(term.condition, narrow.InChannels)
+
+
+def _is_of_one_channel(term: Term) -> bool:
+    condition = term.condition
+    return (
+        not term.negated
+        and isinstance(condition, narrow.InChannels)
+        and len(condition.channel_ids) == 1
+    )
+
+
+def _places(scope: Scope) -> int:
+    """In how many places the scope's messages are looked up."""
+    whole, parts = scope.parts
+    lists = (scope.channel_ids, scope.direct_ids, whole, parts)
+    return sum(map(len, lists)) + bool(scope.only_recorded)
+
+
+def _all_of(clauses: Iterable[Clause]) -> Clause:
+    """All conditions together."""
+    conditions = list(clauses)
+    return (
+        " AND ".join(f"({sql})" for sql, _ in conditions),
+        [value for _, values in conditions for value in values],
+    )
 
 
 def matching(connection: Connection, search: Search, ids: list[int]) -> list[Message]:

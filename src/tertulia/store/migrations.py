@@ -368,6 +368,10 @@ def _pins(dialect: Dialect) -> Sequence[str]:
     return (records("pins", "message_id BIGINT"),)
 
 
+def _search_merged_by_steps(dialect: Dialect) -> Sequence[str]:
+    return dialect.search_patience()
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -401,6 +405,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_failing_since),
     Expand(_quiet_times),
     Expand(_pins),
+    Expand(_search_merged_by_steps),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

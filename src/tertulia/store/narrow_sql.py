@@ -222,8 +222,7 @@ def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
     if scope.direct_ids:
         either.append(dialect.among("+messages.direct_id"))
         parameters.append(dialect.array(sorted(scope.direct_ids)))
-    # Where all was received, no record says more.
-    if recorded := scope.recorded.difference(whole):
+    if recorded := scope.only_recorded:
         either.append(
             f"({dialect.among('+messages.channel_id')} AND EXISTS (SELECT 1 FROM message_flags"
             " WHERE message_flags.user_id = ? AND message_flags.message_id = messages.id"
@@ -231,6 +230,38 @@ def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
         )
         parameters += [dialect.array(sorted(recorded)), scope.user_id]
     return (f"({' OR '.join(either)})", parameters) if either else _NONE
+
+
+def nearest(
+    dialect: Dialect, scope: Scope, comparison: str, anchor: int, limit: int
+) -> Clause | None:
+    """A query for the first so many messages of the scope beyond one, by their IDs (`id`): all that
+    there are where it finds fewer. It takes them from each channel and conversation, so it does not
+    pass over what others wrote in between. None where the scope has nothing."""
+    whole, parts = scope.parts
+    channels = [(one, 0, narrow.LARGEST) for one in scope.channel_ids.union(whole)]
+    # Each message once, or what is found would be fewer.
+    channels += [part for part in parts if part[0] not in scope.channel_ids]
+    directs = [(one, 0, narrow.LARGEST) for one in scope.direct_ids]
+    order = "DESC" if comparison == "<" else "ASC"
+    queries: list[str] = []
+    parameters: list[Any] = []
+    for column, spans in (("channel_id", channels), ("direct_id", directs)):
+        if spans:
+            queries.append(dialect.merged(column, comparison, limit))
+            parameters += [dialect.spans(spans), anchor]
+    if recorded := scope.only_recorded:
+        queries.append(
+            "SELECT message_id AS id FROM message_flags CROSS JOIN messages"
+            f" WHERE messages.id = message_id AND user_id = ? AND message_id {comparison} ?"
+            f" AND (flags & {int(Flag.RECORD)}) != 0 AND {dialect.among('+messages.channel_id')}"
+            f" ORDER BY message_id {order} LIMIT {int(limit)}"
+        )
+        parameters += [scope.user_id, anchor, dialect.array(sorted(recorded))]
+    if not queries:
+        return None
+    found = " UNION ".join(f"SELECT id FROM ({query}) AS found" for query in queries)
+    return f"SELECT id FROM ({found}) AS found ORDER BY id {order} LIMIT {int(limit)}", parameters
 
 
 def _spans(dialect: Dialect, spans: Iterable[Span]) -> Clause:

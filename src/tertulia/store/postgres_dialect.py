@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tertulia.model.narrow import LARGEST
 from tertulia.model.tokenizer import Phrase
 from tertulia.store.database import Dialect
 
@@ -56,11 +57,16 @@ class PostgresDialect(Dialect):
         return f"{{{_encoder.encode(found).decode()[1:-1]}}}"
 
     def within(self) -> str:
-        of_channel = "CAST(? AS jsonb) -> CAST(messages.channel_id AS TEXT)"
+        begin, end = ("CAST(own -> -1 ->> 0 AS BIGINT)", "CAST(own -> -1 ->> 1 AS BIGINT)")
+        # Most messages are of other channels, or in the last stretch of theirs: to look through an
+        # array takes many times as long as to find that out.
         return (
-            f"EXISTS (SELECT 1 FROM jsonb_array_elements({of_channel}) AS span"
-            " WHERE messages.id > CAST(span ->> 0 AS BIGINT)"
-            " AND messages.id <= CAST(span ->> 1 AS BIGINT))"
+            "EXISTS (SELECT 1 FROM (SELECT"
+            " CAST(? AS jsonb) -> CAST(messages.channel_id AS TEXT) AS own) AS of_channel"
+            f" WHERE own IS NOT NULL AND CASE WHEN messages.id > {begin} THEN messages.id <= {end}"
+            " ELSE jsonb_array_length(own) > 1 AND EXISTS (SELECT 1"
+            " FROM jsonb_array_elements(own) AS span WHERE messages.id > CAST(span ->> 0 AS BIGINT)"
+            " AND messages.id <= CAST(span ->> 1 AS BIGINT)) END)"
         )
 
     def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
@@ -68,6 +74,36 @@ class PostgresDialect(Dialect):
         for channel_id, after, until in spans:
             by_channel[channel_id].append((after, until))
         return _encoder.encode(by_channel).decode()
+
+    def merged(self, column: str, comparison: str, limit: int) -> str:
+        is_back = comparison == "<"
+        order, last, end = ("DESC", "MIN", 0) if is_back else ("ASC", "MAX", LARGEST)
+        if is_back:
+            after, until = "after", "LEAST(until, start - 1)"
+        else:
+            after, until = "GREATEST(after, start)", "until"
+        low, high = ("farthest", "nearest") if is_back else ("nearest", "farthest")
+        # By these two columns only one index has them in order. By the ID alone, the planner would
+        # rather go along all messages.
+        pair, ordered = f"({column}, id)", f"ORDER BY {column} {order}, id {order}"
+        return (
+            "WITH spans AS MATERIALIZED (SELECT CAST(of_place.key AS BIGINT) AS place,"
+            " CAST(span ->> 0 AS BIGINT) AS after, CAST(span ->> 1 AS BIGINT) AS until"
+            " FROM jsonb_each(CAST(? AS jsonb)) AS of_place"
+            " CROSS JOIN LATERAL jsonb_array_elements(of_place.value) AS span),"
+            " anchor AS MATERIALIZED (SELECT CAST(? AS BIGINT) AS start),"
+            " begun AS MATERIALIZED (SELECT place, after, until, (SELECT id FROM messages"
+            f" WHERE {pair} > (place, {after}) AND {pair} <= (place, {until}) {ordered} LIMIT 1)"
+            f" AS nearest FROM anchor CROSS JOIN spans ORDER BY nearest {order} NULLS LAST"
+            f" LIMIT {int(limit)}),"
+            # What comes after the first messages of so many is not among the first so many.
+            f" edge AS MATERIALIZED (SELECT CASE WHEN COUNT(nearest) = {int(limit)}"
+            f" THEN {last}(nearest) ELSE {end} END AS farthest FROM begun)"
+            " SELECT found.id FROM edge CROSS JOIN begun CROSS JOIN LATERAL"
+            f" (SELECT id FROM messages WHERE {pair} >= (place, GREATEST(after + 1, {low}))"
+            f" AND {pair} <= (place, LEAST(until, {high})) {ordered} LIMIT {int(limit)}) AS found"
+            " WHERE nearest IS NOT NULL"
+        )
 
     def collected(self, column: str) -> str:
         return f"CAST(json_agg({column}) AS TEXT)"
@@ -102,6 +138,12 @@ class PostgresDialect(Dialect):
         )
 
     def search_tuning(self) -> Sequence[str]:
+        return ()
+
+    def search_patience(self) -> Sequence[str]:
+        return ()
+
+    def search_tidying(self) -> Sequence[str]:
         return ()
 
     def search_insert(self) -> str:

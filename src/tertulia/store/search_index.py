@@ -51,3 +51,5 @@ def add_all(connection: Connection, report: Callable[[str], None]) -> None:
         done, last = done + len(rows), rows[-1][0]
         if done % (_BATCH * 20) == 0 or done == count:
             report(f"Made {done:,} of {count:,} messages searchable")
+    for statement in connection.dialect.search_tidying():
+        connection.run(statement)

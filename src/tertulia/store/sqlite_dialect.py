@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tertulia.model.narrow import LARGEST
 from tertulia.model.tokenizer import Phrase
 from tertulia.store.database import Dialect
 
@@ -48,6 +49,28 @@ class SqliteDialect(Dialect):
     def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
         return _encoder.encode(list(spans)).decode()
 
+    def merged(self, column: str, comparison: str, limit: int) -> str:
+        # One bound on either side: of several, an index begins at any.
+        if comparison == "<":
+            first, end, order = "MAX", 0, "DESC"
+            begin, go_on = "id > after AND id <= MIN(until, start - 1)", "id > after AND id < found"
+        else:
+            first, end, order = "MIN", LARGEST, "ASC"
+            begin, go_on = "id > MAX(after, start) AND id <= until", "id > found AND id <= until"
+        nearest = f"SELECT {first}(id) FROM messages WHERE {column} = place AND"
+        # What a recursion is still to follow is a queue in this order: it is always the stretch
+        # with the next message that goes one message on.
+        return (
+            "WITH RECURSIVE spans (place, after, until) AS"
+            " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)),"
+            " anchor (start) AS MATERIALIZED (SELECT ?), merged (found, place, after, until) AS ("
+            f"SELECT COALESCE(({nearest} {begin}), {end}), place, after, until"
+            " FROM anchor CROSS JOIN spans"
+            f" UNION ALL SELECT COALESCE(({nearest} {go_on}), {end}), place, after, until"
+            f" FROM merged WHERE found <> {end} ORDER BY 1 {order} LIMIT {int(limit)})"
+            f" SELECT found AS id FROM merged WHERE found <> {end}"
+        )
+
     def collected(self, column: str) -> str:
         return f"json_group_array({column})"
 
@@ -83,6 +106,16 @@ class SqliteDialect(Dialect):
             "INSERT INTO message_search (message_search, rank) VALUES ('pgsz', 1000)",
             "INSERT INTO message_search (message_search, rank) VALUES ('automerge', 8)",
         )
+
+    def search_patience(self) -> Sequence[str]:
+        # Every commit leaves a segment. With 16 of them at one level all of these are merged in the
+        # next commit, however large they are, and the merging in small steps is not there yet: it
+        # comes when 64 pages were written.
+        return ("INSERT INTO message_search (message_search, rank) VALUES ('crisismerge', 256)",)
+
+    def search_tidying(self) -> Sequence[str]:
+        # (So many pages as there never are.)
+        return ("INSERT INTO message_search (message_search, rank) VALUES ('merge', 100000000)",)
 
     def search_missing(self) -> str:
         return (
