@@ -24,8 +24,6 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import httpx
-import obstore
-from obstore.store import S3Store
 
 from tertulia.service.node import Node
 from tertulia.store.s3_address import s3_address
@@ -92,6 +90,10 @@ class S3Server:
 
     def head(self, path: str) -> Mapping[str, str]:
         """With which headers an object is answered that is fetched by its plain address."""
+        # (Every process of a run would load it, of which few need it.)
+        import obstore
+        from obstore.store import S3Store
+
         store = S3Store(
             BUCKET,
             endpoint=self.endpoint,

@@ -1,6 +1,7 @@
 """Files on disk, and pictures."""
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -131,18 +132,21 @@ async def test_the_frames_of_a_picture_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
+    "made",
     [
-        gif(pictures.MAX_FRAMES + 1),
-        gif(1_000_000),
-        gif(1, 1_000_001),
+        lambda: gif(pictures.MAX_FRAMES + 1),
+        lambda: gif(1_000_000),
+        lambda: gif(1, 1_000_001),
         # Decoders go on after what does not belong between two frames.
-        gif(pictures.MAX_FRAMES + 1, after=b"\0\7"),
-        gif(1, after=bytes(1_000_001)),
+        lambda: gif(pictures.MAX_FRAMES + 1, after=b"\0\7"),
+        lambda: gif(1, after=bytes(1_000_001)),
     ],
     ids=["frames", "many frames", "blocks", "frames apart", "nothing"],
 )
-async def test_a_picture_of_too_much_is_not_decoded(tmp_path: Path, content: bytes) -> None:
+async def test_a_picture_of_too_much_is_not_decoded(
+    tmp_path: Path, made: Callable[[], bytes]
+) -> None:
+    content = made()
     place = tmp_path / "picture"
     place.write_bytes(content)
     with pytest.raises(BadPicture, match="too many"):

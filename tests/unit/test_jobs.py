@@ -107,6 +107,30 @@ async def test_one_round_that_an_outage_interrupts_is_no_failure(
     assert (job.all_failures, job.trouble) == (2, None)
 
 
+async def test_a_job_begins_when_its_time_has_come_or_when_it_is_wanted_and_once() -> None:
+    wanted, later, asked, due = (Work(pause=60) for _ in range(4))
+    jobs = [
+        Job("wanted", wanted, first_seconds=60),
+        Job("later", later, first_seconds=60),
+        Job("asked", asked, first_seconds=60),
+        Job("due", due, first_seconds=0.01),
+    ]
+    jobs[0].want()  # Before there is anybody to do it.
+    before = asyncio.all_tasks()
+    async with Supervisor().running(jobs):
+        # What waits for its time takes no task.
+        assert {task.get_name() for task in asyncio.all_tasks() - before} == {"wanted"}
+        jobs[2].want()
+        jobs[2].want()
+        jobs[3].want()  # And its time comes soon.
+        await until(lambda: bool(wanted.rounds and asked.rounds and due.rounds))
+        names = sorted(task.get_name() for task in asyncio.all_tasks() - before)
+        assert names == ["asked", "due", "wanted"]
+    assert [work.rounds for work in (wanted, later, asked, due)] == [1, 0, 1, 1]
+    jobs[1].want()  # Nobody does it any more.
+    assert asyncio.all_tasks() == before
+
+
 async def test_a_failing_job_is_named_with_its_reason() -> None:
     work = Work(*[OSError("no disk")] * 100)
     jobs = Supervisor()

@@ -7,7 +7,7 @@ import pytest
 
 from tertulia.model.changes import Unsubscribed
 from tertulia.service.config import Config
-from tests.support import Organization, Person, reopened
+from tests.support import Organization, Person, reopened, row
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -101,46 +101,48 @@ async def flags(who: Person, message_id: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("word", "content", "alerted"),
-    [
-        ("deploy", "time to deploy", True),
-        ("deploy", "DEPLOY!", True),
-        ("Deploy", "(deploy)", True),
-        ("deploy", "deployment", False),
-        ("deploy", "redeploy", False),
-        ("deploy", "pre_deploy", False),
-        ("deploy", "pre-deploy", True),
-        ("deploy", "deployment, then deploy", True),
-        ("deploy", "> quoted: deploy", True),
-        ("deploy", "```\ndeploy\n```", True),
-        ("coffee break", "a coffee  break", False),
-        ("coffee break", "Coffee break?", True),
-        ("c++", "we write C++ here", True),
-        ("c++", "c+", False),
-        ("🐙", "look: 🐙", True),
-        ("straße", "in der STRASSE", True),
-        ("Ärger", "ärger", True),
-    ],
-)
-async def test_a_message_with_the_word_is_flagged(
-    org: Organization, word: str, content: str, alerted: bool
-) -> None:
+SAID = [
+    ("deploy", "time to deploy", True),
+    ("deploy", "DEPLOY!", True),
+    ("Deploy", "(deploy)", True),
+    ("deploy", "deployment", False),
+    ("deploy", "redeploy", False),
+    ("deploy", "pre_deploy", False),
+    ("deploy", "pre-deploy", True),
+    ("deploy", "deployment, then deploy", True),
+    ("deploy", "> quoted: deploy", True),
+    ("deploy", "```\ndeploy\n```", True),
+    ("coffee break", "a coffee  break", False),
+    ("coffee break", "Coffee break?", True),
+    ("c++", "we write C++ here", True),
+    ("c++", "c+", False),
+    ("🐙", "look: 🐙", True),
+    ("straße", "in der STRASSE", True),
+    ("Ärger", "ärger", True),
+]
+"""A word, what is written, and whether that alerts."""
+
+
+async def test_a_message_with_the_word_is_flagged(org: Organization) -> None:
     """In any case, as a whole word, also in quotes and code."""
     await org.channel("lounge", "ann", "ben", "cleo")
     ben = org["ben"]
-    await alert(ben, word)
-    listener, other = await ben.register(), await org["cleo"].register()
-    sent = await org["ann"].send("lounge", "t", content)
-    (event,), (others,) = await listener.events(), await other.events()
-    assert event["flags"] == (["has_alert_word"] if alerted else [])
-    assert others["flags"] == []
-    assert ("has_alert_word" in await flags(ben, sent)) is alerted
+    page = {"anchor": "newest", "num_before": 99, "num_after": 0}
     narrow = [{"operator": "is", "operand": "alerted"}]
-    page = (
-        await ben.get("/messages", anchor="newest", num_before=9, num_after=0, narrow=narrow)
-    ).ok
-    assert [message["id"] for message in page["messages"]] == ([sent] if alerted else [])
+    alerting = []
+    for word, content, alerted in SAID:
+        with row(word, content):
+            await alert(ben, word)
+            listener, other = await ben.register(), await org["cleo"].register()
+            sent = await org["ann"].send("lounge", "t", content)
+            (event,), (others,) = await listener.events(), await other.events()
+            assert event["flags"] == (["has_alert_word"] if alerted else [])
+            assert others["flags"] == []
+            assert ("has_alert_word" in await flags(ben, sent)) is alerted
+            alerting += [sent] * alerted
+            found = (await ben.get("/messages", **page, narrow=narrow)).ok["messages"]
+            assert [message["id"] for message in found] == alerting
+            assert (await ben.delete("/users/me/alert_words", alert_words=[word])).ok
 
 
 async def test_only_recipients_are_alerted(org: Organization) -> None:

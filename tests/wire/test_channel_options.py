@@ -10,7 +10,7 @@ from tertulia.model.changes import RealmChanged, UserDeactivated
 from tertulia.model.groups import Members, SystemGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, founded
+from tests.support import Organization, founded, row
 
 SUBSCRIPTIONS = "/users/me/subscriptions"
 NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL, MEMBERS, EVERYONE = range(1, 8)
@@ -234,77 +234,82 @@ async def test_parameters_of_the_past_are_ignored_and_told(org: Organization, na
     assert (await shown(org))["can_send_message_group"] == EVERYONE
 
 
-@pytest.mark.parametrize(
-    ("name", "description", "allowed"),
-    [
-        ("x" * 60, "y" * 1024, True),
-        ("x" * 61, "", False),
-        ("x", "y" * 1025, False),
-        ("  x  ", "", True),
-        ("", "", False),
-        ("\u0007", "", False),
-        ("a\u0085b", "", False),
-        ("ünïcode ☕", "*so*", True),
-        ("x", "a\0b", False),
-        ("a\0b", "", False),
-    ],
-)
-async def test_names_and_descriptions_have_their_limits(
-    org: Organization, name: str, description: str, allowed: bool
-) -> None:
-    wanted = [{"name": name, "description": description}]
-    reply = await org["ann"].post(SUBSCRIPTIONS, subscriptions=wanted)
-    assert (reply.status == 200) is allowed, reply.body
+LIMITS = [
+    ("x" * 60, "y" * 1024, True),
+    ("x" * 61, "", False),
+    ("x", "y" * 1025, False),
+    ("  x  ", "", True),
+    ("", "", False),
+    ("\u0007", "", False),
+    ("a\u0085b", "", False),
+    ("ünïcode ☕", "*so*", True),
+    ("z", "a\0b", False),
+    ("a\0b", "", False),
+]
+"""A name, a description, and whether a channel can have them."""
+
+
+async def test_names_and_descriptions_have_their_limits(org: Organization) -> None:
     data = (await org["ann"].register(fetch_event_types=["realm"])).data
     assert (data["max_stream_name_length"], data["max_stream_description_length"]) == (60, 1024)
-    if allowed:
-        (channel,) = (await org["ann"].get("/streams")).ok["streams"]
-        assert (channel["name"], channel["description"]) == (name.strip(), description)
+    there: dict[str, str] = {}
+    for name, description, allowed in LIMITS:
+        with row(name, description):
+            wanted = [{"name": name, "description": description}]
+            reply = await org["ann"].post(SUBSCRIPTIONS, subscriptions=wanted)
+            assert (reply.status == 200) is allowed, reply.body
+            if allowed:
+                there[name.strip()] = description
+            found = (await org["ann"].get("/streams")).ok["streams"]
+            assert {one["name"]: one["description"] for one in found} == there
 
 
 # Who may subscribe whom
 
 
-async def subscribe(org: Organization, who: str, *people: str, **more: Any) -> int:
-    """The status of subscribing people to `vault`."""
+async def subscribe(
+    org: Organization, who: str, *people: str, to: str = "vault", **more: Any
+) -> int:
+    """The status of subscribing people to a channel."""
     reply = await org[who].post(
         SUBSCRIPTIONS,
-        subscriptions=[{"name": "vault"}],
+        subscriptions=[{"name": to}],
         principals=[org[name].user_id for name in people],
         **more,
     )
     return reply.status
 
 
-@pytest.mark.parametrize(
-    ("settings", "who", "people", "allowed"),
-    [
-        ({}, "ben", ["ben"], True),
-        ({}, "gus", ["gus"], False),
-        ({}, "ben", ["cleo"], True),
-        ({"is_web_public": True}, "gus", ["gus"], True),
-        ({"is_web_public": True}, "gus", ["ben"], False),
-        ({"is_private": True}, "ben", ["ben"], False),
-        ({"is_private": True}, "ben", ["cleo"], False),
-        ({"is_private": True}, "robo", ["robo"], False),
-        ({"is_private": True}, "ann", ["ann"], False),
-        ({"is_private": True}, "ann", ["cleo"], False),
-        ({"is_private": True}, "dora", ["cleo"], True),
-        ({"is_private": True, "can_subscribe_group": MEMBERS}, "ben", ["ben"], True),
-        ({"is_private": True, "can_subscribe_group": MEMBERS}, "gus", ["gus"], False),
-        ({"is_private": True, "can_add_subscribers_group": MEMBERS}, "ben", ["ben"], True),
-        ({"is_private": True, "can_add_subscribers_group": MEMBERS}, "ben", ["cleo", "gus"], True),
-        ({"is_private": True, "can_add_subscribers_group": MEMBERS}, "gus", ["gus"], False),
-    ],
-)
-async def test_who_may_subscribe_whom(
-    org: Organization, settings: dict[str, Any], who: str, people: list[str], allowed: bool
-) -> None:
+SUBSCRIBING: list[tuple[dict[str, Any], str, list[str], bool]] = [
+    ({}, "ben", ["ben"], True),
+    ({}, "gus", ["gus"], False),
+    ({}, "ben", ["cleo"], True),
+    ({"is_web_public": True}, "gus", ["gus"], True),
+    ({"is_web_public": True}, "gus", ["ben"], False),
+    ({"is_private": True}, "ben", ["ben"], False),
+    ({"is_private": True}, "ben", ["cleo"], False),
+    ({"is_private": True}, "robo", ["robo"], False),
+    ({"is_private": True}, "ann", ["ann"], False),
+    ({"is_private": True}, "ann", ["cleo"], False),
+    ({"is_private": True}, "dora", ["cleo"], True),
+    ({"is_private": True, "can_subscribe_group": MEMBERS}, "ben", ["ben"], True),
+    ({"is_private": True, "can_subscribe_group": MEMBERS}, "gus", ["gus"], False),
+    ({"is_private": True, "can_add_subscribers_group": MEMBERS}, "ben", ["ben"], True),
+    ({"is_private": True, "can_add_subscribers_group": MEMBERS}, "ben", ["cleo", "gus"], True),
+    ({"is_private": True, "can_add_subscribers_group": MEMBERS}, "gus", ["gus"], False),
+]
+"""Settings of a channel, who subscribes whom to it, and whether that may be."""
+
+
+async def test_who_may_subscribe_whom(org: Organization) -> None:
     await org.add("dora")
-    await org.channel("vault", "dora", **settings)
-    assert (await subscribe(org, who, *people) == 200) is allowed
-    subscribed = {name for name in people if org.node.state.is_subscribed(org[name].user_id, 1)}
-    assert subscribed == (set(people) if allowed else set())
+    state = org.node.state
+    for number, (settings, who, people, allowed) in enumerate(SUBSCRIBING):
+        with row(settings, who, people):
+            vault = await org.channel(f"vault {number}", "dora", **settings)
+            assert (await subscribe(org, who, *people, to=f"vault {number}") == 200) is allowed
+            subscribed = {one for one in people if state.is_subscribed(org[one].user_id, vault)}
+            assert subscribed == (set(people) if allowed else set())
 
 
 @pytest.mark.parametrize(
@@ -357,34 +362,32 @@ async def test_subscriptions_of_an_archived_channel_can_be_changed(org: Organiza
 # Unsubscribing
 
 
-@pytest.mark.parametrize(
-    ("settings", "who", "whom", "allowed"),
-    [
-        ({}, "ann", "cleo", True),
-        ({"is_private": True}, "ann", "cleo", True),
-        ({}, "ben", "cleo", False),
-        ({}, "ben", "robo", True),
-        ({"is_private": True}, "ben", "robo", False),
-        ({"is_private": True, "can_subscribe_group": MEMBERS}, "ben", "robo", True),
-        ({"can_remove_subscribers_group": MEMBERS}, "ben", "cleo", True),
-        ({"can_remove_subscribers_group": Members((5,), ())}, "ben", "cleo", True),
-        ({"can_remove_subscribers_group": NOBODY}, "ann", "cleo", True),
-        ({"can_administer_channel_group": MEMBERS}, "ben", "cleo", True),
-        ({"is_private": True, "can_remove_subscribers_group": MEMBERS}, "ben", "cleo", False),
-        ({"can_add_subscribers_group": MEMBERS}, "ben", "cleo", False),
-    ],
-    ids=str,
-)
-async def test_who_may_unsubscribe_whom(
-    org: Organization, settings: dict[str, Any], who: str, whom: str, allowed: bool
-) -> None:
+UNSUBSCRIBING: list[tuple[dict[str, Any], str, str, bool]] = [
+    ({}, "ann", "cleo", True),
+    ({"is_private": True}, "ann", "cleo", True),
+    ({}, "ben", "cleo", False),
+    ({}, "ben", "robo", True),
+    ({"is_private": True}, "ben", "robo", False),
+    ({"is_private": True, "can_subscribe_group": MEMBERS}, "ben", "robo", True),
+    ({"can_remove_subscribers_group": MEMBERS}, "ben", "cleo", True),
+    ({"can_remove_subscribers_group": Members((5,), ())}, "ben", "cleo", True),
+    ({"can_remove_subscribers_group": NOBODY}, "ann", "cleo", True),
+    ({"can_administer_channel_group": MEMBERS}, "ben", "cleo", True),
+    ({"is_private": True, "can_remove_subscribers_group": MEMBERS}, "ben", "cleo", False),
+    ({"can_add_subscribers_group": MEMBERS}, "ben", "cleo", False),
+]
+"""The same for unsubscribing."""
+
+
+async def test_who_may_unsubscribe_whom(org: Organization) -> None:
     assert org["ben"].user_id == 5
-    await org.channel("vault", "cleo", "robo", **settings)
-    reply = await org[who].delete(
-        SUBSCRIPTIONS, subscriptions=["vault"], principals=[org[whom].user_id]
-    )
-    assert (reply.status == 200) is allowed, reply.body
-    assert org.node.state.is_subscribed(org[whom].user_id, 1) is not allowed
+    for number, (settings, who, whom, allowed) in enumerate(UNSUBSCRIBING):
+        with row(settings, who, whom):
+            vault = await org.channel(f"vault {number}", "cleo", "robo", **settings)
+            gone = {"subscriptions": [f"vault {number}"], "principals": [org[whom].user_id]}
+            reply = await org[who].delete(SUBSCRIPTIONS, **gone)
+            assert (reply.status == 200) is allowed, reply.body
+            assert org.node.state.is_subscribed(org[whom].user_id, vault) is not allowed
 
 
 async def test_a_principal_that_is_gone_is_refused_for_both(org: Organization) -> None:
@@ -433,42 +436,38 @@ async def test_who_is_subscribed_is_listed_to_those_who_see_the_channel(
     (await org["ann"].get("/streams/999/members")).refused()
 
 
-@pytest.mark.parametrize(
-    ("edit", "told"),
-    [
-        ({"new_name": "salon"}, "renamed this channel from **lounge** to **salon**."),
-        ({"is_private": True}, "from **Public** to **Private, protected history**."),
-        (
-            {"is_private": True, "history_public_to_subscribers": True},
-            "from **Public** to **Private, shared history**.",
-        ),
-        ({"is_web_public": True}, "from **Public** to **Web-public**."),
-        ({"message_retention_days": 3}, "from **as long as the organization's** to **3 days**."),
-        ({"message_retention_days": "unlimited"}, "to **for ever**."),
-        ({"description": "new"}, "**New description:**\n``` text\nnew\n```"),
-        ({"can_send_message_group": {"new": MODERATORS}}, "from **everyone** to **moderators**."),
-        ({"topics_policy": "allow_empty_topic"}, None),
-        ({"is_default_stream": True}, None),
-    ],
-    ids=str,
-)
-async def test_what_became_of_a_channel_is_told_in_it(
-    org: Organization, edit: dict[str, Any], told: str | None
-) -> None:
+BECAME: list[tuple[dict[str, Any], str | None]] = [
+    ({"new_name": "salon"}, "renamed this channel from **lounge 0** to **salon**."),
+    ({"is_private": True}, "from **Public** to **Private, protected history**."),
+    (
+        {"is_private": True, "history_public_to_subscribers": True},
+        "from **Public** to **Private, shared history**.",
+    ),
+    ({"is_web_public": True}, "from **Public** to **Web-public**."),
+    ({"message_retention_days": 3}, "from **as long as the organization's** to **3 days**."),
+    ({"message_retention_days": "unlimited"}, "to **for ever**."),
+    ({"description": "new"}, "**New description:**\n``` text\nnew\n```"),
+    ({"can_send_message_group": {"new": MODERATORS}}, "from **everyone** to **moderators**."),
+    ({"topics_policy": "allow_empty_topic"}, None),
+    ({"is_default_stream": True}, None),
+]
+"""A change, and what is told of it in the channel; None for nothing."""
+
+
+async def test_what_became_of_a_channel_is_told_in_it(org: Organization) -> None:
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
-    channel = await org.channel("lounge", "ann")
-    assert (await org["ann"].patch(f"/streams/{channel}", **edit)).ok
-    page = await org["ann"].get(
-        "/messages",
-        anchor="newest",
-        num_before=5,
-        num_after=0,
-        narrow=[["topic", "channel events"]],
-        apply_markdown=False,
-    )
-    texts = [message["content"] for message in page.ok["messages"]]
-    assert len(texts) == (told is not None)
-    assert all(text.endswith(told) for text in texts if told)
+    page = {"anchor": "newest", "num_before": 50, "num_after": 0, "apply_markdown": False}
+    texts: list[str] = []
+    for number, (edit, told) in enumerate(BECAME):
+        with row(edit):
+            channel = await org.channel(f"lounge {number}", "ann")
+            assert (await org["ann"].patch(f"/streams/{channel}", **edit)).ok
+            found = await org["ann"].get("/messages", **page, narrow=[["topic", "channel events"]])
+            before, texts = texts, [one["content"] for one in found.ok["messages"]]
+            assert texts[: len(before)] == before
+            new = texts[len(before) :]
+            assert len(new) == (told is not None)
+            assert all(text.endswith(told) for text in new if told)
 
 
 # Writing to a channel by e-mail

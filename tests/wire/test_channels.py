@@ -12,7 +12,7 @@ from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.messages import Rendered
 from tertulia.service.config import Config
 from tertulia.state.moment import Moment
-from tests.support import Listener, Organization, founded, reopened
+from tests.support import Listener, Organization, founded, reopened, row
 
 ARCHIVED = {"archived_channels": True}
 
@@ -277,35 +277,35 @@ async def test_nothing_to_change_is_no_change(org: Organization) -> None:
     assert await ann.events() == []
 
 
-@pytest.mark.parametrize(
-    ("who", "edit", "code"),
-    [
-        ("ben", {"new_name": "lair"}, "BAD_REQUEST"),
-        ("gus", {"new_name": "lair"}, "BAD_REQUEST"),
-        ("cleo", {"new_name": "lair"}, None),
-        ("cleo", {"description": "x"}, None),
-        ("cleo", {"is_private": True}, None),
-        ("cleo", {"can_send_message_group": {"new": 3}}, None),
-        ("cleo", {"is_default_stream": True}, "BAD_REQUEST"),
-        ("cleo", {"message_retention_days": 3}, "UNAUTHORIZED_PRINCIPAL"),
-        ("cleo", {"can_delete_any_message_group": {"new": 3}}, "BAD_REQUEST"),
-        ("ann", {"message_retention_days": "unlimited"}, None),
-        ("ann", {"is_default_stream": True}, None),
-        ("ann", {"can_delete_any_message_group": {"new": 3}}, None),
-    ],
-)
-async def test_who_may_change_what(
-    org: Organization, who: str, edit: dict[str, Any], code: str | None
-) -> None:
-    cleo = org["cleo"].user_id
-    channel = await org.channel(
-        "den", "ben", "gus", can_administer_channel_group=Members((cleo,), ())
-    )
-    reply = await org[who].patch(f"/streams/{channel}", **edit)
-    if code is None:
-        assert reply.ok
-    else:
-        reply.refused(code)
+CHANGES: list[tuple[str, dict[str, Any], str | None]] = [
+    ("ben", {"new_name": "lair"}, "BAD_REQUEST"),
+    ("gus", {"new_name": "lair"}, "BAD_REQUEST"),
+    ("cleo", {"new_name": "lair"}, None),
+    ("cleo", {"description": "x"}, None),
+    ("cleo", {"is_private": True}, None),
+    ("cleo", {"can_send_message_group": {"new": 3}}, None),
+    ("cleo", {"is_default_stream": True}, "BAD_REQUEST"),
+    ("cleo", {"message_retention_days": 3}, "UNAUTHORIZED_PRINCIPAL"),
+    ("cleo", {"can_delete_any_message_group": {"new": 3}}, "BAD_REQUEST"),
+    ("ann", {"message_retention_days": "unlimited"}, None),
+    ("ann", {"is_default_stream": True}, None),
+    ("ann", {"can_delete_any_message_group": {"new": 3}}, None),
+]
+"""Who changes what, and with which code that is refused."""
+
+
+async def test_who_may_change_what(org: Organization) -> None:
+    holders = Members((org["cleo"].user_id,), ())
+    for number, (who, edit, code) in enumerate(CHANGES):
+        with row(who, edit):
+            channel = await org.channel(
+                f"den {number}", "ben", "gus", can_administer_channel_group=holders
+            )
+            reply = await org[who].patch(f"/streams/{channel}", **edit)
+            if code is None:
+                assert reply.ok
+            else:
+                reply.refused(code)
 
 
 async def test_an_administrator_outside_changes_the_name_but_not_the_access(

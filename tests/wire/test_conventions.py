@@ -6,7 +6,7 @@ import pytest
 
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
-from tests.support import Organization
+from tests.support import Organization, row
 
 SUBSCRIPTIONS = "/users/me/subscriptions"
 CLAIM = {"name": "claim", "description": "", "members": []}
@@ -60,29 +60,29 @@ async def test_every_endpoint_tells_what_it_does_not_support(
 # Accounts
 
 
-@pytest.mark.parametrize(
-    ("role", "number", "flags"),
-    [
-        (Role.OWNER, 100, {"is_owner", "is_admin"}),
-        (Role.ADMINISTRATOR, 200, {"is_admin"}),
-        (Role.MODERATOR, 300, set()),
-        (Role.MEMBER, 400, set()),
-        (Role.GUEST, 600, {"is_guest"}),
-    ],
-)
-async def test_a_role_has_its_number_and_its_flags(
-    org: Organization, role: Role, number: int, flags: set[str]
-) -> None:
-    dora = await org.add("dora", role)
-    user = (await org["ben"].get("/users/dora@example.com")).ok["user"]
-    (listed,) = (await org["ben"].get("/users", user_ids=[dora.user_id])).ok["members"]
-    assert user == listed
-    assert user["role"] == number
+ROLES: list[tuple[Role, int, set[str]]] = [
+    (Role.OWNER, 100, {"is_owner", "is_admin"}),
+    (Role.ADMINISTRATOR, 200, {"is_admin"}),
+    (Role.MODERATOR, 300, set()),
+    (Role.MEMBER, 400, set()),
+    (Role.GUEST, 600, {"is_guest"}),
+]
+"""A role, its number, and what is so of whoever has it."""
+
+
+async def test_a_role_has_its_number_and_its_flags(org: Organization) -> None:
     names = {"is_owner", "is_admin", "is_guest", "is_bot", "is_imported_stub"}
-    assert {name for name in names if user[name]} == flags
-    assert user["is_active"] is True
-    assert "is_billing_admin" not in user
-    assert "is_deleted" not in user
+    for role, number, flags in ROLES:
+        with row(role):
+            dora = await org.add(f"dora{number}", role)
+            user = (await org["ben"].get(f"/users/{dora.email}")).ok["user"]
+            (listed,) = (await org["ben"].get("/users", user_ids=[dora.user_id])).ok["members"]
+            assert user == listed
+            assert user["role"] == number
+            assert {name for name in names if user[name]} == flags
+            assert user["is_active"] is True
+            assert "is_billing_admin" not in user
+            assert "is_deleted" not in user
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tertulia.model.invitations import Invitation
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests.mails import link_in, mailed, no_postman
-from tests.support import Organization, TestClock, founded, reopened
+from tests.support import Organization, TestClock, founded, reopened, row
 
 pytestmark = pytest.mark.usefixtures(no_postman.__name__)
 
@@ -87,34 +87,36 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("sent", "kept"),
-    [
-        ({}, {}),
-        ({"invite_as": 100}, {"role": Role.OWNER}),
-        ({"invite_as": 200}, {"role": Role.ADMINISTRATOR}),
-        ({"invite_as": 300}, {"role": Role.MODERATOR}),
-        ({"invite_as": 400}, {"role": Role.MEMBER}),
-        ({"invite_as": 600}, {"role": Role.GUEST}),
-        ({"include_realm_default_subscriptions": True}, {"default_channels": True}),
-        ({"notify_referrer_on_join": False}, {"tell_inviter": False}),
-        ({"welcome_message_custom_text": "null"}, {"welcome_text": None}),
-        ({"welcome_message_custom_text": ""}, {"welcome_text": ""}),
-        ({"welcome_message_custom_text": "Hi *you*"}, {"welcome_text": "Hi *you*"}),
-        ({"welcome_message_custom_text": "😀" * 8000}, {"welcome_text": "😀" * 8000}),
-    ],
-    ids=lambda value: str(value)[:60],
-)
-async def test_parameters_of_an_invitation_and_their_defaults(
-    org: Organization, sent: dict[str, Any], kept: dict[str, Any]
-) -> None:
-    (await org["ann"].post("/invites", **ZOE, **sent)).ok
-    values = msgspec.structs.asdict(last(org))
-    assert {name: values[name] for name in DEFAULTS} == DEFAULTS | kept
-    more = {name: value for name, value in sent.items() if name != "notify_referrer_on_join"}
-    (await org["ann"].post("/invites/multiuse", **more)).ok
-    values = msgspec.structs.asdict(last(org))
-    assert {name: values[name] for name in DEFAULTS} == DEFAULTS | kept | {"tell_inviter": False}
+PARAMETERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {}),
+    ({"invite_as": 100}, {"role": Role.OWNER}),
+    ({"invite_as": 200}, {"role": Role.ADMINISTRATOR}),
+    ({"invite_as": 300}, {"role": Role.MODERATOR}),
+    ({"invite_as": 400}, {"role": Role.MEMBER}),
+    ({"invite_as": 600}, {"role": Role.GUEST}),
+    ({"include_realm_default_subscriptions": True}, {"default_channels": True}),
+    ({"notify_referrer_on_join": False}, {"tell_inviter": False}),
+    ({"welcome_message_custom_text": "null"}, {"welcome_text": None}),
+    ({"welcome_message_custom_text": ""}, {"welcome_text": ""}),
+    ({"welcome_message_custom_text": "Hi *you*"}, {"welcome_text": "Hi *you*"}),
+    ({"welcome_message_custom_text": "😀" * 8000}, {"welcome_text": "😀" * 8000}),
+]
+"""What is sent, and what is kept in place of the default."""
+
+
+async def test_parameters_of_an_invitation_and_their_defaults(org: Organization) -> None:
+    for sent, kept in PARAMETERS:
+        with row(sent):
+            assert (await org["ann"].post("/invites", **ZOE, **sent)).ok
+            assert kept_of(last(org)) == DEFAULTS | kept
+            more = {name: one for name, one in sent.items() if name != "notify_referrer_on_join"}
+            assert (await org["ann"].post("/invites/multiuse", **more)).ok
+            assert kept_of(last(org)) == DEFAULTS | kept | {"tell_inviter": False}
+
+
+def kept_of(invitation: Invitation) -> dict[str, Any]:
+    values = msgspec.structs.asdict(invitation)
+    return {name: values[name] for name in DEFAULTS}
 
 
 async def test_a_link_has_no_addressees_and_no_notice_to_the_inviter(org: Organization) -> None:
@@ -241,30 +243,27 @@ async def test_by_default_members_invite_by_mail_and_administrators_make_links(
         assert (mail.status == 200, link.status == 200) == (by_mail, by_link), who
 
 
-@pytest.mark.parametrize(
-    ("role", "allowed"),
-    [
+@pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
+async def test_one_invites_to_ones_own_role_and_to_stricter_ones(
+    org: Organization, path: str
+) -> None:
+    await settle(org, create_multiuse_invite_group=MEMBERS)
+    sent = ZOE if path == "/invites" else {}
+    for role, allowed in (
         (Role.OWNER, {100, 200, 300, 400, 600}),
         (Role.ADMINISTRATOR, {200, 300, 400, 600}),
         (Role.MODERATOR, {300, 400, 600}),
         (Role.MEMBER, {400, 600}),
-    ],
-)
-@pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
-async def test_one_invites_to_ones_own_role_and_to_stricter_ones(
-    org: Organization, path: str, role: Role, allowed: set[int]
-) -> None:
-    await settle(org, create_multiuse_invite_group=MEMBERS)
-    person = await org.add("pat", role)
-    sent = ZOE if path == "/invites" else {}
-    done = set()
-    for number in (100, 200, 300, 400, 600):
-        reply = await person.post(path, **sent, invite_as=number)
-        if reply.status == 200:
-            done.add(number)
-        else:
-            reply.refused()
-    assert done == allowed
+    ):
+        person = await org.add(f"pat-{role}", role)
+        done = set()
+        for number in (100, 200, 300, 400, 600):
+            reply = await person.post(path, **sent, invite_as=number)
+            if reply.status == 200:
+                done.add(number)
+            else:
+                reply.refused()
+        assert done == allowed, role
 
 
 @pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])

@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
-from tests.support import Organization
+from tests.support import Organization, row
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Answer, Line, Loopback, poll, request
 
@@ -93,36 +93,24 @@ POST = ("/messages", FORM)
 CHUNKED = "Transfer-Encoding: chunked"
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        pytest.param(SERVER_SETTINGS, id="GET"),
-        pytest.param(
-            request("/messages", None, FORM, sized(9), method="POST", body="content=x"), id="POST"
-        ),
-        pytest.param(
-            request("/messages", None, FORM, sized(LARGE), method="POST", body="x" * LARGE),
-            id="large",
-        ),
-        pytest.param(
-            request("/messages", None, FORM, CHUNKED, method="POST", body="3\r\na=b\r\n0\r\n\r\n"),
-            id="chunked",
-        ),
-        pytest.param(b"GET / HTTP/1.1\r\nHost: chat.test\r\n\r\n", id="page"),
-        pytest.param(b"GET /nowhere HTTP/1.1\r\nHost: chat.test\r\n\r\n", id="nowhere"),
-    ],
-)
-async def test_any_request_is_refused_and_the_connection_stays_usable(
-    server: Town, asked: bytes
-) -> None:
-    line = await server.connect()
-    for _ in range(2):
-        server.told_load.too_high = True
-        assert is_refusal(await line.ask(asked))
-        assert is_refusal(await line.ask(asked))
-        server.told_load.too_high = False
-        assert (await line.ask(SERVER_SETTINGS)).status == 200
-    assert server.in_progress == 0
+async def test_any_request_is_refused_and_the_connection_stays_usable(server: Town) -> None:
+    for asked in (
+        SERVER_SETTINGS,
+        request("/messages", None, FORM, sized(9), method="POST", body="content=x"),
+        request("/messages", None, FORM, sized(LARGE), method="POST", body="x" * LARGE),
+        request("/messages", None, FORM, CHUNKED, method="POST", body="3\r\na=b\r\n0\r\n\r\n"),
+        b"GET / HTTP/1.1\r\nHost: chat.test\r\n\r\n",
+        b"GET /nowhere HTTP/1.1\r\nHost: chat.test\r\n\r\n",
+    ):
+        with row(asked[:100]):
+            line = await server.connect()
+            for _ in range(2):
+                server.told_load.too_high = True
+                assert is_refusal(await line.ask(asked))
+                assert is_refusal(await line.ask(asked))
+                server.told_load.too_high = False
+                assert (await line.ask(SERVER_SETTINGS)).status == 200
+            assert server.in_progress == 0
 
 
 async def test_of_a_large_body_nothing_is_gathered(server: Town) -> None:
@@ -383,9 +371,8 @@ async def a_large_one_asked_before(server: Town, line: Line) -> None:
     assert (await line.ask(b"a=bc")).status == 400
 
 
-@pytest.mark.parametrize(
-    "happens",
-    [
+async def test_nothing_counts_for_ever(server: Town) -> None:
+    for happens in (
         a_page,
         refused_ones,
         an_upload,
@@ -394,17 +381,12 @@ async def a_large_one_asked_before(server: Town, line: Line) -> None:
         nonsense,
         a_poll,
         a_large_one_asked_before,
-    ],
-)
-async def test_nothing_counts_for_ever(
-    server: Town, happens: Callable[[Town, Line], Awaitable[None]]
-) -> None:
-    line = await server.connect()
-    for _ in range(2):
-        await happens(server, line)
-        await until(lambda: not server.state.tasks)
-        assert server.in_progress == 0
-        line = await server.connect()
+    ):
+        with row(happens.__name__):
+            for _ in range(2):
+                await happens(server, await server.connect())
+                await until(lambda: not server.state.tasks)
+                assert server.in_progress == 0
 
 
 async def test_messages_are_sent_in_the_order_in_which_they_were_asked_for(server: Town) -> None:

@@ -341,25 +341,19 @@ async def test_direct_messages_are_begun_by_those_who_may(
     assert begun == HOLDERS[holder]
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
 async def test_direct_messages_are_between_people_of_whom_one_may_have_them(
-    staffed: Organization, holder: str
+    staffed: Organization,
 ) -> None:
     """Dan, to whom everybody writes, is a new member of no note."""
-    value = value_of(staffed, holder)
-    await staffed.do(RealmChanged(values={"direct_message_permission_group": value}))
-    written = {
-        who
-        for who in PEOPLE
-        if (
-            await staffed[who].post(
-                "/messages", type="direct", to=[staffed["dan"].user_id], content="x"
-            )
-        ).status
-        == 200
-    }
-    to_all = holder in {"members", "everyone"}
-    assert written == (set(PEOPLE) if to_all else HOLDERS[holder])
+    sent = {"type": "direct", "to": [staffed["dan"].user_id], "content": "x"}
+    for holder in HOLDERS:
+        value = value_of(staffed, holder)
+        await staffed.do(RealmChanged(values={"direct_message_permission_group": value}))
+        written = {
+            who for who in PEOPLE if (await staffed[who].post("/messages", **sent)).status == 200
+        }
+        to_all = holder in {"members", "everyone"}
+        assert written == (set(PEOPLE) if to_all else HOLDERS[holder]), holder
 
 
 async def test_a_deactivated_account_gives_nobody_a_permission_and_gets_it_back(

@@ -8,7 +8,7 @@ from tertulia.model.changes import (
     RealmChanged,
     UserDeactivated,
 )
-from tests.support import Organization
+from tests.support import Organization, row
 from tests.wire.stage import Data, appear, lived_in
 
 
@@ -111,31 +111,33 @@ async def test_bots_are_shown_to_their_owner_and_to_administrators(org: Organiza
     assert shown == {"ann": robo, "ben": robo, "cleo": [], "gus": []}
 
 
-@pytest.mark.parametrize(
-    ("values", "name", "value"),
-    [
-        ({"message_edit_history_visibility_policy": "moves"}, "realm_allow_edit_history", False),
-        ({"topics_policy": "disable_empty_topic"}, "realm_mandatory_topics", True),
-        ({"password_sign_in": False}, "realm_password_auth_enabled", False),
-        ({"password_sign_in": False}, "realm_email_auth_enabled", False),
-        ({"can_create_public_channel_group": 3}, "realm_create_public_stream_policy", 2),
-        ({"can_create_private_channel_group": 5}, "realm_create_private_stream_policy", 3),
-        ({"can_create_web_public_channel_group": 1}, "realm_create_web_public_stream_policy", 6),
-        ({"can_mention_many_users_group": 7}, "realm_wildcard_mention_policy", 1),
-        ({"can_mention_many_users_group": 4}, "realm_wildcard_mention_policy", 7),
-        ({"jitsi_server_url": "https://meet.example"}, "jitsi_server_url", "https://meet.example"),
-        ({"updates_announcements_channel_id": 3}, "realm_zulip_update_announcements_stream_id", 3),
-        ({"can_create_public_channel_group": 1}, "can_create_public_streams", False),
-        ({"can_invite_users_group": 3}, "can_invite_others_to_realm", False),
-    ],
-)
-async def test_settings_of_old_follow_from_those_of_now(
-    org: Organization, values: Data, name: str, value: Any
-) -> None:
-    before = (await org["ben"].register()).data[name]
-    await org.do(RealmChanged(values=values))
-    after = (await org["ben"].register()).data[name]
-    assert (after, after != before) == (value, True)
+OF_OLD: list[tuple[Data, str, Any]] = [
+    ({"message_edit_history_visibility_policy": "moves"}, "realm_allow_edit_history", False),
+    ({"topics_policy": "disable_empty_topic"}, "realm_mandatory_topics", True),
+    ({"password_sign_in": False}, "realm_password_auth_enabled", False),
+    ({"password_sign_in": False}, "realm_email_auth_enabled", False),
+    ({"can_create_public_channel_group": 3}, "realm_create_public_stream_policy", 2),
+    ({"can_create_private_channel_group": 5}, "realm_create_private_stream_policy", 3),
+    ({"can_create_web_public_channel_group": 1}, "realm_create_web_public_stream_policy", 6),
+    ({"can_mention_many_users_group": 7}, "realm_wildcard_mention_policy", 1),
+    ({"can_mention_many_users_group": 4}, "realm_wildcard_mention_policy", 7),
+    ({"jitsi_server_url": "https://meet.example"}, "jitsi_server_url", "https://meet.example"),
+    ({"updates_announcements_channel_id": 3}, "realm_zulip_update_announcements_stream_id", 3),
+    ({"can_create_public_channel_group": 1}, "can_create_public_streams", False),
+    ({"can_invite_users_group": 3}, "can_invite_others_to_realm", False),
+]
+"""What is changed, and a setting of old with its value then."""
+
+
+async def test_settings_of_old_follow_from_those_of_now(org: Organization) -> None:
+    for values, name, value in OF_OLD:
+        with row(values, name):
+            was = {one: getattr(org.node.state.realm, one) for one in values}
+            before = (await org["ben"].register()).data[name]
+            await org.do(RealmChanged(values=values))
+            after = (await org["ben"].register()).data[name]
+            assert (after, after != before) == (value, True)
+            await org.do(RealmChanged(values=was))
 
 
 async def test_a_permission_of_people_is_told_without_those_who_are_gone(

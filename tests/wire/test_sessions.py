@@ -22,7 +22,7 @@ from tertulia.wire.http.cookie_names import (
     SESSION_COOKIE,
 )
 from tests.browsers import FIREFOX, cookies_of, fresh, give_password, ready, signed_in, token_of
-from tests.support import PASSWORD, Organization, Person, TestClock, founded, reopened
+from tests.support import PASSWORD, Organization, Person, TestClock, founded, reopened, row
 from tests.unit.test_log import until
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
@@ -226,14 +226,13 @@ async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(org: Organiz
     assert (await browser.http.post("/api/v1/tus", headers=tus)).status_code == 403
 
 
-@pytest.mark.parametrize(
-    "token", ["", "x", "x" * 43, "x" * 5000, "%00", "é", "1", '"quoted"'], ids=lambda t: t[:8]
-)
-async def test_a_cookie_that_was_not_made_here_is_none(org: Organization, token: str) -> None:
+async def test_a_cookie_that_was_not_made_here_is_none(org: Organization) -> None:
     await signed_in(org)
-    headers = {"Cookie": f"{SESSION_COOKIE}={token}".encode()}
-    reply = await org.nobody.raw("GET", "/users/me", headers=headers)
-    reply.refused("UNAUTHORIZED", 401)
+    for token in ("", "x", "x" * 43, "x" * 5000, "%00", "é", "1", '"quoted"'):
+        with row(token):
+            headers = {"Cookie": f"{SESSION_COOKIE}={token}".encode()}
+            reply = await org.nobody.raw("GET", "/users/me", headers=headers)
+            reply.refused("UNAUTHORIZED", 401)
 
 
 async def test_an_authorization_header_goes_before_the_cookie(org: Organization) -> None:

@@ -20,7 +20,7 @@ from tertulia.service.config import Config
 from tertulia.store.uploads import Draft, Uploads
 from tests.pictures import picture
 from tests.s3 import files_of
-from tests.support import Organization, Person, Reply, TestClock, founded, reopened
+from tests.support import Organization, Person, Reply, TestClock, founded, reopened, row
 
 PATH = re.compile(r"1/[0-9a-f]{2}/[0-9a-f]{32}/[^/]+")
 
@@ -68,35 +68,40 @@ async def test_the_field_of_the_file_may_have_any_name(org: Organization, field:
     assert (await upload(org["ben"], (field, ("a.txt", b"x", "text/plain")))).ok
 
 
-@pytest.mark.parametrize(
-    ("name", "shown", "in_address"),
-    [
-        ("a.txt", "a.txt", "a.txt"),
-        ("two  words.txt", "two  words.txt", "two-words.txt"),
-        ("naïve — 漢字.txt", "naïve — 漢字.txt", "naïve-漢字.txt"),
-        ("../../etc/passwd", "passwd", "passwd"),
-        ("..", "..", "uploaded-file"),
-        ("...", "...", "uploaded-file"),
-        ('quo"te.txt', 'quo"te.txt', "quote.txt"),
-        ("line\nbreak\r.txt", "linebreak.txt", "linebreak.txt"),
-        ("[x](http://evil).txt", "evil).txt", "evil.txt"),
-        ("a&b<c>;d.txt", "a&b<c>;d.txt", "abcd.txt"),
-        ("archive.tar.gz", "archive.tar.gz", "archive.tar.gz"),
-        ("🙂", "🙂", "uploaded-file"),
-        ("\u202egnp.exe", "gnp.exe", "gnp.exe"),
-        ("x" * 500 + ".png", "x" * 196 + ".png", "x" * 196 + ".png"),
-        (".", ".", "uploaded-file"),
-        ("100%.txt", "100%.txt", "100.txt"),
-    ],
-)
+NAMES = [
+    ("a.txt", "a.txt", "a.txt"),
+    ("two  words.txt", "two  words.txt", "two-words.txt"),
+    ("naïve — 漢字.txt", "naïve — 漢字.txt", "naïve-漢字.txt"),
+    ("../../etc/passwd", "passwd", "passwd"),
+    ("..", "..", "uploaded-file"),
+    ("...", "...", "uploaded-file"),
+    ('quo"te.txt', 'quo"te.txt', "quote.txt"),
+    ("line\nbreak\r.txt", "linebreak.txt", "linebreak.txt"),
+    ("[x](http://evil).txt", "evil).txt", "evil.txt"),
+    ("a&b<c>;d.txt", "a&b<c>;d.txt", "abcd.txt"),
+    ("archive.tar.gz", "archive.tar.gz", "archive.tar.gz"),
+    ("🙂", "🙂", "uploaded-file"),
+    ("\u202egnp.exe", "gnp.exe", "gnp.exe"),
+    ("x" * 500 + ".png", "x" * 196 + ".png", "x" * 196 + ".png"),
+    (".", ".", "uploaded-file"),
+    ("100%.txt", "100%.txt", "100.txt"),
+]
+"""A file's name, as it is shown, and as it is in an address."""
+
+
 async def test_a_name_is_kept_as_it_can_be_shown_and_made_fit_for_an_address(
-    org: Organization, name: str, shown: str, in_address: str
+    org: Organization,
 ) -> None:
-    reply = (await upload(org["ben"], ("file", (name, b"x", "text/plain")))).ok
-    assert reply["filename"] == shown
-    assert reply["url"].rpartition("/")[2] == in_address
-    assert (await listed(org["ben"]))[0]["name"] == shown
-    assert (await org["ben"].open(reply["url"])).status_code == 200
+    for name, shown, in_address in NAMES:
+        with row(name):
+            reply = (await upload(org["ben"], ("file", (name, b"x", "text/plain")))).ok
+            assert reply["filename"] == shown
+            assert reply["url"].rpartition("/")[2] == in_address
+            (own,) = (
+                one for one in await listed(org["ben"]) if reply["url"].endswith(one["path_id"])
+            )
+            assert own["name"] == shown
+            assert (await org["ben"].open(reply["url"])).status_code == 200
 
 
 def form(*parts: bytes, end: bytes = b"--x--\r\n") -> dict[str, Any]:

@@ -24,7 +24,6 @@ from tertulia.service.messages.sending import SENDING
 from tertulia.service.notices.push_services import push_services_web
 from tertulia.service.vault import Vault
 from tertulia.service.webhooks.web import services_web
-from tertulia.store.store import database_at
 from tertulia.wire.api.embedded_bots import bot_interface
 from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
@@ -50,8 +49,6 @@ async def opened_organization(
 
     NoOrganization where nothing was founded; VaultError where the secret is not its own.
     """
-    if not database_at(config.data_path, config.database_url).exists():
-        raise NoOrganization(config.place)
     async with opened_log(
         config,
         report,
@@ -59,6 +56,7 @@ async def opened_organization(
         clock=clock,
         elapsed=elapsed,
         membership=membership,
+        absent=NoOrganization(config.place),
     ) as log:
         if log.state.is_empty:
             raise NoOrganization(config.place)

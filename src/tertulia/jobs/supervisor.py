@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from tertulia.model.counts import counted
@@ -124,17 +125,27 @@ class Job:
     """Whether an outage ended the last round, and none before it failed."""
     succeeded_at: float = 0.0
     """When one last succeeded, in UNIX seconds; 0 where none has."""
+    begin: Callable[[], None] | None = None
+    """Has it `run`, where that waits for the first round to be due or wanted."""
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody wants the next round soon."""
+        return self._wanted.is_set()
 
     def want(self) -> None:
         """Begin the next round soon."""
         self._wanted.set()
+        if self.begin is not None:
+            self.begin()
 
     async def run(self, report: Callable[["Job"], None]) -> None:
-        """Do it until cancelled. `report` is called after the first round, and when the job begins
-        or ceases to be in trouble."""
+        """Do it until cancelled, from now on. `report` is called after the first round, and when
+        the job begins or ceases to be in trouble."""
         was_in_trouble: bool | None = None
-        await self._rest(self.first_seconds)
+        if self.is_wanted:
+            await asyncio.sleep(REST_SECONDS)
         while True:
             self._wanted.clear()
             try:
@@ -222,14 +233,35 @@ class Supervisor:
 
     @asynccontextmanager
     async def running(self, jobs: Sequence[Job]) -> AsyncIterator[None]:
-        """Do these for the time of the context."""
+        """Do these for the time of the context. Until its first round is due or wanted, nothing
+        waits for a job but a timer that it shares."""
         self._jobs = list(jobs)
-        tasks = [asyncio.create_task(job.run(self._report), name=job.name) for job in jobs]
-        for task in tasks:
-            task.add_done_callback(_ended)
+        tasks: list[asyncio.Task[None]] = []
+
+        def begin(*due: Job) -> None:
+            for job in due:
+                if job.begin is None:
+                    continue  # It was wanted before its time.
+                job.begin = None
+                task = asyncio.create_task(job.run(self._report), name=job.name)
+                task.add_done_callback(_ended)
+                tasks.append(task)
+
+        by_seconds: dict[float, list[Job]] = {}
+        for job in jobs:
+            job.begin = partial(begin, job)
+            by_seconds.setdefault(job.first_seconds, []).append(job)
+            if job.is_wanted:
+                job.begin()
+        loop = asyncio.get_running_loop()
+        timers = [loop.call_later(seconds, begin, *due) for seconds, due in by_seconds.items()]
         try:
             yield
         finally:
+            for timer in timers:
+                timer.cancel()
+            for job in jobs:
+                job.begin = None
             for task in tasks:
                 task.cancel()
             closing = [*tasks, *(asyncio.create_task(_closed(job), name=job.name) for job in jobs)]

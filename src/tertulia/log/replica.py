@@ -35,8 +35,9 @@ class Replica:
     """The state, and the entry of the log that it has come to. Changed by the writer alone."""
 
     def __init__(self, store: Store, freshness: Freshness, subscribers: Subscribers) -> None:
-        self.state = State()
-        """The fold up to the newest entry that this node knows, durable or about to be."""
+        self.state: State
+        """The fold up to the newest entry that this node knows, durable or about to be. There is
+        one as soon as this is open."""
         self.position = Position("", 0, "")
         """The newest entry that is on disk, as far as this node knows."""
         self._store = store

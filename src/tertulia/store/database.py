@@ -6,7 +6,7 @@ they do not share one, a `Dialect` method gives the fragment.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 from tertulia.model.errors import Unavailable
@@ -309,6 +309,12 @@ class Database(ABC):
     def connect(self, *, readonly: bool, limits: Limits = LONG) -> Connection:
         """A new connection. DatabaseUnavailable where there is nothing to connect to; DatabaseError
         where what is there cannot be used."""
+
+    def opening(self) -> AbstractContextManager[None]:
+        """For the time of the context, whoever connects may get the connection that somebody before
+        has closed: a start needs several, one after another, and most of what each takes is to read
+        what there is in the database."""
+        return nullcontext()
 
     @abstractmethod
     def backup_before_migration(self, version: int) -> str | None:

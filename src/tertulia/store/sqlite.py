@@ -75,6 +75,8 @@ class SqliteConnection:
     ) -> None:
         """With a `bus`, the writers among its processes take turns."""
         self.dialect = DIALECT
+        self.on_free: Callable[[SqliteConnection], bool] | None = None
+        """Offered this instead of closing it, where nothing is under way: whether it is kept."""
         self._limits = limits
         self._bus = bus
         self._is_writing = False
@@ -102,12 +104,11 @@ class SqliteConnection:
             self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         self._write_ahead()
         for pragma in (
-            "synchronous = FULL",
             "foreign_keys = ON",
             "cache_size = -8000",
             f"wal_autocheckpoint = {_WAL_PAGES}",
             f"journal_size_limit = {_WAL_BYTES}",
-            *(["query_only = ON"] if readonly else []),
+            *_own_pragmas(readonly=readonly),
         ):
             self._connection.execute(f"PRAGMA {pragma}")
         self._connection.set_progress_handler(self._is_too_late, _CHECK_STEPS)
@@ -243,10 +244,27 @@ class SqliteConnection:
             _raise_ours(error)
             raise
 
+    def become(self, *, readonly: bool, limits: Limits) -> None:
+        """Be as one that was made so, after whoever had it before."""
+        self._limits = limits
+        self._busy_ms = int(limits.lock * 1000)
+        self._statement_ends = self._transaction_ends = float("inf")
+        self._connection.set_busy_timeout(self._busy_ms)
+        for pragma in _own_pragmas(readonly=readonly):
+            self._connection.execute(f"PRAGMA {pragma}")
+
     def close(self) -> None:
+        is_free = not self._is_writing and not self._connection.in_transaction
+        if is_free and self.on_free is not None and self.on_free(self):
+            return
         self._connection.close()
         if self._is_writing:
             self._let_go()
+
+
+def _own_pragmas(*, readonly: bool) -> tuple[str, ...]:
+    """Those that not all connections have alike, or that somebody may have changed."""
+    return "synchronous = FULL", f"query_only = {'ON' if readonly else 'OFF'}"
 
 
 class SqliteDatabase(Database):
@@ -261,6 +279,9 @@ class SqliteDatabase(Database):
         self._bus = None if bus is None else LocalBus(bus)
         self._opened: tuple[int, int] | None = None
         """The file that was opened first, as its file system knows it."""
+        self._is_opening = False
+        self._free: list[SqliteConnection] = []
+        """For who connects next, in the context of `opening`."""
 
     def exists(self) -> bool:
         if not self.path.exists():
@@ -275,11 +296,31 @@ class SqliteDatabase(Database):
     def connect(self, *, readonly: bool, limits: Limits = LONG) -> Connection:
         return self._connect(readonly=readonly, limits=limits)
 
+    @contextlib.contextmanager
+    def opening(self) -> Iterator[None]:
+        self._is_opening = True
+        try:
+            yield
+        finally:
+            self._is_opening = False
+            while self._free:
+                self._free.pop().close()
+
+    def _keep_free(self, connection: SqliteConnection) -> bool:
+        if self._is_opening:
+            self._free.append(connection)
+        return self._is_opening
+
     def _connect(self, *, readonly: bool, limits: Limits) -> SqliteConnection:
         try:
+            if self._free:
+                connection = self._free.pop()
+                connection.become(readonly=readonly, limits=limits)
+                return connection
             connection = SqliteConnection(
                 self.path, readonly=readonly, limits=limits, bus=self._bus
             )
+            connection.on_free = self._keep_free
         except DatabaseUnavailable as error:
             raise DatabaseUnavailable(f"Cannot open {self.path}: {error}") from error
         except apsw.Error as error:

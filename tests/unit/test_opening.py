@@ -1,0 +1,39 @@
+"""What a start has of a database before it serves from it."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tertulia.store.database import LONG, READING, DatabaseError
+from tertulia.store.sqlite import SqliteDatabase
+
+
+def test_who_connects_while_a_database_is_opened_has_what_others_are_done_with(
+    tmp_path: Path,
+) -> None:
+    database = SqliteDatabase(tmp_path / "a.db")
+    with database.opening():
+        with closing(database.connect(readonly=False)) as first:
+            first.run("CREATE TABLE t (x)")
+            first.run("PRAGMA synchronous = NORMAL")
+        second = database.connect(readonly=True, limits=READING)
+        assert second is first
+        # It is as a new one would be.
+        assert second.query("PRAGMA synchronous") == [(2,)]
+        with pytest.raises(DatabaseError, match="readonly"):
+            second.run("INSERT INTO t VALUES (1)")
+        third = database.connect(readonly=False, limits=LONG)
+        assert third is not second
+        second.close()
+        third.run("BEGIN IMMEDIATE")
+        third.run("INSERT INTO t VALUES (1)")
+        third.close()  # With something under way, nobody else has it.
+        with closing(database.connect(readonly=False)) as fourth:
+            assert fourth is second
+            assert fourth.query("SELECT x FROM t") == []
+            fourth.run("INSERT INTO t VALUES (2)")
+    # Nothing is left open: what was written ahead is in the file.
+    assert [one.name for one in tmp_path.iterdir()] == ["a.db"]
+    with closing(database.connect(readonly=True)) as after:
+        assert after is not first
