@@ -1,5 +1,13 @@
 import { expect, it } from "vitest";
-import { arrivedAs, goneAlong, notSeenYet, released, showsPending, type Pending } from "./sending";
+import {
+  arrivedAs,
+  goneAlong,
+  missing,
+  notSeenYet,
+  released,
+  showsPending,
+  type Pending,
+} from "./sending";
 import type { Narrow } from "./narrow";
 
 const message = (id: number, content: string, sender_id = 1) => ({ id, content, sender_id });
@@ -48,11 +56,27 @@ it("goes along with its topic; what was not heard when it happened is told befor
   const to = { kind: "topic" as const, channelId: 2, topic: "✔ keys" };
   const here = { to, key: "c2/✔ keys", was: [was], adrift: false };
   const other = pending("c", { key: "c1/other" });
-  const all = [pending("a"), pending("b", { state: "failed", adrift: true }), other];
-  const [a, b, c] = goneAlong(all, "c1/keys", to, 1000);
+  const unheard = { adrift: true, due: 20_000 };
+  const all = [
+    pending("a"),
+    pending("b", { adrift: true }),
+    other,
+    pending("d", unheard),
+    pending("e", { adrift: true, unclear: true }),
+    pending("f", { adrift: true, state: "failed" }),
+  ];
+  const [a, b, c, d, e, f] = goneAlong(all, "c1/keys", to, 1000);
   expect(a).toEqual({ ...all[0], ...here });
   expect(b).toEqual({ ...all[1], ...here, redirected: true, due: 16_000 });
   expect(c).toBe(other);
+  expect(d?.due).toBe(20_000);
+  // What may have arrived cannot be taken back until one knows that it has not; what waits for
+  // somebody to try again waits for nothing else.
+  expect(e).toEqual({ ...all[4], ...here, redirected: true });
+  expect(missing(e!, 3000)).toMatchObject({ unclear: false, due: 18_000 });
+  expect(f).toEqual({ ...all[5], ...here });
+  // It is told once.
+  expect(missing({ ...released(b!, 12), unclear: true }, 3000).due).toBeUndefined();
   // Again, and back: each place is one where it may have arrived.
   const [again] = goneAlong([a!], "c2/✔ keys", was, 2000);
   expect(again).toMatchObject({ key: "c1/keys", was: [was, to] });

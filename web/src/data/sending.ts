@@ -35,7 +35,8 @@ export interface Pending {
 
 /** One that is not to be taken back any more: what one wrote elsewhere while it waited is not it. */
 export function released<One extends Pending>(one: One, newest: number): One {
-  return one.due === undefined ? one : { ...one, due: undefined, after: newest };
+  if (one.due === undefined) return one;
+  return { ...one, due: undefined, redirected: false, after: newest };
 }
 
 /** How long one is told where it goes that goes elsewhere than one knew, in milliseconds. */
@@ -43,7 +44,8 @@ const TOLD = 15_000;
 
 /**
  * A topic has gone elsewhere as a whole: those that wait for it go along. Where that was not heard
- * when it happened they wait a moment longer, in which it is told and can be taken back.
+ * when it happened they wait a moment longer, in which it is told and can be taken back; what may
+ * have arrived does so once it is known that it has not (`missing`).
  */
 export function goneAlong<One extends Pending>(
   pending: readonly One[],
@@ -55,8 +57,19 @@ export function goneAlong<One extends Pending>(
     if (one.key !== from) return one;
     const was = [...(one.was ?? []), one.to];
     const gone = { ...one, to, key: keyOf(to), was, adrift: false };
-    return one.adrift ? { ...gone, redirected: true, due: now + TOLD } : gone;
+    return one.adrift && one.state === "sending" ? held({ ...gone, redirected: true }, now) : gone;
   });
+}
+
+/** One that was sent without an answer, and has not arrived. */
+export function missing<One extends Pending>(one: One, now: number): One {
+  return held({ ...one, unclear: false }, now);
+}
+
+/** One that goes elsewhere than one knew waits until that is told. */
+function held<One extends Pending>(one: One, now: number): One {
+  if (!one.redirected || one.unclear) return one;
+  return { ...one, due: Math.max(one.due ?? 0, now + TOLD) };
 }
 
 /** Whether a narrow shows what is on its way to a conversation. */

@@ -7,7 +7,14 @@
 import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
 import { wholeMove } from "../data/moves";
 import { narrowOf } from "../data/narrow";
-import { arrivedAs, goneAlong, notSeenYet, released, type Pending } from "../data/sending";
+import {
+  arrivedAs,
+  goneAlong,
+  missing,
+  notSeenYet,
+  released,
+  type Pending,
+} from "../data/sending";
 import { get, isPassing, post, Refused, told, Unreachable } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { WireMessage } from "../wire/objects";
@@ -16,6 +23,7 @@ import { onWire } from "./history";
 import { Kept, newId } from "./browserStorage";
 import { recentOf } from "./recent.svelte";
 import type { Store } from "./store.svelte";
+import { goAfter } from "./whereabouts";
 import { claimWindow } from "./windows";
 
 export type { Pending };
@@ -41,7 +49,8 @@ export class Outbox {
   /** Those that are sent, by their conversation: one after the other. */
   #runs = new Map<ConversationKey, { key: ConversationKey }>();
   #claimed = new Set<number>();
-  #wakes = new Set<() => void>();
+  /** How to end each pause, and whether it follows on a second failure. */
+  #wakes = new Map<() => void, boolean>();
   #stops: (() => void)[] = [];
 
   constructor(
@@ -51,7 +60,7 @@ export class Outbox {
   ) {
     this.#kept = new Kept(account, "outbox");
     this.#stops.push(store.onEvent((event) => this.#hear(event)));
-    const wake = () => this.wake();
+    const wake = () => this.#wake();
     window.addEventListener("online", wake);
     this.#stops.push(() => window.removeEventListener("online", wake));
     // Whoever goes has made up their mind: nothing waits in a page that may never come back.
@@ -107,7 +116,7 @@ export class Outbox {
     if (!this.pending.some((one) => one.due !== undefined && which(one))) return;
     const { newestMessage } = this.store.data;
     this.#set(this.pending.map((one) => (which(one) ? released(one, newestMessage) : one)));
-    this.wake();
+    this.#wake();
   }
 
   retry(localId: string): void {
@@ -122,13 +131,18 @@ export class Outbox {
     const one = this.#find(localId);
     this.#set(this.pending.filter((other) => other.localId !== localId));
     // What comes after it in its conversation may have waited for it.
-    this.wake();
+    this.#wake();
     return one;
   }
 
+  /** The server answers: try at once what waits, but for what failed when it did so before. */
+  answered(): void {
+    for (const [wake, again] of this.#wakes) if (!again) wake();
+  }
+
   /** Try at once what waits. */
-  wake(): void {
-    for (const wake of this.#wakes) wake();
+  #wake(): void {
+    for (const wake of this.#wakes.keys()) wake();
   }
 
   #find(localId: string): Pending | null {
@@ -176,7 +190,7 @@ export class Outbox {
     if (!one) return;
     this.#claimed.add(id);
     this.#done(one);
-    this.wake();
+    this.#wake();
   }
 
   /** A topic has moved as a whole: what waits for it goes along. */
@@ -224,15 +238,15 @@ export class Outbox {
           continue;
         }
         try {
-          await this.#sendOne(one);
-          failures = 0;
+          if (await this.#sendOne(one)) failures = 0;
         } catch (error) {
           if (!this.#find(one.localId)) continue;
           if (isPassing(error)) {
             failures += 1;
             if (error instanceof Unreachable) this.connection.doubt();
             const wait = error instanceof Refused ? (error.retryAfter ?? 0) * 1000 : 0;
-            await this.#pause(Math.max(wait, Math.min(30_000, 500 * 2 ** failures)));
+            const rest = Math.max(wait, Math.min(30_000, 500 * 2 ** failures));
+            await this.#pause(rest, failures > 1);
           } else if (error instanceof Refused && error.status === 401) {
             // It waits for whoever signs in again.
             return;
@@ -247,21 +261,22 @@ export class Outbox {
     }
   }
 
-  async #sendOne(one: Pending): Promise<void> {
+  /** Answers whether it is there by now; else it is only known better what is to be done with it. */
+  async #sendOne(one: Pending): Promise<boolean> {
     if (one.adrift) {
       await this.#findTopic(one);
-      return;
+      return false;
     }
     if (one.unclear) {
       const id = await this.#arrived(one);
       if (id !== null) {
         this.#claimed.add(id);
         this.#done(one);
-        return;
+        return true;
       }
       const now = this.#find(one.localId);
-      if (now) this.#put({ ...now, unclear: false });
-      return;
+      if (now) this.#put(missing(now, Date.now()));
+      return false;
     }
     const to =
       one.to.kind === "topic"
@@ -284,26 +299,20 @@ export class Outbox {
     }
     this.#claimed.add(id);
     const now = this.#find(one.localId);
-    if (!now) return;
-    if (this.store.data.messages.has(id)) {
-      this.#done(now);
-      return;
+    if (now && this.store.data.messages.has(id)) this.#done(now);
+    else if (now) {
+      this.#put({ ...now, sentId: id });
+      setTimeout(() => {
+        const still = this.#find(one.localId);
+        if (still) this.#done(still);
+      }, SHOWN_AFTER);
     }
-    this.#put({ ...now, sentId: id });
-    setTimeout(() => {
-      const still = this.#find(one.localId);
-      if (still) this.#done(still);
-    }, SHOWN_AFTER);
+    return true;
   }
 
   /** Ask whether its topic has gone elsewhere while nothing was heard: then all goes along. */
   async #findTopic({ key, to, near }: Pending): Promise<void> {
-    if (to.kind === "topic") {
-      const { goAfter } = await import("./whereabouts").catch(() => {
-        throw new Unreachable("The server cannot be reached.");
-      });
-      if (await goAfter(this.store, to, near)) return;
-    }
+    if (to.kind === "topic" && (await goAfter(this.store, to, near))) return;
     this.#set(this.pending.map((one) => (one.key === key ? { ...one, adrift: false } : one)));
   }
 
@@ -328,7 +337,7 @@ export class Outbox {
     return null;
   }
 
-  #pause(milliseconds: number): Promise<void> {
+  #pause(milliseconds: number, again = false): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
@@ -336,7 +345,7 @@ export class Outbox {
         resolve();
       };
       const timer = setTimeout(done, milliseconds);
-      this.#wakes.add(done);
+      this.#wakes.set(done, again);
     });
   }
 }

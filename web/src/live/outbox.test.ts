@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Data } from "../data/data";
+import type { ServerEvent } from "../wire/events";
+import { Outbox } from "./outbox.svelte";
+import type { Store } from "./store.svelte";
+
+const target = { addEventListener: () => undefined, removeEventListener: () => undefined };
+const plans = { kind: "topic" as const, channelId: 7, topic: "plans" };
+const unreachable = new TypeError("Failed to fetch");
+/** The messages that were sent, by their topics. */
+const sent: string[] = [];
+/** What the server answers to a message, and what it has in which topic. */
+let answer: () => object;
+let there: Record<string, object[]>;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  sent.length = 0;
+  vi.stubGlobal("window", target);
+  vi.stubGlobal("document", { ...target, cookie: "", visibilityState: "visible" });
+  vi.stubGlobal("fetch", async (address: string, how: RequestInit) => {
+    const { pathname, searchParams } = new URL(address, "https://cafe.example");
+    let found: object;
+    if (how.method === "POST") {
+      sent.push(String((how.body as URLSearchParams).get("topic")));
+      found = answer();
+    } else if (pathname === "/api/v1/messages/40") {
+      found = { message: { stream_id: 7, subject: "voyages" } };
+    } else {
+      const [, topic] = JSON.parse(searchParams.get("narrow")!) as { operand: string }[];
+      found = { messages: there[topic!.operand] ?? [] };
+    }
+    return { headers: new Headers(), json: async () => ({ result: "success", ...found }) };
+  });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+function begun() {
+  const listeners = new Set<(event: ServerEvent) => void>();
+  const store = {
+    me: 1,
+    messages: new Map(),
+    data: {
+      me: 1,
+      realm: {},
+      newestMessage: 40,
+      messages: new Map([[40, { id: 40, key: "c7/plans" }]]),
+    } as unknown as Data,
+    onEvent(call: (event: ServerEvent) => void) {
+      listeners.add(call);
+      return () => listeners.delete(call);
+    },
+    take(events: ServerEvent[]) {
+      for (const event of events) for (const listener of listeners) listener(event);
+    },
+  };
+  const connection = { queueId: "q", online: true, doubt: vi.fn() };
+  const outbox = new Outbox(store as unknown as Store, connection, "cafe");
+  return { outbox, store, connection };
+}
+
+test.each([true, false])(
+  "what may have arrived (%o) in a topic that has gone elsewhere is not taken back before one knows",
+  async (hasArrived) => {
+    const { outbox, store } = begun();
+    answer = () => {
+      throw unreachable;
+    };
+    const id = outbox.send(plans, "By boat");
+    await vi.advanceTimersByTimeAsync(0);
+    // What one learns when one is back: all of it is elsewhere, one's own message too, or not.
+    outbox.restarted();
+    store.data.newestMessage = 50;
+    const mine = { id: 41, sender_id: 1, content: "By boat" };
+    there = { voyages: hasArrived ? [mine] : [] };
+    const ways: (number | undefined)[] = [];
+    store.onEvent(() => ways.push(outbox.pending[0]?.due));
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(ways).toEqual([undefined]);
+    expect(sent).toEqual(["plans"]);
+    if (hasArrived) {
+      expect(outbox.pending).toEqual([]);
+    } else {
+      expect(outbox.pending[0]).toMatchObject({ key: "c7/voyages", unclear: false });
+      answer = () => ({ id: 51 });
+      await vi.advanceTimersByTimeAsync(14_000);
+      expect(sent).toHaveLength(1);
+      expect(outbox.undo(id)).not.toBeNull();
+    }
+    outbox.stop();
+  },
+);
+
+test("what alone fails is tried less and less often, also where the server answers all else", async () => {
+  const { outbox, connection } = begun();
+  there = {};
+  answer = () => {
+    throw unreachable;
+  };
+  connection.doubt.mockImplementation(() => {
+    connection.online = false;
+    setTimeout(() => {
+      connection.online = true;
+      outbox.answered();
+    }, 50);
+  });
+  outbox.send(plans, "By boat");
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(sent.length).toBeGreaterThan(3);
+  expect(sent.length).toBeLessThan(8);
+  // Once it is through, the next one goes at once.
+  answer = () => ({ id: 51 });
+  outbox.send(plans, "By train");
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(outbox.pending).toEqual([]);
+  outbox.stop();
+});
