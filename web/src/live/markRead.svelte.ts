@@ -1,8 +1,9 @@
 /** Marking as read: by reading, and all at once. Shown at once, told to the server in batches. */
 
 import { conversationOf, keyOf, type ConversationKey } from "../data/conversations";
-import type { Data, Message, Unread } from "../data/data";
+import type { Data, Message } from "../data/data";
 import { fold } from "../data/fold";
+import { movedTo } from "../data/moves";
 import { channelIn, conversationIn, narrowOf, type Narrow } from "../data/narrow";
 import { concerned, type ServerEvent } from "../wire/events";
 import { isPassing, post } from "../wire/http";
@@ -117,12 +118,16 @@ export class ReadMarker {
   async #readAll(ids: readonly number[], narrow: Narrow): Promise<readonly number[]> {
     const { unread } = this.store.data;
     const { restarts } = this.store;
-    const left = new Set(ids);
+    const left = new Map(ids.map((id) => [id, unread.where.get(id)]));
     const stop = this.store.onEvent((event) => {
       const isRead = event["flag"] === "read" && event.op === "add";
-      if (!isRead && event.type !== "delete_message") return;
+      const to = movedTo(event);
+      if (!isRead && !to && event.type !== "delete_message") return;
       if (event["all"]) left.clear();
-      for (const id of concerned(event)) left.delete(id);
+      for (const id of concerned(event)) {
+        if (!to) left.delete(id);
+        else if (left.has(id)) left.set(id, keyOf(to));
+      }
     });
     this.#read(ids);
     try {
@@ -130,7 +135,7 @@ export class ReadMarker {
     } catch (error) {
       // Begun anew, it is known from the server what is unread.
       if (restarts === this.store.restarts) {
-        this.store.change((data) => fold(data, [unreadAgain(unread, left, data)]));
+        this.store.change((data) => fold(data, [unreadAgain(left, unread.mentions, data)]));
       }
       throw error;
     } finally {
@@ -164,17 +169,20 @@ export class ReadMarker {
   }
 }
 
-/** The event that makes these unread as they were. */
-function unreadAgain(was: Unread, ids: Iterable<number>, { topicNames }: Data): ServerEvent {
-  const details = [...ids].flatMap((id) => {
-    const key = was.where.get(id);
+/** The event that makes these unread as they were, each where it is by now. */
+function unreadAgain(
+  left: ReadonlyMap<number, ConversationKey | undefined>,
+  mentions: ReadonlySet<number>,
+  { topicNames }: Data,
+): ServerEvent {
+  const details = [...left].flatMap(([id, key]) => {
     if (key === undefined) return [];
     const where = conversationOf(key, topicNames);
     const place =
       where.kind === "topic"
         ? { type: "stream", stream_id: where.channelId, topic: where.topic }
         : { type: "private", user_ids: where.people };
-    return [[id, { ...place, mentioned: was.mentions.has(id) }] as const];
+    return [[id, { ...place, mentioned: mentions.has(id) }] as const];
   });
   return {
     id: 0,

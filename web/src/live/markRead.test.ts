@@ -26,6 +26,7 @@ function stored() {
       me: 1,
       unread: { where, by, mentions: new Set([2]), incomplete: false },
       messages: new Map(),
+      channels: new Map([[7, { stream_id: 7, name: "den", subscription: {} }]]),
       lists: new Map(),
       topicNames: new Map([["c7/plans", "Plans"]]),
     } as unknown as Data,
@@ -62,6 +63,24 @@ test("what the server does not take is unread again, but for what it has said is
   expect(left()).toEqual([2, 3]);
   expect(store.data.unread.by.get("c7/plans")).toEqual([2]);
   expect([...store.data.unread.mentions]).toEqual([2]);
+  // Its topic has another name since.
+  asked.mockImplementationOnce(async () => {
+    store.hear({
+      id: 10,
+      type: "update_message",
+      propagate_mode: "change_all",
+      stream_id: 7,
+      orig_subject: "Plans",
+      subject: "Voyages",
+      message_ids: [1, 2],
+    });
+    throw new TypeError("Failed to fetch");
+  });
+  await expect(marker.readEverything()).rejects.toThrow("reached");
+  expect([...store.data.unread.by]).toEqual([
+    ["c7/voyages", [2]],
+    ["d5", [3]],
+  ]);
   // Once it was begun anew, only the server knows.
   asked.mockImplementationOnce(async () => {
     store.restarts += 1;
