@@ -16,18 +16,38 @@ globalThis.addEventListener?.(
   true,
 );
 
-/** Ask again for what failed. Raises where it fails again. */
-export async function restyled(): Promise<void> {
-  const links = document.querySelectorAll<HTMLLinkElement>(`link[${FAILED}]`);
-  await Promise.all([...links].map(again));
+/** What could not be loaded, by how it is asked for (which is another function each time). */
+const missed = new Set<string>();
+/** Styles that are asked for again just now. */
+const coming = new Set<Promise<unknown>>();
+
+/**
+ * Load something, and ask again for the styles that failed. What could not be loaded before waits
+ * for them, and fails with them; for all else it is enough that they come.
+ */
+export async function styled<Loaded>(load: () => Promise<Loaded>): Promise<Loaded> {
+  document.querySelectorAll<HTMLLinkElement>(`link[${FAILED}]`).forEach(again);
+  const name = String(load);
+  try {
+    if (missed.has(name)) await Promise.all(coming);
+    const loaded = await load();
+    missed.delete(name);
+    return loaded;
+  } catch (error) {
+    missed.add(name);
+    throw error;
+  }
 }
 
-function again(link: HTMLLinkElement): Promise<unknown> {
+function again(link: HTMLLinkElement): void {
   const fresh = link.cloneNode() as HTMLLinkElement;
   fresh.removeAttribute(FAILED);
   link.replaceWith(fresh);
-  return new Promise((done, failed) => {
+  const style = new Promise((done, failed) => {
     fresh.addEventListener("load", done);
     fresh.addEventListener("error", () => failed(new Error(fresh.href)));
   });
+  coming.add(style);
+  const isOver = () => coming.delete(style);
+  style.then(isOver, isOver);
 }
