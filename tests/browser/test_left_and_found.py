@@ -144,10 +144,16 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, opene
     keys.press("Escape")
     expect(dialog).to_have_count(0)
     phone.go("narrow/channel/general/topic/supper")
+    phone.box.fill("Rolls")
     notes.get_by_role("button", name="Write on").click()
     expect(dialog.get_by_label("Option 1")).to_have_value("Plum")
     dialog.get_by_role("button", name="Put into the message").click()
-    expect(phone.box).to_have_value("/poll Jam?\nPlum")
+    # What is written there stays: it begins a message.
+    begun = page.get_by_role("region", name="New message").get_by_role("textbox").last
+    expect(begun).to_have_value("/poll Jam?\nPlum")
+    expect(begun).to_be_focused()
+    keys.press("Escape")
+    expect(phone.box).to_have_value("Rolls")
     expect(notes.get_by_role("button", name="Write on")).to_have_count(0)
     phone.go("narrow/channel/general/topic/breakfast")
 

@@ -120,12 +120,12 @@ class Composing {
   }
 
   /**
-   * Put a text into the box that is shown; where it is to be the whole, in place of what is written.
-   * Without a box, a new message begins with it.
+   * Put a text into the box that is shown. A new message begins with it where there is none, and
+   * where it is to be the whole and something else is written there.
    */
   put(text: string, whole = false): void {
     const { box } = this;
-    if (!box) this.open({ content: text });
+    if (!box || (whole && !box.isEmpty)) this.open({ content: text });
     else if (whole) box.set(text);
     else box.insert(text);
   }
