@@ -76,10 +76,12 @@ class Seats:
 
     def close(self, *windows: Window) -> None:
         """Whoever comes next has another one."""
-        for key, seat in [*self._seats.items()]:
-            if seat.window in windows:
-                del self._seats[key]
-                seat.closing.close()
+        # All of them, also where one did what none may.
+        with ExitStack() as closing:
+            for key, seat in [*self._seats.items()]:
+                if seat.window in windows:
+                    del self._seats[key]
+                    closing.callback(seat.closing.close)
 
     def close_all(self) -> None:
         self.close(*[seat.window for seat in self._seats.values()])
