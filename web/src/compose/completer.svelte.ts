@@ -11,6 +11,7 @@ import { tokenAt, type Token } from "../data/tokens";
 import { emojiBook } from "../live/emoji.svelte";
 import type { Store } from "../live/store.svelte";
 import { topicBook } from "../live/caches.svelte";
+import { isConverting } from "../ui/converting";
 import type { Composition } from "./composition.svelte";
 
 export class Completer {
@@ -87,7 +88,7 @@ export class Completer {
   /** Whether the key was for the choice. */
   key(event: KeyboardEvent): boolean {
     const { length } = this.choices;
-    if (event.isComposing || (!length && !(this.isComing && event.key === "Escape"))) return false;
+    if (isConverting(event) || (!length && !(this.isComing && event.key === "Escape"))) return false;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       if (event.shiftKey || event.altKey || event.ctrlKey || event.metaKey) return false;
       const step = event.key === "ArrowDown" ? 1 : -1;

@@ -6,6 +6,7 @@
  * `Control+` before it where Control or Command is held.
  */
 
+import { isConverting } from "../ui/converting";
 import { takesText } from "../ui/typedAhead";
 
 export type Handler = (event: KeyboardEvent) => void | boolean;
@@ -59,7 +60,7 @@ function isBusy(target: EventTarget | null): boolean {
 }
 
 function hear(event: KeyboardEvent): void {
-  if (event.defaultPrevented || event.isComposing || event.altKey) return;
+  if (event.defaultPrevented || isConverting(event) || event.altKey) return;
   const name = nameOfKey(event);
   const isForAll = name.startsWith("Control+") || name === "Escape";
   // What is open over the page goes first: the browser closes it, unless the key is taken.

@@ -4,6 +4,7 @@
  */
 
 import { tick } from "svelte";
+import { isConverting } from "./converting";
 
 /** What is on its way and will have the keyboard. */
 export interface Coming {
@@ -50,7 +51,7 @@ export function typedAhead(cancel: () => void): Coming {
 function keep(event: KeyboardEvent): void {
   const { key, target } = event;
   // Those that are typed below are not kept again.
-  if (!event.isTrusted || event.isComposing || event.ctrlKey || event.metaKey || event.altKey)
+  if (!event.isTrusted || isConverting(event) || event.ctrlKey || event.metaKey || event.altKey)
     return;
   // Whoever went into another field meanwhile writes there, and nothing else.
   if (target !== origin && takesText(target)) {
