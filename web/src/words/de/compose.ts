@@ -10,7 +10,7 @@ export const compose: Words["compose"] = {
 
   notLoaded: "Das konnte nicht geladen werden. Prüfe die Verbindung oder lade die Seite neu.",
   notLoadedNamed: (what: string) =>
-    `${what} konnte nicht geladen werden. Prüfe die Verbindung und versuche es noch einmal.`,
+    `Das konnte nicht geladen werden: ${what}. Prüfe die Verbindung und versuche es noch einmal.`,
   aWarning: "Eine Warnung zu deiner Nachricht",
 
   // Marks and tools
