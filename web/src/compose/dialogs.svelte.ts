@@ -52,7 +52,9 @@ class Dialogs {
     this.current = dialog;
   }
 
-  close(): void {
+  /** Where it is open still; without one, any. */
+  close(dialog = this.current): void {
+    if (this.current !== dialog) return;
     this.current = null;
     const opener = this.#opener;
     if (opener?.isConnected) queueMicrotask(() => opener.focus({ preventScroll: true }));

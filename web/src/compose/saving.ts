@@ -32,12 +32,21 @@ export function sayUnsaved(toasts: App["toasts"], goOn: () => void): void {
 
 /**
  * For the component of a form: however one leaves it, what is not saved can be taken up again. `left`
- * is asked as it goes, and answers how; null where nothing would be lost.
+ * is asked as it goes, and answers how; null where nothing would be lost. What is `saving` it by then
+ * may succeed: it is said where that fails.
  */
-export function keepLeft(toasts: App["toasts"], left: () => (() => void) | null): void {
+export function keepLeft(
+  toasts: App["toasts"],
+  left: () => (() => void) | null,
+  saving: () => Promise<unknown> | null = () => null,
+): void {
   onDestroy(() => {
     const goOn = left();
-    if (goOn) sayUnsaved(toasts, goOn);
+    if (!goOn) return;
+    const say = () => sayUnsaved(toasts, goOn);
+    const going = saving();
+    if (going) going.catch(say);
+    else say();
   });
 }
 

@@ -13,6 +13,7 @@ export interface OpenSnippet {
   composition: Composition;
   /** What of it is saved, or came from elsewhere. */
   kept: string;
+  saving?: Promise<unknown> | null;
 }
 
 export function opened({
@@ -33,8 +34,14 @@ export async function save(snippet: OpenSnippet): Promise<void> {
   const { id, title, composition } = snippet;
   const kept = textOf(title, composition);
   const what = { title: title.trim(), content: composition.content };
-  await (id === null ? post("/saved_snippets", what) : patch(`/saved_snippets/${id}`, what));
-  snippet.kept = kept;
+  snippet.saving =
+    id === null ? post("/saved_snippets", what) : patch(`/saved_snippets/${id}`, what);
+  try {
+    await snippet.saving;
+    snippet.kept = kept;
+  } finally {
+    snippet.saving = null;
+  }
 }
 
 export function isUnsaved({ title, composition, kept }: OpenSnippet): boolean {
