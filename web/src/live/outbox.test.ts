@@ -87,7 +87,7 @@ test.each([true, false])(
     } else {
       expect(outbox.pending[0]).toMatchObject({ key: "c7/voyages", unclear: false });
       answer = () => ({ id: 51 });
-      await vi.advanceTimersByTimeAsync(14_000);
+      await vi.advanceTimersByTimeAsync(13_000);
       expect(sent).toHaveLength(1);
       expect(outbox.undo(id)).not.toBeNull();
     }
