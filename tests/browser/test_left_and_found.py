@@ -149,6 +149,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, opene
     dialog.get_by_role("button", name="Put into the message").click()
     expect(phone.box).to_have_value("/poll Jam?\nPlum")
     expect(notes.get_by_role("button", name="Write on")).to_have_count(0)
+    phone.box.fill("")
     phone.go("narrow/channel/general/topic/breakfast")
 
     # What one is to be reminded of, and where a message goes.
