@@ -71,7 +71,7 @@ def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
 
     def taken_back(said: str) -> None:
         note = page.locator(".toasts").get_by_role("status").filter(has_text=said)
-        note.get_by_role("button", name="Undo").click()
+        note.get_by_role("button", name="Undo", disabled=False).click()
 
     def choose(channel: str, item: str) -> None:
         iris.link(channel).first.hover()

@@ -155,6 +155,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, opene
     keys.press("Escape")
     expect(phone.box).to_have_value("Rolls")
     expect(notes.get_by_role("button", name="Write on")).to_have_count(0)
+    phone.box.fill("")
     phone.go("narrow/channel/general/topic/breakfast")
 
     # What one is to be reminded of, and where a message goes.

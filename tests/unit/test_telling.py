@@ -18,6 +18,7 @@ from tertulia.model.changes import Entry, EventIdsUsedUp, MessageSent, RealmChan
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
 from tertulia.store import queries, telling
 from tertulia.store.history import Position
 from tertulia.store.store import Store, database_at
@@ -261,7 +262,7 @@ def test_what_was_told_together_is_followed_in_one_call() -> None:
     calls: list[list[int]] = []
     subscribers.followers.append(lambda entries: calls.append([entry.seq for entry in entries]))
     replica = Replica(cast(Store, None), Freshness(), subscribers)
-    replica.position = Position("h", 0, "batch 0")
+    replica.state, replica.position = State(), Position("h", 0, "batch 0")
     change = EventIdsUsedUp()
     told = [
         telling.Told("h", n, f"batch {n}", f"batch {n + 1}", ((5.0, None, change),))

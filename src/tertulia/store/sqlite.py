@@ -76,7 +76,7 @@ class SqliteConnection:
         """With a `bus`, the writers among its processes take turns."""
         self.dialect = DIALECT
         self.on_free: Callable[[SqliteConnection], bool] | None = None
-        """Offered this instead of closing it, where nothing is under way: whether it is kept."""
+        """Offered this instead of closing it: whether it is kept."""
         self._limits = limits
         self._bus = bus
         self._is_writing = False
@@ -253,9 +253,13 @@ class SqliteConnection:
         for pragma in _own_pragmas(readonly=readonly):
             self._connection.execute(f"PRAGMA {pragma}")
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not self._is_writing and not self._connection.in_transaction
+
     def close(self) -> None:
-        is_free = not self._is_writing and not self._connection.in_transaction
-        if is_free and self.on_free is not None and self.on_free(self):
+        if self.on_free is not None and self.on_free(self):
             return
         self._connection.close()
         if self._is_writing:
@@ -307,9 +311,10 @@ class SqliteDatabase(Database):
                 self._free.pop().close()
 
     def _keep_free(self, connection: SqliteConnection) -> bool:
-        if self._is_opening:
-            self._free.append(connection)
-        return self._is_opening
+        if not self._is_opening or not connection.is_idle:
+            return False
+        self._free.append(connection)
+        return True
 
     def _connect(self, *, readonly: bool, limits: Limits) -> SqliteConnection:
         try:
