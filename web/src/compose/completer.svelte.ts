@@ -88,7 +88,8 @@ export class Completer {
   /** Whether the key was for the choice. */
   key(event: KeyboardEvent): boolean {
     const { length } = this.choices;
-    if (isConverting(event) || (!length && !(this.isComing && event.key === "Escape"))) return false;
+    if (isConverting(event) || (!length && !(this.isComing && event.key === "Escape")))
+      return false;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       if (event.shiftKey || event.altKey || event.ctrlKey || event.metaKey) return false;
       const step = event.key === "ArrowDown" ? 1 : -1;

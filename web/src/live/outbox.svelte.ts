@@ -7,14 +7,7 @@
 import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
 import { wholeMove } from "../data/moves";
 import { narrowOf } from "../data/narrow";
-import {
-  arrivedAs,
-  goneAlong,
-  missing,
-  notSeenYet,
-  released,
-  type Pending,
-} from "../data/sending";
+import { arrivedAs, goneAlong, missing, notSeenYet, released, type Pending } from "../data/sending";
 import { get, isPassing, post, Refused, told, Unreachable } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { WireMessage } from "../wire/objects";
