@@ -152,8 +152,10 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, opene
     begun = page.get_by_role("region", name="New message").get_by_role("textbox").last
     expect(begun).to_have_value("/poll Jam?\nPlum")
     expect(begun).to_be_focused()
+    begun.fill("")
     keys.press("Escape")
     expect(phone.box).to_have_value("Rolls")
+    phone.box.fill("")
     expect(notes.get_by_role("button", name="Write on")).to_have_count(0)
     phone.box.fill("")
     phone.go("narrow/channel/general/topic/breakfast")
@@ -161,6 +163,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, opene
     # What one is to be reminded of, and where a message goes.
     note = dialog.get_by_role("textbox", name="Note")
     topic = dialog.get_by_role("combobox", name="Topic")
+    asked: list[Route] = []
     for item, field, done in (
         ("Remind me", note, "You will be reminded"),
         ("Move…", topic, "Moved."),
@@ -174,9 +177,8 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, opene
         notes.get_by_role("button", name="Write on").click()
         expect(field).to_have_value("Plums")
         # What is on its way is not said to be unsaved, and closes no other dialog.
-        asked: list[Route] = []
         saving = re.compile(r"/api/v1/(reminders|messages/\d+)$")
-        page.route(saving, asked.append)
+        page.route(saving, lambda route: asked.append(route))
         with page.expect_request(saving):
             dialog.locator("footer").get_by_role("button").last.click()
         keys.press("Escape")
