@@ -217,6 +217,7 @@ def test_a_search_finds_what_a_plain_filter_finds(
     monkeypatch.setattr(message_search, "_REACH", (8, 2, 0, 0)[seed])
     monkeypatch.setattr(message_search, "_REACH_OF_PLACE", 0)
     monkeypatch.setattr(message_search, "_MERGED", (512, 512, 4, 1)[seed])
+    monkeypatch.setattr(message_search, "_WORTH", (8, 8, 1, 1)[seed])
     monkeypatch.setattr(message_search, "_SCAN_COST", costs[0])
     monkeypatch.setattr(message_search, "_LOOKUP_COST", costs[1])
     monkeypatch.setattr(message_search, "_LONG", costs[2])
@@ -463,6 +464,22 @@ def test_no_channel_is_asked_for_what_was_looked_at(connection: Connection) -> N
         page = message_search.find(counting, Search(scope, (), anchor, before, after))
         assert [message.id for message in page.messages] == list(numbers), anchor
         assert counting.statements == statements, anchor
+
+
+def test_who_has_found_enough_does_not_go_on(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where hardly any of a reader's messages was looked for, until there were many at once."""
+    for name, value in (("_REACH", 0), ("_REACH_OF_PLACE", 0), ("_MERGED", 8), ("_WORTH", 1)):
+        monkeypatch.setattr(message_search, name, value)
+    written(connection, archive(str), {})
+    connection.run("UPDATE messages SET sender_id = 9 WHERE id > ?", (MANY - 6,))
+    scope = Scope(user_id=READER, channel_ids=frozenset({1}), direct_ids=frozenset({1}))
+    counting = Counting(connection)
+    terms = (Term(narrow.FromSender(9), negated=True),)
+    page = message_search.find(counting, Search(scope, terms, LARGEST, 3, 0, include_anchor=False))
+    assert [message.id for message in page.messages] == [MANY - 8, MANY - 7, MANY - 6]
+    assert counting.rows < 20
 
 
 class Working:

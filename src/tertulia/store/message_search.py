@@ -285,7 +285,7 @@ class _Walk:
             if len(rows) < size:
                 break
             start, asked, passed = rows[-1][0], _MERGED, passed + len(rows)
-            if passed > _WORTH * max(len(found), _MERGED):
+            if len(found) < limit and passed > _WORTH * max(len(found), _MERGED):
                 found += self._along(limit - len(found), start, *where)
                 break
         return found[:limit]
