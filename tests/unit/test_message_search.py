@@ -482,6 +482,23 @@ def test_who_has_found_enough_does_not_go_on(
     assert counting.rows < 20
 
 
+def test_the_search_index_finds_words_whatever_the_planner_thinks_of_them(
+    connection: Connection,
+) -> None:
+    """It plans once for all words. PostgreSQL would take those for common, and go along all
+    messages for a rare one."""
+    if connection.dialect.name != "postgresql":
+        pytest.skip("SQLite has no other way")
+    written(connection, archive(str), {})
+    for way in ("bitmapscan", "seqscan"):
+        connection.run(f"SET enable_{way} TO off")
+    for comparison in ("<", ">"):
+        hits = connection.dialect.search_hits(comparison)
+        order = "DESC" if comparison == "<" else "ASC"
+        plan = connection.query(f"EXPLAIN {hits} ORDER BY id {order} LIMIT 10", ("'a'", 9))
+        assert "message_search_pkey" not in str(plan)
+
+
 class Working:
     """A connection that counts what the database does: SQLite's steps, or the rows that PostgreSQL
     looks at."""
