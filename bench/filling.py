@@ -62,7 +62,11 @@ class _Sqlite:
 
 class _Postgresql:
     search_columns: Sequence[str] = ("message_id", "words")
-    search_indexes: Mapping[str, str] = {"message_search_words": "message_search USING gin (words)"}
+    search_indexes: Mapping[str, str] = {
+        "message_search_words": (
+            "message_search USING gin (words) WITH (gin_pending_list_limit = 64)"
+        )
+    }
     # Or the server would begin to do it by itself while something is measured.
     tidy = "VACUUM ANALYZE"
     search_row = staticmethod(POSTGRESQL.search_row)

@@ -5,6 +5,7 @@ import dataclasses
 import gc
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,23 @@ async def test_a_job_begins_when_its_time_has_come_or_when_it_is_wanted_and_once
     assert [work.rounds for work in (wanted, later, asked, due)] == [1, 0, 1, 1]
     jobs[1].want()  # Nobody does it any more.
     assert asyncio.all_tasks() == before
+
+
+async def test_a_job_is_no_part_of_the_request_that_wanted_it_first() -> None:
+    """What the request waits for, and its trace, are known by variables of the context."""
+    asking = ContextVar("asking", default="nobody")
+    seen: list[str] = []
+
+    async def once() -> float:
+        seen.append(asking.get())
+        return 60
+
+    job = Job("job", once, first_seconds=60)
+    async with Supervisor().running([job]):
+        asking.set("a request")
+        job.want()
+        await until(lambda: bool(seen))
+    assert seen == ["nobody"]
 
 
 async def test_a_failing_job_is_named_with_its_reason() -> None:

@@ -135,7 +135,12 @@ def holds(message: Message, condition: Condition, flags: dict[int, Flag]) -> boo
             return all(any(has_phrase(words, phrase) for words in texts) for phrase in phrases)
         case narrow.Nothing():
             return False
-        case narrow.InTopics() | narrow.IsMuted() | narrow.HasReaction():
+        case narrow.InTopics(topics=topics):
+            return (message.channel_id, topic_key(message.topic)) in topics
+        case narrow.IsMuted(channel_ids=ids, topics=muted, unmuted=spared):
+            topic = message.channel_id, topic_key(message.topic)
+            return topic in muted or (message.channel_id in ids and topic not in spared)
+        case narrow.HasReaction():
             raise AssertionError(f"None of `conditions_at_random`: {condition}")
 
 
@@ -148,6 +153,10 @@ def conditions_at_random(rng: random.Random, messages: list[Message]) -> list[Co
         narrow.InTopic(topic_key(rng.choice(TOPICS))),
         narrow.TopicBegins("✔ "),
         narrow.TopicBegins("100%"),
+        narrow.InTopics(topics_at_random(rng, 3)),
+        narrow.IsMuted(
+            frozenset({rng.randint(1, 3)}), topics_at_random(rng, 2), topics_at_random(rng, 2)
+        ),
         narrow.FromSender(2),
         narrow.InDirect(frozenset({1})),
         narrow.InDirect(frozenset({1, 3})),
@@ -169,18 +178,28 @@ def conditions_at_random(rng: random.Random, messages: list[Message]) -> list[Co
     ]
 
 
+def topics_at_random(rng: random.Random, count: int) -> frozenset[tuple[int, str]]:
+    return frozenset((rng.randint(1, 3), topic_key(rng.choice(TOPICS))) for _ in range(count))
+
+
 def scopes_at_random(rng: random.Random, messages: list[Message]) -> Scope:
     ids = [message.id for message in messages]
     return Scope(
         user_id=READER,
         channel_ids=frozenset(rng.sample(range(1, 4), rng.randint(0, 3))),
         spans=tuple(
-            Span(n, rng.choice([0, rng.choice(ids)]), rng.choice([None, rng.choice(ids)]))
-            for n in range(1, rng.randint(1, 4))
+            span for n in range(1, rng.randint(1, 4)) for span in stretches_at_random(rng, n, ids)
         ),
         direct_ids=frozenset(rng.sample(range(1, 4), rng.randint(0, 3))),
         recorded=frozenset(rng.sample(range(1, 4), rng.randint(0, 2))),
     )
+
+
+def stretches_at_random(rng: random.Random, channel_id: int, ids: list[int]) -> list[Span]:
+    """A channel as a whole, or what somebody has of it who came and went."""
+    cuts = rng.choice([[0], sorted(rng.choices([0, *ids], k=rng.randint(1, 5)))])
+    ends = [*cuts[1::2], None]
+    return [Span(channel_id, after, until) for after, until in zip(cuts[::2], ends, strict=False)]
 
 
 READS, ASKS, TAKES_TURNS, HOLDS = (0.0, 1e9, 1e9), (1e9, 0.0, 1e9), (5.0, 1.5, 1e9), (5.0, 1.5, 0.0)
@@ -198,6 +217,7 @@ def test_a_search_finds_what_a_plain_filter_finds(
     monkeypatch.setattr(message_search, "_REACH", (8, 2, 0, 0)[seed])
     monkeypatch.setattr(message_search, "_REACH_OF_PLACE", 0)
     monkeypatch.setattr(message_search, "_MERGED", (512, 512, 4, 1)[seed])
+    monkeypatch.setattr(message_search, "_WORTH", (8, 8, 1, 1)[seed])
     monkeypatch.setattr(message_search, "_SCAN_COST", costs[0])
     monkeypatch.setattr(message_search, "_LOOKUP_COST", costs[1])
     monkeypatch.setattr(message_search, "_LONG", costs[2])
@@ -426,6 +446,57 @@ def test_a_reader_may_have_been_in_very_many_channels(connection: Connection) ->
     search = Search(Scope(user_id=READER, spans=spans), terms, LARGEST, before=100, after=0)
     page = message_search.find(connection, search)
     assert [m.id for m in page.messages] == [*range(1, 11), *range(21, 31), *range(2991, 3001)]
+
+
+def test_no_channel_is_asked_for_what_was_looked_at(connection: Connection) -> None:
+    """In a small organization, and where what the reader has of a channel begins and ends."""
+    written(connection, archive(str)[:300], {})
+    whole = Scope(user_id=READER, channel_ids=frozenset({1, 2}), direct_ids=frozenset({1}))
+    parts = Scope(user_id=READER, spans=(Span(1, 9, 20), Span(1, 30, 40)))
+    for scope, anchor, is_back, numbers, statements in (
+        (whole, LARGEST, True, range(1, 301), 3),  # With the newest ID, and the anchor.
+        (whole, 200, True, range(1, 201), 2),
+        (parts, 200, True, [*range(10, 21), *range(31, 41)], 2),
+        (parts, 1, False, [*range(10, 21), *range(31, 41)], 1),
+    ):
+        counting = Counting(connection)
+        before, after = (400, 0) if is_back else (0, 400)
+        page = message_search.find(counting, Search(scope, (), anchor, before, after))
+        assert [message.id for message in page.messages] == list(numbers), anchor
+        assert counting.statements == statements, anchor
+
+
+def test_who_has_found_enough_does_not_go_on(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where hardly any of a reader's messages was looked for, until there were many at once."""
+    for name, value in (("_REACH", 0), ("_REACH_OF_PLACE", 0), ("_MERGED", 8), ("_WORTH", 1)):
+        monkeypatch.setattr(message_search, name, value)
+    written(connection, archive(str), {})
+    connection.run("UPDATE messages SET sender_id = 9 WHERE id > ?", (MANY - 6,))
+    scope = Scope(user_id=READER, channel_ids=frozenset({1}), direct_ids=frozenset({1}))
+    counting = Counting(connection)
+    terms = (Term(narrow.FromSender(9), negated=True),)
+    page = message_search.find(counting, Search(scope, terms, LARGEST, 3, 0, include_anchor=False))
+    assert [message.id for message in page.messages] == [MANY - 8, MANY - 7, MANY - 6]
+    assert counting.rows < 20
+
+
+def test_the_search_index_finds_words_whatever_the_planner_thinks_of_them(
+    connection: Connection,
+) -> None:
+    """It plans once for all words. PostgreSQL would take those for common, and go along all
+    messages for a rare one."""
+    if connection.dialect.name != "postgresql":
+        pytest.skip("SQLite has no other way")
+    written(connection, archive(str), {})
+    for way in ("bitmapscan", "seqscan"):
+        connection.run(f"SET enable_{way} TO off")
+    for comparison in ("<", ">"):
+        hits = connection.dialect.search_hits(comparison)
+        order = "DESC" if comparison == "<" else "ASC"
+        plan = connection.query(f"EXPLAIN {hits} ORDER BY id {order} LIMIT 10", ("'a'", 9))
+        assert "message_search_pkey" not in str(plan)
 
 
 class Working:

@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,11 @@ def test_who_connects_while_a_database_is_opened_has_what_others_are_done_with(
             assert fourth is second
             assert fourth.query("SELECT x FROM t") == []
             fourth.run("INSERT INTO t VALUES (2)")
+        broken: Any = database.connect(readonly=False)
+        broken._connection.close()
+        broken.close()  # And that one not either.
+        with closing(database.connect(readonly=True)) as fifth:
+            assert fifth.query("SELECT x FROM t") == [(2,)]
     # Nothing is left open: what was written ahead is in the file.
     assert [one.name for one in tmp_path.iterdir()] == ["a.db"]
     with closing(database.connect(readonly=True)) as after:

@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -237,13 +238,16 @@ class Supervisor:
         waits for a job but a timer that it shares."""
         self._jobs = list(jobs)
         tasks: list[asyncio.Task[None]] = []
+        around = copy_context()
 
         def begin(*due: Job) -> None:
             for job in due:
                 if job.begin is None:
                     continue  # It was wanted before its time.
                 job.begin = None
-                task = asyncio.create_task(job.run(self._report), name=job.name)
+                # Not that of the request that wanted it: the job goes on long after that.
+                context = around.copy()
+                task = asyncio.create_task(job.run(self._report), name=job.name, context=context)
                 task.add_done_callback(_ended)
                 tasks.append(task)
 

@@ -167,9 +167,9 @@ def parted(spans: Iterable[Span]) -> tuple[list[int], list[tuple[int, int, int]]
 class Scope(Struct, frozen=True, dict=True):
     """Which messages the reader may see at all.
 
-    `spans` are ranges of channels, `direct_ids` conversations; `recorded` are the channels of
-    which those messages belong to it that `user_id` has a record of. `channel_ids` are channels
-    whose whole history is open to the reader.
+    `spans` are ranges of channels, those of one channel apart and oldest first; `direct_ids` are
+    conversations; `recorded` are the channels of which those messages belong to it that `user_id`
+    has a record of. `channel_ids` are channels whose whole history is open to the reader.
     """
 
     user_id: int | None

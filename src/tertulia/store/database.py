@@ -217,7 +217,7 @@ class Dialect(ABC):
     @abstractmethod
     def spans(self, spans: Iterable[tuple[int, int, int]]) -> Any:
         """The parameter that `within` takes: stretches of channels, each as the channel, the ID
-        that it comes after, and its last one."""
+        that it comes after, and its last one. Those of one channel are apart, and in order."""
 
     @abstractmethod
     def merged(self, column: str, comparison: str, limit: int) -> str:

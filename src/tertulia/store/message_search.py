@@ -242,14 +242,15 @@ class _Walk:
         if self._comparison == "<" and self._last_id >= narrow.LARGEST:
             self._last_id = self._newest_of_all() + 1
         reach = max(_REACH * limit, _REACH_OF_PLACE * self._places)
+        after, until = self._scope.extent
         if self._comparison == "<":
             edge = self._last_id - reach
-            within = "messages.id >= ?"
+            within, is_end = "messages.id >= ?", edge <= after + 1
         else:
             edge = self._last_id + reach
-            within = "messages.id <= ?"
+            within, is_end = "messages.id <= ?", edge >= until
         found = self._along(limit, self._last_id, *where, (within, [edge]))
-        if len(found) < limit:
+        if len(found) < limit and not is_end:
             found += self._merged(limit - len(found), edge, *where)
         return found
 
@@ -284,7 +285,7 @@ class _Walk:
             if len(rows) < size:
                 break
             start, asked, passed = rows[-1][0], _MERGED, passed + len(rows)
-            if passed > _WORTH * max(len(found), _MERGED):
+            if len(found) < limit and passed > _WORTH * max(len(found), _MERGED):
                 found += self._along(limit - len(found), start, *where)
                 break
         return found[:limit]

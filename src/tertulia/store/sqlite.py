@@ -255,8 +255,11 @@ class SqliteConnection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way."""
-        return not self._is_writing and not self._connection.in_transaction
+        """Whether it is open, and nothing is under way."""
+        try:
+            return not self._is_writing and not self._connection.in_transaction
+        except apsw.ConnectionClosedError:  # Closing twice does no harm.
+            return False
 
     def close(self) -> None:
         if self.on_free is not None and self.on_free(self):
@@ -283,9 +286,9 @@ class SqliteDatabase(Database):
         self._bus = None if bus is None else LocalBus(bus)
         self._opened: tuple[int, int] | None = None
         """The file that was opened first, as its file system knows it."""
-        self._is_opening = False
-        self._free: list[SqliteConnection] = []
-        """For who connects next, in the context of `opening`."""
+        self._free_lock = threading.Lock()
+        self._free: list[SqliteConnection] | None = None
+        """For who connects next, in the context of `opening`; None outside of it."""
 
     def exists(self) -> bool:
         if not self.path.exists():
@@ -302,26 +305,32 @@ class SqliteDatabase(Database):
 
     @contextlib.contextmanager
     def opening(self) -> Iterator[None]:
-        self._is_opening = True
+        self._free = []
         try:
             yield
         finally:
-            self._is_opening = False
-            while self._free:
-                self._free.pop().close()
+            # A start that is given up may leave a thread that is not done with one yet.
+            with self._free_lock:
+                free, self._free = self._free, None
+            for connection in free or ():
+                connection.close()
 
     def _keep_free(self, connection: SqliteConnection) -> bool:
-        if not self._is_opening or not connection.is_idle:
-            return False
-        self._free.append(connection)
-        return True
+        with self._free_lock:
+            if self._free is None or not connection.is_idle:
+                return False
+            self._free.append(connection)
+            return True
+
+    def _take_free(self) -> SqliteConnection | None:
+        with self._free_lock:
+            return self._free.pop() if self._free else None
 
     def _connect(self, *, readonly: bool, limits: Limits) -> SqliteConnection:
         try:
-            if self._free:
-                connection = self._free.pop()
-                connection.become(readonly=readonly, limits=limits)
-                return connection
+            if (free := self._take_free()) is not None:
+                free.become(readonly=readonly, limits=limits)
+                return free
             connection = SqliteConnection(
                 self.path, readonly=readonly, limits=limits, bus=self._bus
             )
