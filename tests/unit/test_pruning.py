@@ -331,6 +331,7 @@ async def test_a_server_that_never_runs_for_a_minute_forgets_it_too(config: Conf
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         await erasures(org.node.log, 30.0).once()
+        assert await org.node.store.read(pruning.wait) is None  # There is nothing to wait for.
         await erase(org, await live(org))
     for _ in range(4):
         clock.ahead += jobs.TOLD_SECONDS * 0.7

@@ -39,6 +39,8 @@ TOLD_SECONDS: Final = 60.0
 that serves has read it from the log by then, and every client that polls has been told of what came
 before, or been told by a heartbeat that there was nothing. Else its queue ends where a node starts.
 """
+FIRST_SECONDS: Final = 5.0
+"""After a start, until it is seen whether anything is left to forget: that reads all of the log."""
 
 
 def log_pruning(log: Log, retention_days: int) -> Job:
@@ -76,7 +78,10 @@ def erasures(log: Log, poll_seconds: float) -> Job:
         nonlocal kept, is_begun
         if not is_begun:
             kept = await log.store.read(pruning.wait)
-            waiting[:0] = [] if kept is None else [kept]
+            if kept is not None:
+                waiting.insert(0, kept)
+            elif not any(one.seq <= waiting[0][1] for one in await _erasures(log.store)):
+                del waiting[0]
             is_begun = True
         now = log.clock()
         # The clock may have been set back.
@@ -88,7 +93,7 @@ def erasures(log: Log, poll_seconds: float) -> Job:
         await keep_first()
         return waiting[0][0] + delay - log.clock() if waiting else PERIOD_SECONDS
 
-    job = Job("erasures", once, round_seconds=LONGEST_SECONDS)
+    job = Job("erasures", once, round_seconds=LONGEST_SECONDS, first_seconds=FIRST_SECONDS)
 
     def follow(entries: Sequence[Entry]) -> None:
         for entry in entries:
