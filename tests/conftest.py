@@ -109,6 +109,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    """Nothing is collected but what nobody refers to any more."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> tuple[str, dict[str, bool]]:
     """The event loop that servers have."""

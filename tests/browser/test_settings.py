@@ -48,7 +48,7 @@ def test_a_key_is_made_used_and_taken_away(sqlite_town: Town, ann: Window) -> No
     page.get_by_label("It may write").check()
     page.get_by_role("button", name="Create").click()
     key = page.get_by_role("dialog").locator("code").first.inner_text()
-    page.get_by_role("dialog").get_by_role("button", name="Close").last.click()
+    page.get_by_role("dialog").locator("footer").get_by_role("button", name="Close").click()
     row = page.get_by_role("listitem").filter(has_text="Helper")
     expect(row).to_contain_text("reads and writes · all your channels · never used")
     assert sent(town, key) == 200

@@ -5,7 +5,7 @@ import gc
 import logging
 import socket
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
@@ -44,15 +44,6 @@ QUICK = Limits(
     most_seconds=0.3,
     sweep_seconds=0.02,
 )
-
-
-@pytest.fixture
-def without_collector() -> Iterator[None]:
-    """Nothing is collected but what nobody refers to any more."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 class Slow:
@@ -824,6 +815,7 @@ async def test_who_comes_by_ipv4_is_known_by_that_address_to_a_listener_of_both_
 async def test_connecting_and_leaving_leaves_nothing(
     org: Organization, without_collector: None
 ) -> None:
+    gc.collect()  # What other tests have left.
     async with serving(org, "below") as server:
         ways = [b"", b"GET /he", HEALTH * 3, half_a_body(), b"nonsense\r\n\r\n"]
         for round_ in range(20):

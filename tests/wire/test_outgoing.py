@@ -1,9 +1,8 @@
 """What goes out on a connection is what uvicorn's own protocol sends."""
 
 import asyncio
-import gc
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from starlette.applications import Starlette
@@ -197,12 +196,3 @@ async def test_a_connection_that_is_closed_is_gone(
         (connection,) = (weakref.ref(one) for one in server.state.connections)
         await line.close()
         await until(lambda: connection() is None)
-
-
-@pytest.fixture
-def without_collector() -> Iterator[None]:
-    """Nothing is collected but what nobody refers to any more."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
