@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pwd
+import select
 import shutil
 import signal
 import subprocess
@@ -237,6 +238,7 @@ the server more than most tests do, for it knows nothing of the tables."""
 _sharing: dict[str, str] = {}
 """Schemas whose nodes take these, and where their server is."""
 _KEPT_AT_MOST = 8
+_ENDING_SECONDS = 0.2
 _NOTHING = pq.PGconn.connect_start(b"host=/nowhere")
 _NOTHING.finish()
 """What a connection has that was kept: it is closed."""
@@ -349,12 +351,27 @@ def _place_of(conninfo: str) -> tuple[str, str]:
 
 def _did(raw: pq.abc.PGconn, sql: str) -> bool:
     """Whether the connection could do that; where it could not, it is closed."""
-    is_idle = raw.transaction_status == pq.TransactionStatus.IDLE
+    is_idle = _has_ended(raw) and raw.transaction_status == pq.TransactionStatus.IDLE
     if not is_idle or raw.exec_(sql.encode()).status != pq.ExecStatus.COMMAND_OK:
         raw.finish()
         return False
     while raw.notifies():
         pass
+    return True
+
+
+def _has_ended(raw: pq.abc.PGconn) -> bool:
+    """Whether what was sent last is over. It may be so in a moment: the end of a transaction for
+    reading is sent, and heard when the connection is used again."""
+    until = time.monotonic() + _ENDING_SECONDS
+    while raw.transaction_status == pq.TransactionStatus.ACTIVE:
+        raw.flush()
+        while raw.is_busy():
+            left = until - time.monotonic()
+            if left < 0 or not select.select([raw.socket], [], [], left)[0]:
+                return False
+            raw.consume_input()
+        raw.get_result()
     return True
 
 
