@@ -10,7 +10,7 @@ from tertulia.model.changes import RealmChanged, UserDeactivated
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.store.queries import users_since
-from tests.support import Organization, TestClock, founded, reopened
+from tests.support import Organization, TestClock, founded, reopened, row
 from tests.wire.stage import LIMITED, appear
 
 DAY = 86400
@@ -114,28 +114,30 @@ async def test_being_active_and_being_there_are_two_things(
     assert entry["idle_timestamp"] == entry["active_timestamp"]
 
 
-@pytest.mark.parametrize(
-    ("days", "more", "seen"),
-    [
-        (20, {}, False),
-        (13, {}, True),
-        (20, {"history_limit_days": 30}, True),
-        (3, {"history_limit_days": 2}, False),
-        (3, {"history_limit_days": 0}, False),
-        (20, {"last_update_id": -1}, False),
-        (20, {"last_update_id": 1}, True),
-        (20, {"last_update_id": 1, "history_limit_days": 2}, True),
-        (20, {"last_update_id": 0}, False),
-    ],
-)
+OLDER: list[tuple[int, dict[str, Any], bool]] = [
+    (20, {}, False),
+    (13, {}, True),
+    (20, {"history_limit_days": 30}, True),
+    (3, {"history_limit_days": 2}, False),
+    (3, {"history_limit_days": 0}, False),
+    (20, {"last_update_id": -1}, False),
+    (20, {"last_update_id": 1}, True),
+    (20, {"last_update_id": 1, "history_limit_days": 2}, True),
+    (20, {"last_update_id": 0}, False),
+]
+"""How many days ago somebody was there, what is asked for, and whether they are seen."""
+
+
 async def test_what_is_older_than_asked_for_is_left_out(
-    timed: Organization, clock: TestClock, days: int, more: dict[str, Any], seen: bool
+    timed: Organization, clock: TestClock
 ) -> None:
     """The limit is two weeks, and does not count after the first update."""
-    await appear(timed, "ben")
-    clock.ahead = days * DAY
-    found = (await ping(timed, "ann", **more))["presences"]
-    assert ("ben@example.com" in found or str(timed["ben"].user_id) in found) is seen
+    for days, more, seen in OLDER:
+        with row(days, more):
+            await appear(timed, "ben")
+            clock.ahead += days * DAY
+            found = (await ping(timed, "ann", **more))["presences"]
+            assert ("ben@example.com" in found or str(timed["ben"].user_id) in found) is seen
 
 
 @pytest.mark.parametrize(

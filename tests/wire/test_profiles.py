@@ -50,31 +50,30 @@ async def profile(org: Organization, name: str, viewer: str = "ann") -> dict[str
 # The fields
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_every_kind_of_field_is_created_and_told_to_everybody(
-    org: Organization, kind: int
-) -> None:
+async def test_every_kind_of_field_is_created_and_told_to_everybody(org: Organization) -> None:
     listener = await org["gus"].register()
-    field_id = await field(org, kind, name=" Field ", hint="a hint")
-    data = KINDS[kind].get("field_data")
-    (shown,) = await fields(org)
-    assert json.loads(shown.pop("field_data") or "null") == data
-    assert shown == {
-        "id": field_id,
-        "type": kind,
-        "name": "Field",
-        "hint": "a hint",
-        "order": 1,
-        "required": False,
-        "editable_by_user": True,
-        "use_for_user_matching": False,
-    }
-    (event,) = await listener.events()
-    snapshot = (await org["gus"].register()).data
-    assert event["type"] == "custom_profile_fields"
-    assert event["fields"] == await fields(org) == snapshot["custom_profile_fields"]
-    types = snapshot["custom_profile_field_types"]
-    assert kind in {one["id"] for one in types.values()}
+    for number, kind in enumerate(KINDS):
+        with row(kind):
+            field_id = await field(org, kind, name=f" Field {kind} ", hint="a hint")
+            data = KINDS[kind].get("field_data")
+            shown = (await fields(org))[-1]
+            assert json.loads(shown.pop("field_data") or "null") == data
+            assert shown == {
+                "id": field_id,
+                "type": kind,
+                "name": f"Field {kind}",
+                "hint": "a hint",
+                "order": number + 1,
+                "required": False,
+                "editable_by_user": True,
+                "use_for_user_matching": False,
+            }
+            (event,) = await listener.events()
+            snapshot = (await org["gus"].register()).data
+            assert event["type"] == "custom_profile_fields"
+            assert event["fields"] == await fields(org) == snapshot["custom_profile_fields"]
+            types = snapshot["custom_profile_field_types"]
+            assert kind in {one["id"] for one in types.values()}
     async with reopened(org.node.config) as later:
         assert await fields(later) == event["fields"]
 
@@ -331,14 +330,22 @@ async def test_a_value_that_does_not_fit_is_refused(org: Organization) -> None:
             assert await profile(org, "ben") == {}
 
 
-@pytest.mark.parametrize(
-    "data",
-    ["x", {"id": 1}, [{"value": "x"}], [{"id": "1", "value": "x"}], [{"id": 1, "value": 3}], [1]],
-)
-async def test_profile_data_of_another_shape_is_refused(org: Organization, data: Any) -> None:
+SHAPES: list[Any] = [
+    "x",
+    {"id": 1},
+    [{"value": "x"}],
+    [{"id": "1", "value": "x"}],
+    [{"id": 1, "value": 3}],
+    [1],
+]
+
+
+async def test_profile_data_of_another_shape_is_refused(org: Organization) -> None:
     await field(org)
-    reply = await org["ben"].patch("/users/me/profile_data", data=json.dumps(data))
-    reply.refused("REQUEST_VARIABLE_INVALID")
+    for data in SHAPES:
+        with row(data):
+            reply = await org["ben"].patch("/users/me/profile_data", data=json.dumps(data))
+            reply.refused("REQUEST_VARIABLE_INVALID")
 
 
 @pytest.mark.parametrize("empty", [None, "", "   ", []])

@@ -21,7 +21,7 @@ from tertulia.store.uploads import Uploads
 from tertulia.wire.files import tus
 from tests.pictures import picture
 from tests.s3 import files_of
-from tests.support import Organization, Person, TestClock, founded, reopened
+from tests.support import Organization, Person, TestClock, founded, reopened, row
 
 TUS = {"Tus-Resumable": "1.0.0"}
 PIECE = {**TUS, "Content-Type": "application/offset+octet-stream"}
@@ -198,47 +198,53 @@ async def test_options_tells_what_the_server_can_without_credentials(org: Organi
     assert "Location" in answer.headers["access-control-expose-headers"]
 
 
-@pytest.mark.parametrize("method", ["POST", "HEAD", "PATCH", "DELETE"])
-async def test_another_version_of_the_protocol_is_refused(org: Organization, method: str) -> None:
-    where = "/api/v1/tus/" if method == "POST" else await begun(org["ben"], 5)
-    for version in ("", "0.2.2", "2.0.0", "1.0"):
-        sent = {"Tus_Resumable": version, "Upload_Length": "5", "Upload_Offset": "0"}
-        answer = await ask(org["ben"], method, where, **sent)
-        found = (answer.status_code, answer.headers["tus-version"])
-        assert found == (412, "1.0.0"), version
+async def test_another_version_of_the_protocol_is_refused(org: Organization) -> None:
+    for method in ["POST", "HEAD", "PATCH", "DELETE"]:
+        with row(method):
+            where = "/api/v1/tus/" if method == "POST" else await begun(org["ben"], 5)
+            for version in ("", "0.2.2", "2.0.0", "1.0"):
+                sent = {"Tus_Resumable": version, "Upload_Length": "5", "Upload_Offset": "0"}
+                answer = await ask(org["ben"], method, where, **sent)
+                found = (answer.status_code, answer.headers["tus-version"])
+                assert found == (412, "1.0.0"), version
 
 
-@pytest.mark.parametrize("method", ["POST", "HEAD", "PATCH", "DELETE"])
-async def test_every_request_needs_credentials(org: Organization, method: str) -> None:
-    where = "/api/v1/tus/" if method == "POST" else await begun(org["ben"], 5)
-    answer = await ask(org.nobody, method, where, Upload_Length="5", Upload_Offset="0")
-    assert answer.status_code == 401
-    stranger = Person(org.http, 0, org["ben"].email, "x" * 32)
-    answer = await ask(stranger, method, where, Upload_Length="5", Upload_Offset="0")
-    assert answer.status_code == 401
+async def test_every_request_needs_credentials(org: Organization) -> None:
+    for method in ["POST", "HEAD", "PATCH", "DELETE"]:
+        with row(method):
+            where = "/api/v1/tus/" if method == "POST" else await begun(org["ben"], 5)
+            answer = await ask(org.nobody, method, where, Upload_Length="5", Upload_Offset="0")
+            assert answer.status_code == 401
+            stranger = Person(org.http, 0, org["ben"].email, "x" * 32)
+            answer = await ask(stranger, method, where, Upload_Length="5", Upload_Offset="0")
+            assert answer.status_code == 401
 
 
-@pytest.mark.parametrize("method", ["HEAD", "PATCH", "DELETE"])
-async def test_the_upload_of_somebody_else_is_not_there(org: Organization, method: str) -> None:
-    where = await begun(org["ben"], 5)
-    for who, address in (
-        ("cleo", where),
-        ("ann", where),
-        ("ben", "/api/v1/tus/" + "0" * 32),
-        ("ben", "/api/v1/tus/..%2f..%2fsecret"),
-        ("ben", "/api/v1/tus/x"),
-    ):
-        answer = await ask(org[who], method, address, Upload_Offset="0")
-        assert answer.status_code == 404
-    assert await offset_of(org["ben"], where) == 0
+async def test_the_upload_of_somebody_else_is_not_there(org: Organization) -> None:
+    for method in ["HEAD", "PATCH", "DELETE"]:
+        with row(method):
+            where = await begun(org["ben"], 5)
+            for who, address in (
+                ("cleo", where),
+                ("ann", where),
+                ("ben", "/api/v1/tus/" + "0" * 32),
+                ("ben", "/api/v1/tus/..%2f..%2fsecret"),
+                ("ben", "/api/v1/tus/x"),
+            ):
+                answer = await ask(org[who], method, address, Upload_Offset="0")
+                assert answer.status_code == 404
+            assert await offset_of(org["ben"], where) == 0
 
 
-@pytest.mark.parametrize(
-    ("method", "key"), [("GET", False), ("PUT", False), ("PATCH", False), ("POST", True)]
-)
-async def test_other_methods_are_not_answered(org: Organization, method: str, key: bool) -> None:
-    where = await begun(org["ben"], 5) if key else "/api/v1/tus/"
-    assert (await ask(org["ben"], method, where, Upload_Length="5")).status_code == 405
+OTHERS = [("GET", False), ("PUT", False), ("PATCH", False), ("POST", True)]
+"""A method, and whether there is a begun upload at the address."""
+
+
+async def test_other_methods_are_not_answered(org: Organization) -> None:
+    for method, key in OTHERS:
+        with row(method, key):
+            where = await begun(org["ben"], 5) if key else "/api/v1/tus/"
+            assert (await ask(org["ben"], method, where, Upload_Length="5")).status_code == 405
 
 
 async def test_the_method_may_be_named_by_a_header(org: Organization) -> None:
@@ -364,25 +370,28 @@ async def test_so_many_files_can_be_begun_and_not_ended(
 # Pieces
 
 
-@pytest.mark.parametrize("offset", [0, 4, 6, 99])
-async def test_a_piece_goes_on_where_the_last_one_ended(org: Organization, offset: int) -> None:
+async def test_a_piece_goes_on_where_the_last_one_ended(org: Organization) -> None:
     where = await begun(org["ben"], 11)
     await piece(org["ben"], where, 0, b"hello")
-    refused(await piece(org["ben"], where, offset, b"x"), 409)
-    assert await offset_of(org["ben"], where) == 5
+    for offset in [0, 4, 6, 99]:
+        with row(offset):
+            refused(await piece(org["ben"], where, offset, b"x"), 409)
+            assert await offset_of(org["ben"], where) == 5
 
 
-@pytest.mark.parametrize("kind", ["application/octet-stream", "text/plain", ""])
-async def test_a_piece_is_of_its_own_type(org: Organization, kind: str) -> None:
+async def test_a_piece_is_of_its_own_type(org: Organization) -> None:
     where = await begun(org["ben"], 5)
-    refused(await piece(org["ben"], where, 0, b"hello", Content_Type=kind), 415)
-    assert await offset_of(org["ben"], where) == 0
+    for kind in ["application/octet-stream", "text/plain", ""]:
+        with row(kind):
+            refused(await piece(org["ben"], where, 0, b"hello", Content_Type=kind), 415)
+            assert await offset_of(org["ben"], where) == 0
 
 
-@pytest.mark.parametrize("offset", ["", "-1", "x", "9" * 30])
-async def test_the_place_of_a_piece_is_a_number(org: Organization, offset: str) -> None:
-    where = await begun(org["ben"], 5)
-    refused(await ask(org["ben"], "PATCH", where, b"x", Upload_Offset=offset), 400)
+async def test_the_place_of_a_piece_is_a_number(org: Organization) -> None:
+    for offset in ["", "-1", "x", "9" * 30]:
+        with row(offset):
+            where = await begun(org["ben"], 5)
+            refused(await ask(org["ben"], "PATCH", where, b"x", Upload_Offset=offset), 400)
 
 
 async def test_no_more_is_taken_than_was_told(org: Organization) -> None:
@@ -576,26 +585,32 @@ async def test_a_file_whose_end_was_not_written_down_counts_once(
         assert (await piece(ann, where, MIB, b"")).status_code == 200
 
 
-@pytest.mark.parametrize("method", ["HEAD", "PATCH"])
-@pytest.mark.parametrize("lost", ["the change", "the move", "the note"])
 async def test_a_crash_at_the_end_is_made_good_by_the_next_request(
-    org: Organization, monkeypatch: pytest.MonkeyPatch, method: str, lost: str
+    org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    where = await begun(org["ben"], 5)
+    for method in ["HEAD", "PATCH"]:
+        for lost in ["the change", "the move", "the note"]:
+            with row(method, lost):
+                where = await begun(org["ben"], 5)
 
-    async def broken(*_: Any) -> None:
-        raise RuntimeError("cut off")
+                async def broken(*_: Any) -> None:
+                    raise RuntimeError("cut off")
 
-    with monkeypatch.context() as patched:
-        if lost == "the change":
-            patched.setattr(tus, "stored", broken)
-        elif lost == "the move":
-            patched.setattr(Uploads, "settle", broken)
-        else:
-            patched.setattr(DiskPartials, "save", broken)
-        assert (await piece(org["ben"], where, 0, b"hello")).status_code == 500
-    answer = await ask(org["ben"], method, where, Upload_Offset="5")
-    assert (answer.status_code, answer.headers["upload-offset"]) == (200, "5")
-    (one,) = (await org["ben"].get("/attachments")).ok["attachments"]
-    assert (await org["ben"].open(f"/user_uploads/{one['path_id']}")).content == b"hello"
-    assert (await piece(org["ben"], where, 5, b"")).json()["url"].endswith(one["path_id"])
+                with monkeypatch.context() as patched:
+                    if lost == "the change":
+                        patched.setattr(tus, "stored", broken)
+                    elif lost == "the move":
+                        patched.setattr(Uploads, "settle", broken)
+                    else:
+                        patched.setattr(DiskPartials, "save", broken)
+                    assert (await piece(org["ben"], where, 0, b"hello")).status_code == 500
+                answer = await ask(org["ben"], method, where, Upload_Offset="5")
+                assert (answer.status_code, answer.headers["upload-offset"]) == (200, "5")
+                (one,) = (await org["ben"].get("/attachments")).ok["attachments"]
+                assert (
+                    await org["ben"].open(f"/user_uploads/{one['path_id']}")
+                ).content == b"hello"
+                assert (
+                    (await piece(org["ben"], where, 5, b"")).json()["url"].endswith(one["path_id"])
+                )
+                assert (await org["ben"].delete(f"/attachments/{one['id']}")).ok

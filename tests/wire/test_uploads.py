@@ -122,21 +122,21 @@ async def posted(person: Person, how: dict[str, Any]) -> Reply:
     return await person.raw("POST", "/user_uploads", **how, headers=headers)
 
 
-@pytest.mark.parametrize(
-    ("disposition", "name"),
-    [
-        ("name=f; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt", "naïve €.txt"),
-        ("name=f; filename=\"n.txt\"; filename*=UTF-8''%E2%82%AC.txt", "€.txt"),
-        ("name=f; filename*=iso-8859-1''caf%E9.txt", "café.txt"),
-        ('name=f; filename="a%22b%0D%0Ac.txt"', 'a"bc.txt'),
-        ('name=f; filename="null\0byte.txt"', "nullbyte.txt"),
-        ('name=f; filename="C:\\\\fakepath\\\\x.txt"', "x.txt"),
-    ],
-)
-async def test_a_name_may_be_written_in_each_of_the_ways_of_forms(
-    org: Organization, disposition: str, name: str
-) -> None:
-    assert (await posted(org["ben"], form(part(disposition)))).ok["filename"] == name
+FORMS = [
+    ("name=f; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt", "naïve €.txt"),
+    ("name=f; filename=\"n.txt\"; filename*=UTF-8''%E2%82%AC.txt", "€.txt"),
+    ("name=f; filename*=iso-8859-1''caf%E9.txt", "café.txt"),
+    ('name=f; filename="a%22b%0D%0Ac.txt"', 'a"bc.txt'),
+    ('name=f; filename="null\0byte.txt"', "nullbyte.txt"),
+    ('name=f; filename="C:\\\\fakepath\\\\x.txt"', "x.txt"),
+]
+"""How a form says the name of its file."""
+
+
+async def test_a_name_may_be_written_in_each_of_the_ways_of_forms(org: Organization) -> None:
+    for disposition, name in FORMS:
+        with row(disposition):
+            assert (await posted(org["ben"], form(part(disposition)))).ok["filename"] == name
 
 
 @pytest.mark.parametrize(
@@ -492,17 +492,17 @@ WAYS: list[tuple[str, Callable[[str], str]]] = [
 ]
 
 
-@pytest.mark.parametrize("write", [way for _, way in WAYS], ids=[name for name, _ in WAYS])
-async def test_a_message_that_links_a_file_opens_it_to_its_readers(
-    org: Organization, write: Callable[[str], str]
-) -> None:
-    path = await org["ben"].upload("naïve.txt")
-    assert (await org["cleo"].open(f"/user_uploads/{path}")).status_code == 403
-    message_id = await org["ben"].write([org["cleo"].user_id], write(path))
-    assert (await org["cleo"].open(f"/user_uploads/{path}")).status_code == 200
-    assert (await org["ann"].open(f"/user_uploads/{path}")).status_code == 403
-    assert (await listed(org["ben"]))[0]["message_ids"] == [message_id]
-    assert await flags(org["cleo"], message_id) == {"attachment", "link"}
+async def test_a_message_that_links_a_file_opens_it_to_its_readers(org: Organization) -> None:
+    for write in [way for _, way in WAYS]:
+        with row(write("path")):
+            path = await org["ben"].upload("naïve.txt")
+            assert (await org["cleo"].open(f"/user_uploads/{path}")).status_code == 403
+            message_id = await org["ben"].write([org["cleo"].user_id], write(path))
+            assert (await org["cleo"].open(f"/user_uploads/{path}")).status_code == 200
+            assert (await org["ann"].open(f"/user_uploads/{path}")).status_code == 403
+            linked = {one["path_id"]: one["message_ids"] for one in await listed(org["ben"])}
+            assert linked[path] == [message_id]
+            assert await flags(org["cleo"], message_id) == {"attachment", "link"}
 
 
 async def test_a_message_that_links_a_picture_has_an_image(org: Organization) -> None:
