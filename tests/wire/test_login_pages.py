@@ -395,11 +395,15 @@ async def test_whether_an_address_has_an_account_is_told_to_nobody(org: Organiza
     assert [letter.to for letter in await letters(org)] == ["ann@example.com"]
 
 
-@pytest.mark.parametrize("email", ["", "x", "a@b\0.example", "a" * 300 + "@example.com"])
-async def test_what_is_no_address_is_said(org: Organization, email: str) -> None:
-    page = await org.http.post("/reset", data={"email": email})
-    assert page.status_code == 400
-    assert 'role="alert"' in page.text
+NO_ADDRESSES = ["", "x", "a@b\0.example", "a" * 300 + "@example.com"]
+
+
+async def test_what_is_no_address_is_said(org: Organization) -> None:
+    for email in NO_ADDRESSES:
+        with row(email):
+            page = await org.http.post("/reset", data={"email": email})
+            assert page.status_code == 400
+            assert 'role="alert"' in page.text
 
 
 @pytest.mark.parametrize("password", ["", "short", "x" * 101])

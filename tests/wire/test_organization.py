@@ -261,25 +261,24 @@ async def test_who_comes_in_and_what_is_kept_is_for_owners(org: Organization) ->
         assert (await org["ann"].patch("/realm", **{name: value})).status == 200, name
 
 
-@pytest.mark.parametrize(
-    ("role", "allowed"),
-    [
-        (Role.ADMINISTRATOR, True),
-        (Role.MODERATOR, False),
-        (Role.MEMBER, False),
-        (Role.GUEST, False),
-    ],
-)
-async def test_the_other_settings_are_for_administrators(
-    org: Organization, role: Role, allowed: bool
-) -> None:
-    await org.add("abe", role)
-    reply = await org["abe"].patch("/realm", name="Other", digest_weekday=2)
-    if allowed:
-        assert reply.ok
-    else:
-        reply.refused("UNAUTHORIZED_PRINCIPAL")
-    (await org.nobody.patch("/realm", name="Other")).refused("UNAUTHORIZED", 401)
+ROLES: list[tuple[Role, bool]] = [
+    (Role.ADMINISTRATOR, True),
+    (Role.MODERATOR, False),
+    (Role.MEMBER, False),
+    (Role.GUEST, False),
+]
+
+
+async def test_the_other_settings_are_for_administrators(org: Organization) -> None:
+    for role, allowed in ROLES:
+        with row(role, allowed):
+            await org.add(f"abe{role}", role)
+            reply = await org[f"abe{role}"].patch("/realm", name="Other", digest_weekday=2)
+            if allowed:
+                assert reply.ok
+            else:
+                reply.refused("UNAUTHORIZED_PRINCIPAL")
+            (await org.nobody.patch("/realm", name="Other")).refused("UNAUTHORIZED", 401)
 
 
 CHANNELS = (
@@ -290,19 +289,18 @@ CHANNELS = (
 )
 
 
-@pytest.mark.parametrize("name", CHANNELS)
-async def test_a_channel_for_announcements_exists_and_can_be_none(
-    org: Organization, name: str
-) -> None:
+async def test_a_channel_for_announcements_exists_and_can_be_none(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann")
     ruin = await org.channel("ruin", "ann", is_archived=True)
     ben = await org["ben"].register()
-    assert ben.data[f"realm_{name}"] == -1
-    (await org["ann"].patch("/realm", **{name: ruin})).refused()
-    for channel_id in (lounge, -1):
-        assert (await org["ann"].patch("/realm", **{name: channel_id})).ok
-        (event,) = await ben.events()
-        assert (event["property"], event["value"]) == (name, channel_id)
+    for name in CHANNELS:
+        with row(name):
+            assert ben.data[f"realm_{name}"] == -1
+            (await org["ann"].patch("/realm", **{name: ruin})).refused()
+            for channel_id in (lounge, -1):
+                assert (await org["ann"].patch("/realm", **{name: channel_id})).ok
+                (event,) = await ben.events()
+                assert (event["property"], event["value"]) == (name, channel_id)
 
 
 async def test_an_unlimited_retention_is_minus_one(org: Organization) -> None:
@@ -378,23 +376,26 @@ async def test_a_permission_takes_the_groups_that_it_says_it_takes(
         assert data[f"realm_{name}"] == holders
 
 
-@pytest.mark.parametrize(
-    "holders",
-    [
-        99,
-        {"direct_members": [999], "direct_subgroups": []},
-        {"direct_members": [], "direct_subgroups": [999]},
-        {"direct_members": ["dan"], "direct_subgroups": []},
-        100,
-    ],
-)
-async def test_a_permission_is_held_by_those_who_are_there(org: Organization, holders: Any) -> None:
+NOBODYS: list[Any] = [
+    99,
+    {"direct_members": [999], "direct_subgroups": []},
+    {"direct_members": [], "direct_subgroups": [999]},
+    {"direct_members": ["dan"], "direct_subgroups": []},
+    100,
+]
+"""Values that name somebody or a group that is not there."""
+
+
+async def test_a_permission_is_held_by_those_who_are_there(org: Organization) -> None:
     await org.add("dan")
     gone = UserGroup(id=100, name="gone", created_at=0, deactivated=True)
     await org.do(UserDeactivated(user_id=org["dan"].user_id), UserGroupCreated(group=gone))
-    if isinstance(holders, dict) and holders["direct_members"] == ["dan"]:
-        holders = {**holders, "direct_members": [org["dan"].user_id]}
-    (await org["ann"].patch("/realm", can_create_groups={"new": holders})).refused()
+    for holders in NOBODYS:
+        with row(holders):
+            value = holders
+            if isinstance(holders, dict) and holders["direct_members"] == ["dan"]:
+                value = {**holders, "direct_members": [org["dan"].user_id]}
+            (await org["ann"].patch("/realm", can_create_groups={"new": value})).refused()
 
 
 OF_OLD = [

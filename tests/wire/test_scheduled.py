@@ -478,25 +478,27 @@ async def test_it_is_sent_as_any_message_is(config: Config) -> None:
         assert own["<p>psst</p>"] == own["<p>to myself</p>"] == ["read"]
 
 
-@pytest.mark.parametrize(
-    ("client", "asked", "read"),
-    [
-        ("website", None, True),
-        ("ZulipMobile", None, True),
-        ("robo", None, False),
-        ("robo", True, True),
-        ("website", False, False),
-    ],
-)
+READ_BY_SENDER: list[tuple[str, bool | None, bool]] = [
+    ("website", None, True),
+    ("ZulipMobile", None, True),
+    ("robo", None, False),
+    ("robo", True, True),
+    ("website", False, False),
+]
+"""With what program it is scheduled, what is said, and whether it is read."""
+
+
 async def test_it_is_read_by_its_sender_as_they_said_or_as_their_program_tells(
-    config: Config, client: str, asked: bool | None, read: bool
+    config: Config,
 ) -> None:
     async with timed(config) as (org, clock):
-        await schedule(org, client=client, read_by_sender=asked)
-        clock.ahead += 61
-        await org.tick()
-        (message,) = await messages(org["ann"])
-        assert (message["client"], "read" in message["flags"]) == (client, read)
+        for client, asked, read in READ_BY_SENDER:
+            with row(client, asked):
+                await schedule(org, client=client, read_by_sender=asked)
+                clock.ahead += 61
+                await org.tick()
+                *_, message = await messages(org["ann"])
+                assert (message["client"], "read" in message["flags"]) == (client, read)
 
 
 async def test_it_has_the_names_of_its_own_time(config: Config) -> None:

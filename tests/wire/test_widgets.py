@@ -32,52 +32,52 @@ async def use(who: Person, message_id: int, content: Any, kind: str = "widget") 
     return await who.post("/submessage", message_id=message_id, msg_type=kind, content=text)
 
 
-@pytest.mark.parametrize(
-    ("content", "widget"),
-    [
-        (
-            "/poll Tea or coffee?\n- tea\n* coffee\n\n  water  ",
-            {
-                "widget_type": "poll",
-                "extra_data": {
-                    "question": "Tea or coffee?",
-                    "options": ["tea", "coffee", "water"],
-                },
+BEGUN: list[tuple[str, dict[str, Any]]] = [
+    (
+        "/poll Tea or coffee?\n- tea\n* coffee\n\n  water  ",
+        {
+            "widget_type": "poll",
+            "extra_data": {
+                "question": "Tea or coffee?",
+                "options": ["tea", "coffee", "water"],
             },
-        ),
-        ("/poll", {"widget_type": "poll", "extra_data": {"question": "", "options": []}}),
-        ("/poll\nyes", {"widget_type": "poll", "extra_data": {"question": "", "options": ["yes"]}}),
-        (
-            "/todo Today\n- shop: milk: two\nsleep",
-            {
-                "widget_type": "todo",
-                "extra_data": {
-                    "task_list_title": "Today",
-                    "tasks": [
-                        {"task": "shop", "desc": "milk: two"},
-                        {"task": "sleep", "desc": ""},
-                    ],
-                },
+        },
+    ),
+    ("/poll", {"widget_type": "poll", "extra_data": {"question": "", "options": []}}),
+    ("/poll\nyes", {"widget_type": "poll", "extra_data": {"question": "", "options": ["yes"]}}),
+    (
+        "/todo Today\n- shop: milk: two\nsleep",
+        {
+            "widget_type": "todo",
+            "extra_data": {
+                "task_list_title": "Today",
+                "tasks": [
+                    {"task": "shop", "desc": "milk: two"},
+                    {"task": "sleep", "desc": ""},
+                ],
             },
-        ),
-        ("/todo", {"widget_type": "todo", "extra_data": {"task_list_title": "", "tasks": []}}),
-    ],
-)
-async def test_a_command_begins_a_widget(
-    org: Organization, content: str, widget: dict[str, Any]
-) -> None:
+        },
+    ),
+    ("/todo", {"widget_type": "todo", "extra_data": {"task_list_title": "", "tasks": []}}),
+]
+"""What is sent, and the widget that it begins."""
+
+
+async def test_a_command_begins_a_widget(org: Organization) -> None:
     """The message's text stays what it is; its first submessage says what to show."""
     await org.channel("lounge", "ann", "ben")
     listener = await org["ben"].register()
-    sent = await org["ann"].send("lounge", "t", content)
-    (part,) = await parts(org["ben"], sent)
-    assert json.loads(part["content"]) == widget
-    assert (part["message_id"], part["sender_id"]) == (sent, org["ann"].user_id)
-    assert part["msg_type"] == "widget"
-    (event,) = await listener.events()
-    assert event["message"]["submessages"] == [part]
-    message = (await org["ben"].get(f"/messages/{sent}")).ok["message"]
-    assert message["content"].startswith(f"<p>{content.split()[0]}")
+    for content, widget in BEGUN:
+        with row(content):
+            sent = await org["ann"].send("lounge", "t", content)
+            (part,) = await parts(org["ben"], sent)
+            assert json.loads(part["content"]) == widget
+            assert (part["message_id"], part["sender_id"]) == (sent, org["ann"].user_id)
+            assert part["msg_type"] == "widget"
+            (event,) = await listener.events()
+            assert event["message"]["submessages"] == [part]
+            message = (await org["ben"].get(f"/messages/{sent}")).ok["message"]
+            assert message["content"].startswith(f"<p>{content.split()[0]}")
 
 
 @pytest.mark.parametrize(
