@@ -101,9 +101,9 @@ async def test_whoever_is_not_right_hears_the_same(org: Organization) -> None:
             assert len(org.node.state.sessions) == 0
 
 
-async def test_what_must_be_sent_is_asked_for(org: Organization) -> None:
+async def test_what_must_be_sent_is_asked_for(kept: Organization) -> None:
     for sent in ({"username": "ann@example.com"}, {"password": PASSWORD}):
-        (await fresh(org).post("/sessions", **sent)).refused("REQUEST_VARIABLE_MISSING")
+        (await fresh(kept).post("/sessions", **sent)).refused("REQUEST_VARIABLE_MISSING")
 
 
 async def test_a_deactivated_account_is_told_so_with_the_right_password_only(
@@ -200,15 +200,15 @@ async def test_the_client_may_say_what_it_is(org: Organization) -> None:
     assert (await browser.get(f"/messages/{message_id}")).ok["message"]["client"] == "kiosk"
 
 
-async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(org: Organization) -> None:
-    browser = await signed_in(org)
+async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(kept: Organization) -> None:
+    browser = await signed_in(kept)
     path = await browser.upload()
-    nobody = fresh(org)
+    nobody = fresh(kept)
     assert (await browser.http.get(f"/user_uploads/{path}")).content == b"hello"
     assert (await nobody.http.get(f"/user_uploads/{path}")).status_code == 403
     shown = await browser.http.get(f"/user_uploads/{path}")
     assert "Cookie" in shown.headers["vary"]
-    ben = f"/avatar/{org['ben'].user_id}"
+    ben = f"/avatar/{kept['ben'].user_id}"
     theirs = (await browser.http.get(ben)).headers["location"]
     assert theirs != (await nobody.http.get(ben)).headers["location"]
     tus = {"Tus-Resumable": "1.0.0", "Upload-Length": "5"}
@@ -226,30 +226,30 @@ async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(org: Organiz
     assert (await browser.http.post("/api/v1/tus", headers=tus)).status_code == 403
 
 
-async def test_a_cookie_that_was_not_made_here_is_none(org: Organization) -> None:
-    await signed_in(org)
+async def test_a_cookie_that_was_not_made_here_is_none(kept: Organization) -> None:
+    await signed_in(kept)
     for token in ("", "x", "x" * 43, "x" * 5000, "%00", "é", "1", '"quoted"'):
         with row(token):
             headers = {"Cookie": f"{SESSION_COOKIE}={token}".encode()}
-            reply = await org.nobody.raw("GET", "/users/me", headers=headers)
+            reply = await kept.nobody.raw("GET", "/users/me", headers=headers)
             reply.refused("UNAUTHORIZED", 401)
 
 
-async def test_an_authorization_header_goes_before_the_cookie(org: Organization) -> None:
-    browser = await signed_in(org)
+async def test_an_authorization_header_goes_before_the_cookie(kept: Organization) -> None:
+    browser = await signed_in(kept)
     del browser.http.headers["X-CSRF-Token"]
-    ben = Person(browser.http, org["ben"].user_id, org["ben"].email, org["ben"].api_key)
+    ben = Person(browser.http, kept["ben"].user_id, kept["ben"].email, kept["ben"].api_key)
     assert (await ben.get("/users/me")).ok["user_id"] == ben.user_id
     (await ben.patch("/settings", full_name="Benno")).ok
     wrong = Person(browser.http, 0, "ben@example.com", "x" * 32)
     (await wrong.get("/users/me")).refused("INVALID_API_KEY", 401)
 
 
-async def test_browsers_are_not_made_to_ask_for_a_name_and_a_key(org: Organization) -> None:
-    reply = await fresh(org).get("/users/me")
+async def test_browsers_are_not_made_to_ask_for_a_name_and_a_key(kept: Organization) -> None:
+    reply = await fresh(kept).get("/users/me")
     reply.refused("UNAUTHORIZED", 401)
     assert reply.headers["www-authenticate"].startswith("Session ")
-    reply = await fresh(org, agent="curl/8").get("/users/me")
+    reply = await fresh(kept, agent="curl/8").get("/users/me")
     assert reply.headers["www-authenticate"].startswith("Basic ")
 
 
@@ -324,10 +324,10 @@ OUR_OWN: list[dict[str, str]] = [
 ]
 
 
-async def test_our_own_page_does_by_either_of_its_addresses(org: Organization) -> None:
+async def test_our_own_page_does_by_either_of_its_addresses(kept: Organization) -> None:
     for headers in OUR_OWN:
         with row(headers):
-            browser = await signed_in(org)
+            browser = await signed_in(kept)
             cookie = f"{SESSION_COOKIE}={token_of(browser)}"
             reply = await browser.raw(
                 "PATCH",
