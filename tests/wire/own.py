@@ -9,9 +9,10 @@ import msgspec
 from tertulia.domain.accounts import users
 from tertulia.model.users import PersonalSettings, Role, User
 from tertulia.service.config import Config
-from tests.support import Organization, Person, TestClock, founded
+from tests.support import Newcomer, Organization, Person, TestClock, founded
 
 DAY = 86400
+OTHERS = (Newcomer("ben"), Newcomer("cleo"), Newcomer("gus", Role.GUEST))
 
 
 @asynccontextmanager
@@ -19,10 +20,7 @@ async def timed(config: Config) -> AsyncIterator[tuple[Organization, TestClock]]
     """An organization of ann, ben, cleo and the guest gus, whose clock a test sets forward; ann
     and ben are in the channel "lounge"."""
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
-        await org.add("ben")
-        await org.add("cleo")
-        await org.add("gus", Role.GUEST)
+    async with founded(config, clock=clock, others=OTHERS) as org:
         await org.channel("lounge", "ann", "ben")
         yield org, clock
 

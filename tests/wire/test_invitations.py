@@ -45,28 +45,29 @@ async def aged(config: Config) -> AsyncIterator[tuple[Organization, TestClock]]:
 # Making: parameters
 
 
-@pytest.mark.parametrize(
-    ("text", "invited"),
-    [
-        ("zoe@example.com", ["zoe@example.com"]),
-        ("zoe@example.com,yan@example.com", ["zoe@example.com", "yan@example.com"]),
-        ("zoe@example.com\nyan@example.com", ["zoe@example.com", "yan@example.com"]),
-        (" zoe@example.com ,\r\n\n, yan@example.com,", ["zoe@example.com", "yan@example.com"]),
-        ("zoe@example.com, ZOE@example.com", ["zoe@example.com"]),
-        ("Zoe <zoe@example.com>", ["zoe@example.com"]),
-        ("zoë@exämple.org", ["zoë@exämple.org"]),
-    ],
-    ids=repr,
-)
-async def test_addresses_are_separated_by_commas_or_newlines(
-    org: Organization, text: str, invited: list[str]
-) -> None:
-    assert set((await org["ben"].post("/invites", invitee_emails=text, stream_ids=[])).ok) == {
-        "result",
-        "msg",
-    }
-    assert [one.address for one in org.node.state.invitations] == invited
-    assert sorted(letter.to for letter in await mailed(org)) == sorted(invited)
+SEPARATED: list[tuple[str, list[str]]] = [
+    ("zoe@example.com", ["zoe@example.com"]),
+    ("zoe@example.com,yan@example.com", ["zoe@example.com", "yan@example.com"]),
+    ("zoe@example.com\nyan@example.com", ["zoe@example.com", "yan@example.com"]),
+    (" zoe@example.com ,\r\n\n, yan@example.com,", ["zoe@example.com", "yan@example.com"]),
+    ("zoe@example.com, ZOE@example.com", ["zoe@example.com"]),
+    ("Zoe <zoe@example.com>", ["zoe@example.com"]),
+    ("zoë@exämple.org", ["zoë@exämple.org"]),
+]
+"""What is sent, and who is invited."""
+
+
+async def test_addresses_are_separated_by_commas_or_newlines(org: Organization) -> None:
+    for text, invited in SEPARATED:
+        with row(text):
+            before = len(org.node.state.invitations)
+            reply = await org["ben"].post("/invites", invitee_emails=text, stream_ids=[])
+            assert set(reply.ok) == {"result", "msg"}
+            made = [*org.node.state.invitations][before:]
+            assert [one.address for one in made] == invited
+            assert sorted(letter.to for letter in await mailed(org)) == sorted(invited)
+            for one in (await org["ben"].get("/invites")).ok["invites"]:
+                assert (await org["ben"].delete(f"/invites/{one['id']}")).ok
 
 
 @pytest.mark.parametrize("text", ["", " ", ",", "\n,\n"], ids=repr)
@@ -130,24 +131,26 @@ async def test_a_link_has_no_addressees_and_no_notice_to_the_inviter(org: Organi
     assert await mailed(org) == []
 
 
-@pytest.mark.parametrize(
-    ("sent", "minutes"),
-    [
-        ({}, 14400),
-        ({"invite_expires_in_minutes": 1}, 1),
-        ({"invite_expires_in_minutes": 1440}, 1440),
-        ({"invite_expires_in_minutes": "null"}, None),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
+MINUTES: list[tuple[dict[str, Any], int | None]] = [
+    ({}, 14400),
+    ({"invite_expires_in_minutes": 1}, 1),
+    ({"invite_expires_in_minutes": 1440}, 1440),
+    ({"invite_expires_in_minutes": "null"}, None),
+]
+"""What is sent, and for how many minutes the invitation is good."""
+
+
 async def test_an_invitation_ends_after_its_minutes_or_never_or_by_default_in_ten_days(
-    org: Organization, path: str, sent: dict[str, Any], minutes: int | None
+    org: Organization,
 ) -> None:
-    (await org["ann"].post(path, **(ZOE if path == "/invites" else {}), **sent)).ok
-    (shown,) = (await org["ann"].get("/invites")).ok["invites"]
-    expected = None if minutes is None else shown["invited"] + minutes * MINUTE
-    assert shown["expiry_date"] == expected
+    for sent, minutes in MINUTES:
+        for path in ["/invites", "/invites/multiuse"]:
+            with row(path, sent):
+                (await org["ann"].post(path, **(ZOE if path == "/invites" else {}), **sent)).ok
+                (shown,) = (await org["ann"].get("/invites")).ok["invites"]
+                expected = None if minutes is None else shown["invited"] + minutes * MINUTE
+                assert shown["expiry_date"] == expected
+                assert (await org["ann"].delete(f"{path}/{shown['id']}")).ok
 
 
 async def test_the_default_of_the_end_is_the_servers_setting(config: Config) -> None:

@@ -420,13 +420,15 @@ async def test_a_link_can_be_used_again_and_again(org: Organization) -> None:
     assert len((await org["ann"].get("/invites")).ok["invites"]) == 1
 
 
-@pytest.mark.parametrize("email", ["", "nobody", "a b@x.org", "me@mailinator.com", "a@b\0.org"])
-async def test_a_link_takes_addresses_that_can_be_and_are_admitted(
-    org: Organization, email: str
-) -> None:
-    page = await send(org, await opened(org), **FILLED, email=email)
-    assert page.status_code == 400
-    assert 'role="alert"' in page.text
+NOT_TAKEN = ["", "nobody", "a b@x.org", "me@mailinator.com", "a@b\0.org"]
+
+
+async def test_a_link_takes_addresses_that_can_be_and_are_admitted(org: Organization) -> None:
+    for email in NOT_TAKEN:
+        with row(email):
+            page = await send(org, await opened(org), **FILLED, email=email)
+            assert page.status_code == 400
+            assert 'role="alert"' in page.text
 
 
 async def test_an_invitation_to_more_than_the_inviter_has_by_then_is_over(

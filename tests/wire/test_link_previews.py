@@ -15,7 +15,7 @@ from tertulia.service.config import Config
 from tertulia.service.messages import preconditions
 from tests.elsewhere import PNG, Elsewhere, Page, elsewhere
 from tests.pictures import picture
-from tests.support import Listener, Organization, founded, reopened
+from tests.support import Listener, Organization, founded, reopened, row
 
 PAGE = Page(
     b'<title>T</title><meta name="description" content="D">'
@@ -121,27 +121,29 @@ async def test_a_direct_message_has_previews_too(org: Organization, there: Elsew
     assert "stream_id" not in event
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        Page(b"<title>no picture</title>"),
-        Page(PNG, "image/png"),
-        Page(b"{}", "application/json"),
-        Page(b"", status=404),
-        Page(b"<html>" + b"x" * 600_000 + PAGE.body),
-    ],
-    ids=["no-picture", "picture", "json", "missing", "long"],
-)
+NOTHING: list[Page] = [
+    Page(b"<title>no picture</title>"),
+    Page(PNG, "image/png"),
+    Page(b"{}", "application/json"),
+    Page(b"", status=404),
+    Page(b"<html>" + b"x" * 600_000 + PAGE.body),
+]
+
+
 async def test_a_page_that_says_nothing_changes_nothing(
-    org: Organization, there: Elsewhere, page: Page
+    org: Organization, there: Elsewhere
 ) -> None:
-    there.pages["/nothing"] = page
     listener = await org["ben"].register()
-    sent = await org["ann"].send("tea", "x", there.url("/nothing"))
-    await none_awaited(org)
-    assert [event["type"] for event in await listener.events()] == ["message"]
-    assert "message_embed" not in await content(org, sent)
-    assert there.asked == ["/nothing"]
+    for number, page in enumerate(NOTHING):
+        with row(number):
+            path = f"/nothing/{number}"
+            there.pages[path] = page
+            sent = await org["ann"].send("tea", "x", there.url(path))
+            await none_awaited(org)
+            assert [event["type"] for event in await listener.events()] == ["message"]
+            assert "message_embed" not in await content(org, sent)
+            assert there.asked == [path]
+            there.asked.clear()
 
 
 async def test_only_what_is_on_the_internet_is_asked(org: Organization, there: Elsewhere) -> None:

@@ -23,7 +23,7 @@ from tertulia.service.mailing import MailRenderer
 from tertulia.service.notices.mail import MESSAGES
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.mail import server
-from tests.support import Organization
+from tests.support import Organization, row
 
 PATTERN = "chat+%s@mail.example"
 UNDER = "ben@example.com"
@@ -308,22 +308,21 @@ def brought(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\r\n",
-        b".\r\n",
-        b"..\r\n.a\r\n\r\n.\r\n...\r\nb.\r\n",
-        b"Subject: x\r\n\r\n" + b"long " * 40_000 + b"\r\n",
-        (b"x" * 65_529 + b"\r\n.") * 4 + b"\r\n",
-        b"\xff\x00\r\n",
-    ],
-)
-async def test_a_mail_is_what_was_brought(post: Post, brought: list[bytes], content: bytes) -> None:
+CONTENTS: list[bytes] = [
+    b"",
+    b"\r\n",
+    b".\r\n",
+    b"..\r\n.a\r\n\r\n.\r\n...\r\nb.\r\n",
+    b"Subject: x\r\n\r\n" + b"long " * 40_000 + b"\r\n",
+    (b"x" * 65_529 + b"\r\n.") * 4 + b"\r\n",
+    b"\xff\x00\r\n",
+]
+
+
+async def test_a_mail_is_what_was_brought(post: Post, brought: list[bytes]) -> None:
     address = post.of_channel("kitchen", "ben")
 
-    def talk() -> None:
+    def talk(content: bytes) -> None:
         with smtplib.LMTP("127.0.0.1", post.port) as connection:
             connection.ehlo()
             for _ in range(2):
@@ -331,9 +330,12 @@ async def test_a_mail_is_what_was_brought(post: Post, brought: list[bytes], cont
                 connection.rcpt(address)
                 assert connection.data(content)[0] == 250
 
-    await asyncio.to_thread(talk)
-    # As far as anybody can say where a mail ends that has no line's end.
-    assert brought == [content or b"\r\n"] * 2
+    for content in CONTENTS:
+        with row(content[:40]):
+            await asyncio.to_thread(talk, content)
+            # As far as anybody can say where a mail ends that has no line's end.
+            assert brought == [content or b"\r\n"] * 2
+            brought.clear()
 
 
 async def test_a_mail_that_does_not_wait_to_be_asked_for_is_whole(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import Organization, Person
+from tests.support import Organization, Person, row
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -92,18 +92,17 @@ async def test_the_empty_topic_has_a_name_for_clients_that_need_one(org: Organiz
         assert (reply["history_limited"], reply["found_anchor"]) == (False, True)
 
 
-@pytest.mark.parametrize(
-    ("content", "is_me"),
-    [
-        ("/me waves", True),
-        ("/me", False),
-        ("/mean", False),
-        ("x /me", False),
-        ("/me a\n\nb", False),
-    ],
-)
-async def test_a_message_about_oneself_is_one_paragraph(
-    org: Organization, content: str, is_me: bool
-) -> None:
-    sent = await org["ann"].write([org["ann"].user_id], content)
-    assert (await fetched(org["ann"], sent))["is_me_message"] is is_me
+ABOUT_ONESELF = [
+    ("/me waves", True),
+    ("/me", False),
+    ("/mean", False),
+    ("x /me", False),
+    ("/me a\n\nb", False),
+]
+
+
+async def test_a_message_about_oneself_is_one_paragraph(org: Organization) -> None:
+    for content, is_me in ABOUT_ONESELF:
+        with row(content, is_me):
+            sent = await org["ann"].write([org["ann"].user_id], content)
+            assert (await fetched(org["ann"], sent))["is_me_message"] is is_me

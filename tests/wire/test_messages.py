@@ -11,7 +11,7 @@ from tertulia.model.groups import SystemGroup
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
 from tertulia.state import idempotency as sent_messages
-from tests.support import Organization, founded, reopened
+from tests.support import Organization, founded, reopened, row
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -239,24 +239,24 @@ async def test_a_topic_of_invisible_characters_is_refused(
     assert reply.status == 400
 
 
-@pytest.mark.parametrize(
-    ("policy", "empty", "named"),
-    [
-        (TopicsPolicy.INHERIT, True, True),
-        (TopicsPolicy.ALLOW_EMPTY, True, True),
-        (TopicsPolicy.DISABLE_EMPTY, False, True),
-        (TopicsPolicy.EMPTY_ONLY, True, False),
-    ],
-)
-async def test_which_topics_there_are_is_the_channel_s_policy(
-    org: Organization, policy: TopicsPolicy, empty: bool, named: bool
-) -> None:
-    await org.channel("lounge", "ann", topics_policy=policy)
-    for topics, allowed in ((("", "(no topic)"), empty), (("tea",), named)):
-        for topic in topics:
-            sent = {"type": "stream", "to": "lounge", "topic": topic, "content": "x"}
-            reply = await org["ann"].post("/messages", **sent)
-            assert (reply.status == 200) is allowed, topic
+POLICIES: list[tuple[TopicsPolicy, bool, bool]] = [
+    (TopicsPolicy.INHERIT, True, True),
+    (TopicsPolicy.ALLOW_EMPTY, True, True),
+    (TopicsPolicy.DISABLE_EMPTY, False, True),
+    (TopicsPolicy.EMPTY_ONLY, True, False),
+]
+"""A policy, and whether there are an empty and other topics."""
+
+
+async def test_which_topics_there_are_is_the_channel_s_policy(org: Organization) -> None:
+    for policy, empty, named in POLICIES:
+        with row(policy):
+            channel = await org.channel(f"lounge {policy}", "ann", topics_policy=policy)
+            for topics, allowed in ((("", "(no topic)"), empty), (("tea",), named)):
+                for topic in topics:
+                    sent = {"type": "stream", "to": channel, "topic": topic, "content": "x"}
+                    reply = await org["ann"].post("/messages", **sent)
+                    assert (reply.status == 200) is allowed, topic
 
 
 async def test_a_new_topic_needs_the_right_to_begin_one(org: Organization) -> None:

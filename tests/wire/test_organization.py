@@ -9,7 +9,7 @@ from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.model.changes import UserDeactivated, UserGroupCreated
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role
-from tests.support import Organization, TestClock, founded, reopened
+from tests.support import Organization, TestClock, founded, reopened, row
 from tests.wire.stage import Data
 
 TOGETHER = {
@@ -76,18 +76,18 @@ async def test_a_setting_is_told_to_everybody_and_shown_from_then_on(
 ) -> None:
     """Each is another value than those before: they can share an organization."""
     org = kept
-    listeners = [await org[who].register() for who in ("ben", "gus", "robo")]
+    listeners = [await org[who].register(event_types=["realm"]) for who in ("ben", "gus", "robo")]
     assert (await org["ann"].patch("/realm", **{name: sent})).ok
     for listener in listeners:
-        events = [e for e in await listener.events() if e["type"] == "realm"]
-        (event,) = events
+        (event,) = await listener.events()
         if name in TOGETHER:
             assert (event["op"], event["property"]) == ("update_dict", "default")
             assert event["data"][name] == shown
         else:
             told = (event["op"], event["property"], event["value"])
             assert told == ("update", name, shown)
-    assert (await org["ben"].register()).data[f"realm_{name}"] == shown
+    shown_later = (await org["ben"].register(event_types=["realm"])).data
+    assert shown_later[f"realm_{name}"] == shown
 
 
 @pytest.mark.parametrize(
@@ -261,25 +261,24 @@ async def test_who_comes_in_and_what_is_kept_is_for_owners(org: Organization) ->
         assert (await org["ann"].patch("/realm", **{name: value})).status == 200, name
 
 
-@pytest.mark.parametrize(
-    ("role", "allowed"),
-    [
-        (Role.ADMINISTRATOR, True),
-        (Role.MODERATOR, False),
-        (Role.MEMBER, False),
-        (Role.GUEST, False),
-    ],
-)
-async def test_the_other_settings_are_for_administrators(
-    org: Organization, role: Role, allowed: bool
-) -> None:
-    await org.add("abe", role)
-    reply = await org["abe"].patch("/realm", name="Other", digest_weekday=2)
-    if allowed:
-        assert reply.ok
-    else:
-        reply.refused("UNAUTHORIZED_PRINCIPAL")
-    (await org.nobody.patch("/realm", name="Other")).refused("UNAUTHORIZED", 401)
+ROLES: list[tuple[Role, bool]] = [
+    (Role.ADMINISTRATOR, True),
+    (Role.MODERATOR, False),
+    (Role.MEMBER, False),
+    (Role.GUEST, False),
+]
+
+
+async def test_the_other_settings_are_for_administrators(org: Organization) -> None:
+    for role, allowed in ROLES:
+        with row(role, allowed):
+            await org.add(f"abe{role}", role)
+            reply = await org[f"abe{role}"].patch("/realm", name="Other", digest_weekday=2)
+            if allowed:
+                assert reply.ok
+            else:
+                reply.refused("UNAUTHORIZED_PRINCIPAL")
+            (await org.nobody.patch("/realm", name="Other")).refused("UNAUTHORIZED", 401)
 
 
 CHANNELS = (
@@ -290,19 +289,18 @@ CHANNELS = (
 )
 
 
-@pytest.mark.parametrize("name", CHANNELS)
-async def test_a_channel_for_announcements_exists_and_can_be_none(
-    org: Organization, name: str
-) -> None:
+async def test_a_channel_for_announcements_exists_and_can_be_none(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann")
     ruin = await org.channel("ruin", "ann", is_archived=True)
     ben = await org["ben"].register()
-    assert ben.data[f"realm_{name}"] == -1
-    (await org["ann"].patch("/realm", **{name: ruin})).refused()
-    for channel_id in (lounge, -1):
-        assert (await org["ann"].patch("/realm", **{name: channel_id})).ok
-        (event,) = await ben.events()
-        assert (event["property"], event["value"]) == (name, channel_id)
+    for name in CHANNELS:
+        with row(name):
+            assert ben.data[f"realm_{name}"] == -1
+            (await org["ann"].patch("/realm", **{name: ruin})).refused()
+            for channel_id in (lounge, -1):
+                assert (await org["ann"].patch("/realm", **{name: channel_id})).ok
+                (event,) = await ben.events()
+                assert (event["property"], event["value"]) == (name, channel_id)
 
 
 async def test_an_unlimited_retention_is_minus_one(org: Organization) -> None:
@@ -341,7 +339,7 @@ def allowed_value(name: str) -> Any:
 @pytest.mark.parametrize("name", REALM_SETTINGS)
 async def test_a_permission_is_told_and_shown(kept: Organization, name: str) -> None:
     org = kept
-    ben = await org["ben"].register()
+    ben = await org["ben"].register(fetch_event_types=["realm"])
     value, before = allowed_value(name), ben.data[f"realm_{name}"]
     (await org["ann"].patch("/realm", **{name: {"new": value, "old": value}})).refused(
         "EXPECTATION_MISMATCH"
@@ -350,7 +348,8 @@ async def test_a_permission_is_told_and_shown(kept: Organization, name: str) -> 
     (event,) = await ben.events()
     assert (event["op"], event["property"]) == ("update_dict", "default")
     assert event["data"][name] == value
-    assert (await org["ben"].register()).data[f"realm_{name}"] == value
+    shown = (await org["ben"].register(event_types=["realm"])).data
+    assert shown[f"realm_{name}"] == value
 
 
 @pytest.mark.parametrize("name", REALM_SETTINGS)
@@ -358,7 +357,8 @@ async def test_a_permission_takes_the_groups_that_it_says_it_takes(
     kept: Organization, name: str
 ) -> None:
     org = kept
-    rule = (await org["ben"].register()).data["server_supported_permission_settings"]["realm"][name]
+    data = (await org["ben"].register(event_types=["realm"])).data
+    rule = data["server_supported_permission_settings"]["realm"][name]
     for group, allowed in (
         (SystemGroup.INTERNET, rule["allow_internet_group"]),
         (SystemGroup.EVERYONE, rule["allow_everyone_group"]),
@@ -372,45 +372,49 @@ async def test_a_permission_takes_the_groups_that_it_says_it_takes(
         assert reply.refused("SYSTEM_GROUP_REQUIRED")["setting_name"] == name
     else:
         assert reply.ok
-        assert (await org["ben"].register()).data[f"realm_{name}"] == holders
+        data = (await org["ben"].register(event_types=["realm"])).data
+        assert data[f"realm_{name}"] == holders
 
 
-@pytest.mark.parametrize(
-    "holders",
-    [
-        99,
-        {"direct_members": [999], "direct_subgroups": []},
-        {"direct_members": [], "direct_subgroups": [999]},
-        {"direct_members": ["dan"], "direct_subgroups": []},
-        100,
-    ],
-)
-async def test_a_permission_is_held_by_those_who_are_there(org: Organization, holders: Any) -> None:
+NOBODYS: list[Any] = [
+    99,
+    {"direct_members": [999], "direct_subgroups": []},
+    {"direct_members": [], "direct_subgroups": [999]},
+    {"direct_members": ["dan"], "direct_subgroups": []},
+    100,
+]
+"""Values that name somebody or a group that is not there."""
+
+
+async def test_a_permission_is_held_by_those_who_are_there(org: Organization) -> None:
     await org.add("dan")
     gone = UserGroup(id=100, name="gone", created_at=0, deactivated=True)
     await org.do(UserDeactivated(user_id=org["dan"].user_id), UserGroupCreated(group=gone))
-    if isinstance(holders, dict) and holders["direct_members"] == ["dan"]:
-        holders = {**holders, "direct_members": [org["dan"].user_id]}
-    (await org["ann"].patch("/realm", can_create_groups={"new": holders})).refused()
+    for holders in NOBODYS:
+        with row(holders):
+            value = holders
+            if isinstance(holders, dict) and holders["direct_members"] == ["dan"]:
+                value = {**holders, "direct_members": [org["dan"].user_id]}
+            (await org["ann"].patch("/realm", can_create_groups={"new": value})).refused()
 
 
-@pytest.mark.parametrize(
-    ("name", "group", "old", "policy"),
-    [
-        ("can_create_public_channel_group", 3, "create_public_stream_policy", 2),
-        ("can_create_private_channel_group", 4, "create_private_stream_policy", 4),
-        ("can_create_web_public_channel_group", 4, "create_web_public_stream_policy", 4),
-        ("can_mention_many_users_group", 1, "wildcard_mention_policy", 6),
-    ],
-)
-async def test_a_policy_of_old_comes_with_the_permission(
-    org: Organization, name: str, group: int, old: str, policy: int
-) -> None:
+OF_OLD = [
+    ("can_create_public_channel_group", 3, "create_public_stream_policy", 2),
+    ("can_create_private_channel_group", 4, "create_private_stream_policy", 4),
+    ("can_create_web_public_channel_group", 4, "create_web_public_stream_policy", 4),
+    ("can_mention_many_users_group", 1, "wildcard_mention_policy", 6),
+]
+"""A permission, the group that it is given to, and the policy of old and its value."""
+
+
+async def test_a_policy_of_old_comes_with_the_permission(org: Organization) -> None:
     ben = await org["ben"].register()
-    await org["ann"].patch("/realm", **{name: {"new": group}})
-    (event,) = await ben.events()
-    assert event["data"] == {name: group, old: policy}
-    assert (await org["ben"].register()).data[f"realm_{old}"] == policy
+    for name, group, old, policy in OF_OLD:
+        with row(name):
+            await org["ann"].patch("/realm", **{name: {"new": group}})
+            (event,) = await ben.events()
+            assert event["data"] == {name: group, old: policy}
+            assert (await org["ben"].register(event_types=["realm"])).data[f"realm_{old}"] == policy
 
 
 async def test_the_permission_to_create_channels_is_asked_for_at_once(org: Organization) -> None:

@@ -24,7 +24,7 @@ from tertulia.wire.api.embedded_bots import bot_interface
 from tertulia.wire.api.service_calls import encoded_call
 from tertulia.wire.application import application
 from tests.conftest import OTHERS
-from tests.support import Organization, Person, TestClock, founded, reopened
+from tests.support import Organization, Person, TestClock, founded, reopened, row
 
 
 @dataclass
@@ -399,22 +399,22 @@ async def test_a_call_that_is_made_twice_has_one_answer(
     assert [m["content"] for m in await newest(org, number=3)] == ["do", "done"]
 
 
-@pytest.mark.parametrize(
-    ("url", "reason"),
-    [
-        ("http://127.0.0.2:9/", "127.0.0.2 is not on the internet"),
-        ("http://10.0.0.1/", "10.0.0.1 is not on the internet"),
-        ("http://[::1]/", "::1 is not on the internet"),
-        ("http://169.254.169.254/latest", "169.254.169.254 is not on the internet"),
-    ],
-)
-async def test_private_addresses_are_refused_unless_they_are_listed(
-    org: Organization, url: str, reason: str
-) -> None:
-    bot = await made(org, url)
-    await org["ben"].write([bot.user_id], "hi")
-    await called(org)
-    assert reason in (await outcomes(org, bot))[0][2]
+PRIVATE = [
+    ("http://127.0.0.2:9/", "127.0.0.2 is not on the internet"),
+    ("http://10.0.0.1/", "10.0.0.1 is not on the internet"),
+    ("http://[::1]/", "::1 is not on the internet"),
+    ("http://169.254.169.254/latest", "169.254.169.254 is not on the internet"),
+]
+"""An address, and what is said of it."""
+
+
+async def test_private_addresses_are_refused_unless_they_are_listed(org: Organization) -> None:
+    for number, (url, reason) in enumerate(PRIVATE):
+        with row(url):
+            bot = await made(org, url, full_name=f"Hal {number}", short_name=f"hal{number}")
+            await org["ben"].write([bot.user_id], "hi")
+            await called(org)
+            assert reason in (await outcomes(org, bot))[0][2]
 
 
 async def test_making_and_changing_one(org: Organization, service: Service) -> None:

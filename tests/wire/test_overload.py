@@ -54,9 +54,15 @@ class Town(Loopback):
         return found
 
 
+@pytest.fixture(scope="module")
+async def org(kept: Organization) -> Organization:
+    """One for all tests: what is counted is each server's own."""
+    await kept.channel("lounge", "ann", "ben")
+    return kept
+
+
 @pytest.fixture(params=WAYS)
 async def server(org: Organization, request: pytest.FixtureRequest) -> AsyncIterator[Town]:
-    await org.channel("lounge", "ann", "ben")
     town = Town(org, request.param)
     async with town.open():
         yield town

@@ -18,7 +18,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
 from tertulia.model.users import Role
-from tests.support import Organization, Reply
+from tests.support import Organization, Reply, row
 
 NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS, EVERYONE, INTERNET = (
     group.value for group in SystemGroup
@@ -250,6 +250,13 @@ GROUP_CASES: dict[str, Case] = {
 }
 
 
+async def make_way(org: Organization, *channels: int) -> None:
+    """For others with the names of these."""
+    for channel in channels:
+        name = {"name": f"old {channel}"}
+        await org.do(ChannelChanged(channel_id=channel, values=name, was={}))
+
+
 async def tried(org: Organization, case: Case, channel: int) -> set[str]:
     """Who was let do it."""
     found = set()
@@ -280,65 +287,69 @@ def expected(case: Case, rule: Any, holder: str) -> set[str]:
     return set(allowed - case.never)
 
 
-@pytest.mark.parametrize("setting", REALM_CASES)
 async def test_a_permission_of_the_organization_is_its_holders(
-    staffed: Organization, setting: str, monkeypatch: pytest.MonkeyPatch
+    staffed: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tertulia.domain.messages.sending.WILDCARD_FREE", 2)
-    case, rule = REALM_CASES[setting], REALM_SETTINGS[setting]
-    den = await staffed.channel("den", *PEOPLE, can_administer_channel_group=MEMBERS)
-    if setting == "can_add_subscribers_group":
-        change = {"can_administer_channel_group": NOBODY}
-        await staffed.do(ChannelChanged(channel_id=den, values=change, was={}))
-    for holder in HOLDERS:
-        if takes(rule, holder):
-            await staffed.do(RealmChanged(values={setting: value_of(staffed, holder)}))
-            assert await tried(staffed, case, den) == expected(case, rule, holder), holder
+    for setting in REALM_CASES:
+        with row(setting):
+            case, rule = REALM_CASES[setting], REALM_SETTINGS[setting]
+            den = await staffed.channel("den", *PEOPLE, can_administer_channel_group=MEMBERS)
+            if setting == "can_add_subscribers_group":
+                change = {"can_administer_channel_group": NOBODY}
+                await staffed.do(ChannelChanged(channel_id=den, values=change, was={}))
+            before = getattr(staffed.node.state.realm, setting)
+            for holder in HOLDERS:
+                if takes(rule, holder):
+                    await staffed.do(RealmChanged(values={setting: value_of(staffed, holder)}))
+                    assert await tried(staffed, case, den) == expected(case, rule, holder), holder
+            await staffed.do(RealmChanged(values={setting: before}))
+            await make_way(staffed, den)
 
 
-@pytest.mark.parametrize("setting", CHANNEL_CASES)
-async def test_a_permission_of_a_channel_is_its_holders(
-    staffed: Organization, setting: str
-) -> None:
-    case, rule = CHANNEL_CASES[setting], CHANNEL_SETTINGS[setting]
-    den = await staffed.channel("den", *PEOPLE)
-    vault = await staffed.channel("vault", is_private=True)
-    assert await staffed["ann"].send("den", "known", "hello")
-    for holder in HOLDERS:
-        if takes(rule, holder):
-            values = {setting: value_of(staffed, holder)}
-            for channel in (den, vault):
-                await staffed.do(ChannelChanged(channel_id=channel, values=values, was={}))
-            assert await tried(staffed, case, den) == expected(case, rule, holder), holder
+async def test_a_permission_of_a_channel_is_its_holders(staffed: Organization) -> None:
+    for setting in CHANNEL_CASES:
+        with row(setting):
+            case, rule = CHANNEL_CASES[setting], CHANNEL_SETTINGS[setting]
+            den = await staffed.channel("den", *PEOPLE)
+            vault = await staffed.channel("vault", is_private=True)
+            assert await staffed["ann"].send("den", "known", "hello")
+            for holder in HOLDERS:
+                if takes(rule, holder):
+                    values = {setting: value_of(staffed, holder)}
+                    for channel in (den, vault):
+                        await staffed.do(ChannelChanged(channel_id=channel, values=values, was={}))
+                    assert await tried(staffed, case, den) == expected(case, rule, holder), holder
+            await make_way(staffed, den, vault)
 
 
-@pytest.mark.parametrize("setting", GROUP_SETTINGS)
-async def test_a_permission_of_a_group_is_its_holders(staffed: Organization, setting: str) -> None:
-    case, rule = GROUP_CASES[setting], GROUP_SETTINGS[setting]
-    for holder in HOLDERS:
-        if takes(rule, holder):
-            values = {setting: value_of(staffed, holder)}
-            await staffed.do(UserGroupChanged(group_id=OWN, values=values))
-            assert await tried(staffed, case, 0) == expected(case, rule, holder), holder
-
-
-@pytest.mark.parametrize("holder", HOLDERS)
-async def test_direct_messages_are_begun_by_those_who_may(
-    staffed: Organization, holder: str
-) -> None:
-    value = value_of(staffed, holder)
-    await staffed.do(RealmChanged(values={"direct_message_initiator_group": value}))
-    begun = {
-        who
-        for who in PEOPLE
-        if (
-            await staffed[who].post(
-                "/messages", type="direct", to=[staffed["cleo"].user_id], content="x"
+async def test_a_permission_of_a_group_is_its_holders(staffed: Organization) -> None:
+    for setting in GROUP_SETTINGS:
+        with row(setting):
+            case, rule = GROUP_CASES[setting], GROUP_SETTINGS[setting]
+            for holder in HOLDERS:
+                if takes(rule, holder):
+                    values = {setting: value_of(staffed, holder)}
+                    await staffed.do(UserGroupChanged(group_id=OWN, values=values))
+                    assert await tried(staffed, case, 0) == expected(case, rule, holder), holder
+            await staffed.do(
+                UserGroupChanged(group_id=OWN, values={setting: NOBODY, "members": ()})
             )
-        ).status
-        == 200
-    }
-    assert begun == HOLDERS[holder]
+
+
+async def test_direct_messages_are_begun_by_those_who_may(staffed: Organization) -> None:
+    for number, holder in enumerate(HOLDERS):
+        with row(holder):
+            somebody = await staffed.add(f"somebody{number}")
+            sent = {"type": "direct", "to": [somebody.user_id], "content": "x"}
+            value = value_of(staffed, holder)
+            await staffed.do(RealmChanged(values={"direct_message_initiator_group": value}))
+            begun = {
+                who
+                for who in PEOPLE
+                if (await staffed[who].post("/messages", **sent)).status == 200
+            }
+            assert begun == HOLDERS[holder]
 
 
 async def test_direct_messages_are_between_people_of_whom_one_may_have_them(

@@ -10,7 +10,7 @@ from tertulia.model.changes import RealmChanged, UserDeactivated
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.store.queries import users_since
-from tests.support import Organization, TestClock, founded, reopened
+from tests.support import Organization, TestClock, founded, reopened, row
 from tests.wire.stage import LIMITED, appear
 
 DAY = 86400
@@ -114,28 +114,30 @@ async def test_being_active_and_being_there_are_two_things(
     assert entry["idle_timestamp"] == entry["active_timestamp"]
 
 
-@pytest.mark.parametrize(
-    ("days", "more", "seen"),
-    [
-        (20, {}, False),
-        (13, {}, True),
-        (20, {"history_limit_days": 30}, True),
-        (3, {"history_limit_days": 2}, False),
-        (3, {"history_limit_days": 0}, False),
-        (20, {"last_update_id": -1}, False),
-        (20, {"last_update_id": 1}, True),
-        (20, {"last_update_id": 1, "history_limit_days": 2}, True),
-        (20, {"last_update_id": 0}, False),
-    ],
-)
+OLDER: list[tuple[int, dict[str, Any], bool]] = [
+    (20, {}, False),
+    (13, {}, True),
+    (20, {"history_limit_days": 30}, True),
+    (3, {"history_limit_days": 2}, False),
+    (3, {"history_limit_days": 0}, False),
+    (20, {"last_update_id": -1}, False),
+    (20, {"last_update_id": 1}, True),
+    (20, {"last_update_id": 1, "history_limit_days": 2}, True),
+    (20, {"last_update_id": 0}, False),
+]
+"""How many days ago somebody was there, what is asked for, and whether they are seen."""
+
+
 async def test_what_is_older_than_asked_for_is_left_out(
-    timed: Organization, clock: TestClock, days: int, more: dict[str, Any], seen: bool
+    timed: Organization, clock: TestClock
 ) -> None:
     """The limit is two weeks, and does not count after the first update."""
-    await appear(timed, "ben")
-    clock.ahead = days * DAY
-    found = (await ping(timed, "ann", **more))["presences"]
-    assert ("ben@example.com" in found or str(timed["ben"].user_id) in found) is seen
+    for days, more, seen in OLDER:
+        with row(days, more):
+            await appear(timed, "ben")
+            clock.ahead += days * DAY
+            found = (await ping(timed, "ann", **more))["presences"]
+            assert ("ben@example.com" in found or str(timed["ben"].user_id) in found) is seen
 
 
 @pytest.mark.parametrize(
@@ -180,40 +182,45 @@ async def test_the_organization_can_do_without(org: Organization) -> None:
 # One account's, and everybody's
 
 
-@pytest.mark.parametrize(
-    ("status", "seconds", "shown"),
-    [
-        ("active", 0, "active"),
-        ("active", 300, "offline"),
-        ("idle", 0, "idle"),
-        ("idle", 300, "offline"),
-    ],
-)
-async def test_one_accounts_presence(
-    timed: Organization, clock: TestClock, status: str, seconds: int, shown: str
-) -> None:
-    await appear(timed, "ben")
-    clock.ahead = 1000
-    await ping(timed, "ben", status=status)
-    clock.ahead += seconds
-    for name in (timed["ben"].user_id, "ben@example.com", f"user{timed['ben'].user_id}@chat.test"):
-        presence = (await timed["gus"].get(f"/users/{name}/presence")).ok["presence"]
-        timestamp = presence["aggregated"]["timestamp"]
-        assert presence["aggregated"] == {"status": shown, "timestamp": timestamp}
-        assert presence["website"] == presence["aggregated"]
-        assert presence["idle_timestamp"] - presence["active_timestamp"] == pytest.approx(
-            0 if status == "active" else 1000, abs=2
-        )
+REPORTED = [
+    ("active", 0, "active"),
+    ("active", 300, "offline"),
+    ("idle", 0, "idle"),
+    ("idle", 300, "offline"),
+]
+"""What is reported, how long ago, and what is shown."""
 
 
-@pytest.mark.parametrize("name", ["cleo", "robo", "dan", "nobody"])
-async def test_presence_that_is_not_known_is_refused(org: Organization, name: str) -> None:
+async def test_one_accounts_presence(timed: Organization, clock: TestClock) -> None:
+    for status, seconds, shown in REPORTED:
+        with row(status, seconds):
+            await appear(timed, "ben")
+            clock.ahead += 1000
+            await ping(timed, "ben", status=status)
+            clock.ahead += seconds
+            for name in (
+                timed["ben"].user_id,
+                "ben@example.com",
+                f"user{timed['ben'].user_id}@chat.test",
+            ):
+                presence = (await timed["gus"].get(f"/users/{name}/presence")).ok["presence"]
+                timestamp = presence["aggregated"]["timestamp"]
+                assert presence["aggregated"] == {"status": shown, "timestamp": timestamp}
+                assert presence["website"] == presence["aggregated"]
+                assert presence["idle_timestamp"] - presence["active_timestamp"] == pytest.approx(
+                    0 if status == "active" else 1000, abs=2
+                )
+
+
+async def test_presence_that_is_not_known_is_refused(org: Organization) -> None:
     await org.add("dan")
     await appear(org, "dan")
     await org.do(UserDeactivated(user_id=org["dan"].user_id))
-    user_id = org[name].user_id if name in org.people else 999
-    (await org["ann"].get(f"/users/{user_id}/presence")).refused()
-    (await org["ann"].get(f"/users/{name}@example.com/presence")).refused()
+    for name in ["cleo", "robo", "dan", "nobody"]:
+        with row(name):
+            user_id = org[name].user_id if name in org.people else 999
+            (await org["ann"].get(f"/users/{user_id}/presence")).refused()
+            (await org["ann"].get(f"/users/{name}@example.com/presence")).refused()
 
 
 async def test_everybodys_presence_is_by_address(timed: Organization, clock: TestClock) -> None:

@@ -50,31 +50,30 @@ async def profile(org: Organization, name: str, viewer: str = "ann") -> dict[str
 # The fields
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_every_kind_of_field_is_created_and_told_to_everybody(
-    org: Organization, kind: int
-) -> None:
+async def test_every_kind_of_field_is_created_and_told_to_everybody(org: Organization) -> None:
     listener = await org["gus"].register()
-    field_id = await field(org, kind, name=" Field ", hint="a hint")
-    data = KINDS[kind].get("field_data")
-    (shown,) = await fields(org)
-    assert json.loads(shown.pop("field_data") or "null") == data
-    assert shown == {
-        "id": field_id,
-        "type": kind,
-        "name": "Field",
-        "hint": "a hint",
-        "order": 1,
-        "required": False,
-        "editable_by_user": True,
-        "use_for_user_matching": False,
-    }
-    (event,) = await listener.events()
-    snapshot = (await org["gus"].register()).data
-    assert event["type"] == "custom_profile_fields"
-    assert event["fields"] == await fields(org) == snapshot["custom_profile_fields"]
-    types = snapshot["custom_profile_field_types"]
-    assert kind in {one["id"] for one in types.values()}
+    for number, kind in enumerate(KINDS):
+        with row(kind):
+            field_id = await field(org, kind, name=f" Field {kind} ", hint="a hint")
+            data = KINDS[kind].get("field_data")
+            shown = (await fields(org))[-1]
+            assert json.loads(shown.pop("field_data") or "null") == data
+            assert shown == {
+                "id": field_id,
+                "type": kind,
+                "name": f"Field {kind}",
+                "hint": "a hint",
+                "order": number + 1,
+                "required": False,
+                "editable_by_user": True,
+                "use_for_user_matching": False,
+            }
+            (event,) = await listener.events()
+            snapshot = (await org["gus"].register()).data
+            assert event["type"] == "custom_profile_fields"
+            assert event["fields"] == await fields(org) == snapshot["custom_profile_fields"]
+            types = snapshot["custom_profile_field_types"]
+            assert kind in {one["id"] for one in types.values()}
     async with reopened(org.node.config) as later:
         assert await fields(later) == event["fields"]
 
@@ -331,28 +330,40 @@ async def test_a_value_that_does_not_fit_is_refused(org: Organization) -> None:
             assert await profile(org, "ben") == {}
 
 
-@pytest.mark.parametrize(
-    "data",
-    ["x", {"id": 1}, [{"value": "x"}], [{"id": "1", "value": "x"}], [{"id": 1, "value": 3}], [1]],
-)
-async def test_profile_data_of_another_shape_is_refused(org: Organization, data: Any) -> None:
+SHAPES: list[Any] = [
+    "x",
+    {"id": 1},
+    [{"value": "x"}],
+    [{"id": "1", "value": "x"}],
+    [{"id": 1, "value": 3}],
+    [1],
+]
+
+
+async def test_profile_data_of_another_shape_is_refused(org: Organization) -> None:
     await field(org)
-    reply = await org["ben"].patch("/users/me/profile_data", data=json.dumps(data))
-    reply.refused("REQUEST_VARIABLE_INVALID")
+    for data in SHAPES:
+        with row(data):
+            reply = await org["ben"].patch("/users/me/profile_data", data=json.dumps(data))
+            reply.refused("REQUEST_VARIABLE_INVALID")
 
 
-@pytest.mark.parametrize("empty", [None, "", "   ", []])
-async def test_nothing_takes_a_value_away(org: Organization, empty: Any) -> None:
-    field_id = await field(org, 6 if empty == [] else 1)
-    given = [org["ann"].user_id] if empty == [] else "x"
-    assert (await fill_in(org, "ben", field_id, given)).ok
-    listener = await org["gus"].register()
-    assert (await fill_in(org, "ben", field_id, empty)).ok
-    (event,) = await listener.events()
-    assert event["person"]["custom_profile_field"] == {"id": field_id, "value": None}
-    assert await profile(org, "ben") == {}
-    assert (await fill_in(org, "ben", field_id, empty)).ok
-    assert await listener.events() == []
+NOTHINGS: list[Any] = [None, "", "   ", []]
+
+
+async def test_nothing_takes_a_value_away(org: Organization) -> None:
+    for empty in NOTHINGS:
+        with row(empty):
+            field_id = await field(org, 6 if empty == [] else 1)
+            given = [org["ann"].user_id] if empty == [] else "x"
+            assert (await fill_in(org, "ben", field_id, given)).ok
+            listener = await org["gus"].register()
+            assert (await fill_in(org, "ben", field_id, empty)).ok
+            (event,) = await listener.events()
+            assert event["person"]["custom_profile_field"] == {"id": field_id, "value": None}
+            assert await profile(org, "ben") == {}
+            assert (await fill_in(org, "ben", field_id, empty)).ok
+            assert await listener.events() == []
 
 
 async def test_fields_are_emptied_by_their_ids(org: Organization) -> None:
@@ -380,24 +391,24 @@ async def test_fields_of_administrators_are_theirs_to_change(org: Organization) 
     assert await profile(org, "ben") == {}
 
 
-@pytest.mark.parametrize(
-    ("who", "target", "entry"),
-    [
-        ("ann", "ben", {"id": 999, "value": "x"}),
-        ("ann", "ben", {"value": "x" * 51}),
-        ("ann", "robo", {"value": "x"}),
-        ("ben", "cleo", {"value": "x"}),
-        ("ben", "ben", {"value": "x"}),
-    ],
-)
-async def test_a_profile_that_is_not_to_be_changed_is_not(
-    org: Organization, who: str, target: str, entry: dict[str, Any]
-) -> None:
-    data = [{"id": await field(org), **entry}]
-    path = f"/users/{org[target].user_id}"
-    reply = await org[who].patch(path, profile_data=data, full_name="Changed too")
-    reply.refused()
-    assert (await org["ann"].get(path)).ok["user"]["full_name"] != "Changed too"
+NOT_CHANGED: list[tuple[str, str, dict[str, Any]]] = [
+    ("ann", "ben", {"id": 999, "value": "x"}),
+    ("ann", "ben", {"value": "x" * 51}),
+    ("ann", "robo", {"value": "x"}),
+    ("ben", "cleo", {"value": "x"}),
+    ("ben", "ben", {"value": "x"}),
+]
+
+
+async def test_a_profile_that_is_not_to_be_changed_is_not(org: Organization) -> None:
+    field_id = await field(org)
+    for who, target, entry in NOT_CHANGED:
+        with row(who, target, entry):
+            data = [{"id": field_id, **entry}]
+            path = f"/users/{org[target].user_id}"
+            reply = await org[who].patch(path, profile_data=data, full_name="Changed too")
+            reply.refused()
+            assert (await org["ann"].get(path)).ok["user"]["full_name"] != "Changed too"
 
 
 async def test_bots_have_no_profile(org: Organization) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tertulia.model.changes import RealmChanged, Subscribed, Unsubscribed
 from tertulia.service.config import Config
-from tests.support import Organization, Person, reopened
+from tests.support import Organization, Person, reopened, row
 from tests.wire.stage import LIMITED
 from tests.wire.test_custom_emoji import add_emoji
 
@@ -222,33 +222,36 @@ async def test_a_vote_for_an_emoji_that_is_there_takes_any_name(org: Organizatio
     assert [one["emoji_name"] for one in await reactions(org["ann"], sent)][3:] == ["gopher"] * 2
 
 
-@pytest.mark.parametrize(
-    "named",
-    [
-        {"emoji_name": "octopus"},
-        {"emoji_code": "1f419"},
-        {"emoji_code": "1f419", "reaction_type": "unicode_emoji"},
-        OCTOPUS,
-        {**OCTOPUS, "emoji_name": "kraken"},
-    ],
-)
-async def test_a_reaction_is_taken_back_by_name_or_by_code(
-    org: Organization, named: dict[str, str]
-) -> None:
+TAKEN_BACK: list[dict[str, str]] = [
+    {"emoji_name": "octopus"},
+    {"emoji_code": "1f419"},
+    {"emoji_code": "1f419", "reaction_type": "unicode_emoji"},
+    OCTOPUS,
+    {**OCTOPUS, "emoji_name": "kraken"},
+]
+
+
+async def test_a_reaction_is_taken_back_by_name_or_by_code(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben")
-    sent = await org["ann"].send("lounge", "t", "x")
-    await react(org["ann"], sent, **OCTOPUS)
-    await react(org["ben"], sent, **OCTOPUS)
-    listener = await org["ben"].register(event_types=["reaction"])
-    assert (await org["ann"].delete(f"/messages/{sent}/reactions", **named)).ok
-    (event,) = await listener.events()
-    ann = org["ann"].user_id
-    assert (event["op"], event["message_id"], event["user_id"]) == ("remove", sent, ann)
-    assert {name: event[name] for name in OCTOPUS} == OCTOPUS
-    assert event["user"]["full_name"] == "Ann"
-    assert [one["user_id"] for one in await reactions(org["ann"], sent)] == [org["ben"].user_id]
-    again = await org["ann"].delete(f"/messages/{sent}/reactions", **named)
-    again.refused("BAD_REQUEST" if named.get("emoji_name") == "x" else "REACTION_DOES_NOT_EXIST")
+    for named in TAKEN_BACK:
+        with row(named):
+            sent = await org["ann"].send("lounge", "t", "x")
+            await react(org["ann"], sent, **OCTOPUS)
+            await react(org["ben"], sent, **OCTOPUS)
+            listener = await org["ben"].register(event_types=["reaction"])
+            assert (await org["ann"].delete(f"/messages/{sent}/reactions", **named)).ok
+            (event,) = await listener.events()
+            ann = org["ann"].user_id
+            assert (event["op"], event["message_id"], event["user_id"]) == ("remove", sent, ann)
+            assert {name: event[name] for name in OCTOPUS} == OCTOPUS
+            assert event["user"]["full_name"] == "Ann"
+            assert [one["user_id"] for one in await reactions(org["ann"], sent)] == [
+                org["ben"].user_id
+            ]
+            again = await org["ann"].delete(f"/messages/{sent}/reactions", **named)
+            again.refused(
+                "BAD_REQUEST" if named.get("emoji_name") == "x" else "REACTION_DOES_NOT_EXIST"
+            )
 
 
 async def test_a_reaction_with_an_emoji_that_is_gone_is_taken_back(org: Organization) -> None:

@@ -2,12 +2,10 @@
 
 import time
 
-import pytest
-
 from tertulia.jobs.retention import expired_once
 from tertulia.model.changes import ChannelChanged, RealmChanged
 from tertulia.service.config import Config
-from tests.support import Organization, TestClock, founded
+from tests.support import Organization, TestClock, founded, row
 
 DAY = 86400
 
@@ -20,42 +18,36 @@ async def left(org: Organization) -> list[str]:
     return [message["content"] for message in page.ok["messages"]]
 
 
-@pytest.mark.parametrize(
-    ("realm_days", "channel_days", "kept"),
-    [
-        (-1, None, ["direct", "channel"]),
-        (10, None, []),
-        (10, -1, ["channel"]),
-        (-1, 10, ["direct"]),
-        (10, 30, ["channel"]),
-        (30, None, ["direct", "channel"]),
-    ],
-    ids=[
-        "for ever",
-        "the organization's days",
-        "the channel for ever",
-        "the channel's days",
-        "the channel longer",
-        "not yet",
-    ],
-)
-async def test_what_is_too_old_is_deleted(
-    config: Config, realm_days: int, channel_days: int | None, kept: list[str]
-) -> None:
+DAYS: list[tuple[str, int, int | None, list[str]]] = [
+    ("for ever", -1, None, ["direct", "channel"]),
+    ("the organization's days", 10, None, []),
+    ("the channel for ever", 10, -1, ["channel"]),
+    ("the channel's days", -1, 10, ["direct"]),
+    ("the channel longer", 10, 30, ["channel"]),
+    ("not yet", 30, None, ["direct", "channel"]),
+]
+"""How many days the organization keeps messages, and a channel, and which are kept for twenty."""
+
+
+async def test_what_is_too_old_is_deleted(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         await org.add("ben")
-        lounge = await org.channel("lounge", "ann", "ben")
-        await org["ann"].write([org["ben"].user_id], "direct")
-        await org["ann"].send("lounge", "tea", "channel")
-        await org.do(
-            RealmChanged(values={"message_retention_days": realm_days}),
-            ChannelChanged(channel_id=lounge, values={"retention_days": channel_days}, was={}),
-        )
-        clock.ahead = 20 * DAY
-        await org["ann"].send("lounge", "tea", "young")
-        await expired_once(org.node.log)
-        assert await left(org) == [*kept, "young"]
+        for number, (name, realm_days, channel_days, kept) in enumerate(DAYS):
+            with row(name):
+                lounge = await org.channel(f"lounge{number}", "ann", "ben")
+                days = {"retention_days": channel_days}
+                await org.do(
+                    RealmChanged(values={"message_retention_days": realm_days}),
+                    ChannelChanged(channel_id=lounge, values=days, was={}),
+                )
+                await org["ann"].write([org["ben"].user_id], f"direct {number}")
+                await org["ann"].send(lounge, "tea", f"channel {number}")
+                clock.ahead += 20 * DAY
+                await org["ann"].send(lounge, "tea", f"young {number}")
+                await expired_once(org.node.log)
+                found = [one for one in await left(org) if one.endswith(str(number))]
+                assert found == [f"{one} {number}" for one in [*kept, "young"]]
 
 
 async def test_who_has_it_is_told_that_it_is_gone(config: Config) -> None:

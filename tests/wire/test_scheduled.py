@@ -14,7 +14,7 @@ from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserReactivated
 from tertulia.service.config import Config
 from tertulia.state.moment import Moment
-from tests.support import Organization, Person, reopened
+from tests.support import Organization, Person, reopened, row
 from tests.wire.own import DAY, channel_id, later, listed, timed
 
 PATH = "/scheduled_messages"
@@ -63,41 +63,51 @@ async def test_a_channel_message_waits_as_it_was_written(org: Organization, kind
     ]
 
 
-@pytest.mark.parametrize("kind", ["direct", "private"])
-@pytest.mark.parametrize(
-    ("to", "shown"),
-    [
-        (["ben"], ["ben"]),
-        (["cleo", "ben"], ["ben", "cleo"]),
-        (["ann", "ben"], ["ben"]),
-        (["ann"], ["ann"]),
-    ],
-)
-async def test_a_direct_message_waits_for_the_others(
-    org: Organization, kind: str, to: list[str], shown: list[str]
-) -> None:
-    await org.channel("lounge", "ann")
-    await schedule(org, type=kind, to=[org[name].user_id for name in to], topic="ignored")
-    (waiting,) = await scheduled(org["ann"])
-    assert (waiting["type"], waiting["to"]) == ("private", [org[n].user_id for n in shown])
-    assert "topic" not in waiting
+RECIPIENTS: list[tuple[list[str], list[str]]] = [
+    (["ben"], ["ben"]),
+    (["cleo", "ben"], ["ben", "cleo"]),
+    (["ann", "ben"], ["ben"]),
+    (["ann"], ["ann"]),
+]
+"""Whom it is for, and who is shown."""
 
 
-@pytest.mark.parametrize(
-    ("topic", "kept"),
-    [
-        ("", ""),
-        ("(no topic)", ""),
-        ("general chat", ""),
-        (" tea ", "tea"),
-        ("x" * 60, "x" * 60),
-        ("x" * 61, "x" * 57 + "..."),
-    ],
-)
-async def test_a_topic_is_kept_as_in_a_message(org: Organization, topic: str, kept: str) -> None:
+async def test_a_direct_message_waits_for_the_others(org: Organization) -> None:
     await org.channel("lounge", "ann")
-    await schedule(org, topic=topic)
-    assert (await scheduled(org["ann"]))[0]["topic"] == kept
+    for kind in ["direct", "private"]:
+        for to, shown in RECIPIENTS:
+            with row(kind, to, shown):
+                await schedule(
+                    org, type=kind, to=[org[name].user_id for name in to], topic="ignored"
+                )
+                (waiting,) = await scheduled(org["ann"])
+                assert (waiting["type"], waiting["to"]) == (
+                    "private",
+                    [org[n].user_id for n in shown],
+                )
+                assert "topic" not in waiting
+                (await org["ann"].delete(f"{PATH}/{waiting['scheduled_message_id']}")).ok
+
+
+KEPT = [
+    ("", ""),
+    ("(no topic)", ""),
+    ("general chat", ""),
+    (" tea ", "tea"),
+    ("x" * 60, "x" * 60),
+    ("x" * 61, "x" * 57 + "..."),
+]
+"""A topic, and what is kept of it."""
+
+
+async def test_a_topic_is_kept_as_in_a_message(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    for topic, kept in KEPT:
+        with row(topic):
+            await schedule(org, topic=topic)
+            (waiting,) = await scheduled(org["ann"])
+            assert waiting["topic"] == kept
+            (await org["ann"].delete(f"{PATH}/{waiting['scheduled_message_id']}")).ok
 
 
 @pytest.mark.parametrize("topic", ["", "(no topic)", "general chat"])
@@ -274,18 +284,18 @@ EDITS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("edit", "shown"), EDITS, ids=str)
-async def test_any_part_can_be_changed(
-    org: Organization, edit: dict[str, Any], shown: dict[str, Any]
-) -> None:
+async def test_any_part_can_be_changed(org: Organization) -> None:
     await org.channel("lounge", "ann")
     await org.channel("den", "ann")
-    made = await schedule(org)
-    (before,) = await scheduled(org["ann"])
-    (await org["ann"].patch(f"{PATH}/{made}", **_named(org, edit))).ok
-    expected = {**before, **_named(org, shown)}
-    expected = {name: value for name, value in expected.items() if value is not None}
-    assert await scheduled(org["ann"]) == [expected]
+    for edit, shown in EDITS:
+        with row(edit):
+            made = await schedule(org)
+            (before,) = await scheduled(org["ann"])
+            (await org["ann"].patch(f"{PATH}/{made}", **_named(org, edit))).ok
+            expected = {**before, **_named(org, shown)}
+            expected = {name: value for name, value in expected.items() if value is not None}
+            assert await scheduled(org["ann"]) == [expected]
+            (await org["ann"].delete(f"{PATH}/{made}")).ok
 
 
 def _named(org: Organization, values: dict[str, Any]) -> dict[str, Any]:
@@ -343,19 +353,19 @@ async def test_a_change_that_makes_no_sense_changes_nothing(
     assert await scheduled(unchanged["ben"]) == before
 
 
-@pytest.mark.parametrize(
-    ("method", "path"), [("PATCH", ""), ("DELETE", ""), ("POST", "/send")], ids=str
-)
-async def test_what_is_not_there_or_not_ones_own_is_not_found(
-    org: Organization, method: str, path: str
-) -> None:
+ASKED = [("PATCH", ""), ("DELETE", ""), ("POST", "/send")]
+
+
+async def test_what_is_not_there_or_not_ones_own_is_not_found(org: Organization) -> None:
     await org.channel("lounge", "ann")
     made = await schedule(org)
-    later_on = {"scheduled_delivery_timestamp": later(org)} if method == "PATCH" else {}
-    for who, number in (("ben", made), ("ann", made + 1), ("ann", 0)):
-        reply = await org[who].request(method, f"{PATH}/{number}{path}", **later_on)
-        reply.refused("BAD_REQUEST", 404)
-    assert len(await scheduled(org["ann"])) == 1
+    for method, path in ASKED:
+        with row(method, path):
+            later_on = {"scheduled_delivery_timestamp": later(org)} if method == "PATCH" else {}
+            for who, number in (("ben", made), ("ann", made + 1), ("ann", 0)):
+                reply = await org[who].request(method, f"{PATH}/{number}{path}", **later_on)
+                reply.refused("BAD_REQUEST", 404)
+            assert len(await scheduled(org["ann"])) == 1
 
 
 async def test_nobody_is_told_where_nobody_is_signed_in(shared: Organization) -> None:
@@ -468,25 +478,27 @@ async def test_it_is_sent_as_any_message_is(config: Config) -> None:
         assert own["<p>psst</p>"] == own["<p>to myself</p>"] == ["read"]
 
 
-@pytest.mark.parametrize(
-    ("client", "asked", "read"),
-    [
-        ("website", None, True),
-        ("ZulipMobile", None, True),
-        ("robo", None, False),
-        ("robo", True, True),
-        ("website", False, False),
-    ],
-)
+READ_BY_SENDER: list[tuple[str, bool | None, bool]] = [
+    ("website", None, True),
+    ("ZulipMobile", None, True),
+    ("robo", None, False),
+    ("robo", True, True),
+    ("website", False, False),
+]
+"""With what program it is scheduled, what is said, and whether it is read."""
+
+
 async def test_it_is_read_by_its_sender_as_they_said_or_as_their_program_tells(
-    config: Config, client: str, asked: bool | None, read: bool
+    config: Config,
 ) -> None:
     async with timed(config) as (org, clock):
-        await schedule(org, client=client, read_by_sender=asked)
-        clock.ahead += 61
-        await org.tick()
-        (message,) = await messages(org["ann"])
-        assert (message["client"], "read" in message["flags"]) == (client, read)
+        for client, asked, read in READ_BY_SENDER:
+            with row(client, asked):
+                await schedule(org, client=client, read_by_sender=asked)
+                clock.ahead += 61
+                await org.tick()
+                *_, message = await messages(org["ann"])
+                assert (message["client"], "read" in message["flags"]) == (client, read)
 
 
 async def test_it_has_the_names_of_its_own_time(config: Config) -> None:

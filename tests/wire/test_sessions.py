@@ -80,30 +80,30 @@ async def test_of_the_session_nothing_is_kept_that_opens_it(org: Organization) -
     assert token not in repr(session)
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        WRONG,
-        {"username": "nobody@example.com", "password": PASSWORD},
-        {"username": "no address", "password": PASSWORD},
-        {"username": "", "password": ""},
-        {"username": "a" * 3000, "password": "b" * 3000},
-        {"username": "robo-bot@example.com", "password": ""},
-        {"username": "ben@example.com", "password": PASSWORD},
-    ],
-    ids=lambda sent: sent["username"][:20],
-)
-async def test_whoever_is_not_right_hears_the_same(org: Organization, sent: Any) -> None:
-    browser = fresh(org)
-    told = (await browser.post("/sessions", **sent)).refused("AUTHENTICATION_FAILED", 401)
-    assert told["msg"] == "The address or the password is wrong."
-    assert not browser.http.cookies
-    assert len(org.node.state.sessions) == 0
+NOT_RIGHT: list[Any] = [
+    WRONG,
+    {"username": "nobody@example.com", "password": PASSWORD},
+    {"username": "no address", "password": PASSWORD},
+    {"username": "", "password": ""},
+    {"username": "a" * 3000, "password": "b" * 3000},
+    {"username": "robo-bot@example.com", "password": ""},
+    {"username": "ben@example.com", "password": PASSWORD},
+]
 
 
-async def test_what_must_be_sent_is_asked_for(org: Organization) -> None:
+async def test_whoever_is_not_right_hears_the_same(org: Organization) -> None:
+    for sent in NOT_RIGHT:
+        with row(sent):
+            browser = fresh(org)
+            told = (await browser.post("/sessions", **sent)).refused("AUTHENTICATION_FAILED", 401)
+            assert told["msg"] == "The address or the password is wrong."
+            assert not browser.http.cookies
+            assert len(org.node.state.sessions) == 0
+
+
+async def test_what_must_be_sent_is_asked_for(kept: Organization) -> None:
     for sent in ({"username": "ann@example.com"}, {"password": PASSWORD}):
-        (await fresh(org).post("/sessions", **sent)).refused("REQUEST_VARIABLE_MISSING")
+        (await fresh(kept).post("/sessions", **sent)).refused("REQUEST_VARIABLE_MISSING")
 
 
 async def test_a_deactivated_account_is_told_so_with_the_right_password_only(
@@ -200,15 +200,15 @@ async def test_the_client_may_say_what_it_is(org: Organization) -> None:
     assert (await browser.get(f"/messages/{message_id}")).ok["message"]["client"] == "kiosk"
 
 
-async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(org: Organization) -> None:
-    browser = await signed_in(org)
+async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(kept: Organization) -> None:
+    browser = await signed_in(kept)
     path = await browser.upload()
-    nobody = fresh(org)
+    nobody = fresh(kept)
     assert (await browser.http.get(f"/user_uploads/{path}")).content == b"hello"
     assert (await nobody.http.get(f"/user_uploads/{path}")).status_code == 403
     shown = await browser.http.get(f"/user_uploads/{path}")
     assert "Cookie" in shown.headers["vary"]
-    ben = f"/avatar/{org['ben'].user_id}"
+    ben = f"/avatar/{kept['ben'].user_id}"
     theirs = (await browser.http.get(ben)).headers["location"]
     assert theirs != (await nobody.http.get(ben)).headers["location"]
     tus = {"Tus-Resumable": "1.0.0", "Upload-Length": "5"}
@@ -226,30 +226,30 @@ async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(org: Organiz
     assert (await browser.http.post("/api/v1/tus", headers=tus)).status_code == 403
 
 
-async def test_a_cookie_that_was_not_made_here_is_none(org: Organization) -> None:
-    await signed_in(org)
+async def test_a_cookie_that_was_not_made_here_is_none(kept: Organization) -> None:
+    await signed_in(kept)
     for token in ("", "x", "x" * 43, "x" * 5000, "%00", "é", "1", '"quoted"'):
         with row(token):
             headers = {"Cookie": f"{SESSION_COOKIE}={token}".encode()}
-            reply = await org.nobody.raw("GET", "/users/me", headers=headers)
+            reply = await kept.nobody.raw("GET", "/users/me", headers=headers)
             reply.refused("UNAUTHORIZED", 401)
 
 
-async def test_an_authorization_header_goes_before_the_cookie(org: Organization) -> None:
-    browser = await signed_in(org)
+async def test_an_authorization_header_goes_before_the_cookie(kept: Organization) -> None:
+    browser = await signed_in(kept)
     del browser.http.headers["X-CSRF-Token"]
-    ben = Person(browser.http, org["ben"].user_id, org["ben"].email, org["ben"].api_key)
+    ben = Person(browser.http, kept["ben"].user_id, kept["ben"].email, kept["ben"].api_key)
     assert (await ben.get("/users/me")).ok["user_id"] == ben.user_id
     (await ben.patch("/settings", full_name="Benno")).ok
     wrong = Person(browser.http, 0, "ben@example.com", "x" * 32)
     (await wrong.get("/users/me")).refused("INVALID_API_KEY", 401)
 
 
-async def test_browsers_are_not_made_to_ask_for_a_name_and_a_key(org: Organization) -> None:
-    reply = await fresh(org).get("/users/me")
+async def test_browsers_are_not_made_to_ask_for_a_name_and_a_key(kept: Organization) -> None:
+    reply = await fresh(kept).get("/users/me")
     reply.refused("UNAUTHORIZED", 401)
     assert reply.headers["www-authenticate"].startswith("Session ")
-    reply = await fresh(org, agent="curl/8").get("/users/me")
+    reply = await fresh(kept, agent="curl/8").get("/users/me")
     assert reply.headers["www-authenticate"].startswith("Basic ")
 
 
@@ -262,26 +262,29 @@ async def test_a_spectator_with_an_old_cookie_is_a_spectator(org: Organization) 
 # Forged requests
 
 
-@pytest.mark.parametrize("sent", [None, "", "x", "x" * 43, "é", "another's"])
-async def test_what_changes_something_needs_the_sessions_token(
-    org: Organization, sent: str | None
-) -> None:
-    browser, other = await signed_in(org), await signed_in(org)
-    if sent is None:
-        del browser.http.headers["X-CSRF-Token"]
-    else:
-        value = other.http.headers["X-CSRF-Token"] if sent == "another's" else sent
-        browser.http.headers.update({b"X-CSRF-Token": value.encode()})
-    for method, path in (
-        ("POST", "/messages"),
-        ("PATCH", "/settings"),
-        ("DELETE", "/sessions"),
-        ("POST", "/users/me/subscriptions"),
-        ("POST", "/register"),
-    ):
-        (await browser.raw(method, path)).refused("CSRF_FAILED", 403)
-    (await browser.get("/users/me")).ok
-    assert len(org.node.state.sessions) == 2
+TOKENS: list[str | None] = [None, "", "x", "x" * 43, "é", "another's"]
+
+
+async def test_what_changes_something_needs_the_sessions_token(org: Organization) -> None:
+    for sent in TOKENS:
+        with row(sent):
+            before = len(org.node.state.sessions)
+            browser, other = await signed_in(org), await signed_in(org)
+            if sent is None:
+                del browser.http.headers["X-CSRF-Token"]
+            else:
+                value = other.http.headers["X-CSRF-Token"] if sent == "another's" else sent
+                browser.http.headers.update({b"X-CSRF-Token": value.encode()})
+            for method, path in (
+                ("POST", "/messages"),
+                ("PATCH", "/settings"),
+                ("DELETE", "/sessions"),
+                ("POST", "/users/me/subscriptions"),
+                ("POST", "/register"),
+            ):
+                (await browser.raw(method, path)).refused("CSRF_FAILED", 403)
+            (await browser.get("/users/me")).ok
+            assert len(org.node.state.sessions) == before + 2
 
 
 @pytest.mark.parametrize(
@@ -312,26 +315,27 @@ async def test_a_page_of_another_server_changes_nothing(
     (await kept["ann"].raw("PATCH", "/settings", data={"full_name": "Anna"}, headers=headers)).ok
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Origin": "http://chat.test"},
-        {"Origin": "http://CHAT.test", "Sec-Fetch-Site": "same-origin"},
-        {"Origin": "http://inner:9991", "Host": "inner:9991"},
-        {"Origin": "http://chat.test", "Host": "inner:9991"},
-        {"Sec-Fetch-Site": "none"},
-    ],
-    ids=str,
-)
-async def test_our_own_page_does_by_either_of_its_addresses(
-    org: Organization, headers: dict[str, str]
-) -> None:
-    browser = await signed_in(org)
-    cookie = f"{SESSION_COOKIE}={token_of(browser)}"
-    reply = await browser.raw(
-        "PATCH", "/settings", data={"full_name": "Anna"}, headers={**headers, "Cookie": cookie}
-    )
-    assert reply.status == 200, reply.body
+OUR_OWN: list[dict[str, str]] = [
+    {"Origin": "http://chat.test"},
+    {"Origin": "http://CHAT.test", "Sec-Fetch-Site": "same-origin"},
+    {"Origin": "http://inner:9991", "Host": "inner:9991"},
+    {"Origin": "http://chat.test", "Host": "inner:9991"},
+    {"Sec-Fetch-Site": "none"},
+]
+
+
+async def test_our_own_page_does_by_either_of_its_addresses(kept: Organization) -> None:
+    for headers in OUR_OWN:
+        with row(headers):
+            browser = await signed_in(kept)
+            cookie = f"{SESSION_COOKIE}={token_of(browser)}"
+            reply = await browser.raw(
+                "PATCH",
+                "/settings",
+                data={"full_name": "Anna"},
+                headers={**headers, "Cookie": cookie},
+            )
+            assert reply.status == 200, reply.body
 
 
 # Listing and ending
@@ -378,15 +382,19 @@ async def test_to_end_the_current_one_is_to_sign_out(org: Organization) -> None:
     assert len(org.node.state.sessions) == 0
 
 
-@pytest.mark.parametrize("number", [0, 99, 10**15, "another's"])
-async def test_no_others_can_be_ended(org: Organization, number: int | str) -> None:
+NOT_ENDED: list[int | str] = [0, 99, 10**15, "another's"]
+
+
+async def test_no_others_can_be_ended(org: Organization) -> None:
     browser = await signed_in(org)
     await signed_in(org, "ben")
-    if number == "another's":
-        number = org.node.state.sessions.of_user[org["ben"].user_id][0].id
-    (await browser.delete(f"/sessions/{number}")).refused(status=404)
-    (await browser.delete("/sessions/x")).refused(status=404)
-    assert len(org.node.state.sessions) == 2
+    others = org.node.state.sessions.of_user[org["ben"].user_id][0].id
+    for number in NOT_ENDED:
+        with row(number):
+            ended = others if number == "another's" else number
+            (await browser.delete(f"/sessions/{ended}")).refused(status=404)
+            (await browser.delete("/sessions/x")).refused(status=404)
+            assert len(org.node.state.sessions) == 2
 
 
 async def test_all_but_the_current_one_can_be_ended(org: Organization) -> None:

@@ -9,7 +9,7 @@ from tertulia.model.reactions import CustomEmoji
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests.conftest import OTHERS
-from tests.support import Organization, TestClock, founded, reopened
+from tests.support import Organization, TestClock, founded, reopened, row
 from tests.wire.stage import LIMITED
 
 PIZZA = {"emoji_name": "pizza", "emoji_code": "1f355", "reaction_type": "unicode_emoji"}
@@ -27,38 +27,43 @@ async def statuses(org: Organization, viewer: str = "gus") -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"status_text": "lunch"}, {"status_text": "lunch"}),
-        ({"status_text": "  lunch "}, {"status_text": "lunch"}),
-        ({"status_text": "x" * 60}, {"status_text": "x" * 60}),
-        ({"status_text": "午餐 🍜"}, {"status_text": "午餐 🍜"}),
-        ({"emoji_name": "pizza"}, PIZZA),
-        (PIZZA, PIZZA),
-        (
-            {"emoji_name": "zulip", "reaction_type": "service_extra_emoji"},
-            {
-                "emoji_name": "zulip",
-                "emoji_code": "zulip",
-                "reaction_type": "zulip_extra_emoji",
-            },
-        ),
-        ({"status_text": "lunch", **PIZZA}, {"status_text": "lunch", **PIZZA}),
-    ],
-)
-async def test_a_status_is_told_to_everybody_and_lasts(
-    org: Organization, given: dict[str, str], told: dict[str, str]
-) -> None:
+SET: list[tuple[dict[str, str], dict[str, str]]] = [
+    ({"status_text": "lunch"}, {"status_text": "lunch"}),
+    ({"status_text": "  lunch "}, {"status_text": "lunch"}),
+    ({"status_text": "x" * 60}, {"status_text": "x" * 60}),
+    ({"status_text": "午餐 🍜"}, {"status_text": "午餐 🍜"}),
+    ({"emoji_name": "pizza"}, PIZZA),
+    (PIZZA, PIZZA),
+    (
+        {"emoji_name": "zulip", "reaction_type": "service_extra_emoji"},
+        {
+            "emoji_name": "zulip",
+            "emoji_code": "zulip",
+            "reaction_type": "zulip_extra_emoji",
+        },
+    ),
+    ({"status_text": "lunch", **PIZZA}, {"status_text": "lunch", **PIZZA}),
+]
+"""What is sent, and what is told of it."""
+
+
+async def test_a_status_is_told_to_everybody_and_lasts(org: Organization) -> None:
+    for number in range(len(SET)):
+        await org.add(f"dora{number}")
     listener = await org["gus"].register()
-    assert (await org["ben"].post("/users/me/status", **given)).ok
-    (event,) = await listener.events()
-    ben = org["ben"].user_id
-    assert event == {"id": event["id"], "type": "user_status", "user_id": ben, **told}
-    assert await status(org, "ben") == told
-    assert await statuses(org) == {str(ben): told}
+    everyone: dict[str, dict[str, str]] = {}
+    for number, (given, told) in enumerate(SET):
+        with row(given):
+            who = f"dora{number}"
+            assert (await org[who].post("/users/me/status", **given)).ok
+            (event,) = await listener.events()
+            user_id = org[who].user_id
+            assert event == {"id": event["id"], "type": "user_status", "user_id": user_id, **told}
+            assert await status(org, who) == told
+            everyone[str(user_id)] = told
+            assert await statuses(org) == everyone
     async with reopened(org.node.config) as later:
-        assert await status(later, "ben") == told
+        assert await statuses(later) == everyone
 
 
 async def test_only_what_is_given_is_changed(org: Organization) -> None:

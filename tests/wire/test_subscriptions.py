@@ -322,20 +322,20 @@ async def test_a_channel_that_cannot_be_is_refused(
     assert (await unchanged["ann"].get("/streams")).ok["streams"] == []
 
 
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        ({"message_retention_days": 3}, "UNAUTHORIZED_PRINCIPAL"),
-        ({"is_default_stream": True}, "BAD_REQUEST"),
-        ({"can_delete_any_message_group": 7}, "BAD_REQUEST"),
-    ],
-)
-async def test_some_options_take_more_than_a_member(
-    org: Organization, options: dict[str, Any], code: str
-) -> None:
-    wanted = named("den")
-    (await org["ben"].post(SUBSCRIPTIONS, subscriptions=wanted, **options)).refused(code)
-    assert (await org["ann"].post(SUBSCRIPTIONS, subscriptions=wanted, **options)).ok
+OPTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"message_retention_days": 3}, "UNAUTHORIZED_PRINCIPAL"),
+    ({"is_default_stream": True}, "BAD_REQUEST"),
+    ({"can_delete_any_message_group": 7}, "BAD_REQUEST"),
+]
+"""What is asked for, and with which code it is refused."""
+
+
+async def test_some_options_take_more_than_a_member(org: Organization) -> None:
+    for number, (options, code) in enumerate(OPTIONS):
+        with row(options):
+            wanted = named(f"den{number}")
+            (await org["ben"].post(SUBSCRIPTIONS, subscriptions=wanted, **options)).refused(code)
+            assert (await org["ann"].post(SUBSCRIPTIONS, subscriptions=wanted, **options)).ok
 
 
 async def test_every_option_of_a_new_channel_is_kept(org: Organization) -> None:
@@ -575,28 +575,29 @@ async def test_nothing_ends_where_one_of_the_channels_is_unknown(org: Organizati
     assert len((await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("actor", "target", "settings", "allowed"),
-    [
-        ("ann", "ben", {}, True),
-        ("ben", "cleo", {}, False),
-        ("ben", "robo", {}, True),
-        ("cleo", "robo", {}, False),
-        ("ben", "cleo", {"can_remove_subscribers_group": SystemGroup.MEMBERS.value}, True),
-        ("gus", "cleo", {"can_remove_subscribers_group": SystemGroup.MEMBERS.value}, False),
-    ],
-)
-async def test_who_may_unsubscribe_whom(
-    org: Organization, actor: str, target: str, settings: dict[str, Any], allowed: bool
-) -> None:
-    await org.channel("lounge", "ben", "cleo", "robo", "gus", **settings)
-    reply = await org[actor].delete(
-        SUBSCRIPTIONS, subscriptions=["lounge"], principals=[org[target].user_id]
-    )
-    if allowed:
-        assert reply.ok["removed"] == ["lounge"]
-    else:
-        reply.refused()
+UNSUBSCRIBING: list[tuple[str, str, dict[str, Any], bool]] = [
+    ("ann", "ben", {}, True),
+    ("ben", "cleo", {}, False),
+    ("ben", "robo", {}, True),
+    ("cleo", "robo", {}, False),
+    ("ben", "cleo", {"can_remove_subscribers_group": SystemGroup.MEMBERS.value}, True),
+    ("gus", "cleo", {"can_remove_subscribers_group": SystemGroup.MEMBERS.value}, False),
+]
+"""Who unsubscribes whom, from a channel with what settings, and whether they may."""
+
+
+async def test_who_may_unsubscribe_whom(org: Organization) -> None:
+    for number, (actor, target, settings, allowed) in enumerate(UNSUBSCRIBING):
+        with row(actor, target, settings):
+            name = f"lounge{number}"
+            await org.channel(name, "ben", "cleo", "robo", "gus", **settings)
+            reply = await org[actor].delete(
+                SUBSCRIPTIONS, subscriptions=[name], principals=[org[target].user_id]
+            )
+            if allowed:
+                assert reply.ok["removed"] == [name]
+            else:
+                reply.refused()
 
 
 async def test_one_can_join_and_leave_at_once(org: Organization) -> None:
@@ -614,56 +615,61 @@ async def test_one_can_join_and_leave_at_once(org: Organization) -> None:
     assert [(one["name"], one["color"]) for one in own][1:] == [("new", "#aabbcc")]
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {},
-        {"delete": ["nowhere"], "add": [{"name": "x"}]},
-        {"delete": ["old"], "add": [{"name": "OLD"}]},
-        {"delete": ["old"], "add": [{"name": "x", "color": "blue"}]},
-        {"delete": ["old"], "add": [{"name": ""}]},
-    ],
-)
-async def test_joining_and_leaving_fail_together(
-    org: Organization, parameters: dict[str, Any]
-) -> None:
+TOGETHER: list[dict[str, Any]] = [
+    {},
+    {"delete": ["nowhere"], "add": [{"name": "x"}]},
+    {"delete": ["old"], "add": [{"name": "OLD"}]},
+    {"delete": ["old"], "add": [{"name": "x", "color": "blue"}]},
+    {"delete": ["old"], "add": [{"name": ""}]},
+]
+
+
+async def test_joining_and_leaving_fail_together(org: Organization) -> None:
     await org.channel("old", "ben")
-    reply = await org["ben"].patch(SUBSCRIPTIONS, **parameters)
-    assert reply.status == 400
-    (own,) = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
-    assert own["name"] == "old"
+    for parameters in TOGETHER:
+        with row(parameters):
+            reply = await org["ben"].patch(SUBSCRIPTIONS, **parameters)
+            assert reply.status == 400
+            (own,) = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
+            assert own["name"] == "old"
 
 
 # One's own settings
 
 
-@pytest.mark.parametrize(
-    ("given", "value", "kept"),
-    [
-        ("color", "#AbCdEf", "#abcdef"),
-        ("color", "#abc", "#aabbcc"),
-        ("color", '"#c2c2c2"', "#c2c2c2"),
-        ("is_muted", True, True),
-        ("pin_to_top", True, True),
-        ("desktop_notifications", False, False),
-        ("audible_notifications", True, True),
-        ("push_notifications", True, True),
-        ("email_notifications", True, True),
-        ("wildcard_mentions_notify", False, False),
-    ],
-)
-async def test_a_setting_of_ones_own_is_kept_and_told(
-    org: Organization, given: str, value: Any, kept: Any
-) -> None:
+SETTINGS: list[tuple[str, Any, Any]] = [
+    ("color", "#AbCdEf", "#abcdef"),
+    ("color", "#abc", "#aabbcc"),
+    ("color", '"#c2c2c2"', "#c2c2c2"),
+    ("is_muted", True, True),
+    ("pin_to_top", True, True),
+    ("desktop_notifications", False, False),
+    ("audible_notifications", True, True),
+    ("push_notifications", True, True),
+    ("email_notifications", True, True),
+    ("wildcard_mentions_notify", False, False),
+]
+"""A setting, what it is set to, and what is shown."""
+
+
+async def test_a_setting_of_ones_own_is_kept_and_told(org: Organization) -> None:
     channel = await org.channel("lounge", "ann", "ben")
     ann, ben = [await org[name].register() for name in ("ann", "ben")]
-    assert (await org["ben"].patch(f"{SUBSCRIPTIONS}/{channel}", property=given, value=value)).ok
-    (own,) = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
-    assert own[given] == kept
-    event = (await ben.events())[0]
-    assert (event["type"], event["op"], event["stream_id"]) == ("subscription", "update", channel)
-    assert (event["property"], event["value"]) == (given, kept)
-    assert await ann.events() == []
+    for given, value, kept in SETTINGS:
+        with row(given, value):
+            assert (
+                await org["ben"].patch(f"{SUBSCRIPTIONS}/{channel}", property=given, value=value)
+            ).ok
+            (own,) = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
+            assert own[given] == kept
+            event = (await ben.events())[0]
+            assert (event["type"], event["op"], event["stream_id"]) == (
+                "subscription",
+                "update",
+                channel,
+            )
+            assert (event["property"], event["value"]) == (given, kept)
+            assert await ann.events() == []
 
 
 @pytest.mark.parametrize(("name", "value"), [("is_muted", True), ("in_home_view", False)])

@@ -23,22 +23,22 @@ async def test_topics_are_listed_by_their_newest_messages(org: Organization) -> 
     assert await topics(org["ben"], channel) == [("Tea", tea), ("cake", cake)]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "name"),
-    [
-        ({}, "general chat"),
-        ({"allow_empty_topic_name": False}, "general chat"),
-        ({"allow_empty_topic_name": True}, ""),
-    ],
-)
-async def test_the_empty_topic_has_a_name_where_the_client_needs_one(
-    org: Organization, parameters: dict[str, Any], name: str
-) -> None:
+CAPABLE: list[tuple[dict[str, Any], str]] = [
+    ({}, "general chat"),
+    ({"allow_empty_topic_name": False}, "general chat"),
+    ({"allow_empty_topic_name": True}, ""),
+]
+"""What is asked with, and the name that is shown."""
+
+
+async def test_the_empty_topic_has_a_name_where_the_client_needs_one(org: Organization) -> None:
     channel = await org.channel("lounge", "ann")
     sent = await org["ann"].send("lounge", "", "a")
-    assert await topics(org["ann"], channel, **parameters) == [(name, sent)]
-    data = (await org["ann"].register(fetch_event_types=["realm"])).data
-    assert data["realm_empty_topic_display_name"] == "general chat"
+    for parameters, name in CAPABLE:
+        with row(parameters, name):
+            assert await topics(org["ann"], channel, **parameters) == [(name, sent)]
+            data = (await org["ann"].register(fetch_event_types=["realm"])).data
+            assert data["realm_empty_topic_display_name"] == "general chat"
 
 
 async def test_a_protected_history_shows_the_topics_of_what_was_received(
@@ -177,16 +177,19 @@ async def test_only_a_channel_without_topics_can_become_one_of_the_empty_topic(
     assert (await org["ann"].get(path)).ok["stream"]["topics_policy"] == "empty_topic_only"
 
 
-@pytest.mark.parametrize("policy", ["allow_empty_topic", "disable_empty_topic", "inherit"])
-async def test_who_may_choose_the_policy_of_a_channel(org: Organization, policy: str) -> None:
+async def test_who_may_choose_the_policy_of_a_channel(org: Organization) -> None:
     owners = SystemGroup.OWNERS.value
     await org.do(RealmChanged(values={"can_set_topics_policy_group": owners}))
-    mine = {"subscriptions": [{"name": "mine"}], "topics_policy": policy}
-    reply = await org["ben"].post("/users/me/subscriptions", **mine)
-    assert (reply.status == 200) is (policy == "inherit")
-    channel = await org.channel("den", can_administer_channel_group=SystemGroup.MEMBERS.value)
-    (await org["ben"].patch(f"/streams/{channel}", topics_policy=policy)).refused()
-    assert (await org["ann"].patch(f"/streams/{channel}", topics_policy=policy)).ok
+    for policy in ["allow_empty_topic", "disable_empty_topic", "inherit"]:
+        with row(policy):
+            mine = {"subscriptions": [{"name": "mine"}], "topics_policy": policy}
+            reply = await org["ben"].post("/users/me/subscriptions", **mine)
+            assert (reply.status == 200) is (policy == "inherit")
+            channel = await org.channel(
+                f"den {policy}", can_administer_channel_group=SystemGroup.MEMBERS.value
+            )
+            (await org["ben"].patch(f"/streams/{channel}", topics_policy=policy)).refused()
+            assert (await org["ann"].patch(f"/streams/{channel}", topics_policy=policy)).ok
 
 
 LENGTHS = [

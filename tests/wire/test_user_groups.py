@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tertulia.model.changes import RealmChanged, UserGroupCreated
+from tertulia.model.changes import RealmChanged, UserGroupChanged, UserGroupCreated
 from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, Reply, reopened
+from tests.support import Organization, Reply, reopened, row
 
 NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS, EVERYONE, INTERNET = (
     group.value for group in SystemGroup
@@ -171,14 +171,16 @@ async def test_a_deactivated_account_is_no_member_of_a_new_group(org: Organizati
     reply.refused()
 
 
-@pytest.mark.parametrize(
-    ("who", "allowed"), [("ann", True), ("ben", True), ("robo", True), ("gus", False)]
-)
-async def test_members_and_their_bots_create_groups(
-    org: Organization, who: str, allowed: bool
-) -> None:
-    reply = await org[who].post("/user_groups/create", name="cooks", description="", members=[])
-    assert (reply.status == 200) is allowed, reply.body
+CREATING = [("ann", True), ("ben", True), ("robo", True), ("gus", False)]
+
+
+async def test_members_and_their_bots_create_groups(org: Organization) -> None:
+    for who, allowed in CREATING:
+        with row(who, allowed):
+            reply = await org[who].post(
+                "/user_groups/create", name=f"cooks of {who}", description="", members=[]
+            )
+            assert (reply.status == 200) is allowed, reply.body
 
 
 async def test_who_may_create_groups_is_a_setting(org: Organization) -> None:
@@ -217,23 +219,30 @@ SYSTEM: dict[str, Set[int]] = {
 }
 
 
-@pytest.mark.parametrize("setting", SYSTEM)
-async def test_each_permission_takes_its_groups_of_roles_and_no_other(
-    org: Organization, setting: str
-) -> None:
-    group_id = await create(org, "ben", "cooks")
-    for number in SystemGroup:
-        allowed = number in SYSTEM[setting]
-        for value in (
-            number.value,
-            {"direct_members": [], "direct_subgroups": [number.value]},
-            {"direct_members": people(org, "ben"), "direct_subgroups": [number.value]},
-        ):
-            asked = {"name": f"{number.name} {value}", "description": "", "members": []}
-            reply = await org["ben"].post("/user_groups/create", **asked, **{setting: value})
-            assert (reply.status == 200) is allowed, (number, value, reply.body)
-            reply = await org["ann"].patch(f"/user_groups/{group_id}", **{setting: {"new": value}})
-            assert (reply.status == 200) is allowed, (number, value, reply.body)
+async def test_each_permission_takes_its_groups_of_roles_and_no_other(org: Organization) -> None:
+    for setting in SYSTEM:
+        with row(setting):
+            group_id = await create(org, "ben", f"cooks {setting}")
+            for number in SystemGroup:
+                allowed = number in SYSTEM[setting]
+                for value in (
+                    number.value,
+                    {"direct_members": [], "direct_subgroups": [number.value]},
+                    {"direct_members": people(org, "ben"), "direct_subgroups": [number.value]},
+                ):
+                    asked = {
+                        "name": f"{setting} {number.name} {value}",
+                        "description": "",
+                        "members": [],
+                    }
+                    reply = await org["ben"].post(
+                        "/user_groups/create", **asked, **{setting: value}
+                    )
+                    assert (reply.status == 200) is allowed, (number, value, reply.body)
+                    reply = await org["ann"].patch(
+                        f"/user_groups/{group_id}", **{setting: {"new": value}}
+                    )
+                    assert (reply.status == 200) is allowed, (number, value, reply.body)
 
 
 # Listing
@@ -297,39 +306,46 @@ async def test_events_of_groups_are_asked_for_by_either_name(org: Organization, 
 # Changing
 
 
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [
-        ({"name": " bakers "}, {"name": "bakers"}),
-        ({"name": "COOKS"}, {"name": "COOKS"}),
-        ({"description": "of bread"}, {"description": "of bread"}),
-        ({"can_join_group": {"new": MEMBERS}}, {"can_join_group": MEMBERS}),
-        ({"can_join_group": {"new": MEMBERS, "old": NOBODY}}, {"can_join_group": MEMBERS}),
-        (
-            {"can_join_group": {"new": {"direct_members": [], "direct_subgroups": [MEMBERS]}}},
-            {"can_join_group": MEMBERS},
-        ),
-        (
-            {"can_leave_group": {"new": {"direct_members": [4, 4], "direct_subgroups": []}}},
-            {"can_leave_group": {"direct_members": [4], "direct_subgroups": []}},
-        ),
-        (
-            {"name": "bakers", "description": "of bread", "can_mention_group": {"new": NOBODY}},
-            {"name": "bakers", "description": "of bread", "can_mention_group": NOBODY},
-        ),
-    ],
-)
-async def test_a_change_is_shown_and_told(
-    org: Organization, given: dict[str, Any], shown: dict[str, Any]
-) -> None:
-    group_id = await create(org, "ben", "cooks")
-    before = await group(org, group_id)
+CHANGED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"name": " bakers "}, {"name": "bakers"}),
+    ({"name": "COOKS"}, {"name": "COOKS"}),
+    ({"description": "of bread"}, {"description": "of bread"}),
+    ({"can_join_group": {"new": MEMBERS}}, {"can_join_group": MEMBERS}),
+    ({"can_join_group": {"new": MEMBERS, "old": NOBODY}}, {"can_join_group": MEMBERS}),
+    (
+        {"can_join_group": {"new": {"direct_members": [], "direct_subgroups": [MEMBERS]}}},
+        {"can_join_group": MEMBERS},
+    ),
+    (
+        {"can_leave_group": {"new": {"direct_members": [4, 4], "direct_subgroups": []}}},
+        {"can_leave_group": {"direct_members": [4], "direct_subgroups": []}},
+    ),
+    (
+        {"name": "bakers", "description": "of bread", "can_mention_group": {"new": NOBODY}},
+        {"name": "bakers", "description": "of bread", "can_mention_group": NOBODY},
+    ),
+]
+"""What is changed, and what of it is shown."""
+
+
+async def test_a_change_is_shown_and_told(org: Organization) -> None:
     listener = await org["gus"].register()
-    assert (await org["ben"].patch(f"/user_groups/{group_id}", **given)).ok
-    assert await group(org, group_id) == before | shown
-    (event,) = await listener.events()
-    assert (event["type"], event["op"], event["group_id"]) == ("user_group", "update", group_id)
-    assert event["data"] == shown
+    for number, (given, shown) in enumerate(CHANGED):
+        with row(given):
+            group_id = await create(org, "ben", "cooks")
+            before = await group(org, group_id)
+            await listener.events()
+            assert (await org["ben"].patch(f"/user_groups/{group_id}", **given)).ok
+            assert await group(org, group_id) == before | shown
+            (event,) = await listener.events()
+            assert (event["type"], event["op"], event["group_id"]) == (
+                "user_group",
+                "update",
+                group_id,
+            )
+            assert event["data"] == shown
+            away = {"name": f"changed{number}"}
+            await org.do(UserGroupChanged(group_id=group_id, values=away))
 
 
 async def test_what_is_as_it_was_is_not_told(org: Organization) -> None:

@@ -9,7 +9,7 @@ from tertulia.domain.channels.user_topics import MAX_USER_TOPICS
 from tertulia.model.changes import RealmChanged, SubscriptionChanged, Unsubscribed, UserCreated
 from tertulia.model.users import PersonalSettings, Role, User
 from tertulia.service.config import Config
-from tests.support import Organization, Person, founded, reopened
+from tests.support import Organization, Person, founded, reopened, row
 
 TOPICS = "/user_topics"
 NONE, MUTED, UNMUTED, FOLLOWED = 0, 1, 2, 3
@@ -58,18 +58,21 @@ async def test_one_topic_has_one_setting_however_it_is_spelled(org: Organization
     assert await own(org["ben"]) == [(channel, "TEA", FOLLOWED)]
 
 
-@pytest.mark.parametrize("topic", ["", "(no topic)", "general chat", "  "])
-async def test_the_general_chat_is_a_topic_by_all_its_names(org: Organization, topic: str) -> None:
+async def test_the_general_chat_is_a_topic_by_all_its_names(org: Organization) -> None:
     channel = await org.channel("lounge", "ben")
     modern = await org["ben"].register(client_capabilities={"empty_topic_name": True})
     of_old = await org["ben"].register()
-    assert (
-        await org["ben"].post(TOPICS, stream_id=channel, topic=topic, visibility_policy=FOLLOWED)
-    ).ok
-    assert [e["topic_name"] for e in await modern.events()] == [""]
-    assert [e["topic_name"] for e in await of_old.events()] == ["general chat"]
-    (shown,) = (await org["ben"].register()).data["user_topics"]
-    assert shown["topic_name"] == "general chat"
+    for topic in ["", "(no topic)", "general chat", "  "]:
+        with row(topic):
+            about = {"stream_id": channel, "topic": topic}
+            assert (await org["ben"].post(TOPICS, **about, visibility_policy=FOLLOWED)).ok
+            assert [e["topic_name"] for e in await modern.events()] == [""]
+            assert [e["topic_name"] for e in await of_old.events()] == ["general chat"]
+            (shown,) = (await org["ben"].register()).data["user_topics"]
+            assert shown["topic_name"] == "general chat"
+            assert (await org["ben"].post(TOPICS, **about, visibility_policy=NONE)).ok
+            for listener in (modern, of_old):
+                assert len(await listener.events()) == 1
 
 
 @pytest.fixture(scope="module")
@@ -262,21 +265,22 @@ async def test_narrows_know_what_is_muted_and_followed(org: Organization) -> Non
         assert await letters(org["ben"], narrow) == expected, narrow
 
 
-@pytest.mark.parametrize(
-    ("narrow", "expected"),
-    [
-        ([], "c"),
-        ([["channel", "lounge"]], "d"),
-        ([["channel", "noisy"]], "a"),
-        ([["channel", "lounge"], ["topic", "tea"]], "b"),
-    ],
-)
-async def test_the_first_unread_message_is_none_of_a_muted_topic(
-    org: Organization, narrow: Any, expected: str
-) -> None:
+FIRST_UNREAD: list[tuple[Any, str]] = [
+    ([], "c"),
+    ([["channel", "lounge"]], "d"),
+    ([["channel", "noisy"]], "a"),
+    ([["channel", "lounge"], ["topic", "tea"]], "b"),
+]
+
+
+async def test_the_first_unread_message_is_none_of_a_muted_topic(org: Organization) -> None:
     await stage(org)
-    found = await letters(org["ben"], narrow, anchor="first_unread", num_before=0, num_after=0)
-    assert found == expected
+    for narrow, expected in FIRST_UNREAD:
+        with row(narrow, expected):
+            found = await letters(
+                org["ben"], narrow, anchor="first_unread", num_before=0, num_after=0
+            )
+            assert found == expected
 
 
 async def test_what_is_muted_does_not_count_as_unread(org: Organization) -> None:
@@ -345,49 +349,50 @@ FOLLOW = "automatically_follow_topics_policy"
 UNMUTE = "automatically_unmute_topics_in_muted_channels_policy"
 
 
-@pytest.mark.parametrize(
-    ("settings", "muted", "first", "later"),
-    [
-        ({FOLLOW: 1}, False, FOLLOWED, FOLLOWED),
-        ({FOLLOW: 2}, False, FOLLOWED, FOLLOWED),
-        ({FOLLOW: 3}, False, FOLLOWED, None),
-        ({FOLLOW: 4, UNMUTE: 4}, True, None, None),
-        ({UNMUTE: 1}, True, UNMUTED, UNMUTED),
-        ({UNMUTE: 2}, True, UNMUTED, UNMUTED),
-        ({UNMUTE: 3}, True, UNMUTED, None),
-        ({UNMUTE: 2}, False, None, None),
-        ({FOLLOW: 3, UNMUTE: 2}, True, FOLLOWED, UNMUTED),
-    ],
-    ids=str,
-)
-async def test_writing_in_a_topic_changes_how_one_hears_of_it(
-    org: Organization,
-    settings: dict[str, int],
-    muted: bool,
-    first: int | None,
-    later: int | None,
-) -> None:
-    dora = await with_settings(org, "dora", **settings)
-    channel = await org.channel("lounge", "ann", "dora")
-    await org.do(
-        SubscriptionChanged(
-            channel_id=channel, user_id=dora.user_id, property="is_muted", value=muted
-        )
-    )
-    await org["ann"].send("lounge", "old", "begun by ann")
-    queue = await dora.register(event_types=["message", "user_topic"])
-    for topic, expected in (("new", first), ("old", later)):
-        sent = {"type": "channel", "to": "lounge", "topic": topic, "content": "hi"}
-        reply = (await dora.post("/messages", **sent)).ok
-        assert reply.get("automatic_new_visibility_policy") == expected
-        events = await queue.events()
-        kinds = ["message", "user_topic"] if expected else ["message"]
-        assert [event["type"] for event in events] == kinds
-        # What is so already is not new.
-        assert "automatic_new_visibility_policy" not in (await dora.post("/messages", **sent)).ok
-        assert [event["type"] for event in await queue.events()] == ["message"]
-    shown = [("new", first), ("old", later)]
-    assert await own(dora) == [(channel, topic, policy) for topic, policy in shown if policy]
+WRITING: list[tuple[dict[str, int], bool, int | None, int | None]] = [
+    ({FOLLOW: 1}, False, FOLLOWED, FOLLOWED),
+    ({FOLLOW: 2}, False, FOLLOWED, FOLLOWED),
+    ({FOLLOW: 3}, False, FOLLOWED, None),
+    ({FOLLOW: 4, UNMUTE: 4}, True, None, None),
+    ({UNMUTE: 1}, True, UNMUTED, UNMUTED),
+    ({UNMUTE: 2}, True, UNMUTED, UNMUTED),
+    ({UNMUTE: 3}, True, UNMUTED, None),
+    ({UNMUTE: 2}, False, None, None),
+    ({FOLLOW: 3, UNMUTE: 2}, True, FOLLOWED, UNMUTED),
+]
+"""Settings, whether the channel is muted, and how one hears of a topic that one begins, and of one
+that somebody else began."""
+
+
+async def test_writing_in_a_topic_changes_how_one_hears_of_it(org: Organization) -> None:
+    for number, (settings, muted, first, later) in enumerate(WRITING):
+        with row(settings, muted):
+            dora = await with_settings(org, f"dora{number}", **settings)
+            channel = await org.channel(f"lounge{number}", "ann", f"dora{number}")
+            await org.do(
+                SubscriptionChanged(
+                    channel_id=channel, user_id=dora.user_id, property="is_muted", value=muted
+                )
+            )
+            await org["ann"].send(channel, "old", "begun by ann")
+            queue = await dora.register(event_types=["message", "user_topic"])
+            for topic, expected in (("new", first), ("old", later)):
+                sent = {"type": "channel", "to": channel, "topic": topic, "content": "hi"}
+                reply = (await dora.post("/messages", **sent)).ok
+                assert reply.get("automatic_new_visibility_policy") == expected
+                events = await queue.events()
+                kinds = ["message", "user_topic"] if expected else ["message"]
+                assert [event["type"] for event in events] == kinds
+                # What is so already is not new.
+                assert (
+                    "automatic_new_visibility_policy"
+                    not in (await dora.post("/messages", **sent)).ok
+                )
+                assert [event["type"] for event in await queue.events()] == ["message"]
+            shown = [("new", first), ("old", later)]
+            assert await own(dora) == [
+                (channel, topic, policy) for topic, policy in shown if policy
+            ]
 
 
 @pytest.mark.parametrize(

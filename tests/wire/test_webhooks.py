@@ -19,7 +19,7 @@ from tertulia.model.errors import TooOften
 from tertulia.service.webhooks import template_work
 from tertulia.service.webhooks import templates as templates_module
 from tertulia.workers import Exceeded
-from tests.support import Organization, Person, Reply, TestClock, reopened
+from tests.support import Organization, Person, Reply, TestClock, reopened, row
 
 PUSHED = {
     "ref": "refs/heads/main",
@@ -143,32 +143,28 @@ async def test_an_address_says_which_events_it_wants(org: Organization) -> None:
     (await org["cleo"].get(f"/bots/{bot.user_id}/deliveries")).refused()
 
 
-@pytest.mark.parametrize(
-    ("integration", "payload", "parameters", "code", "reason"),
-    [
-        ("github", b"{", {}, "INVALID_JSON", "The body is no valid JSON."),
-        ("github", b"[" * 100_000, {}, "INVALID_JSON", "The body is no valid JSON."),
-        ("github", b"\xff", {}, "INVALID_JSON", "The body is no valid JSON."),
-        ("github", [], {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "GitHub would not send this: "),
-        ("slack_incoming", {}, {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "Slack's format would not send"),
-        ("slack_incoming", {"text": "x"}, {"stream": "x"}, "STREAM_DOES_NOT_EXIST", "There is no"),
-        ("slack_incoming", {"text": "x"}, {"to": "x@y"}, "BAD_REQUEST", "Nobody has the address"),
-        ("other", {}, {}, "BAD_REQUEST", "There is no integration 'other'."),
-    ],
-)
-async def test_what_cannot_be_taken_is_refused(
-    org: Organization,
-    integration: str,
-    payload: Any,
-    parameters: dict[str, str],
-    code: str,
-    reason: str,
-) -> None:
+REFUSED: list[tuple[str, Any, dict[str, str], str, str]] = [
+    ("github", b"{", {}, "INVALID_JSON", "The body is no valid JSON."),
+    ("github", b"[" * 100_000, {}, "INVALID_JSON", "The body is no valid JSON."),
+    ("github", b"\xff", {}, "INVALID_JSON", "The body is no valid JSON."),
+    ("github", [], {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "GitHub would not send this: "),
+    ("slack_incoming", {}, {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "Slack's format would not send"),
+    ("slack_incoming", {"text": "x"}, {"stream": "x"}, "STREAM_DOES_NOT_EXIST", "There is no"),
+    ("slack_incoming", {"text": "x"}, {"to": "x@y"}, "BAD_REQUEST", "Nobody has the address"),
+    ("other", {}, {}, "BAD_REQUEST", "There is no integration 'other'."),
+]
+"""An integration, what it is sent, with what parameters, and the code and reason of the refusal."""
+
+
+async def test_what_cannot_be_taken_is_refused(org: Organization) -> None:
     bot = await made(org)
-    refused = (await sent(bot, integration, payload, PUSH, **parameters)).refused(code)
-    assert refused["msg"].startswith(reason)
-    ((what, _, outcome, why),) = await journal(org, bot)
-    assert (what, outcome, why) == (integration, "refused", refused["msg"])
+    for number, (integration, payload, parameters, code, reason) in enumerate(REFUSED):
+        with row(integration, payload, parameters):
+            refused = (await sent(bot, integration, payload, PUSH, **parameters)).refused(code)
+            assert refused["msg"].startswith(reason)
+            (what, _, outcome, why), *earlier = await journal(org, bot)
+            assert len(earlier) == number
+            assert (what, outcome, why) == (integration, "refused", refused["msg"])
 
 
 async def test_who_can_be_sent_to(org: Organization) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tertulia.service.config import Config
-from tests.support import Organization, Person, reopened
+from tests.support import Listener, Organization, Person, reopened, row
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -32,52 +32,52 @@ async def use(who: Person, message_id: int, content: Any, kind: str = "widget") 
     return await who.post("/submessage", message_id=message_id, msg_type=kind, content=text)
 
 
-@pytest.mark.parametrize(
-    ("content", "widget"),
-    [
-        (
-            "/poll Tea or coffee?\n- tea\n* coffee\n\n  water  ",
-            {
-                "widget_type": "poll",
-                "extra_data": {
-                    "question": "Tea or coffee?",
-                    "options": ["tea", "coffee", "water"],
-                },
+BEGUN: list[tuple[str, dict[str, Any]]] = [
+    (
+        "/poll Tea or coffee?\n- tea\n* coffee\n\n  water  ",
+        {
+            "widget_type": "poll",
+            "extra_data": {
+                "question": "Tea or coffee?",
+                "options": ["tea", "coffee", "water"],
             },
-        ),
-        ("/poll", {"widget_type": "poll", "extra_data": {"question": "", "options": []}}),
-        ("/poll\nyes", {"widget_type": "poll", "extra_data": {"question": "", "options": ["yes"]}}),
-        (
-            "/todo Today\n- shop: milk: two\nsleep",
-            {
-                "widget_type": "todo",
-                "extra_data": {
-                    "task_list_title": "Today",
-                    "tasks": [
-                        {"task": "shop", "desc": "milk: two"},
-                        {"task": "sleep", "desc": ""},
-                    ],
-                },
+        },
+    ),
+    ("/poll", {"widget_type": "poll", "extra_data": {"question": "", "options": []}}),
+    ("/poll\nyes", {"widget_type": "poll", "extra_data": {"question": "", "options": ["yes"]}}),
+    (
+        "/todo Today\n- shop: milk: two\nsleep",
+        {
+            "widget_type": "todo",
+            "extra_data": {
+                "task_list_title": "Today",
+                "tasks": [
+                    {"task": "shop", "desc": "milk: two"},
+                    {"task": "sleep", "desc": ""},
+                ],
             },
-        ),
-        ("/todo", {"widget_type": "todo", "extra_data": {"task_list_title": "", "tasks": []}}),
-    ],
-)
-async def test_a_command_begins_a_widget(
-    org: Organization, content: str, widget: dict[str, Any]
-) -> None:
+        },
+    ),
+    ("/todo", {"widget_type": "todo", "extra_data": {"task_list_title": "", "tasks": []}}),
+]
+"""What is sent, and the widget that it begins."""
+
+
+async def test_a_command_begins_a_widget(org: Organization) -> None:
     """The message's text stays what it is; its first submessage says what to show."""
     await org.channel("lounge", "ann", "ben")
     listener = await org["ben"].register()
-    sent = await org["ann"].send("lounge", "t", content)
-    (part,) = await parts(org["ben"], sent)
-    assert json.loads(part["content"]) == widget
-    assert (part["message_id"], part["sender_id"]) == (sent, org["ann"].user_id)
-    assert part["msg_type"] == "widget"
-    (event,) = await listener.events()
-    assert event["message"]["submessages"] == [part]
-    message = (await org["ben"].get(f"/messages/{sent}")).ok["message"]
-    assert message["content"].startswith(f"<p>{content.split()[0]}")
+    for content, widget in BEGUN:
+        with row(content):
+            sent = await org["ann"].send("lounge", "t", content)
+            (part,) = await parts(org["ben"], sent)
+            assert json.loads(part["content"]) == widget
+            assert (part["message_id"], part["sender_id"]) == (sent, org["ann"].user_id)
+            assert part["msg_type"] == "widget"
+            (event,) = await listener.events()
+            assert event["message"]["submessages"] == [part]
+            message = (await org["ben"].get(f"/messages/{sent}")).ok["message"]
+            assert message["content"].startswith(f"<p>{content.split()[0]}")
 
 
 @pytest.mark.parametrize(
@@ -122,51 +122,56 @@ POLL = "/poll Tea?\nyes\nno"
 TODO = "/todo Today\nshop"
 
 
-@pytest.mark.parametrize(
-    ("begun", "payload", "who"),
-    [
-        (POLL, {"type": "new_option", "option": "maybe", "idx": 0}, "ben"),
-        (POLL, {"type": "new_option", "option": "never", "idx": 1000}, "ann"),
-        (POLL, {"type": "vote", "key": "canned,0", "vote": 1}, "ben"),
-        (POLL, {"type": "vote", "key": "7,1", "vote": -1}, "ben"),
-        (POLL, {"type": "question", "question": "Tea now?"}, "ann"),
-        (TODO, {"type": "new_task", "key": 2, "task": "a", "desc": "", "completed": False}, "ben"),
-        (TODO, {"type": "strike", "key": "canned,0"}, "ben"),
-        (TODO, {"type": "strike", "key": "7,2"}, "ann"),
-        (TODO, {"type": "new_task_list_title", "title": "Tomorrow"}, "ann"),
-    ],
-)
+USES: list[tuple[str, dict[str, Any], str]] = [
+    (POLL, {"type": "new_option", "option": "maybe", "idx": 0}, "ben"),
+    (POLL, {"type": "new_option", "option": "never", "idx": 1000}, "ann"),
+    (POLL, {"type": "vote", "key": "canned,0", "vote": 1}, "ben"),
+    (POLL, {"type": "vote", "key": "7,1", "vote": -1}, "ben"),
+    (POLL, {"type": "question", "question": "Tea now?"}, "ann"),
+    (TODO, {"type": "new_task", "key": 2, "task": "a", "desc": "", "completed": False}, "ben"),
+    (TODO, {"type": "strike", "key": "canned,0"}, "ben"),
+    (TODO, {"type": "strike", "key": "7,2"}, "ann"),
+    (TODO, {"type": "new_task_list_title", "title": "Tomorrow"}, "ann"),
+]
+"""A widget, what is done with it, and by whom."""
+
+
 async def test_what_people_do_with_a_widget_is_kept_and_told(
-    org: Organization, config: Config, begun: str, payload: dict[str, Any], who: str
+    org: Organization, config: Config
 ) -> None:
     await org.channel("lounge", "ann", "ben")
-    sent = await org["ann"].send("lounge", "t", begun)
-    queues = [await org[name].register() for name in ("ann", "ben")]
-    text = json.dumps(payload)
-    assert (await use(org[who], sent, text)).ok
-    first, second = await parts(org["ann"], sent)
-    assert second["id"] > first["id"]
-    assert (second["content"], second["sender_id"]) == (text, org[who].user_id)
-    for queue in queues:
-        (event,) = await queue.events(acknowledge=False)
-        assert event == {
-            "type": "submessage",
-            "id": event["id"],
-            "msg_type": "widget",
-            "content": text,
-            "message_id": sent,
-            "sender_id": org[who].user_id,
-            "submessage_id": second["id"],
-        }
+    told: list[tuple[Listener, int, list[dict[str, Any]]]] = []
+    for begun, payload, who in USES:
+        with row(payload):
+            sent = await org["ann"].send("lounge", "t", begun)
+            queues = [await org[name].register() for name in ("ann", "ben")]
+            text = json.dumps(payload)
+            assert (await use(org[who], sent, text)).ok
+            first, second = await parts(org["ann"], sent)
+            assert second["id"] > first["id"]
+            assert (second["content"], second["sender_id"]) == (text, org[who].user_id)
+            for queue in queues:
+                (event,) = await queue.events(acknowledge=False)
+                assert event == {
+                    "type": "submessage",
+                    "id": event["id"],
+                    "msg_type": "widget",
+                    "content": text,
+                    "message_id": sent,
+                    "sender_id": org[who].user_id,
+                    "submessage_id": second["id"],
+                }
+            told.append((queues[0], sent, [first, second]))
     async with reopened(config) as later:
-        assert await parts(later["ann"], sent) == [first, second]
-        again = await later["ann"].get(
-            "/events",
-            queue_id=queues[0].queue_id,
-            last_event_id=queues[0].last_event_id,
-            dont_block=True,
-        )
-        assert again.ok["events"][0]["content"] == text
+        for queue, sent, (first, second) in told:
+            assert await parts(later["ann"], sent) == [first, second]
+            again = await later["ann"].get(
+                "/events",
+                queue_id=queue.queue_id,
+                last_event_id=queue.last_event_id,
+                dont_block=True,
+            )
+            assert again.ok["events"][0]["content"] == second["content"]
 
 
 @pytest.mark.parametrize(
