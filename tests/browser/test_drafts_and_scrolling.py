@@ -60,6 +60,89 @@ def newcomer(sqlite_town: Town, opened: Open) -> Window:
     return opened(sqlite_town.server, sqlite_town.ann)
 
 
+HOW = ["at once", "slowly", "on a slow machine"]
+"""How answers come."""
+LINES = 600
+
+
+@pytest.fixture(scope="module")
+def long(sqlite_town: Town) -> str:
+    """Where a long conversation is. Its tests come first: a window that is open meanwhile takes in
+    each message for itself, which costs more than all of the scrolling."""
+    lines = [f"Line {number}" + "\n\nand more" * (number % 3) for number in range(LINES)]
+    send(sqlite_town.server, sqlite_town.ben, "long", lines[:-1])
+    send(sqlite_town.server, sqlite_town.ben, "long", lines[-1:])
+    return "narrow/channel/general/topic/long"
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_long_channel_keeps_its_place_when_it_is_scrolled(
+    newcomer: Window, long: str, how: str
+) -> None:
+    """Through hundreds of messages upwards and down again: what one looks at stays where it is."""
+    ann, page = newcomer, newcomer.page
+    if how == "slowly":
+        page.add_init_script(SLOW_ANSWERS)
+    ann.go(long)
+    expect(ann.message("Line").first).to_be_visible()
+    many = 250
+    if how == "on a slow machine":
+        many = 100  # It is made slow by keeping the processor busy.
+        devtools = page.context.new_cdp_session(page)
+        devtools.send("Emulation.setCPUThrottlingRate", {"rate": 6})
+    page.keyboard.press("End")
+    expect(ann.message(f"Line {LINES - 1}")).to_be_in_viewport()
+    # What is in the middle of the view keeps its place while more is put above it.
+    up = page.evaluate(SCROLL, {"by": -0.8, "messages": many})
+    assert up["messages"] >= many, up
+    assert up["worst"] <= 2, up
+    down = page.evaluate(SCROLL, {"by": 0.8, "messages": many * 0.6})
+    assert down["messages"] >= many * 0.6, down
+    assert down["worst"] <= 2, down
+
+
+@pytest.mark.parametrize("when", ["setTimeout", "requestAnimationFrame"])
+def test_what_grows_while_one_scrolls_moves_nothing(ann: Window, long: str, when: str) -> None:
+    """A timer's change is painted after the event that tells of the scrolling, that of a frame
+    before it."""
+    page = ann.page
+    ann.go(long)
+    expect(ann.message("Line").first).to_be_visible()
+    page.keyboard.press("End")
+    expect(ann.message(f"Line {LINES - 1}")).to_be_in_viewport()
+    page.evaluate(SCROLL, {"by": -0.8, "messages": 80})
+    moved = page.evaluate(GROW, when)
+    assert abs(moved - 150) <= 2
+
+
+def test_the_end_of_what_is_loaded_is_not_the_end(
+    sqlite_town: Town, newcomer: Window, long: str
+) -> None:
+    """Who reads there when the last messages come stays there."""
+    ann, page = newcomer, newcomer.page
+    auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
+    about: dict[str, str | int] = {
+        "anchor": "newest",
+        "num_before": "80",
+        "num_after": "0",
+        "narrow": '[["channel", "general"], ["topic", "long"]]',
+    }
+    found = httpx.get(f"{ann.site}/api/v1/messages", params=about, auth=auth).json()["messages"]
+    at_first = 60
+    let_go = holding(ann, lambda url: "num_before=0&" in url)
+    ann.go(f"{long}/near/{found[0]['id']}")
+    expect(ann.message("Line").first).to_be_visible()
+    expect(page.locator(f"[data-message='{found[0]['id']}']")).to_be_in_viewport()
+    last = page.locator(f"[data-message='{found[at_first]['id']}']")
+    page.evaluate(SCROLL, {"by": 0.8, "messages": LINES, "turns": 20})
+    expect(last).to_be_in_viewport()
+    let_go()
+    expect(ann.message(f"Line {LINES - 1}")).to_be_attached()
+    page.evaluate(SCROLL, {"by": 0, "messages": LINES, "turns": 1})
+    expect(last).to_be_in_viewport()
+    expect(ann.message(f"Line {LINES - 1}")).not_to_be_in_viewport()
+
+
 @pytest.mark.parametrize("how", ["paste", "drop"])
 def test_a_file_that_is_given_to_the_box_is_sent(
     sqlite_town: Town, ann: Window, seated: Open, how: str
@@ -142,88 +225,6 @@ def test_a_search_never_leaves_out_what_was_asked_for(sqlite_town: Town, ann: Wi
     expect(page.get_by_role("dialog")).to_be_hidden()
     expect(ann.message("example.com/ben")).to_be_visible()
     expect(ann.message("example.com/ann")).to_be_hidden()
-
-
-HOW = ["at once", "slowly", "on a slow machine"]
-"""How answers come."""
-LINES = 600
-
-
-@pytest.fixture(scope="module")
-def long(sqlite_town: Town) -> str:
-    """Where a long conversation is."""
-    lines = [f"Line {number}" + "\n\nand more" * (number % 3) for number in range(LINES)]
-    send(sqlite_town.server, sqlite_town.ben, "long", lines[:-1])
-    send(sqlite_town.server, sqlite_town.ben, "long", lines[-1:])
-    return "narrow/channel/general/topic/long"
-
-
-@pytest.mark.parametrize("how", HOW)
-def test_a_long_channel_keeps_its_place_when_it_is_scrolled(
-    newcomer: Window, long: str, how: str
-) -> None:
-    """Through hundreds of messages upwards and down again: what one looks at stays where it is."""
-    ann, page = newcomer, newcomer.page
-    if how == "slowly":
-        page.add_init_script(SLOW_ANSWERS)
-    ann.go(long)
-    expect(ann.message("Line").first).to_be_visible()
-    many = 250
-    if how == "on a slow machine":
-        many = 100  # It is made slow by keeping the processor busy.
-        devtools = page.context.new_cdp_session(page)
-        devtools.send("Emulation.setCPUThrottlingRate", {"rate": 6})
-    page.keyboard.press("End")
-    expect(ann.message(f"Line {LINES - 1}")).to_be_in_viewport()
-    # What is in the middle of the view keeps its place while more is put above it.
-    up = page.evaluate(SCROLL, {"by": -0.8, "messages": many})
-    assert up["messages"] >= many, up
-    assert up["worst"] <= 2, up
-    down = page.evaluate(SCROLL, {"by": 0.8, "messages": many * 0.6})
-    assert down["messages"] >= many * 0.6, down
-    assert down["worst"] <= 2, down
-
-
-@pytest.mark.parametrize("when", ["setTimeout", "requestAnimationFrame"])
-def test_what_grows_while_one_scrolls_moves_nothing(ann: Window, long: str, when: str) -> None:
-    """A timer's change is painted after the event that tells of the scrolling, that of a frame
-    before it."""
-    page = ann.page
-    ann.go(long)
-    expect(ann.message("Line").first).to_be_visible()
-    page.keyboard.press("End")
-    expect(ann.message(f"Line {LINES - 1}")).to_be_in_viewport()
-    page.evaluate(SCROLL, {"by": -0.8, "messages": 80})
-    moved = page.evaluate(GROW, when)
-    assert abs(moved - 150) <= 2
-
-
-def test_the_end_of_what_is_loaded_is_not_the_end(
-    sqlite_town: Town, newcomer: Window, long: str
-) -> None:
-    """Who reads there when the last messages come stays there."""
-    ann, page = newcomer, newcomer.page
-    auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
-    about: dict[str, str | int] = {
-        "anchor": "newest",
-        "num_before": "80",
-        "num_after": "0",
-        "narrow": '[["channel", "general"], ["topic", "long"]]',
-    }
-    found = httpx.get(f"{ann.site}/api/v1/messages", params=about, auth=auth).json()["messages"]
-    at_first = 60
-    let_go = holding(ann, lambda url: "num_before=0&" in url)
-    ann.go(f"{long}/near/{found[0]['id']}")
-    expect(ann.message("Line").first).to_be_visible()
-    expect(page.locator(f"[data-message='{found[0]['id']}']")).to_be_in_viewport()
-    last = page.locator(f"[data-message='{found[at_first]['id']}']")
-    page.evaluate(SCROLL, {"by": 0.8, "messages": LINES, "turns": 20})
-    expect(last).to_be_in_viewport()
-    let_go()
-    expect(ann.message(f"Line {LINES - 1}")).to_be_attached()
-    page.evaluate(SCROLL, {"by": 0, "messages": LINES, "turns": 1})
-    expect(last).to_be_in_viewport()
-    expect(ann.message(f"Line {LINES - 1}")).not_to_be_in_viewport()
 
 
 FEED = """

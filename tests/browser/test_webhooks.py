@@ -3,6 +3,7 @@ and bots that the server runs."""
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -75,6 +76,25 @@ def pick(page: Page, label: str, option: str) -> None:
     field = page.get_by_role("dialog").get_by_role("combobox", name=label).last
     field.fill(option)
     page.get_by_role("listbox").get_by_role("option").first.click()
+
+
+def wait_for_message(window: Window, topic: str) -> None:
+    """Return as soon as the server has one in the topic."""
+    narrow = json.dumps([["topic", topic]])
+    asked: dict[str, str | float | bool] = {
+        "anchor": "newest",
+        "num_before": 1,
+        "num_after": 0,
+        "narrow": narrow,
+    }
+    until = time.monotonic() + 30
+    while True:
+        answer = window.context.request.get("/api/v1/messages", params=asked)
+        assert answer.ok, answer.text()
+        if answer.json()["messages"]:
+            return
+        assert time.monotonic() < until, "nothing was said"
+        window.page.wait_for_timeout(50)
 
 
 def test_what_comes_in_is_addressed_signed_and_listed(calling_town: Town, seated: Open) -> None:
@@ -157,13 +177,14 @@ def test_a_feed_is_followed_and_left(calling_town: Town, seated: Open, program: 
     dialog.get_by_role("button", name="Follow", exact=True).click()
     feeds = dialog.locator("section").filter(has_text="Feeds (RSS, Atom)")
     expect(feeds.get_by_role("listitem")).to_contain_text("feed.xml")
-    other = seated(town.server, town.ben)
-    other.go("narrow/channel/general/topic/The.20blog")
-    expect(other.message("It is out")).to_be_visible()
+    wait_for_message(ann, "The blog")
     feeds.get_by_role("button", name="Refresh").click()
     expect(feeds.get_by_role("listitem")).to_contain_text("The blog")
     feeds.get_by_role("button", name="Stop following").click()
     expect(feeds.get_by_role("listitem")).to_have_count(0)
+    dialog.locator("footer").get_by_role("button", name="Close").click()
+    ann.go("narrow/channel/general/topic/The.20blog")
+    expect(ann.message("It is out")).to_be_visible()
 
 
 def test_a_bot_that_the_server_runs_is_chosen_and_set(calling_town: Town, seated: Open) -> None:
