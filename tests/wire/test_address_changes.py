@@ -10,7 +10,7 @@ from tertulia.model.changes import RealmChanged
 from tertulia.model.users import AddressVisibility
 from tertulia.service.config import Config
 from tests.mails import link_in, mailed, no_postman
-from tests.support import PASSWORD, Organization, TestClock, founded, reopened
+from tests.support import PASSWORD, Organization, TestClock, founded, reopened, rows
 
 pytestmark = pytest.mark.usefixtures(no_postman.__name__)
 
@@ -78,7 +78,7 @@ async def test_clients_hear_of_the_new_address_as_they_may_see_it(org: Organizat
     assert "b@example.com" not in str(await listeners["gus"].events())
 
 
-@pytest.mark.parametrize(
+@rows(
     "email",
     ["", "nobody", "a b@example.com", "cleo@example.com", "CLEO@example.com", "x@mailinator.com"],
 )

@@ -13,7 +13,7 @@ from PIL import Image
 from tertulia.model.changes import RealmChanged
 from tertulia.wire.api.objects.users import initials
 from tests.pictures import blank
-from tests.support import Organization, Person, Reply, reopened
+from tests.support import Organization, Person, Reply, reopened, rows
 
 GRAVATAR = "https://secure.gravatar.com/avatar/"
 
@@ -110,7 +110,7 @@ async def test_without_a_picture_there_is_the_default_one_again(org: Organizatio
     assert await listener.events() == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("contents", "code"),
     [
         (list, "BAD_REQUEST"),
@@ -157,7 +157,7 @@ async def test_pictures_may_be_kept_by_whoever_has_them(org: Organization) -> No
     assert again.status_code == 304
 
 
-@pytest.mark.parametrize(
+@rows(
     "path",
     ["x.png", "../secret.png", "%2e%2e%2fsecret.png", f"{'0' * 40}.png", f"{'0' * 40}.svg", ""],
 )
@@ -203,7 +203,7 @@ async def test_a_drawn_picture_follows_the_name(org: Organization) -> None:
     assert drawn["person"]["avatar_source"] == "J"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "letters"),
     [
         ("Ann", "A"),
@@ -219,7 +219,7 @@ def test_initials_are_of_the_first_name_and_the_last(name: str, letters: str) ->
     assert initials(name) == letters
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "status"),
     [
         ("7-AB.png", 200),

@@ -8,7 +8,7 @@ import pytest
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, Person, founded, reopened
+from tests.support import Organization, Person, founded, reopened, rows
 
 CREATE = "/channel_folders/create"
 FOLDERS = "/channel_folders"
@@ -57,7 +57,7 @@ async def folders(kept: Organization) -> list[int]:
     return await created(kept, "Front", "Other")
 
 
-@pytest.mark.parametrize(
+@rows(
     "parameters",
     [
         {"name": "", "description": ""},
@@ -199,7 +199,7 @@ async def test_folders_stand_in_the_order_that_is_given(org: Organization) -> No
     assert [f["id"] for f in data["channel_folders"]] == [*order, new]
 
 
-@pytest.mark.parametrize("order", [[], [1], [1, 1], [1, 2, 2], [1, 2, 3], "x", {"1": 2}, [1, "2"]])
+@rows("order", [[], [1], [1, 1], [1, 2, 2], [1, 2, 3], "x", {"1": 2}, [1, "2"]])
 async def test_an_order_names_every_folder_once(
     folders: list[int], unchanged: Organization, order: Any
 ) -> None:

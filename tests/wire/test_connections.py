@@ -26,7 +26,7 @@ from tertulia.wire.protocol.http1 import MAX_PIPELINED, TertuliaHttp
 from tertulia.wire.protocol.request_head import MAX_HEAD
 from tertulia.wire.protocol.trusted_addresses import trusting, unmapped
 from tertulia.wire.protocol.turns import Turns
-from tests.support import Organization, Person
+from tests.support import Organization, Person, rows
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
 
@@ -454,7 +454,7 @@ PATIENT = Limits(
 )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("wait", "each_second", "lasts"),
     [
         (Wait.BODY, 0, 31),
@@ -719,7 +719,7 @@ def admissions(limits: Limits, hosts: list[str | None]) -> list[str]:
     return [connections.admit(Elsewhere(), host).name for host in hosts]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("hosts", "expected"),
     [
         (["192.0.2.1"] * 3, ["WELCOME", "WELCOME", "TOO_MANY"]),
@@ -783,7 +783,7 @@ async def test_too_many_of_an_address_are_told_and_closed(
         assert (await again.ask(SERVER_SETTINGS)).status == 200
 
 
-@pytest.mark.parametrize(
+@rows(
     ("listed", "host", "expected"),
     [
         ("", "192.0.2.1", False),

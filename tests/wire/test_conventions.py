@@ -6,7 +6,7 @@ import pytest
 
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
-from tests.support import Organization, row
+from tests.support import Organization, row, rows
 
 SUBSCRIPTIONS = "/users/me/subscriptions"
 CLAIM = {"name": "claim", "description": "", "members": []}
@@ -23,7 +23,7 @@ async def lounged(kept: Organization) -> Organization:
     return kept
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "path", "parameters"),
     [
         ("GET", "/server_settings", {}),
@@ -85,7 +85,7 @@ async def test_a_role_has_its_number_and_its_flags(org: Organization) -> None:
             assert "is_deleted" not in user
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parameters", "is_null", "has_profile"),
     [
         ({}, True, False),
@@ -94,9 +94,8 @@ async def test_a_role_has_its_number_and_its_flags(org: Organization) -> None:
         ({"include_custom_profile_fields": True}, True, True),
         ({"include_custom_profile_fields": False}, True, False),
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("where", ["/users/{email}", "/users/{user_id}", "/users"])
+@rows("where", ["/users/{email}", "/users/{user_id}", "/users"])
 async def test_pictures_and_profiles_of_accounts_by_default_and_where_asked(
     unchanged: Organization,
     where: str,
@@ -113,9 +112,9 @@ async def test_pictures_and_profiles_of_accounts_by_default_and_where_asked(
     assert ("profile_data" in user) is has_profile
 
 
-@pytest.mark.parametrize("name", ["client_gravatar", "include_custom_profile_fields"])
-@pytest.mark.parametrize("where", ["/users/ann@example.com", "/users"])
-@pytest.mark.parametrize("text", ["", "1", "True", '"true"', "[]", "\0"])
+@rows("name", ["client_gravatar", "include_custom_profile_fields"])
+@rows("where", ["/users/ann@example.com", "/users"])
+@rows("text", ["", "1", "True", '"true"', "[]", "\0"])
 async def test_a_boolean_of_an_account_s_is_a_boolean(
     unchanged: Organization, where: str, name: str, text: str
 ) -> None:

@@ -12,7 +12,7 @@ from tertulia.model.changes import RealmChanged, UserChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, Person, Reply, founded, reopened
+from tests.support import Organization, Person, Reply, founded, reopened, rows
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -110,7 +110,7 @@ async def test_a_moving_picture_moves_and_has_a_still_one(org: Organization, kin
     assert (still.size, getattr(still, "n_frames", 1)) == ((64, 64), 1)
 
 
-@pytest.mark.parametrize(
+@rows(
     "path",
     [
         "/user_avatars/1/emoji/images/" + "0" * 32 + ".png",
@@ -126,7 +126,7 @@ async def test_there_is_nothing_else_where_the_pictures_are(
     assert (await shared.http.get(path)).status_code == 404
 
 
-@pytest.mark.parametrize(
+@rows(
     "content",
     [b"", b"no picture", b"\x89PNG\r\n\x1a\n broken", b"<svg xmlns='http://www.w3.org/2000/svg'/>"],
     ids=["empty", "text", "broken", "svg"],
@@ -153,7 +153,7 @@ async def test_a_picture_has_at_most_5_mib(tmp_path: Path) -> None:
         assert (await upload(org["ann"], "gopher", most)).ok
 
 
-@pytest.mark.parametrize(
+@rows(
     "name",
     ["Parrot", "party_", "party-", "p%C3%A4rty", "a%20b", "a.b", "x" * 101, "-", "_", "zulip"],
 )

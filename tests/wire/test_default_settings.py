@@ -8,7 +8,7 @@ from tertulia.domain.accounts.personal_settings import RULES
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.wire.api.objects.settings import FIXED, wire_name
-from tests.support import Organization, founded, reopened
+from tests.support import Organization, founded, reopened, rows
 from tests.wire.register_fields import SETTINGS
 
 CHOICES = {
@@ -35,7 +35,7 @@ def test_every_setting_has_a_default() -> None:
     assert {*NAMES, *more} == set(SETTINGS.split())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows("name", NAMES)
 async def test_a_default_is_told_shown_and_what_new_accounts_have(
     kept: Organization, name: str
 ) -> None:
@@ -66,7 +66,7 @@ async def test_what_is_as_before_is_told_to_nobody(unchanged: Organization) -> N
     assert await ben.events() == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "value"),
     [
         ("color_scheme", 4),
@@ -155,7 +155,7 @@ async def test_a_command_changes_a_setting_and_says_so(
     assert (event["type"], event["property"], event["value"]) == ("user_settings", name, value)
 
 
-@pytest.mark.parametrize("command", ["", "ping", "/", "/dance", "dark", "//dark"])
+@rows("command", ["", "ping", "/", "/dance", "dark", "//dark"])
 async def test_what_is_no_command_is_refused(unchanged: Organization, command: str) -> None:
     (await unchanged["ben"].post("/zcommand", command=command)).refused()
 
@@ -179,7 +179,7 @@ async def test_a_hint_is_shown_until_it_was_seen(org: Organization) -> None:
     assert await ben.events() == []
 
 
-@pytest.mark.parametrize("name", ["", "no such hint", "n" * 10_000])
+@rows("name", ["", "no such hint", "n" * 10_000])
 async def test_a_hint_that_there_is_not_is_refused(unchanged: Organization, name: str) -> None:
     (await unchanged["ben"].post("/users/me/onboarding_steps", onboarding_step=name)).refused()
 

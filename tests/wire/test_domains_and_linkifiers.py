@@ -8,7 +8,7 @@ from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]  # wi
 from tertulia.domain import names
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, founded, reopened
+from tests.support import Organization, founded, reopened, rows
 from tests.wire.stage import Data
 
 KNOWS_LINKIFIERS = {"linkifier_url_template": True}
@@ -38,7 +38,7 @@ def without_id(event: Data) -> Data:
     return {name: value for name, value in event.items() if name != "id"}
 
 
-@pytest.mark.parametrize(
+@rows(
     "domain",
     [
         *(
@@ -191,7 +191,7 @@ async def test_clients_that_do_not_know_templates_are_told_nothing(org: Organiza
     assert (await org["ben"].register()).data["realm_filters"] == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "given",
     [
         {"pattern": ""},
@@ -243,7 +243,7 @@ async def test_a_linkifier_that_cannot_be_is_refused(kept: Organization, given: 
     assert (await ann.delete(f"/realm/filters/{present}")).ok
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "value"),
     [
         ("alternative_url_templates", "https://example.org/{id}"),
@@ -266,7 +266,7 @@ async def test_a_linkifier_needs_pattern_and_template(org: Organization, name: s
     assert reply.refused("REQUEST_VARIABLE_MISSING")["var_name"] == name
 
 
-@pytest.mark.parametrize(
+@rows(
     "given",
     [
         {},
@@ -409,7 +409,7 @@ def test_every_lexer_can_have_a_playground() -> None:
         assert names.lexer_name(name) == name
 
 
-@pytest.mark.parametrize(
+@rows(
     "given",
     [
         {"name": ""},
@@ -433,7 +433,7 @@ async def test_a_playground_that_cannot_be_is_refused(unchanged: Organization, g
     (await unchanged["ann"].post("/realm/playgrounds", **{**RUST, **given})).refused()
 
 
-@pytest.mark.parametrize("name", list(RUST))
+@rows("name", list(RUST))
 async def test_a_playground_needs_all_three(unchanged: Organization, name: str) -> None:
     given = {key: value for key, value in RUST.items() if key != name}
     reply = await unchanged["ann"].post("/realm/playgrounds", **given)

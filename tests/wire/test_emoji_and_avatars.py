@@ -9,7 +9,7 @@ import pytest
 from tertulia.model.changes import RealmChanged
 from tertulia.model.emoji import code_of, codes_by_name, is_called, names_by_code, text_of
 from tertulia.model.groups import SystemGroup
-from tests.support import Organization, Person
+from tests.support import Organization, Person, rows
 
 
 async def fetched(org: Organization, path: str, who: Person | None = None) -> httpx.Response:
@@ -48,7 +48,7 @@ async def test_what_a_client_has_is_not_sent_again(org: Organization, path: str)
         assert (again.status_code, bool(again.content)) == (status, status == 200)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "code"),
     [("🐙", "1f419"), ("❤️", "2764"), ("#️⃣", "0023-20e3"), ("🇪🇸", "1f1ea-1f1f8")],
 )
@@ -58,7 +58,7 @@ def test_an_emoji_has_its_code_points_as_code(text: str, code: str) -> None:
     assert code in names_by_code()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("code", "name"),
     [
         ("1f44d", "+1"),
@@ -74,7 +74,7 @@ def test_common_emoji_have_their_customary_names(code: str, name: str) -> None:
     assert codes_by_name()[name] == code
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "code"),
     [("x", "274e"), ("train", "1f682"), ("date", "1f4c6"), ("email", "2709"), ("football", "26bd")],
 )
@@ -82,7 +82,7 @@ def test_a_name_is_of_the_emoji_that_clients_know_by_it(name: str, code: str) ->
     assert codes_by_name()[name] == code
 
 
-@pytest.mark.parametrize(
+@rows(
     ("code", "name"),
     [
         ("1f3cf", "cricket"),

@@ -7,7 +7,7 @@ import pytest
 from tertulia.model.changes import RealmChanged
 from tertulia.model.transients import PresenceChanged
 from tertulia.wire.api.resources.events import MAX_IDLE_SECONDS, MOBILE_IDLE_SECONDS
-from tests.support import Listener, Organization
+from tests.support import Listener, Organization, rows
 
 
 async def told(listener: Listener) -> list[str]:
@@ -32,7 +32,7 @@ async def rooms(kept: Organization) -> Organization:
     return kept
 
 
-@pytest.mark.parametrize(
+@rows(
     ("asked", "types"),
     [
         ({}, ["message", "stream", "subscription"]),
@@ -58,7 +58,7 @@ async def test_a_queue_has_the_event_types_that_were_asked_for(
     assert sorted(set(await told(ben))) == types
 
 
-@pytest.mark.parametrize(
+@rows(
     ("asked", "content"),
     [
         ({}, "**loud**"),
@@ -132,7 +132,7 @@ NARROWS = [
 ]
 
 
-@pytest.mark.parametrize(("narrow", "messages"), NARROWS, ids=lambda value: str(value))
+@rows(("narrow", "messages"), NARROWS)
 async def test_a_narrow_lets_only_those_messages_through(
     rooms: Organization, narrow: list[list[str]], messages: list[str]
 ) -> None:
@@ -167,7 +167,7 @@ async def test_a_narrow_does_not_tell_whose_a_hidden_address_is(
     assert await heard(ben) == ["direct"] * found
 
 
-@pytest.mark.parametrize(
+@rows(
     "narrow",
     [
         [["search", "tea"]],
@@ -180,7 +180,6 @@ async def test_a_narrow_does_not_tell_whose_a_hidden_address_is(
         [{"operator": "stream", "operand": "lounge"}],
         "lounge",
     ],
-    ids=str,
 )
 async def test_a_narrow_that_queues_do_not_know_is_refused(
     unchanged: Organization, narrow: Any
@@ -190,7 +189,7 @@ async def test_a_narrow_that_queues_do_not_know_is_refused(
     assert reply.body["code"] in {"BAD_REQUEST", "REQUEST_VARIABLE_INVALID"}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("asked", "seconds"),
     [
         ({}, 600),
@@ -209,7 +208,7 @@ async def test_a_queue_is_kept_as_long_as_was_asked_for(
     assert ben.data["idle_queue_timeout_secs"] == seconds
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "value"),
     [
         ("idle_queue_timeout", "0"),

@@ -15,7 +15,7 @@ from tertulia.store.url_cache import FRESH_SECONDS, Fetched
 from tertulia.wire.files import external_content
 from tertulia.wire.files.external_content import media_type
 from tests.elsewhere import PNG, Elsewhere, Page, elsewhere, redirect
-from tests.support import Organization, TestClock, founded, reopened
+from tests.support import Organization, TestClock, founded, reopened, rows
 
 MP4 = b"\0\0\0\x20ftypisom" + b"film" * 1000
 
@@ -226,7 +226,7 @@ async def test_what_people_link_is_not_in_the_log(
         assert path not in said
 
 
-@pytest.mark.parametrize(
+@rows(
     ("begins", "expected"),
     [
         (PNG, "image/png"),

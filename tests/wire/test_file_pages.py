@@ -12,7 +12,7 @@ from tertulia.service.config import Config
 from tertulia.service.files import thumbnails
 from tertulia.wire.files.downloads import disposition
 from tests.pictures import picture
-from tests.support import Organization, Person, TestClock, founded
+from tests.support import Organization, Person, TestClock, founded, rows
 
 SPECTATORS = RealmChanged(values={"enable_spectator_access": True})
 
@@ -168,7 +168,7 @@ async def test_a_deactivated_account_opens_nothing(org: Organization) -> None:
 # What is not there
 
 
-@pytest.mark.parametrize(
+@rows(
     "address",
     [
         "/user_uploads/1/ab/" + "0" * 32 + "/a.txt",
@@ -237,7 +237,7 @@ async def test_a_refusal_is_a_picture_where_one_is_expected(
 # How it is shown
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "kind", "inline"),
     [
         ("a.pdf", "application/pdf", True),
@@ -291,7 +291,7 @@ async def test_only_what_cannot_run_is_shown_in_the_browser(
     assert saved.headers["content-disposition"].startswith("attachment;")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "said", "kind"),
     [
         ("a.png", "", "image/png"),
@@ -321,7 +321,7 @@ async def test_the_type_is_what_the_uploader_says_or_what_the_name_tells(
     assert "x-evil" not in answer.headers
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "header"),
     [
         ("a.txt", "inline; filename=\"a.txt\"; filename*=UTF-8''a.txt"),
@@ -466,8 +466,8 @@ async def test_register_tells_the_forms_of_smaller_pictures(org: Organization) -
     ]
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "TIFF", "AVIF"])
-@pytest.mark.parametrize(
+@rows("kind", ["PNG", "JPEG", "GIF", "WEBP", "TIFF", "AVIF"])
+@rows(
     ("size", "smaller"),
     [((1680, 560), (840, 280)), ((560, 1120), (280, 560)), ((30, 20), (30, 20))],
 )
@@ -482,7 +482,7 @@ async def test_a_picture_is_had_smaller_and_never_larger(
     assert (await kept["ben"].get(f"/thumbnail/status/{path}")).ok["has_thumbnail"] is True
 
 
-@pytest.mark.parametrize(
+@rows(
     ("frames", "form", "shows"),
     [
         (3, "840x560-anim.webp", 3),
@@ -521,7 +521,7 @@ BOMB = picture(1, 1).replace(
 """It says that it has four thousand million pixels."""
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "content", "kind"),
     [
         ("a.txt", b"hello", "text/plain"),

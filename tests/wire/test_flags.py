@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tertulia.model.changes import Subscribed, Unsubscribed, UserDeactivated
-from tests.support import Organization, Person
+from tests.support import Organization, Person, rows
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -73,7 +73,7 @@ async def test_what_becomes_unread_is_told_with_its_place(org: Organization) -> 
     assert event["message_details"] == {str(key): value for key, value in table.items()}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("changed", "code"),
     [
         ({"flag": "mentioned"}, "BAD_REQUEST"),
@@ -249,7 +249,7 @@ async def test_typing_in_a_topic_is_told_to_queues_that_ask_for_it(org: Organiza
     assert await outside.events() == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "sent",
     [
         {"to": [1]},

@@ -7,7 +7,7 @@ import pytest
 from tertulia.model.changes import RealmChanged
 from tertulia.model.groups import Members, SystemGroup
 from tertulia.model.users import Role
-from tests.support import Listener, Organization
+from tests.support import Listener, Organization, rows
 from tests.wire.stage import LIMITED
 from tests.wire.test_user_groups import create, group, people
 
@@ -84,7 +84,7 @@ async def nested(kept: Organization) -> dict[Any, int]:
     return ids
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "given", "code"),
     [
         ("members", {}, "BAD_REQUEST"),
@@ -268,7 +268,7 @@ async def test_members_of_subgroups_are_members(org: Organization) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "given"),
     [
         ("members", {"direct_member_only": "perhaps"}),

@@ -13,7 +13,7 @@ from tertulia.model.changes import (
     Unsubscribed,
 )
 from tertulia.service.config import Config
-from tests.support import Organization, Person, TestClock, founded, row
+from tests.support import Organization, Person, TestClock, founded, row, rows
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -383,7 +383,7 @@ async def test_a_date_is_an_anchor(config: Config) -> None:
             (await org["ann"].get("/messages", **page, anchor_date=junk)).refused()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("changed", "code"),
     [
         ({"anchor": None}, "BAD_REQUEST"),
