@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import pytest
 from PIL import Image
 
 from tertulia.model.changes import RealmChanged
@@ -45,12 +44,13 @@ async def shown(org: Organization, name: str, viewer: str = "gus") -> dict[str, 
     return user
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "TIFF"])
+@rows("kind", ["PNG", "JPEG", "GIF", "WEBP", "TIFF"])
 async def test_a_picture_is_shown_in_two_sizes_to_everybody(org: Organization, kind: str) -> None:
     listener = await org["gus"].register()
+    version = (await shown(org, "ben"))["avatar_version"] + 1
     url = (await upload(org["ben"], picture(kind=kind))).ok["avatar_url"]
     user = await shown(org, "ben")
-    assert (user["avatar_url"], user["avatar_version"]) == (url, 2)
+    assert (user["avatar_url"], user["avatar_version"]) == (url, version)
     small = opened(await fetched(org, url))
     assert small.size == (100, 100)
     red, green, blue = small.convert("RGB").getpixel((50, 50))  # type: ignore[misc]  # RGB has three
@@ -63,7 +63,7 @@ async def test_a_picture_is_shown_in_two_sizes_to_everybody(org: Organization, k
         "user_id": org["ben"].user_id,
         "avatar_source": "U",
         "avatar_url": url,
-        "avatar_version": 2,
+        "avatar_version": version,
     }
     own = (await org["ben"].register()).data
     assert (own["avatar_url"], own["avatar_source"]) == (url, "U")
@@ -305,7 +305,7 @@ async def test_a_hidden_address_is_in_no_pictures_name(org: Organization) -> Non
 # Where a picture is
 
 
-@pytest.mark.parametrize("name", ["{id}", "ben@example.com", "user{id}@chat.test"])
+@rows("name", ["{id}", "ben@example.com", "user{id}@chat.test"])
 async def test_the_place_of_a_picture_is_found_by_id_and_address(
     org: Organization, name: str
 ) -> None:

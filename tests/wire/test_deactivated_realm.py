@@ -9,7 +9,7 @@ from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests.cli.support import Place
-from tests.support import PASSWORD, Organization, TestClock, founded, reopened
+from tests.support import PASSWORD, Organization, TestClock, founded, reopened, rows
 from tests.unit.test_log import until
 
 # Deactivating
@@ -42,14 +42,14 @@ async def test_a_waiting_poll_hears_of_it(org: Organization) -> None:
     assert (event["type"], event["op"], event["realm_id"]) == ("realm", "deactivated", 1)
 
 
-@pytest.mark.parametrize("role", [Role.ADMINISTRATOR, Role.MODERATOR, Role.MEMBER, Role.GUEST])
+@rows("role", [Role.ADMINISTRATOR, Role.MODERATOR, Role.MEMBER, Role.GUEST])
 async def test_only_owners_deactivate_it(org: Organization, role: Role) -> None:
-    abe = await org.add("abe", role)
+    abe = await org.add(role.name.lower(), role)
     (await abe.post("/realm/deactivate")).refused("UNAUTHORIZED_PRINCIPAL")
     assert (await abe.get("/users/me")).ok
 
 
-@pytest.mark.parametrize("days", [0, 14, -1])
+@rows("days", [0, 14, -1])
 async def test_its_data_is_not_deleted_by_the_server(org: Organization, days: int) -> None:
     (await org["ann"].post("/realm/deactivate", deletion_delay_days=days)).refused()
     data = (await org["ann"].register()).data

@@ -117,7 +117,7 @@ async def test_not_too_many_are_kept(org: Organization, monkeypatch: pytest.Monk
     (await org["ann"].post("/register_client_device")).refused()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("token", "code"),
     [
         ("none", "INVALID_PUSH_DEVICE_TOKEN"),

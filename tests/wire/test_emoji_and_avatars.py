@@ -4,7 +4,6 @@ import re
 from xml.etree import ElementTree
 
 import httpx
-import pytest
 
 from tertulia.model.changes import RealmChanged
 from tertulia.model.emoji import code_of, codes_by_name, is_called, names_by_code, text_of
@@ -38,7 +37,7 @@ async def test_pictures_are_where_register_says(org: Organization) -> None:
         assert ElementTree.fromstring(response.text).tag.endswith("svg")
 
 
-@pytest.mark.parametrize("path", ["/static/emoji.json", "/static/icon.svg", "/static/person.svg"])
+@rows("path", ["/static/emoji.json", "/static/icon.svg", "/static/person.svg"])
 async def test_what_a_client_has_is_not_sent_again(org: Organization, path: str) -> None:
     first = await fetched(org, path)
     assert "max-age" in first.headers["cache-control"]

@@ -129,7 +129,7 @@ async def test_what_is_too_large_is_not_given_out(
     assert (await org["ben"].open(await source(org, there.url("/y.png")))).status_code == 404
 
 
-@pytest.mark.parametrize("change", ["proof", "url", "both", "text", "null", "odd"])
+@rows("change", ["proof", "url", "both", "text", "null", "odd"])
 async def test_only_what_somebody_linked_is_fetched(
     org: Organization, there: Elsewhere, change: str
 ) -> None:

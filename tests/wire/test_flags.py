@@ -19,12 +19,12 @@ async def _flags(who: Person, message_id: int) -> list[str]:
     return flags
 
 
-@pytest.mark.parametrize("flag", ["read", "starred", "collapsed"])
+@rows("flag", ["read", "starred", "collapsed"])
 async def test_a_flag_is_set_and_cleared_and_told_to_one_s_own_queues(
     org: Organization, flag: str
 ) -> None:
-    channel = await org.channel("lounge", "ann", "ben")
-    first, second = [await org["ann"].send("lounge", "tea", text) for text in ("a", "b")]
+    channel = await org.channel(f"to be {flag}", "ann", "ben")
+    first, second = [await org["ann"].send(channel, "tea", text) for text in ("a", "b")]
     ben = org["ben"]
     mine, other = await ben.register(), await org["ann"].register()
     answer = await _flag(ben, "add", flag, first, second, first)

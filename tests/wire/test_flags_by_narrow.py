@@ -328,17 +328,19 @@ async def test_a_channel_is_marked_as_read(org: Organization) -> None:
     assert await listener.events() == []
 
 
-@pytest.mark.parametrize(
-    ("topic", "count"), [("tea", 2), ("Tea", 2), (" tea ", 2), ("", 1), ("general chat", 1)]
-)
-async def test_a_topic_is_marked_as_read(org: Organization, topic: str, count: int) -> None:
+async def test_a_topic_is_marked_as_read(org: Organization) -> None:
     lounge, _ = await some_messages(org)
     ben = org["ben"]
-    listener = await ben.register()
-    assert (await ben.post("/mark_topic_as_read", stream_id=lounge, topic_name=topic)).ok
-    (event,) = await listener.events()
-    assert len(event["messages"]) == count
-    assert (await unread_now(ben))["count"] == 6 - count
+    table = (("tea", 2), ("Tea", 2), (" tea ", 2), ("", 1), ("general chat", 1))
+    for topic, count in table:
+        with row(topic):
+            listener = await ben.register()
+            assert (await ben.post("/mark_topic_as_read", stream_id=lounge, topic_name=topic)).ok
+            (event,) = await listener.events()
+            assert len(event["messages"]) == count
+            assert (await unread_now(ben))["count"] == 6 - count
+            again = {"messages": event["messages"], "op": "remove", "flag": "read"}
+            assert (await ben.post("/messages/flags", **again)).ok
 
 
 async def test_a_topic_or_channel_that_is_not_there_cannot_be_marked(org: Organization) -> None:
