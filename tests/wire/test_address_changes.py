@@ -112,14 +112,14 @@ async def test_where_addresses_are_not_changed_administrators_change_theirs(
     assert await address(org, "ann") == "anna@example.com"
 
 
-async def test_a_bots_address_and_other_peoples_are_not_changed_so(org: Organization) -> None:
-    (await org["robo"].patch("/settings", email=NEW)).refused()
+async def test_a_bots_address_and_other_peoples_are_not_changed_so(unchanged: Organization) -> None:
+    (await unchanged["robo"].patch("/settings", email=NEW)).refused()
     (
-        await org["ann"].patch(
-            "/settings", email=NEW, target_users={"user_ids": [org["ben"].user_id]}
+        await unchanged["ann"].patch(
+            "/settings", email=NEW, target_users={"user_ids": [unchanged["ben"].user_id]}
         )
     ).refused()
-    assert await mailed(org) == []
+    assert await mailed(unchanged) == []
 
 
 async def test_an_address_that_was_taken_in_the_meantime_is_refused(org: Organization) -> None:

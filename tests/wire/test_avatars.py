@@ -130,10 +130,10 @@ async def test_what_is_no_picture_is_refused(
     assert await shown(unchanged, "ben") == before
 
 
-async def test_a_picture_that_is_too_large_is_refused(org: Organization) -> None:
-    reply = await upload(org["ben"], picture() + b"\0" * (5 * 1024 * 1024))
+async def test_a_picture_that_is_too_large_is_refused(unchanged: Organization) -> None:
+    reply = await upload(unchanged["ben"], picture() + b"\0" * (5 * 1024 * 1024))
     assert reply.status in {400, 413}
-    assert (await shown(org, "ben"))["avatar_version"] == 1
+    assert (await shown(unchanged, "ben"))["avatar_version"] == 1
 
 
 async def test_pictures_are_for_administrators_where_the_organization_wants_it(
@@ -239,11 +239,11 @@ async def test_only_such_pictures_are_drawn(
     assert (await fetched(unchanged, f"/user_avatars/1/drawn/{path}")).status_code == status
 
 
-async def test_the_systems_own_bots_have_pictures(org: Organization) -> None:
-    bots = (await org["ben"].register()).data["cross_realm_bots"]
+async def test_the_systems_own_bots_have_pictures(unchanged: Organization) -> None:
+    bots = (await unchanged["ben"].register()).data["cross_realm_bots"]
     assert len(bots) == 3
     for bot in bots:
-        assert opened(await fetched(org, bot["avatar_url"])).size == (100, 100)
+        assert opened(await fetched(unchanged, bot["avatar_url"])).size == (100, 100)
 
 
 # Default pictures of the third party

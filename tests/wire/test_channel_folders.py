@@ -83,14 +83,14 @@ async def test_a_name_may_change_its_case(org: Organization) -> None:
     assert await listed(org["ann"]) == ["FRONT"]
 
 
-@pytest.mark.parametrize("missing", ["name", "description"])
-async def test_name_and_description_must_be_sent(org: Organization, missing: str) -> None:
+@rows("missing", ["name", "description"])
+async def test_name_and_description_must_be_sent(unchanged: Organization, missing: str) -> None:
     parameters = {"name": "Front", "description": ""}
     del parameters[missing]
-    body = (await org["ann"].post(CREATE, **parameters)).refused("REQUEST_VARIABLE_MISSING")
+    body = (await unchanged["ann"].post(CREATE, **parameters)).refused("REQUEST_VARIABLE_MISSING")
     assert body["var_name"] == missing
     nulls = {"name": "Front", "description": "", missing: "a\0b"}
-    (await org["ann"].post(CREATE, **nulls)).refused("REQUEST_VARIABLE_INVALID")
+    (await unchanged["ann"].post(CREATE, **nulls)).refused("REQUEST_VARIABLE_INVALID")
 
 
 async def test_the_longest_name_and_description_fit(org: Organization) -> None:

@@ -403,8 +403,8 @@ async def test_a_principal_that_is_gone_is_refused_for_both(org: Organization) -
         reply.refused()
 
 
-async def test_an_unknown_channel_is_told_by_its_name(org: Organization) -> None:
-    body = (await org["ann"].delete(SUBSCRIPTIONS, subscriptions=["nowhere"])).refused(
+async def test_an_unknown_channel_is_told_by_its_name(unchanged: Organization) -> None:
+    body = (await unchanged["ann"].delete(SUBSCRIPTIONS, subscriptions=["nowhere"])).refused(
         "STREAM_DOES_NOT_EXIST"
     )
     assert body["stream"] == "nowhere"

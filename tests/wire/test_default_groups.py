@@ -97,9 +97,9 @@ async def test_a_group_that_cannot_be_is_refused(
     (await unchanged["ann"].post(CREATE, **whole)).refused()
 
 
-async def test_a_channel_that_is_not_there_is_refused_by_name(org: Organization) -> None:
+async def test_a_channel_that_is_not_there_is_refused_by_name(unchanged: Organization) -> None:
     whole = {"group_name": "New", "description": "", "stream_names": ["nowhere"]}
-    reply = await org["ann"].post(CREATE, **whole)
+    reply = await unchanged["ann"].post(CREATE, **whole)
     assert reply.refused("STREAM_DOES_NOT_EXIST")["stream"] == "nowhere"
 
 

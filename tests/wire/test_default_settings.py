@@ -80,10 +80,10 @@ async def test_a_default_that_cannot_be_is_refused(
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
 
 
-async def test_a_sound_that_there_is_not_is_refused(org: Organization) -> None:
+async def test_a_sound_that_there_is_not_is_refused(unchanged: Organization) -> None:
     place = "/realm/user_settings_defaults"
-    (await org["ann"].patch(place, notification_sound="thunder", enter_sends=True)).refused()
-    data = (await org["ann"].register()).data
+    (await unchanged["ann"].patch(place, notification_sound="thunder", enter_sends=True)).refused()
+    data = (await unchanged["ann"].register()).data
     assert data["realm_user_settings_defaults"]["enter_sends"] is False
 
 

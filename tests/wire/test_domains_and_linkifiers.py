@@ -262,9 +262,9 @@ async def test_a_linkifier_of_other_types_is_refused(
 
 
 @rows("name", ["pattern", "url_template"])
-async def test_a_linkifier_needs_pattern_and_template(org: Organization, name: str) -> None:
+async def test_a_linkifier_needs_pattern_and_template(unchanged: Organization, name: str) -> None:
     given = {key: value for key, value in ISSUE.items() if key != name}
-    reply = await org["ann"].post("/realm/filters", **given)
+    reply = await unchanged["ann"].post("/realm/filters", **given)
     assert reply.refused("REQUEST_VARIABLE_MISSING")["var_name"] == name
 
 
@@ -357,8 +357,8 @@ async def test_a_linkifier_that_is_not_there_is_refused(unchanged: Organization)
     (await unchanged["ann"].delete("/realm/filters/7")).refused()
 
 
-async def test_there_is_no_list_of_old_filters(org: Organization) -> None:
-    (await org["ann"].get("/realm/filters")).refused("BAD_REQUEST", 405)
+async def test_there_is_no_list_of_old_filters(unchanged: Organization) -> None:
+    (await unchanged["ann"].get("/realm/filters")).refused("BAD_REQUEST", 405)
 
 
 @rows("role", [Role.MODERATOR, Role.MEMBER, Role.GUEST])

@@ -178,9 +178,9 @@ async def test_a_body_that_is_no_form_is_refused(
     assert "var_name" not in body
 
 
-async def test_an_empty_body_of_any_type_is_no_parameters(org: Organization) -> None:
+async def test_an_empty_body_of_any_type_is_no_parameters(unchanged: Organization) -> None:
     for kind in ("application/json", FORM, "text/plain", ""):
-        reply = await org["ann"].raw(
+        reply = await unchanged["ann"].raw(
             "POST", "/register", content=b"", headers={"Content-Type": kind}
         )
         reply.ok
@@ -208,11 +208,11 @@ async def test_a_body_beyond_the_limit_is_too_large(config: Config) -> None:
 
 
 async def test_the_line_of_what_was_refused_says_why(
-    org: Organization, caplog: pytest.LogCaptureFixture
+    unchanged: Organization, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tertulia.http")
-    ben = org["ben"]
-    stranger = Person(org.http, email=ben.email, api_key="x" * 32)
+    ben = unchanged["ben"]
+    stranger = Person(unchanged.http, email=ben.email, api_key="x" * 32)
     (await ben.get("/users/me")).ok
     (await ben.patch("/realm", name="Ours")).refused("UNAUTHORIZED_PRINCIPAL")
     (await ben.get("/messages", anchor="newest", num_before="x", num_after=0)).refused(
@@ -250,7 +250,7 @@ async def test_a_server_that_cannot_write_says_so(
     assert reply.headers["retry-after"] == "1"
 
 
-async def test_the_node_is_alive_and_ready(org: Organization) -> None:
+async def test_the_node_is_alive_and_ready(unchanged: Organization) -> None:
     for path, status in (("/health", "alive"), ("/ready", "ready")):
-        response = await org.http.get(path)
+        response = await unchanged.http.get(path)
         assert (response.status_code, response.json()["status"]) == (200, status)

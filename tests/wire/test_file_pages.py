@@ -447,8 +447,8 @@ def shown(content: bytes) -> tuple[str | None, tuple[int, int], int]:
         return found.format, found.size, getattr(found, "n_frames", 1)
 
 
-async def test_register_tells_the_forms_of_smaller_pictures(org: Organization) -> None:
-    assert (await org["ben"].register()).data["server_thumbnail_formats"] == [
+async def test_register_tells_the_forms_of_smaller_pictures(unchanged: Organization) -> None:
+    assert (await unchanged["ben"].register()).data["server_thumbnail_formats"] == [
         {
             "name": "840x560.webp",
             "max_width": 840,

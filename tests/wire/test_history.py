@@ -277,11 +277,6 @@ async def test_no_narrow_at_all_may_be_said_as_null(seen: Organization) -> None:
 # Pages
 
 
-async def _ten(org: Organization) -> list[int]:
-    await org.channel("lounge", "ann", "ben")
-    return [await org["ann"].send("lounge", "t", str(n)) for n in range(10)]
-
-
 PAGES: tuple[tuple[str | int, int, int, Sequence[int], int, bool, bool, bool], ...] = (
     ("newest", 3, 0, [7, 8, 9], NEWEST, False, False, True),
     ("newest", 3, 3, [7, 8, 9], NEWEST, False, False, True),
@@ -306,7 +301,8 @@ whether that was found, and the oldest and the newest message."""
 
 
 async def test_a_page_lies_around_its_anchor(org: Organization) -> None:
-    sent = await _ten(org)
+    await org.channel("lounge", "ann", "ben")
+    sent = [await org["ann"].send("lounge", "t", str(n)) for n in range(10)]
     for anchor, before, after, shown, resolved, *flags in PAGES:
         at = sent[anchor] if isinstance(anchor, int) else anchor
         with row(anchor, before, after):
@@ -317,10 +313,7 @@ async def test_a_page_lies_around_its_anchor(org: Organization) -> None:
             names = ("found_anchor", "found_oldest", "found_newest")
             assert [page[name] for name in names] == flags
             assert page["history_limited"] is False
-
-
-async def test_the_anchor_can_be_left_out(org: Organization) -> None:
-    sent = await _ten(org)
+    # The anchor can be left out.
     ann = org["ann"]
     for before, after, shown in ((2, 0, sent[2:4]), (0, 2, sent[5:7])):
         page = (
