@@ -119,7 +119,7 @@ async def test_without_a_picture_there_is_the_default_one_again(org: Organizatio
         (lambda: [b"no picture"], "BAD_IMAGE"),
         (lambda: [b'<svg xmlns="http://www.w3.org/2000/svg"/>'], "BAD_IMAGE"),
         (lambda: [picture()[:50]], "BAD_IMAGE"),
-        (lambda: [blank(20_000, 10_000)], "BAD_IMAGE"),
+        (lambda: [blank(9_500, 9_500)], "BAD_IMAGE"),
     ],
 )
 async def test_what_is_no_picture_is_refused(
