@@ -1,13 +1,15 @@
 """An organization to test with, and people to ask it as."""
 
+import functools
+import inspect
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import httpx
 import msgspec
@@ -78,6 +80,45 @@ def row(*values: object) -> Iterator[None]:
     except BaseException as error:
         error.add_note(f"in the row {values!r:.500}")
         raise
+
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+def rows(
+    names: str | Sequence[str], table: Iterable[Any], *, ids: Sequence[str] = ()
+) -> Callable[[Test], Test]:
+    """`pytest.mark.parametrize` within one test: it goes through the table by itself, with the same
+    fixtures for all rows. For rows that do not disturb one another; a test takes as long as many of
+    them to be collected, started and ended."""
+    one = isinstance(names, str)
+    columns = [names] if isinstance(names, str) else names
+    cases = [(values,) if one else tuple(values) for values in table]
+    called = [(name,) for name in ids] or cases
+    assert len(called) == len(cases) > 0
+
+    def decorated(test: Test) -> Test:
+        given = [dict(zip(columns, case, strict=True)) for case in cases]
+        signature = inspect.signature(test)
+        fixtures = [p for name, p in signature.parameters.items() if name not in given[0]]
+
+        @functools.wraps(test)
+        async def one_by_one(**shared: Any) -> None:
+            for name, values in zip(called, given, strict=True):
+                with row(*name):
+                    await test(**shared, **values)
+
+        @functools.wraps(test)
+        def at_once(**shared: Any) -> None:
+            for name, values in zip(called, given, strict=True):
+                with row(*name):
+                    test(**shared, **values)
+
+        made: Any = one_by_one if inspect.iscoroutinefunction(test) else at_once
+        made.__signature__ = signature.replace(parameters=fixtures)
+        return cast(Test, made)
+
+    return decorated
 
 
 @dataclass

@@ -10,7 +10,7 @@ from tertulia.model.changes import RealmChanged
 from tertulia.model.users import AddressVisibility
 from tertulia.service.config import Config
 from tests.mails import link_in, mailed, no_postman
-from tests.support import PASSWORD, Organization, TestClock, founded, reopened
+from tests.support import PASSWORD, Organization, TestClock, founded, reopened, rows
 
 pytestmark = pytest.mark.usefixtures(no_postman.__name__)
 
@@ -78,7 +78,7 @@ async def test_clients_hear_of_the_new_address_as_they_may_see_it(org: Organizat
     assert "b@example.com" not in str(await listeners["gus"].events())
 
 
-@pytest.mark.parametrize(
+@rows(
     "email",
     ["", "nobody", "a b@example.com", "cleo@example.com", "CLEO@example.com", "x@mailinator.com"],
 )
@@ -112,14 +112,14 @@ async def test_where_addresses_are_not_changed_administrators_change_theirs(
     assert await address(org, "ann") == "anna@example.com"
 
 
-async def test_a_bots_address_and_other_peoples_are_not_changed_so(org: Organization) -> None:
-    (await org["robo"].patch("/settings", email=NEW)).refused()
+async def test_a_bots_address_and_other_peoples_are_not_changed_so(unchanged: Organization) -> None:
+    (await unchanged["robo"].patch("/settings", email=NEW)).refused()
     (
-        await org["ann"].patch(
-            "/settings", email=NEW, target_users={"user_ids": [org["ben"].user_id]}
+        await unchanged["ann"].patch(
+            "/settings", email=NEW, target_users={"user_ids": [unchanged["ben"].user_id]}
         )
     ).refused()
-    assert await mailed(org) == []
+    assert await mailed(unchanged) == []
 
 
 async def test_an_address_that_was_taken_in_the_meantime_is_refused(org: Organization) -> None:

@@ -10,7 +10,7 @@ from tertulia.model.agents import Reach
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.service.vault import digest
-from tests.support import PASSWORD, Organization, Person, TestClock, founded
+from tests.support import PASSWORD, Organization, Person, TestClock, founded, rows
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -58,7 +58,7 @@ async def test_a_key_is_shown_once_and_kept_nowhere(org: Organization) -> None:
     assert Reach() == Reach(may_write=False, channel_ids=(), directs=False)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("who", "sent", "code"),
     [
         ("ben", {}, "REQUEST_VARIABLE_MISSING"),

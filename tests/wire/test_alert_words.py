@@ -7,7 +7,7 @@ import pytest
 
 from tertulia.model.changes import Unsubscribed
 from tertulia.service.config import Config
-from tests.support import Organization, Person, reopened, row
+from tests.support import Organization, Person, reopened, row, rows
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -60,7 +60,7 @@ async def test_words_added_at_the_same_moment_are_all_there(org: Organization) -
     assert sorted(await own(org["ben"])) == ["both", *(f"word{n}" for n in range(5))]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "code"),
     [
         (None, "REQUEST_VARIABLE_MISSING"),

@@ -10,7 +10,7 @@ from tertulia.model.changes import RealmChanged, UserChanged, UserCreated, UserD
 from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, User
 from tertulia.service.config import Config
 from tertulia.wire.http.authentication import KNOWN_HEADERS, USUAL_HEADER, known_header
-from tests.support import PASSWORD, Organization, Person, founded
+from tests.support import PASSWORD, Organization, Person, founded, rows
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -26,7 +26,7 @@ async def _with(org: Organization, header: str | bytes) -> Any:
     return await org.nobody.raw("GET", "/messages", params=PAGE, headers={"Authorization": header})
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
+@rows("method", ["GET", "POST"])
 async def test_without_credentials_one_is_asked_for_them(shared: Organization, method: str) -> None:
     path = "/events" if method == "GET" else "/messages"
     reply = await shared.nobody.raw(method, path)
@@ -34,7 +34,7 @@ async def test_without_credentials_one_is_asked_for_them(shared: Organization, m
     assert reply.headers["www-authenticate"].startswith('Basic realm="')
 
 
-@pytest.mark.parametrize(
+@rows(
     "header",
     [
         "Basic",
@@ -56,7 +56,7 @@ async def test_credentials_that_cannot_be_read_are_as_none(
     assert reply.headers["www-authenticate"].startswith("Basic")
 
 
-@pytest.mark.parametrize("header", ["Bearer abc", "Digest x", "basic64 YTpi", "x"])
+@rows("header", ["Bearer abc", "Digest x", "basic64 YTpi", "x"])
 async def test_another_scheme_is_refused(shared: Organization, header: str) -> None:
     (await _with(shared, header)).refused("BAD_REQUEST", 400)
 
@@ -161,7 +161,7 @@ async def test_signing_in_yields_the_key(shared: Organization) -> None:
         assert found["user_id"] == shared["ann"].user_id
 
 
-@pytest.mark.parametrize(
+@rows(
     ("username", "password", "code", "status"),
     [
         ("ann@example.com", "wrong horse", "AUTHENTICATION_FAILED", 401),

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import pytest
 from PIL import Image
 
 from tertulia.model.changes import RealmChanged
 from tertulia.wire.api.objects.users import initials
 from tests.pictures import blank
-from tests.support import Organization, Person, Reply, reopened
+from tests.support import Organization, Person, Reply, reopened, rows
 
 GRAVATAR = "https://secure.gravatar.com/avatar/"
 
@@ -45,12 +44,13 @@ async def shown(org: Organization, name: str, viewer: str = "gus") -> dict[str, 
     return user
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "TIFF"])
+@rows("kind", ["PNG", "JPEG", "GIF", "WEBP", "TIFF"])
 async def test_a_picture_is_shown_in_two_sizes_to_everybody(org: Organization, kind: str) -> None:
     listener = await org["gus"].register()
+    version = (await shown(org, "ben"))["avatar_version"] + 1
     url = (await upload(org["ben"], picture(kind=kind))).ok["avatar_url"]
     user = await shown(org, "ben")
-    assert (user["avatar_url"], user["avatar_version"]) == (url, 2)
+    assert (user["avatar_url"], user["avatar_version"]) == (url, version)
     small = opened(await fetched(org, url))
     assert small.size == (100, 100)
     red, green, blue = small.convert("RGB").getpixel((50, 50))  # type: ignore[misc]  # RGB has three
@@ -63,7 +63,7 @@ async def test_a_picture_is_shown_in_two_sizes_to_everybody(org: Organization, k
         "user_id": org["ben"].user_id,
         "avatar_source": "U",
         "avatar_url": url,
-        "avatar_version": 2,
+        "avatar_version": version,
     }
     own = (await org["ben"].register()).data
     assert (own["avatar_url"], own["avatar_source"]) == (url, "U")
@@ -110,7 +110,7 @@ async def test_without_a_picture_there_is_the_default_one_again(org: Organizatio
     assert await listener.events() == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("contents", "code"),
     [
         (list, "BAD_REQUEST"),
@@ -119,7 +119,7 @@ async def test_without_a_picture_there_is_the_default_one_again(org: Organizatio
         (lambda: [b"no picture"], "BAD_IMAGE"),
         (lambda: [b'<svg xmlns="http://www.w3.org/2000/svg"/>'], "BAD_IMAGE"),
         (lambda: [picture()[:50]], "BAD_IMAGE"),
-        (lambda: [blank(20_000, 10_000)], "BAD_IMAGE"),
+        (lambda: [blank(9_500, 9_500)], "BAD_IMAGE"),
     ],
 )
 async def test_what_is_no_picture_is_refused(
@@ -130,10 +130,10 @@ async def test_what_is_no_picture_is_refused(
     assert await shown(unchanged, "ben") == before
 
 
-async def test_a_picture_that_is_too_large_is_refused(org: Organization) -> None:
-    reply = await upload(org["ben"], picture() + b"\0" * (5 * 1024 * 1024))
+async def test_a_picture_that_is_too_large_is_refused(unchanged: Organization) -> None:
+    reply = await upload(unchanged["ben"], picture() + b"\0" * (5 * 1024 * 1024))
     assert reply.status in {400, 413}
-    assert (await shown(org, "ben"))["avatar_version"] == 1
+    assert (await shown(unchanged, "ben"))["avatar_version"] == 1
 
 
 async def test_pictures_are_for_administrators_where_the_organization_wants_it(
@@ -157,7 +157,7 @@ async def test_pictures_may_be_kept_by_whoever_has_them(org: Organization) -> No
     assert again.status_code == 304
 
 
-@pytest.mark.parametrize(
+@rows(
     "path",
     ["x.png", "../secret.png", "%2e%2e%2fsecret.png", f"{'0' * 40}.png", f"{'0' * 40}.svg", ""],
 )
@@ -203,7 +203,7 @@ async def test_a_drawn_picture_follows_the_name(org: Organization) -> None:
     assert drawn["person"]["avatar_source"] == "J"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "letters"),
     [
         ("Ann", "A"),
@@ -219,7 +219,7 @@ def test_initials_are_of_the_first_name_and_the_last(name: str, letters: str) ->
     assert initials(name) == letters
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "status"),
     [
         ("7-AB.png", 200),
@@ -239,11 +239,11 @@ async def test_only_such_pictures_are_drawn(
     assert (await fetched(unchanged, f"/user_avatars/1/drawn/{path}")).status_code == status
 
 
-async def test_the_systems_own_bots_have_pictures(org: Organization) -> None:
-    bots = (await org["ben"].register()).data["cross_realm_bots"]
+async def test_the_systems_own_bots_have_pictures(unchanged: Organization) -> None:
+    bots = (await unchanged["ben"].register()).data["cross_realm_bots"]
     assert len(bots) == 3
     for bot in bots:
-        assert opened(await fetched(org, bot["avatar_url"])).size == (100, 100)
+        assert opened(await fetched(unchanged, bot["avatar_url"])).size == (100, 100)
 
 
 # Default pictures of the third party
@@ -305,7 +305,7 @@ async def test_a_hidden_address_is_in_no_pictures_name(org: Organization) -> Non
 # Where a picture is
 
 
-@pytest.mark.parametrize("name", ["{id}", "ben@example.com", "user{id}@chat.test"])
+@rows("name", ["{id}", "ben@example.com", "user{id}@chat.test"])
 async def test_the_place_of_a_picture_is_found_by_id_and_address(
     org: Organization, name: str
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tertulia.model.changes import RealmChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import BotKind, Role
-from tests.support import Organization, Person, Reply, reopened
+from tests.support import Organization, Person, Reply, reopened, rows
 
 
 async def make(org: Organization, owner: str, **more: Any) -> Person:
@@ -87,7 +87,7 @@ async def hidden(kept: Organization) -> int:
     return await kept.channel("hidden", "cleo", is_private=True)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("actor", "changed", "code"),
     [
         ("gus", {}, "BAD_REQUEST"),
@@ -207,7 +207,7 @@ async def ada(kept: Organization, hidden: int) -> int:
     return (await make(kept, "ben", full_name="Ada", short_name="ada")).user_id
 
 
-@pytest.mark.parametrize(
+@rows(
     ("actor", "changed", "code"),
     [
         ("cleo", {"full_name": "Other"}, "BAD_REQUEST"),
@@ -231,7 +231,7 @@ async def test_a_change_that_is_not_allowed_is_refused(
     (await unchanged[actor].patch(f"/bots/{ada}", **changed)).refused(code)
 
 
-@pytest.mark.parametrize("bot", ["1", "999999", "ann"])
+@rows("bot", ["1", "999999", "ann"])
 async def test_what_is_no_bot_is_refused(unchanged: Organization, bot: str) -> None:
     bot_id = unchanged["ann"].user_id if bot == "ann" else int(bot)
     path = f"/bots/{bot_id}"

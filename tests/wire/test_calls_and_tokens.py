@@ -14,7 +14,7 @@ import pytest
 from tertulia.service.config import Config
 from tests.browsers import signed_in
 from tests.elsewhere import Elsewhere, Page, elsewhere
-from tests.support import Organization, TestClock, founded
+from tests.support import Organization, TestClock, founded, rows
 
 SECRET = "a secret of thirty-two characters"
 
@@ -123,7 +123,7 @@ def token(
     return f"{said}.{part(hmac.digest(secret.encode(), said.encode(), digest))}"
 
 
-@pytest.mark.parametrize(("algorithm", "digest"), [("HS256", "sha256"), ("HS512", "sha512")])
+@rows(("algorithm", "digest"), [("HS256", "sha256"), ("HS512", "sha512")])
 async def test_a_token_signs_its_person_in(org: Organization, algorithm: str, digest: str) -> None:
     ben, now = org["ben"], org.node.clock()
     claims = {"email": ben.email.upper(), "exp": now + 60, "nbf": now - 60}

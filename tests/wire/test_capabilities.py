@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tertulia.service.config import Config
-from tests.support import Organization, TestClock, founded
+from tests.support import Organization, TestClock, founded, rows
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ async def test_every_event_with_a_topic_calls_the_empty_one_as_the_client_unders
     )
 
 
-@pytest.mark.parametrize("capable", [False, True])
-@pytest.mark.parametrize(
+@rows("capable", [False, True])
+@rows(
     "capability", ["user_avatar_url_field_optional", "user_settings_object", "no_such_capability"]
 )
 async def test_a_capability_may_change_nothing(

@@ -8,7 +8,7 @@ import pytest
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, Person, founded, reopened
+from tests.support import Organization, Person, founded, reopened, rows
 
 CREATE = "/channel_folders/create"
 FOLDERS = "/channel_folders"
@@ -57,7 +57,7 @@ async def folders(kept: Organization) -> list[int]:
     return await created(kept, "Front", "Other")
 
 
-@pytest.mark.parametrize(
+@rows(
     "parameters",
     [
         {"name": "", "description": ""},
@@ -83,14 +83,14 @@ async def test_a_name_may_change_its_case(org: Organization) -> None:
     assert await listed(org["ann"]) == ["FRONT"]
 
 
-@pytest.mark.parametrize("missing", ["name", "description"])
-async def test_name_and_description_must_be_sent(org: Organization, missing: str) -> None:
+@rows("missing", ["name", "description"])
+async def test_name_and_description_must_be_sent(unchanged: Organization, missing: str) -> None:
     parameters = {"name": "Front", "description": ""}
     del parameters[missing]
-    body = (await org["ann"].post(CREATE, **parameters)).refused("REQUEST_VARIABLE_MISSING")
+    body = (await unchanged["ann"].post(CREATE, **parameters)).refused("REQUEST_VARIABLE_MISSING")
     assert body["var_name"] == missing
     nulls = {"name": "Front", "description": "", missing: "a\0b"}
-    (await org["ann"].post(CREATE, **nulls)).refused("REQUEST_VARIABLE_INVALID")
+    (await unchanged["ann"].post(CREATE, **nulls)).refused("REQUEST_VARIABLE_INVALID")
 
 
 async def test_the_longest_name_and_description_fit(org: Organization) -> None:
@@ -199,7 +199,7 @@ async def test_folders_stand_in_the_order_that_is_given(org: Organization) -> No
     assert [f["id"] for f in data["channel_folders"]] == [*order, new]
 
 
-@pytest.mark.parametrize("order", [[], [1], [1, 1], [1, 2, 2], [1, 2, 3], "x", {"1": 2}, [1, "2"]])
+@rows("order", [[], [1], [1, 1], [1, 2, 2], [1, 2, 3], "x", {"1": 2}, [1, "2"]])
 async def test_an_order_names_every_folder_once(
     folders: list[int], unchanged: Organization, order: Any
 ) -> None:

@@ -10,7 +10,7 @@ from tertulia.model.changes import RealmChanged, UserDeactivated
 from tertulia.model.groups import Members, SystemGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, founded, row
+from tests.support import Organization, founded, row, rows
 
 SUBSCRIPTIONS = "/users/me/subscriptions"
 NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL, MEMBERS, EVERYONE = range(1, 8)
@@ -79,8 +79,8 @@ async def test_what_a_channel_is_by_default(org: Organization, way: str) -> None
     assert expected.items() <= channel.items()
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
+@rows("way", WAYS)
+@rows(
     ("options", "expected"),
     [
         ({"invite_only": True}, {"invite_only": True, "history_public_to_subscribers": False}),
@@ -113,7 +113,6 @@ async def test_what_a_channel_is_by_default(org: Organization, way: str) -> None
         ({"can_send_message_group": MODERATORS}, {"stream_post_policy": 4}),
         ({"can_send_message_group": OWNERS}, {"stream_post_policy": 1}),
     ],
-    ids=str,
 )
 async def test_an_option_is_applied_to_a_new_channel(
     kept: Organization, way: str, options: dict[str, Any], expected: dict[str, Any]
@@ -125,8 +124,8 @@ async def test_an_option_is_applied_to_a_new_channel(
     assert expected.items() <= channel.items()
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
+@rows("way", WAYS)
+@rows(
     "days",
     ["forever", "0", "-1", "1.5", "1_0", "٣", "", "[]", "9" * 17, "9" * 5000, "unlimited\0"],
 )
@@ -137,7 +136,7 @@ async def test_a_time_to_keep_messages_that_is_none_is_refused(
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == "message_retention_days"
 
 
-@pytest.mark.parametrize("name", CHANNEL_SETTINGS)
+@rows("name", CHANNEL_SETTINGS)
 async def test_every_permission_takes_people_and_groups(kept: Organization, name: str) -> None:
     org, channel = kept, new_name(kept)
     ann, ben = org["ann"].user_id, org["ben"].user_id
@@ -149,7 +148,7 @@ async def test_every_permission_takes_people_and_groups(kept: Organization, name
     }
 
 
-@pytest.mark.parametrize("name", CHANNEL_SETTINGS)
+@rows("name", CHANNEL_SETTINGS)
 async def test_every_permission_refuses_what_it_does_not_take(
     kept: Organization, name: str
 ) -> None:
@@ -404,8 +403,8 @@ async def test_a_principal_that_is_gone_is_refused_for_both(org: Organization) -
         reply.refused()
 
 
-async def test_an_unknown_channel_is_told_by_its_name(org: Organization) -> None:
-    body = (await org["ann"].delete(SUBSCRIPTIONS, subscriptions=["nowhere"])).refused(
+async def test_an_unknown_channel_is_told_by_its_name(unchanged: Organization) -> None:
+    body = (await unchanged["ann"].delete(SUBSCRIPTIONS, subscriptions=["nowhere"])).refused(
         "STREAM_DOES_NOT_EXIST"
     )
     assert body["stream"] == "nowhere"

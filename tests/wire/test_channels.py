@@ -12,7 +12,7 @@ from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.messages import Rendered
 from tertulia.service.config import Config
 from tertulia.state.moment import Moment
-from tests.support import Listener, Organization, founded, reopened, row
+from tests.support import Listener, Organization, founded, reopened, row, rows
 
 ARCHIVED = {"archived_channels": True}
 
@@ -230,7 +230,7 @@ async def den(kept: Organization) -> int:
     return channel
 
 
-@pytest.mark.parametrize(
+@rows(
     "edit",
     [
         {"new_name": "den"},

@@ -26,7 +26,7 @@ from tertulia.wire.protocol.http1 import MAX_PIPELINED, TertuliaHttp
 from tertulia.wire.protocol.request_head import MAX_HEAD
 from tertulia.wire.protocol.trusted_addresses import trusting, unmapped
 from tertulia.wire.protocol.turns import Turns
-from tests.support import Organization, Person
+from tests.support import Organization, Person, rows
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
 
@@ -293,7 +293,7 @@ async def test_a_broken_body_behind_a_request_is_told_behind_its_answer(
 # Heads
 
 
-@pytest.mark.parametrize(
+@rows(
     "head",
     [
         b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"x" * MAX_HEAD + b"\r\n\r\n",
@@ -303,11 +303,12 @@ async def test_a_broken_body_behind_a_request_is_told_behind_its_answer(
     ],
     ids=["line", "target", "lines", "sum"],
 )
-@pytest.mark.parametrize("before", [b"", HEALTH], ids=["alone", "behind"])
+@rows("before", [b"", HEALTH], ids=["alone", "behind"])
 async def test_a_head_that_comes_at_once_is_bounded_as_well(
     server: Loopback, slow: Slow, before: bytes, head: bytes
 ) -> None:
     slow.answers.set()
+    slow.begun = 0
     line = await server.connect()
     line.write(before + head)
     if before:
@@ -356,7 +357,7 @@ def head(*lines: str, first: str = "POST /health HTTP/1.1") -> bytes:
     return ("\r\n".join((first, *lines)) + "\r\n\r\n").encode()
 
 
-@pytest.mark.parametrize(
+@rows(
     "unclear",
     [
         head("Host: a", "Host: b"),
@@ -401,7 +402,7 @@ async def test_what_two_servers_could_read_differently_is_refused(
     assert slow.begun == 0
 
 
-@pytest.mark.parametrize(
+@rows(
     "clear",
     [
         head("Host: a"),
@@ -454,7 +455,7 @@ PATIENT = Limits(
 )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("wait", "each_second", "lasts"),
     [
         (Wait.BODY, 0, 31),
@@ -719,7 +720,7 @@ def admissions(limits: Limits, hosts: list[str | None]) -> list[str]:
     return [connections.admit(Elsewhere(), host).name for host in hosts]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("hosts", "expected"),
     [
         (["192.0.2.1"] * 3, ["WELCOME", "WELCOME", "TOO_MANY"]),
@@ -783,7 +784,7 @@ async def test_too_many_of_an_address_are_told_and_closed(
         assert (await again.ask(SERVER_SETTINGS)).status == 200
 
 
-@pytest.mark.parametrize(
+@rows(
     ("listed", "host", "expected"),
     [
         ("", "192.0.2.1", False),

@@ -6,7 +6,7 @@ import pytest
 
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
-from tests.support import Organization, row
+from tests.support import Organization, row, rows
 
 SUBSCRIPTIONS = "/users/me/subscriptions"
 CLAIM = {"name": "claim", "description": "", "members": []}
@@ -23,7 +23,7 @@ async def lounged(kept: Organization) -> Organization:
     return kept
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "path", "parameters"),
     [
         ("GET", "/server_settings", {}),
@@ -85,7 +85,7 @@ async def test_a_role_has_its_number_and_its_flags(org: Organization) -> None:
             assert "is_deleted" not in user
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parameters", "is_null", "has_profile"),
     [
         ({}, True, False),
@@ -94,9 +94,8 @@ async def test_a_role_has_its_number_and_its_flags(org: Organization) -> None:
         ({"include_custom_profile_fields": True}, True, True),
         ({"include_custom_profile_fields": False}, True, False),
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("where", ["/users/{email}", "/users/{user_id}", "/users"])
+@rows("where", ["/users/{email}", "/users/{user_id}", "/users"])
 async def test_pictures_and_profiles_of_accounts_by_default_and_where_asked(
     unchanged: Organization,
     where: str,
@@ -113,9 +112,9 @@ async def test_pictures_and_profiles_of_accounts_by_default_and_where_asked(
     assert ("profile_data" in user) is has_profile
 
 
-@pytest.mark.parametrize("name", ["client_gravatar", "include_custom_profile_fields"])
-@pytest.mark.parametrize("where", ["/users/ann@example.com", "/users"])
-@pytest.mark.parametrize("text", ["", "1", "True", '"true"', "[]", "\0"])
+@rows("name", ["client_gravatar", "include_custom_profile_fields"])
+@rows("where", ["/users/ann@example.com", "/users"])
+@rows("text", ["", "1", "True", '"true"', "[]", "\0"])
 async def test_a_boolean_of_an_account_s_is_a_boolean(
     unchanged: Organization, where: str, name: str, text: str
 ) -> None:
@@ -152,10 +151,9 @@ async def test_subscribing_announces_a_channel_that_it_creates_where_asked(
 
 # Events by their names
 
-NAMED = [
+NAMED: list[tuple[str, str | None, str, str, dict[str, Any]]] = [
     ("message", None, "POST", "/messages", MESSAGE),
     ("subscription", "add", "POST", SUBSCRIPTIONS, {"subscriptions": [{"name": "garden"}]}),
-    ("subscription", "remove", "DELETE", SUBSCRIPTIONS, {"subscriptions": ["lounge"]}),
     (
         "subscription",
         "update",
@@ -194,13 +192,11 @@ NAMED = [
     ("drafts", "add", "POST", "/drafts", {"drafts": [DRAFT]}),
     ("drafts", "update", "PATCH", "/drafts/{draft}", {"draft": {**DRAFT, "content": "now"}}),
     ("drafts", "remove", "DELETE", "/drafts/{draft}", {}),
+    ("subscription", "remove", "DELETE", SUBSCRIPTIONS, {"subscriptions": ["lounge"]}),
 ]
 
 
-@pytest.mark.parametrize(("kind", "op", "method", "path", "parameters"), NAMED)
-async def test_an_event_comes_of_what_it_is_named_for(
-    org: Organization, kind: str, op: str | None, method: str, path: str, parameters: Any
-) -> None:
+async def test_an_event_comes_of_what_it_is_named_for(org: Organization) -> None:
     ann = org["ann"]
     await org.channel("lounge", "ann", "ben")
     await org.channel("garden", "ben")
@@ -211,11 +207,13 @@ async def test_an_event_comes_of_what_it_is_named_for(
     }
     capabilities = {"linkifier_url_template": True, "bulk_message_deletion": True}
     listener = await ann.register(client_capabilities=capabilities)
-    only = await ann.register(client_capabilities=capabilities, event_types=[kind])
-    assert (await ann.request(method, path.format(**ids), **parameters)).ok
-    told = [(event["type"], event.get("op")) for event in await listener.events()]
-    assert (kind, op) in told
-    assert {event["type"] for event in await only.events()} == {kind}
+    for kind, op, method, path, parameters in NAMED:
+        with row(kind, op):
+            only = await ann.register(client_capabilities=capabilities, event_types=[kind])
+            assert (await ann.request(method, path.format(**ids), **parameters)).ok
+            told = [(event["type"], event.get("op")) for event in await listener.events()]
+            assert (kind, op) in told
+            assert {event["type"] for event in await only.events()} == {kind}
 
 
 @pytest.mark.parametrize("knows", [True, False])

@@ -12,7 +12,7 @@ from tertulia.model.changes import RealmChanged, UserChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, Person, Reply, founded, reopened
+from tests.support import Organization, Person, Reply, founded, reopened, rows
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -31,6 +31,13 @@ def picture(kind: str = "PNG", size: tuple[int, int] = (200, 100), frames: int =
 async def upload(who: Person, name: str, *files: bytes) -> Reply:
     sent = [(f"f{n}", (f"picture{n}", file, "image/png")) for n, file in enumerate(files)]
     return await who.raw("POST", f"/realm/emoji/{name}", files=sent)
+
+
+async def added(org: Organization, name: str, file: bytes) -> dict[str, Any]:
+    """An emoji of that picture, as it is listed."""
+    assert (await upload(org["ann"], name, file)).ok
+    emoji = (await org["ann"].get("/realm/emoji")).ok["emoji"]
+    return next(one for one in emoji.values() if one["name"] == name)
 
 
 async def add_emoji(who: Person, name: str) -> None:
@@ -79,15 +86,14 @@ async def test_a_deactivated_emoji_is_still_listed(org: Organization) -> None:
     assert [one["deactivated"] for one in shown.values()] == [True, False]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "size"),
     [("PNG", (200, 100)), ("JPEG", (10, 300)), ("GIF", (64, 64)), ("WEBP", (1, 1))],
 )
 async def test_a_picture_becomes_64_pixels_wide_and_high(
     org: Organization, kind: str, size: tuple[int, int]
 ) -> None:
-    assert (await upload(org["ann"], "gopher", picture(kind, size))).ok
-    emoji = (await org["ann"].get("/realm/emoji")).ok["emoji"]["1"]
+    emoji = await added(org, f"from_{kind.lower()}", picture(kind, size))
     response = await org.http.get(emoji["source_url"])
     assert response.status_code == 200
     assert response.headers["content-type"] == "image/png"
@@ -98,10 +104,9 @@ async def test_a_picture_becomes_64_pixels_wide_and_high(
     assert (await org.http.get(emoji["source_url"], headers=tag)).status_code == 304
 
 
-@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
+@rows("kind", ["GIF", "WEBP", "PNG"])
 async def test_a_moving_picture_moves_and_has_a_still_one(org: Organization, kind: str) -> None:
-    assert (await upload(org["ann"], "gopher", picture(kind, frames=3))).ok
-    emoji = (await org["ann"].get("/realm/emoji")).ok["emoji"]["1"]
+    emoji = await added(org, f"from_{kind.lower()}", picture(kind, frames=3))
     moving = await org.http.get(emoji["source_url"])
     assert moving.headers["content-type"] == "image/gif"
     found: Any = Image.open(io.BytesIO(moving.content))
@@ -110,7 +115,7 @@ async def test_a_moving_picture_moves_and_has_a_still_one(org: Organization, kin
     assert (still.size, getattr(still, "n_frames", 1)) == ((64, 64), 1)
 
 
-@pytest.mark.parametrize(
+@rows(
     "path",
     [
         "/user_avatars/1/emoji/images/" + "0" * 32 + ".png",
@@ -126,7 +131,7 @@ async def test_there_is_nothing_else_where_the_pictures_are(
     assert (await shared.http.get(path)).status_code == 404
 
 
-@pytest.mark.parametrize(
+@rows(
     "content",
     [b"", b"no picture", b"\x89PNG\r\n\x1a\n broken", b"<svg xmlns='http://www.w3.org/2000/svg'/>"],
     ids=["empty", "text", "broken", "svg"],
@@ -153,7 +158,7 @@ async def test_a_picture_has_at_most_5_mib(tmp_path: Path) -> None:
         assert (await upload(org["ann"], "gopher", most)).ok
 
 
-@pytest.mark.parametrize(
+@rows(
     "name",
     ["Parrot", "party_", "party-", "p%C3%A4rty", "a%20b", "a.b", "x" * 101, "-", "_", "zulip"],
 )
@@ -165,7 +170,7 @@ async def test_a_name_with_a_null_byte_is_refused(shared: Organization) -> None:
     (await upload(shared["ann"], "a%00b", picture())).refused("REQUEST_VARIABLE_INVALID")
 
 
-@pytest.mark.parametrize("name", ["a", "0", "party-parrot_2", "_x", "-x", "x" * 100])
+@rows("name", ["a", "0", "party-parrot_2", "_x", "-x", "x" * 100])
 async def test_a_name_has_lower_case_letters_digits_and_two_signs(
     org: Organization, name: str
 ) -> None:
@@ -195,7 +200,7 @@ async def test_only_administrators_replace_an_emoji_of_unicode_s(org: Organizati
     assert [one["reaction_type"] for one in found] == ["realm_emoji", "unicode_emoji"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("group", "who", "allowed"),
     [
         (SystemGroup.MEMBERS, "ben", True),
@@ -211,7 +216,7 @@ async def test_who_may_add_emoji_is_a_setting(
     org: Organization, group: SystemGroup, who: str, allowed: bool
 ) -> None:
     await org.do(RealmChanged(values={"can_add_custom_emoji_group": group.value}))
-    reply = await upload(org[who], "gopher", picture())
+    reply = await upload(org[who], f"{who}_{group.name.lower()}", picture())
     assert reply.status == (200 if allowed else 400)
     (await org.nobody.post("/realm/emoji/gopher")).refused("UNAUTHORIZED", 401)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests.support import Organization, founded, reopened
+from tests.support import Organization, founded, reopened, rows
 from tests.wire.stage import Data
 
 CREATE = "/default_stream_groups/create"
@@ -75,7 +75,7 @@ async def filled(kept: Organization) -> Organization:
     return kept
 
 
-@pytest.mark.parametrize(
+@rows(
     "given",
     [
         {"group_name": ""},
@@ -97,13 +97,13 @@ async def test_a_group_that_cannot_be_is_refused(
     (await unchanged["ann"].post(CREATE, **whole)).refused()
 
 
-async def test_a_channel_that_is_not_there_is_refused_by_name(org: Organization) -> None:
+async def test_a_channel_that_is_not_there_is_refused_by_name(unchanged: Organization) -> None:
     whole = {"group_name": "New", "description": "", "stream_names": ["nowhere"]}
-    reply = await org["ann"].post(CREATE, **whole)
+    reply = await unchanged["ann"].post(CREATE, **whole)
     assert reply.refused("STREAM_DOES_NOT_EXIST")["stream"] == "nowhere"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "given", "code"),
     [
         ("/99", {"new_group_name": "x"}, "BAD_REQUEST"),

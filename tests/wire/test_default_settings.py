@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from tertulia.domain.accounts.personal_settings import RULES
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.wire.api.objects.settings import FIXED, wire_name
-from tests.support import Organization, founded, reopened
+from tests.support import Organization, founded, reopened, row, rows
 from tests.wire.register_fields import SETTINGS
 
 CHOICES = {
@@ -35,27 +33,24 @@ def test_every_setting_has_a_default() -> None:
     assert {*NAMES, *more} == set(SETTINGS.split())
 
 
-@pytest.mark.parametrize("name", NAMES)
-async def test_a_default_is_told_shown_and_what_new_accounts_have(
-    kept: Organization, name: str
-) -> None:
-    """Each changes a setting of its own: they can share an organization."""
-    org = kept
+async def test_a_default_is_told_shown_and_what_new_accounts_have(org: Organization) -> None:
     ben = await org["ben"].register()
-    before = ben.data["user_settings"][name]
-    value = another(name, ben.data["realm_user_settings_defaults"][name])
-    assert (await org["ann"].patch("/realm/user_settings_defaults", **{name: value})).ok
-    (event,) = await ben.events()
-    assert (event["type"], event["op"]) == ("realm_user_settings_defaults", "update")
-    assert (event["property"], event["value"]) == (name, value)
-    data = (await org["ben"].register()).data
-    assert data["realm_user_settings_defaults"][name] == value
-    assert data["user_settings"][name] == before
-    address = f"eve-{name}@example.com"
-    new = {"email": address, "full_name": "Eve", "password": "long enough"}
+    before, defaults = (ben.data[key] for key in ("user_settings", "realm_user_settings_defaults"))
+    values = {name: another(name, defaults[name]) for name in NAMES}
+    for name, value in values.items():
+        with row(name):
+            assert (await org["ann"].patch("/realm/user_settings_defaults", **{name: value})).ok
+            (event,) = await ben.events()
+            assert (event["type"], event["op"]) == ("realm_user_settings_defaults", "update")
+            assert (event["property"], event["value"]) == (name, value)
+    new = {"email": "eve@example.com", "full_name": "Eve", "password": "long enough"}
     eve_id = (await org["ann"].post("/users", **new)).ok["user_id"]
     org.know("eve", org.node.state.users[eve_id])
-    assert (await org["eve"].register()).data["user_settings"][name] == value
+    after = (await org["ben"].register()).data
+    assert after["user_settings"] == before
+    assert after["realm_user_settings_defaults"] == defaults | values
+    eves = (await org["eve"].register()).data["user_settings"]
+    assert {name: eves[name] for name in NAMES} == values
 
 
 async def test_what_is_as_before_is_told_to_nobody(unchanged: Organization) -> None:
@@ -66,7 +61,7 @@ async def test_what_is_as_before_is_told_to_nobody(unchanged: Organization) -> N
     assert await ben.events() == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "value"),
     [
         ("color_scheme", 4),
@@ -85,10 +80,10 @@ async def test_a_default_that_cannot_be_is_refused(
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
 
 
-async def test_a_sound_that_there_is_not_is_refused(org: Organization) -> None:
+async def test_a_sound_that_there_is_not_is_refused(unchanged: Organization) -> None:
     place = "/realm/user_settings_defaults"
-    (await org["ann"].patch(place, notification_sound="thunder", enter_sends=True)).refused()
-    data = (await org["ann"].register()).data
+    (await unchanged["ann"].patch(place, notification_sound="thunder", enter_sends=True)).refused()
+    data = (await unchanged["ann"].register()).data
     assert data["realm_user_settings_defaults"]["enter_sends"] is False
 
 
@@ -113,9 +108,9 @@ async def test_a_setting_that_there_is_not_is_named_as_ignored(unchanged: Organi
     assert reply.ok["ignored_parameters_unsupported"] == ["dense_mode"]
 
 
-@pytest.mark.parametrize("role", [Role.MODERATOR, Role.MEMBER, Role.GUEST])
+@rows("role", [Role.MODERATOR, Role.MEMBER, Role.GUEST])
 async def test_defaults_are_for_administrators(org: Organization, role: Role) -> None:
-    abe = await org.add("abe", role)
+    abe = await org.add(role.name.lower(), role)
     reply = await abe.patch("/realm/user_settings_defaults", enter_sends=True)
     reply.refused("UNAUTHORIZED_PRINCIPAL")
 
@@ -135,7 +130,7 @@ async def test_a_ping_is_answered(unchanged: Organization) -> None:
     assert (await unchanged["ben"].post("/zcommand", command="/ping")).ok
 
 
-@pytest.mark.parametrize(
+@rows(
     ("command", "name", "value"),
     [
         ("/dark", "color_scheme", 2),
@@ -155,7 +150,7 @@ async def test_a_command_changes_a_setting_and_says_so(
     assert (event["type"], event["property"], event["value"]) == ("user_settings", name, value)
 
 
-@pytest.mark.parametrize("command", ["", "ping", "/", "/dance", "dark", "//dark"])
+@rows("command", ["", "ping", "/", "/dance", "dark", "//dark"])
 async def test_what_is_no_command_is_refused(unchanged: Organization, command: str) -> None:
     (await unchanged["ben"].post("/zcommand", command=command)).refused()
 
@@ -179,7 +174,7 @@ async def test_a_hint_is_shown_until_it_was_seen(org: Organization) -> None:
     assert await ben.events() == []
 
 
-@pytest.mark.parametrize("name", ["", "no such hint", "n" * 10_000])
+@rows("name", ["", "no such hint", "n" * 10_000])
 async def test_a_hint_that_there_is_not_is_refused(unchanged: Organization, name: str) -> None:
     (await unchanged["ben"].post("/users/me/onboarding_steps", onboarding_step=name)).refused()
 

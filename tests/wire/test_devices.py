@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tertulia.domain.accounts import devices as devices_domain
-from tests.support import Organization, Person
+from tests.support import Organization, Person, rows
 
 APNS, FCM = "/users/me/apns_device_token", "/users/me/android_gcm_reg_id"
 APP = {"appid": "org.example.Chat-1"}
@@ -44,8 +44,8 @@ async def test_a_token_is_kept_for_the_account_and_shown_to_nobody(
     assert tokens(org, "ann") == []
 
 
-@pytest.mark.parametrize("method", ["POST", "DELETE"])
-@pytest.mark.parametrize(
+@rows("method", ["POST", "DELETE"])
+@rows(
     ("path", "token", "code"),
     [
         (APNS, "", "BAD_REQUEST"),
@@ -60,7 +60,6 @@ async def test_a_token_is_kept_for_the_account_and_shown_to_nobody(
         (FCM, "x" * 4097, "BAD_REQUEST"),
         (FCM, None, "REQUEST_VARIABLE_MISSING"),
     ],
-    ids=lambda value: str(value)[:30],
 )
 async def test_what_is_no_token_is_refused(
     shared: Organization, method: str, path: str, token: str | None, code: str
@@ -77,7 +76,7 @@ async def test_a_token_may_be_long(org: Organization, path: str, longest: str) -
     assert tokens(org, "ann") == [longest]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("appid", "code"),
     [
         (None, "REQUEST_VARIABLE_MISSING"),
@@ -85,7 +84,6 @@ async def test_a_token_may_be_long(org: Organization, path: str, longest: str) -
         ("not an app", "BAD_REQUEST"),
         ("x" * 256, "BAD_REQUEST"),
     ],
-    ids=lambda value: str(value)[:30],
 )
 async def test_the_app_must_be_named(shared: Organization, appid: str | None, code: str) -> None:
     (await shared["ann"].post(APNS, token="c0ffee", appid=appid)).refused(code)
@@ -119,7 +117,7 @@ async def test_not_too_many_are_kept(org: Organization, monkeypatch: pytest.Monk
     (await org["ann"].post("/register_client_device")).refused()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("token", "code"),
     [
         ("none", "INVALID_PUSH_DEVICE_TOKEN"),

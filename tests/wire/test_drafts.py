@@ -6,7 +6,7 @@ import pytest
 
 from tertulia.domain.messages import drafts as drafts_domain
 from tertulia.service.config import Config
-from tests.support import Organization, Person, reopened, row
+from tests.support import Organization, Person, reopened, row, rows
 from tests.wire.own import add_with, listed
 
 PATH = "/drafts"
@@ -116,7 +116,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changed", "code"), BAD, ids=str)
+@rows(("changed", "code"), BAD)
 async def test_what_cannot_be_a_draft_is_refused_with_all_that_came_along(
     shared: Organization, changed: dict[str, Any], code: str
 ) -> None:
@@ -130,13 +130,13 @@ async def test_what_cannot_be_a_draft_is_refused_with_all_that_came_along(
     (await shared["ann"].delete(f"{PATH}/{made}")).ok
 
 
-@pytest.mark.parametrize("field", ["type", "to", "topic", "content"])
+@rows("field", ["type", "to", "topic", "content"])
 async def test_every_field_but_the_time_is_required(shared: Organization, field: str) -> None:
     part = {name: value for name, value in NOTE.items() if name != field}
     (await shared["ann"].post(PATH, drafts=[part])).refused("REQUEST_VARIABLE_INVALID")
 
 
-@pytest.mark.parametrize("sent", ["not JSON", "{}", "null and void", '[{"type": ""'])
+@rows("sent", ["not JSON", "{}", "null and void", '[{"type": ""'])
 async def test_what_is_no_list_of_drafts_is_refused(shared: Organization, sent: str) -> None:
     (await shared["ann"].post(PATH, drafts=sent)).refused("REQUEST_VARIABLE_INVALID")
 

@@ -9,7 +9,7 @@ import pytest
 from tertulia.model.changes import ChannelChanged, RealmChanged
 from tertulia.model.groups import Members, SystemGroup
 from tertulia.service.config import Config
-from tests.support import Listener, Organization, TestClock, founded
+from tests.support import Listener, Organization, TestClock, founded, rows
 
 EVERYTHING = {
     "bulk_message_deletion": True,
@@ -136,7 +136,7 @@ async def tea(kept: Organization) -> int:
     return await kept["ben"].send("lounge", "tea", "one")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("who", "changes"),
     [
         ("ben", {}),

@@ -4,12 +4,11 @@ import re
 from xml.etree import ElementTree
 
 import httpx
-import pytest
 
 from tertulia.model.changes import RealmChanged
 from tertulia.model.emoji import code_of, codes_by_name, is_called, names_by_code, text_of
 from tertulia.model.groups import SystemGroup
-from tests.support import Organization, Person
+from tests.support import Organization, Person, rows
 
 
 async def fetched(org: Organization, path: str, who: Person | None = None) -> httpx.Response:
@@ -17,9 +16,9 @@ async def fetched(org: Organization, path: str, who: Person | None = None) -> ht
     return await org.http.get(path, auth=auth)
 
 
-async def test_the_emoji_are_where_register_says(org: Organization) -> None:
-    address = (await org["ben"].register()).data["server_emoji_data_url"]
-    response = await fetched(org, address)
+async def test_the_emoji_are_where_register_says(unchanged: Organization) -> None:
+    address = (await unchanged["ben"].register()).data["server_emoji_data_url"]
+    response = await fetched(unchanged, address)
     assert response.headers["content-type"] == "application/json"
     names = response.json()["code_to_names"]
     assert "+1" in names["1f44d"]
@@ -27,28 +26,28 @@ async def test_the_emoji_are_where_register_says(org: Organization) -> None:
     assert all(names.values())
 
 
-async def test_pictures_are_where_register_says(org: Organization) -> None:
-    data = (await org["ben"].register()).data
-    assert (await fetched(org, data["realm_icon_url"])).content.startswith(b"\x89PNG")
+async def test_pictures_are_where_register_says(unchanged: Organization) -> None:
+    data = (await unchanged["ben"].register()).data
+    assert (await fetched(unchanged, data["realm_icon_url"])).content.startswith(b"\x89PNG")
     for name in ("realm_logo_url", "realm_night_logo_url"):
-        response = await fetched(org, data[name])
+        response = await fetched(unchanged, data[name])
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("image/svg+xml")
         assert response.headers["x-content-type-options"] == "nosniff"
         assert ElementTree.fromstring(response.text).tag.endswith("svg")
 
 
-@pytest.mark.parametrize("path", ["/static/emoji.json", "/static/icon.svg", "/static/person.svg"])
-async def test_what_a_client_has_is_not_sent_again(org: Organization, path: str) -> None:
-    first = await fetched(org, path)
+@rows("path", ["/static/emoji.json", "/static/icon.svg", "/static/person.svg"])
+async def test_what_a_client_has_is_not_sent_again(unchanged: Organization, path: str) -> None:
+    first = await fetched(unchanged, path)
     assert "max-age" in first.headers["cache-control"]
     tag = first.headers["etag"]
     for known, status in ((tag, 304), (f"W/{tag}", 304), (f'"other", {tag}', 304), ('"x"', 200)):
-        again = await org.http.get(path, headers={"If-None-Match": known})
+        again = await unchanged.http.get(path, headers={"If-None-Match": known})
         assert (again.status_code, bool(again.content)) == (status, status == 200)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "code"),
     [("🐙", "1f419"), ("❤️", "2764"), ("#️⃣", "0023-20e3"), ("🇪🇸", "1f1ea-1f1f8")],
 )
@@ -58,7 +57,7 @@ def test_an_emoji_has_its_code_points_as_code(text: str, code: str) -> None:
     assert code in names_by_code()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("code", "name"),
     [
         ("1f44d", "+1"),
@@ -74,7 +73,7 @@ def test_common_emoji_have_their_customary_names(code: str, name: str) -> None:
     assert codes_by_name()[name] == code
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "code"),
     [("x", "274e"), ("train", "1f682"), ("date", "1f4c6"), ("email", "2709"), ("football", "26bd")],
 )
@@ -82,7 +81,7 @@ def test_a_name_is_of_the_emoji_that_clients_know_by_it(name: str, code: str) ->
     assert codes_by_name()[name] == code
 
 
-@pytest.mark.parametrize(
+@rows(
     ("code", "name"),
     [
         ("1f3cf", "cricket"),
@@ -113,11 +112,11 @@ def test_no_two_emoji_share_a_name() -> None:
     assert names_by_code()[codes_by_name()["turkey"]][0] == "turkey"
 
 
-async def test_an_avatar_is_at_its_account(org: Organization) -> None:
-    path = f"/avatar/{org['ben'].user_id}"
-    data = (await org["ben"].register(client_gravatar=False)).data
+async def test_an_avatar_is_at_its_account(unchanged: Organization) -> None:
+    path = f"/avatar/{unchanged['ben'].user_id}"
+    data = (await unchanged["ben"].register(client_gravatar=False)).data
     for address, name in ((path, "avatar_url"), (f"{path}/medium", "avatar_url_medium")):
-        response = await fetched(org, address, org["ann"])
+        response = await fetched(unchanged, address, unchanged["ann"])
         assert (response.status_code, response.headers["location"]) == (302, data[name])
 
 

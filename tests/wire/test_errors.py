@@ -8,7 +8,7 @@ import pytest
 
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
-from tests.support import Organization, Person, founded
+from tests.support import Organization, Person, founded, rows
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -16,7 +16,7 @@ FORM = "application/x-www-form-urlencoded"
 BOUNDARY = 'multipart/form-data; boundary="b"'
 
 
-@pytest.mark.parametrize(
+@rows(
     "path",
     [
         "/nothing",
@@ -35,7 +35,7 @@ BOUNDARY = 'multipart/form-data; boundary="b"'
         "/..%2f..%2fetc/passwd",
     ],
 )
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@rows("method", ["GET", "POST", "DELETE"])
 async def test_unknown_paths_are_not_found(shared: Organization, method: str, path: str) -> None:
     body = (await shared["ann"].raw(method, path)).refused("BAD_REQUEST", 404)
     assert set(body) == {"result", "msg", "code"}
@@ -51,7 +51,7 @@ async def test_an_id_beyond_all_ids_is_refused_by_name(shared: Organization) -> 
     assert body["var_name"] == "message_id"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "path", "allowed"),
     [
         ("PUT", "/messages", ["GET", "POST"]),
@@ -86,7 +86,7 @@ async def test_head_answers_like_get_without_a_body(shared: Organization) -> Non
     assert int(reply.headers["content-length"]) > 100
 
 
-@pytest.mark.parametrize("path", ["/messages", "/register", "/messages/7", "/dev_list_users"])
+@rows("path", ["/messages", "/register", "/messages/7", "/dev_list_users"])
 async def test_browsers_of_other_sites_may_ask(shared: Organization, path: str) -> None:
     asked = {
         "Origin": "https://elsewhere.example",
@@ -112,7 +112,7 @@ async def test_every_answer_of_the_interface_is_readable_elsewhere_and_kept_nowh
         assert reply.headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.parametrize(
+@rows(
     "query",
     [
         "anchor=%FF",
@@ -126,9 +126,7 @@ async def test_a_query_that_cannot_be_read_is_refused(shared: Organization, quer
     (await shared["ann"].raw("GET", f"/messages?{query}")).refused()
 
 
-@pytest.mark.parametrize(
-    "query", ["anchor", "=", "&&&", "=1", "%", "%zz=1", "anchor=%", "+", "a=1;b=2", "\u00e9=1"]
-)
+@rows("query", ["anchor", "=", "&&&", "=1", "%", "%zz=1", "anchor=%", "+", "a=1;b=2", "\u00e9=1"])
 async def test_an_odd_query_is_only_odd(shared: Organization, query: str) -> None:
     (await shared["ann"].raw("GET", f"/messages?{query}")).refused()
 
@@ -140,7 +138,7 @@ def _part(head: str, content: bytes = b"hello", end: bytes = b"\r\n--b--\r\n") -
 NAMED = 'Content-Disposition: form-data; name="content"'
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "content"),
     [
         ("application/json", b'{"type": "stream"}'),
@@ -180,9 +178,9 @@ async def test_a_body_that_is_no_form_is_refused(
     assert "var_name" not in body
 
 
-async def test_an_empty_body_of_any_type_is_no_parameters(org: Organization) -> None:
+async def test_an_empty_body_of_any_type_is_no_parameters(unchanged: Organization) -> None:
     for kind in ("application/json", FORM, "text/plain", ""):
-        reply = await org["ann"].raw(
+        reply = await unchanged["ann"].raw(
             "POST", "/register", content=b"", headers={"Content-Type": kind}
         )
         reply.ok
@@ -210,11 +208,11 @@ async def test_a_body_beyond_the_limit_is_too_large(config: Config) -> None:
 
 
 async def test_the_line_of_what_was_refused_says_why(
-    org: Organization, caplog: pytest.LogCaptureFixture
+    unchanged: Organization, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tertulia.http")
-    ben = org["ben"]
-    stranger = Person(org.http, email=ben.email, api_key="x" * 32)
+    ben = unchanged["ben"]
+    stranger = Person(unchanged.http, email=ben.email, api_key="x" * 32)
     (await ben.get("/users/me")).ok
     (await ben.patch("/realm", name="Ours")).refused("UNAUTHORIZED_PRINCIPAL")
     (await ben.get("/messages", anchor="newest", num_before="x", num_after=0)).refused(
@@ -231,7 +229,7 @@ async def test_the_line_of_what_was_refused_says_why(
     ]
 
 
-@pytest.mark.parametrize("host", ["[", "[::1", "a b", "", "x" * 5000, "chat.test:port"])
+@rows("host", ["[", "[::1", "a b", "", "x" * 5000, "chat.test:port"])
 async def test_a_strange_host_header_does_no_harm(shared: Organization, host: str) -> None:
     reply = await shared.nobody.raw("GET", "/server_settings", headers={"Host": host})
     assert reply.status in {200, 400}
@@ -252,7 +250,7 @@ async def test_a_server_that_cannot_write_says_so(
     assert reply.headers["retry-after"] == "1"
 
 
-async def test_the_node_is_alive_and_ready(org: Organization) -> None:
+async def test_the_node_is_alive_and_ready(unchanged: Organization) -> None:
     for path, status in (("/health", "alive"), ("/ready", "ready")):
-        response = await org.http.get(path)
+        response = await unchanged.http.get(path)
         assert (response.status_code, response.json()["status"]) == (200, status)

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import pytest
-
-from tests.support import Organization
+from tests.support import Organization, rows
 
 SCHEDULED = {
     "type": "direct",
@@ -14,7 +12,7 @@ SCHEDULED = {
 }
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "path", "sent", "ignored"),
     [
         ("GET", "/users/me", {"weather": "fine"}, ["weather"]),
@@ -39,7 +37,7 @@ async def test_what_is_no_parameter_any_more_is_named(
     assert body.get("ignored_parameters_unsupported", []) == expected
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "sent", "missing"),
     [
         (
@@ -63,9 +61,7 @@ async def test_what_took_another_s_place_is_required(
     assert body["var_name"] == missing
 
 
-@pytest.mark.parametrize(
-    ("view", "taken"), [("recent", True), ("recent_topics", False), ("inbox", True)]
-)
+@rows(("view", "taken"), [("recent", True), ("recent_topics", False), ("inbox", True)])
 async def test_the_view_of_recent_conversations_has_its_new_name(
     org: Organization, view: str, taken: bool
 ) -> None:

@@ -17,7 +17,7 @@ from tertulia.service.webhooks.feeds import FeedReader
 from tertulia.store import feeds as rounds
 from tests.conftest import OTHERS
 from tests.elsewhere import Elsewhere, Page, elsewhere
-from tests.support import Organization, Person, TestClock, founded, reopened
+from tests.support import Organization, Person, TestClock, founded, reopened, rows
 from tests.unit.test_log import until
 from tests.wire.test_webhooks import made
 
@@ -359,7 +359,7 @@ def entry(document: bytes) -> FeedEntry:
     return found.entries[0]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("html", "text"),
     [
         ("<p>One &amp; <i>two</i>.</p><p><a href='/x'>it</a></p>", "One & *two*.\n\n[it](x)"),

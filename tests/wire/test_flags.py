@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tertulia.model.changes import Subscribed, Unsubscribed, UserDeactivated
-from tests.support import Organization, Person
+from tests.support import Organization, Person, rows
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -19,12 +19,12 @@ async def _flags(who: Person, message_id: int) -> list[str]:
     return flags
 
 
-@pytest.mark.parametrize("flag", ["read", "starred", "collapsed"])
+@rows("flag", ["read", "starred", "collapsed"])
 async def test_a_flag_is_set_and_cleared_and_told_to_one_s_own_queues(
     org: Organization, flag: str
 ) -> None:
-    channel = await org.channel("lounge", "ann", "ben")
-    first, second = [await org["ann"].send("lounge", "tea", text) for text in ("a", "b")]
+    channel = await org.channel(f"to be {flag}", "ann", "ben")
+    first, second = [await org["ann"].send(channel, "tea", text) for text in ("a", "b")]
     ben = org["ben"]
     mine, other = await ben.register(), await org["ann"].register()
     answer = await _flag(ben, "add", flag, first, second, first)
@@ -73,7 +73,7 @@ async def test_what_becomes_unread_is_told_with_its_place(org: Organization) -> 
     assert event["message_details"] == {str(key): value for key, value in table.items()}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("changed", "code"),
     [
         ({"flag": "mentioned"}, "BAD_REQUEST"),
@@ -249,7 +249,7 @@ async def test_typing_in_a_topic_is_told_to_queues_that_ask_for_it(org: Organiza
     assert await outside.events() == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "sent",
     [
         {"to": [1]},

@@ -9,7 +9,7 @@ import pytest
 from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS, GROUP_SETTINGS
 from tertulia.model.changes import UserGroupCreated
 from tertulia.model.groups import SystemGroup, UserGroup
-from tests.support import Organization, Reply, row
+from tests.support import Organization, Reply, row, rows
 
 NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS, EVERYONE, INTERNET = (
     group.value for group in SystemGroup
@@ -179,13 +179,13 @@ async def test_an_impossible_value_is_refused_everywhere_alike(grouped: Organiza
                 assert shown == (NOBODY if changes else None)
 
 
-@pytest.mark.parametrize("setting", CHANNEL_SETTINGS)
+@rows("setting", CHANNEL_SETTINGS)
 async def test_each_permission_of_a_channel_takes_what_the_table_says(
     grouped: Organization, setting: str
 ) -> None:
     """As `server_supported_permission_settings` tells clients."""
     org = grouped
-    den = await org.channel("den", "ann")
+    den = await org.channel(f"den {setting}", "ann")
     data = (await org["ann"].register(fetch_event_types=["realm"])).data
     rule = data["server_supported_permission_settings"]["stream"][setting]
     assert rule["require_system_group"] is False
@@ -210,7 +210,7 @@ def test_the_table_says_the_same_of_groups() -> None:
     assert not any(rule.allow_internet_group for rule in GROUP_SETTINGS.values())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("old", "code"),
     [
         (COOKS, None),
@@ -224,11 +224,12 @@ def test_the_table_says_the_same_of_groups() -> None:
 async def test_a_change_that_expects_another_value_is_refused(
     grouped: Organization, old: Any, code: str | None
 ) -> None:
-    den = await grouped.channel("den", "ann", can_send_message_group=COOKS)
+    name = f"den {old}"
+    den = await grouped.channel(name, "ann", can_send_message_group=COOKS)
     change = {"new": MEMBERS, "old": value_with(grouped, old)}
     reply = await grouped["ann"].patch(f"/streams/{den}", can_send_message_group=change)
     assert reply.body.get("code") == code
-    shown = await shown_in_channel(grouped, "den", "can_send_message_group")
+    shown = await shown_in_channel(grouped, name, "can_send_message_group")
     assert shown == (COOKS if code else MEMBERS)
 
 

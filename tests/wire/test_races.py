@@ -7,27 +7,31 @@ the organization is afterwards is one and the same in memory, in the tables and 
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator, Callable
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 from PIL import Image
 
-from tertulia.service.config import Config
-from tests import databases
-from tests.conftest import OTHERS as USUAL
+from tertulia.model.users import Role
 from tests.property.histories import assert_folds
-from tests.support import Newcomer, Organization, Reply, founded, reopened
+from tests.support import Organization, Reply, row
 from tests.unit.test_log import until
 
 FAR = 4_000_000_000
 ONE, BOTH, SOME = {1}, {2}, {1, 2}
 """How many of two requests are answered with success."""
 
+Names = dict[str, Any]
+"""What the requests of a race name, by what they call it."""
+
 
 class Request(Struct, frozen=True):
-    """What somebody asks for."""
+    """What somebody asks for. Names in braces are those of `Stage`."""
 
     who: str
     method: str
@@ -42,7 +46,7 @@ class Race(Struct, frozen=True):
     one: Request
     other: Request
     succeed: set[int]
-    after: Callable[[Organization], bool] = lambda _: True
+    after: Callable[[Organization, Names], bool] = lambda *_: True
 
 
 def twice(method: str, path: str, *who: str, **values: Any) -> tuple[Request, Request]:
@@ -51,10 +55,10 @@ def twice(method: str, path: str, *who: str, **values: Any) -> tuple[Request, Re
     return Request(one, method, path, values), Request(other, method, path, values)
 
 
-def named(table: str, name: str) -> Callable[[Organization], bool]:
+def named(table: str, name: str) -> Callable[[Organization, Names], bool]:
     """There is exactly one of that name."""
 
-    def check(org: Organization) -> bool:
+    def check(org: Organization, _: Names) -> bool:
         records = list(org.node.state.tables[table])
         return [record.name for record in records].count(name) == 1
 
@@ -67,347 +71,432 @@ def picture() -> dict[str, Any]:
     return {"file": ("owl.png", file.getvalue(), "image/png")}
 
 
-OTHERS = (*USUAL, Newcomer("dan"))
-POLL, WORDS, NOTE = 1, 2, 3
-"""Messages: a poll and a text of ben's in the topic "tea", and a text that links his file."""
-LOUNGE, ATTIC = 1, 2
 VOTE = '{"type":"vote","key":"canned,0","vote":1}'
 RULE = {"pattern": "#(?P<id>[0-9]+)", "url_template": "https://example.com/{id}"}
 CODE = {"pygments_language": "C", "url_template": "https://example.com/{code}"}
-LATER = {"type": "channel", "to": LOUNGE, "topic": "tea", "content": "later"}
+LATER = {"type": "channel", "to": "{lounge}", "topic": "tea", "content": "later"}
 
 
 def moved(topic: str, **more: Any) -> Request:
     values = {"topic": topic, "propagate_mode": "change_all", **more}
-    return Request("ann", "PATCH", f"/messages/{WORDS}", values)
+    return Request("ann", "PATCH", "/messages/{words}", values)
 
 
-def is_sent(org: Organization, more: int) -> bool:
-    """Whether "tea" has so many messages more."""
-    topic = org.node.state.topics.get((LOUNGE, "tea"))
-    return topic is not None and topic.message_count == 3 + more
+def counted(more: int) -> Callable[[Organization, Names], bool]:
+    """Whether "tea" has so many messages more than `messages` made."""
 
-
-def gone(*message_ids: int) -> Callable[[Organization], bool]:
-    """The messages of "tea" are those that are left."""
-
-    def check(org: Organization) -> bool:
-        topic = org.node.state.topics.get((LOUNGE, "tea"))
-        return topic is not None and topic.message_count == 3 - len(message_ids)
+    def check(org: Organization, names: Names) -> bool:
+        topic = org.node.state.topics.get((names["lounge"], "tea"))
+        return topic is not None and topic.message_count == 3 + more
 
     return check
 
 
-DELETE = Request("ann", "DELETE", f"/messages/{WORDS}")
+def is_left(org: Organization, names: Names) -> bool:
+    """Whether no message is in "tea"."""
+    return (names["lounge"], "tea") not in org.node.state.topics
 
-RACES = {
-    # What has a name of its own
-    "two channels of one name": Race(
-        *twice("POST", "/channels/create", "ann", "ben", name="den", subscribers=[]),
-        ONE,
-        named("channels", "den"),
-    ),
-    "a channel by subscribing to it": Race(
-        *twice("POST", "/users/me/subscriptions", "ann", "ben", subscriptions=[{"name": "den"}]),
-        BOTH,
-        named("channels", "den"),
-    ),
-    "two channels take one name": Race(
-        Request("ann", "PATCH", f"/streams/{LOUNGE}", {"new_name": "den"}),
-        Request("ann", "PATCH", f"/streams/{ATTIC}", {"new_name": "Den"}),
-        ONE,
-    ),
-    "two folders of one name": Race(
-        *twice("POST", "/channel_folders/create", "ann", name="work", description=""),
-        ONE,
-        named("channel_folders", "work"),
-    ),
-    "two groups of one name": Race(
-        *twice("POST", "/user_groups/create", "ann", "ben", name="x", description="", members=[]),
-        ONE,
-        named("user_groups", "x"),
-    ),
-    "two default groups of one name": Race(
-        *twice(
-            "POST",
-            "/default_stream_groups/create",
-            "ann",
-            group_name="x",
-            description="",
-            stream_names=["lounge"],
+
+def removed(table: str, name: str) -> Callable[[Organization, Names], bool]:
+    """The one that the race is about is no more."""
+    return lambda org, names: names[name] not in org.node.state.tables[table]
+
+
+def sent_and_removed(org: Organization, names: Names) -> bool:
+    return counted(1)(org, names) and removed("scheduled_messages", "scheduled")(org, names)
+
+
+DELETE = Request("ann", "DELETE", "/messages/{words}")
+
+RACES: dict[str, dict[str, Race]] = {
+    "names": {
+        "two channels of one name": Race(
+            *twice("POST", "/channels/create", "ann", "ben", name="den", subscribers=[]),
+            ONE,
+            named("channels", "den"),
         ),
-        ONE,
-        named("default_channel_groups", "x"),
-    ),
-    "two profile fields of one name": Race(
-        *twice("POST", "/realm/profile_fields", "ann", name="Desk", field_type=1),
-        ONE,
-        named("profile_fields", "Desk"),
-    ),
-    "two emoji of one name": Race(
-        Request("ann", "POST", "/realm/emoji/owl", files=picture()),
-        Request("ben", "POST", "/realm/emoji/owl", files=picture()),
-        ONE,
-        named("custom_emoji", "owl"),
-    ),
-    "two equal linkifiers": Race(*twice("POST", "/realm/filters", "ann", **RULE), ONE),
-    "two equal playgrounds": Race(
-        *twice("POST", "/realm/playgrounds", "ann", name="x", **CODE), ONE
-    ),
-    "two equal domains": Race(
-        *twice("POST", "/realm/domains", "ann", domain="a.com", allow_subdomains=True), ONE
-    ),
-    "two accounts of one address": Race(
-        *twice(
-            "POST",
-            "/users",
-            "ann",
-            email="new@example.com",
-            full_name="New",
-            password="correct horse battery",
+        "a channel by subscribing to it": Race(
+            *twice(
+                "POST", "/users/me/subscriptions", "ann", "ben", subscriptions=[{"name": "cave"}]
+            ),
+            BOTH,
+            named("channels", "cave"),
         ),
-        ONE,
-    ),
-    "two bots of one address": Race(
-        *twice("POST", "/bots", "ann", "ben", full_name="Robo", short_name="robo"), ONE
-    ),
-    "one address for two accounts": Race(
-        Request("ann", "PATCH", "/users/{ben}", {"new_email": "same@example.com"}),
-        Request("ann", "PATCH", "/users/{cleo}", {"new_email": "same@example.com"}),
-        ONE,
-    ),
-    "two equal views": Race(
-        *twice("POST", "/navigation_views", "ben", fragment="inbox", is_pinned=True), ONE
-    ),
-    # Messages
-    "the same reaction twice": Race(
-        *twice("POST", f"/messages/{WORDS}/reactions", "ben", emoji_name="tada"), ONE
-    ),
-    "the same reaction of two people": Race(
-        *twice("POST", f"/messages/{WORDS}/reactions", "ben", "ann", emoji_name="tada"), BOTH
-    ),
-    "a reaction and a deletion": Race(
-        Request("ben", "POST", f"/messages/{WORDS}/reactions", {"emoji_name": "tada"}),
-        DELETE,
-        SOME,
-        gone(WORDS),
-    ),
-    "a topic goes to two places": Race(
-        moved("coffee"),
-        moved("cocoa"),
-        BOTH,
-        lambda org: (LOUNGE, "tea") not in org.node.state.topics,
-    ),
-    "a topic goes to one place twice": Race(moved("coffee"), moved("coffee"), ONE),
-    "a topic goes to another channel and to another name": Race(
-        moved("coffee"), moved("tea", stream_id=ATTIC), BOTH
-    ),
-    "a topic goes and one of its messages is deleted": Race(moved("coffee"), DELETE, SOME),
-    "an edit and a deletion": Race(
-        Request("ben", "PATCH", f"/messages/{WORDS}", {"content": "other"}),
-        DELETE,
-        SOME,
-        gone(WORDS),
-    ),
-    "two edits": Race(*twice("PATCH", f"/messages/{WORDS}", "ben", content="other"), BOTH),
-    "two deletions": Race(DELETE, DELETE, ONE, gone(WORDS)),
-    "a deletion and that of the topic": Race(
-        DELETE,
-        Request("ann", "POST", f"/streams/{LOUNGE}/delete_topic", {"topic_name": "tea"}),
-        SOME,
-        lambda org: (LOUNGE, "tea") not in org.node.state.topics,
-    ),
-    "a vote and a deletion": Race(
-        Request(
-            "ann",
-            "POST",
-            "/submessage",
-            {"message_id": POLL, "msg_type": "widget", "content": VOTE},
+        "two channels take one name": Race(
+            Request("ann", "PATCH", "/streams/{lounge}", {"new_name": "hut"}),
+            Request("ann", "PATCH", "/streams/{attic}", {"new_name": "Hut"}),
+            ONE,
         ),
-        Request("ann", "DELETE", f"/messages/{POLL}"),
-        SOME,
-        gone(POLL),
-    ),
-    "a star and a deletion": Race(
-        Request(
-            "ben",
-            "POST",
-            "/messages/flags",
-            {"messages": [WORDS], "op": "add", "flag": "starred"},
+        "two folders of one name": Race(
+            *twice("POST", "/channel_folders/create", "ann", name="work", description=""),
+            ONE,
+            named("channel_folders", "work"),
         ),
-        DELETE,
-        SOME,
-        gone(WORDS),
-    ),
-    "a reminder and a deletion": Race(
-        Request(
-            "ben",
-            "POST",
-            "/reminders",
-            {"message_id": WORDS, "scheduled_delivery_timestamp": FAR},
+        "two groups of one name": Race(
+            *twice(
+                "POST", "/user_groups/create", "ann", "ben", name="x", description="", members=[]
+            ),
+            ONE,
+            named("user_groups", "x"),
         ),
-        DELETE,
-        SOME,
-        gone(WORDS),
-    ),
-    "a message to a channel that is archived": Race(
-        Request("ben", "POST", "/messages", {**LATER, "content": "now"}),
-        Request("ann", "DELETE", f"/streams/{LOUNGE}"),
-        SOME,
-        lambda org: org.node.state.channels[LOUNGE].is_archived,
-    ),
-    "a file is deleted twice": Race(*twice("DELETE", "/attachments/1", "ben"), ONE),
-    "a file is linked and deleted": Race(
-        Request("ben", "POST", "/messages", {**LATER, "content": "see /user_uploads/{file}"}),
-        Request("ben", "DELETE", "/attachments/1"),
-        SOME,
-    ),
-    # People
-    "one joins a group twice": Race(
-        *twice("POST", "/user_groups/{group}/members", "ann", add=["{cleo}"]), ONE
-    ),
-    "a group is in another, and the other in it": Race(
-        Request("ann", "POST", "/user_groups/{group}/subgroups", {"add": ["{other}"]}),
-        Request("ann", "POST", "/user_groups/{other}/subgroups", {"add": ["{group}"]}),
-        ONE,
-    ),
-    "one is subscribed twice": Race(
-        *twice(
-            "POST",
-            "/users/me/subscriptions",
-            "ann",
-            subscriptions=[{"name": "lounge"}],
-            principals=["{cleo}"],
+        "two default groups of one name": Race(
+            *twice(
+                "POST",
+                "/default_stream_groups/create",
+                "ann",
+                group_name="x",
+                description="",
+                stream_names=["{Lounge}"],
+            ),
+            ONE,
+            named("default_channel_groups", "x"),
         ),
-        BOTH,
-        lambda org: org.node.state.is_subscribed(org["cleo"].user_id, LOUNGE),
-    ),
-    "one is unsubscribed twice": Race(
-        *twice(
-            "DELETE",
-            "/users/me/subscriptions",
-            "ann",
-            subscriptions=["lounge"],
-            principals=["{ben}"],
+        "two profile fields of one name": Race(
+            *twice("POST", "/realm/profile_fields", "ann", name="Desk", field_type=1),
+            ONE,
+            named("profile_fields", "Desk"),
         ),
-        BOTH,
-        lambda org: not org.node.state.is_subscribed(org["ben"].user_id, LOUNGE),
-    ),
-    "two owners take it from each other": Race(
-        Request("ann", "PATCH", "/users/{dan}", {"role": 400}),
-        Request("dan", "PATCH", "/users/{ann}", {"role": 400}),
-        ONE,
-        lambda org: sum(user.role == 100 for user in org.node.state.users) == 1,
-    ),
-    "two owners deactivate each other": Race(
-        Request("ann", "DELETE", "/users/{dan}"),
-        Request("dan", "DELETE", "/users/{ann}"),
-        ONE,
-    ),
-    # What is one's own
-    "two edits of what is scheduled": Race(
-        Request("ben", "PATCH", "/scheduled_messages/1", {"content": "one"}),
-        Request("ben", "PATCH", "/scheduled_messages/1", {"topic": "other"}),
-        BOTH,
-    ),
-    "what is scheduled is deleted twice": Race(
-        *twice("DELETE", "/scheduled_messages/1", "ben"), ONE
-    ),
-    "what is scheduled is sent twice": Race(
-        *twice("POST", "/scheduled_messages/1/send", "ben"), ONE, lambda org: is_sent(org, 1)
-    ),
-    "what is scheduled is sent and deleted": Race(
-        Request("ben", "POST", "/scheduled_messages/1/send"),
-        Request("ben", "DELETE", "/scheduled_messages/1"),
-        ONE,
-    ),
-    "what is scheduled is sent and edited": Race(
-        Request("ben", "POST", "/scheduled_messages/1/send"),
-        Request("ben", "PATCH", "/scheduled_messages/1", {"content": "one"}),
-        SOME,
-        lambda org: is_sent(org, 1) and not len(org.node.state.tables["scheduled_messages"]),
-    ),
-    "a reminder is deleted twice": Race(*twice("DELETE", "/reminders/1", "ben"), ONE),
-    "a draft is deleted twice": Race(*twice("DELETE", "/drafts/1", "ben"), ONE),
-    "a draft is edited and deleted": Race(
-        Request(
-            "ben",
-            "PATCH",
-            "/drafts/1",
-            {"draft": {"type": "", "to": [], "topic": "", "content": "b"}},
+        "two emoji of one name": Race(
+            Request("ann", "POST", "/realm/emoji/owl", files=picture()),
+            Request("ben", "POST", "/realm/emoji/owl", files=picture()),
+            ONE,
+            named("custom_emoji", "owl"),
         ),
-        Request("ben", "DELETE", "/drafts/1"),
-        SOME,
-        lambda org: not len(org.node.state.tables["drafts"]),
-    ),
-    "a snippet is deleted twice": Race(*twice("DELETE", "/saved_snippets/1", "ben"), ONE),
+        "two equal linkifiers": Race(*twice("POST", "/realm/filters", "ann", **RULE), ONE),
+        "two equal playgrounds": Race(
+            *twice("POST", "/realm/playgrounds", "ann", name="x", **CODE), ONE
+        ),
+        "two equal domains": Race(
+            *twice("POST", "/realm/domains", "ann", domain="a.com", allow_subdomains=True), ONE
+        ),
+        "two accounts of one address": Race(
+            *twice(
+                "POST",
+                "/users",
+                "ann",
+                email="new@example.com",
+                full_name="New",
+                password="correct horse battery",
+            ),
+            ONE,
+        ),
+        "two bots of one address": Race(
+            *twice("POST", "/bots", "ann", "ben", full_name="Robo", short_name="robo"), ONE
+        ),
+        "one address for two accounts": Race(
+            Request("ann", "PATCH", "/users/{eve}", {"new_email": "same@example.com"}),
+            Request("ann", "PATCH", "/users/{fay}", {"new_email": "same@example.com"}),
+            ONE,
+        ),
+        "two equal views": Race(
+            *twice("POST", "/navigation_views", "ben", fragment="inbox", is_pinned=True), ONE
+        ),
+    },
+    "messages": {
+        "the same reaction twice": Race(
+            *twice("POST", "/messages/{words}/reactions", "ben", emoji_name="tada"), ONE
+        ),
+        "the same reaction of two people": Race(
+            *twice("POST", "/messages/{words}/reactions", "ben", "ann", emoji_name="tada"), BOTH
+        ),
+        "a reaction and a deletion": Race(
+            Request("ben", "POST", "/messages/{words}/reactions", {"emoji_name": "tada"}),
+            DELETE,
+            SOME,
+            counted(-1),
+        ),
+        "a topic goes to two places": Race(
+            moved("coffee"),
+            moved("cocoa"),
+            BOTH,
+            is_left,
+        ),
+        "a topic goes to one place twice": Race(moved("coffee"), moved("coffee"), ONE),
+        "a topic goes to another channel and to another name": Race(
+            moved("coffee"), moved("tea", stream_id="{attic}"), BOTH
+        ),
+        "a topic goes and one of its messages is deleted": Race(moved("coffee"), DELETE, SOME),
+        "an edit and a deletion": Race(
+            Request("ben", "PATCH", "/messages/{words}", {"content": "other"}),
+            DELETE,
+            SOME,
+            counted(-1),
+        ),
+        "two edits": Race(*twice("PATCH", "/messages/{words}", "ben", content="other"), BOTH),
+        "two deletions": Race(DELETE, DELETE, ONE, counted(-1)),
+        "a deletion and that of the topic": Race(
+            DELETE,
+            Request("ann", "POST", "/streams/{lounge}/delete_topic", {"topic_name": "tea"}),
+            SOME,
+            is_left,
+        ),
+        "a vote and a deletion": Race(
+            Request(
+                "ann",
+                "POST",
+                "/submessage",
+                {"message_id": "{poll}", "msg_type": "widget", "content": VOTE},
+            ),
+            Request("ann", "DELETE", "/messages/{poll}"),
+            SOME,
+            counted(-1),
+        ),
+        "a star and a deletion": Race(
+            Request(
+                "ben",
+                "POST",
+                "/messages/flags",
+                {"messages": ["{words}"], "op": "add", "flag": "starred"},
+            ),
+            DELETE,
+            SOME,
+            counted(-1),
+        ),
+        "a reminder and a deletion": Race(
+            Request(
+                "ben",
+                "POST",
+                "/reminders",
+                {"message_id": "{words}", "scheduled_delivery_timestamp": FAR},
+            ),
+            DELETE,
+            SOME,
+            counted(-1),
+        ),
+        "a message to a channel that is archived": Race(
+            Request("ben", "POST", "/messages", {**LATER, "content": "now"}),
+            Request("ann", "DELETE", "/streams/{lounge}"),
+            SOME,
+            lambda org, names: org.node.state.channels[names["lounge"]].is_archived,
+        ),
+        "a file is deleted twice": Race(*twice("DELETE", "/attachments/{attachment}", "ben"), ONE),
+        "a file is linked and deleted": Race(
+            Request("ben", "POST", "/messages", {**LATER, "content": "see /user_uploads/{file}"}),
+            Request("ben", "DELETE", "/attachments/{attachment}"),
+            SOME,
+        ),
+    },
+    "people": {
+        "one joins a group twice": Race(
+            *twice("POST", "/user_groups/{cooks}/members", "ann", add=["{cleo}"]), ONE
+        ),
+        "a group is in another, and the other in it": Race(
+            Request("ann", "POST", "/user_groups/{cooks}/subgroups", {"add": ["{bakers}"]}),
+            Request("ann", "POST", "/user_groups/{bakers}/subgroups", {"add": ["{cooks}"]}),
+            ONE,
+        ),
+        "one is subscribed twice": Race(
+            *twice(
+                "POST",
+                "/users/me/subscriptions",
+                "ann",
+                subscriptions=[{"name": "{Lounge}"}],
+                principals=["{cleo}"],
+            ),
+            BOTH,
+            lambda org, names: org.node.state.is_subscribed(names["cleo"], names["lounge"]),
+        ),
+        "one is unsubscribed twice": Race(
+            *twice(
+                "DELETE",
+                "/users/me/subscriptions",
+                "ann",
+                subscriptions=["{Lounge}"],
+                principals=["{ben}"],
+            ),
+            BOTH,
+            lambda org, names: not org.node.state.is_subscribed(names["ben"], names["lounge"]),
+        ),
+        "two owners take it from each other": Race(
+            Request("ann", "PATCH", "/users/{dan}", {"role": 400}),
+            Request("dan", "PATCH", "/users/{ann}", {"role": 400}),
+            ONE,
+            lambda org, _: sum(user.role == 100 for user in org.node.state.users) == 1,
+        ),
+        # The last one: one of the owners is gone for good.
+        "two owners deactivate each other": Race(
+            Request("ann", "DELETE", "/users/{dan}"),
+            Request("dan", "DELETE", "/users/{ann}"),
+            ONE,
+        ),
+    },
+    "own": {
+        "two edits of what is scheduled": Race(
+            Request("ben", "PATCH", "/scheduled_messages/{scheduled}", {"content": "one"}),
+            Request("ben", "PATCH", "/scheduled_messages/{scheduled}", {"topic": "other"}),
+            BOTH,
+        ),
+        "what is scheduled is deleted twice": Race(
+            *twice("DELETE", "/scheduled_messages/{scheduled}", "ben"), ONE
+        ),
+        "what is scheduled is sent twice": Race(
+            *twice("POST", "/scheduled_messages/{scheduled}/send", "ben"), ONE, counted(1)
+        ),
+        "what is scheduled is sent and deleted": Race(
+            Request("ben", "POST", "/scheduled_messages/{scheduled}/send"),
+            Request("ben", "DELETE", "/scheduled_messages/{scheduled}"),
+            ONE,
+        ),
+        "what is scheduled is sent and edited": Race(
+            Request("ben", "POST", "/scheduled_messages/{scheduled}/send"),
+            Request("ben", "PATCH", "/scheduled_messages/{scheduled}", {"content": "one"}),
+            SOME,
+            sent_and_removed,
+        ),
+        "a reminder is deleted twice": Race(*twice("DELETE", "/reminders/{reminder}", "ben"), ONE),
+        "a draft is deleted twice": Race(*twice("DELETE", "/drafts/{draft}", "ben"), ONE),
+        "a draft is edited and deleted": Race(
+            Request(
+                "ben",
+                "PATCH",
+                "/drafts/{draft}",
+                {"draft": {"type": "", "to": [], "topic": "", "content": "b"}},
+            ),
+            Request("ben", "DELETE", "/drafts/{draft}"),
+            SOME,
+            removed("drafts", "draft"),
+        ),
+        "a snippet is deleted twice": Race(
+            *twice("DELETE", "/saved_snippets/{snippet}", "ben"), ONE
+        ),
+    },
+}
+"""Each group is run by one test, one race after the other in the same organization."""
+
+
+@dataclass
+class Stage:
+    """What is there for one race alone: made when a request names it."""
+
+    org: Organization
+    names: Names
+
+    async def filled(self, value: Any) -> Any:
+        """The value with the names in it filled in."""
+        text = json.dumps(value)
+        for name in re.findall(r"\{(\w+)\}", text):
+            if name not in self.names and name not in MAKERS:
+                continue  # A template's own.
+            one = json.dumps(await self.of(name))
+            text = text.replace(f'"{{{name}}}"', one).replace(f"{{{name}}}", one.strip('"'))
+        return json.loads(text)
+
+    async def of(self, name: str) -> Any:
+        if name not in self.names:
+            await MAKERS[name](self)
+        return self.names[name]
+
+
+async def channels(stage: Stage) -> None:
+    org = stage.org
+    stage.names["Lounge"] = name = f"lounge {org.node.state.channels.next_id()}"
+    stage.names["lounge"] = await org.channel(name, "ann", "ben")
+    stage.names["attic"] = await org.channel(f"attic of {name}", "ann", "ben")
+
+
+async def messages(stage: Stage) -> None:
+    """A poll and a text of ben's in the topic "tea", and a text that links his file."""
+    names, ben = stage.names, stage.org["ben"]
+    to = await stage.of("lounge")
+    names["file"] = path = await ben.upload()
+    names["poll"] = await ben.send(to, "tea", "/poll When?\n- now\n- later")
+    names["words"] = await ben.send(to, "tea", "words")
+    names["note"] = await ben.send(to, "tea", f"see [a file](/user_uploads/{path})")
+    (names["attachment"],) = (
+        file.id for file in stage.org.node.state.attachments if file.path == path
+    )
+
+
+async def groups(stage: Stage) -> None:
+    number = len(stage.org.node.state.groups)
+    for name in ("cooks", "bakers"):
+        values = {"name": f"{name} {number}", "description": "", "members": []}
+        reply = await stage.org["ann"].post("/user_groups/create", **values)
+        stage.names[name] = reply.ok["group_id"]
+
+
+async def accounts(stage: Stage) -> None:
+    for name in ("eve", "fay"):
+        stage.names[name] = (await stage.org.add(name)).user_id
+
+
+async def owners(stage: Stage) -> None:
+    """ann and dan, and nobody else."""
+    org = stage.org
+    if "dan" not in org.people:
+        await org.add("dan")
+    ann, dan = org["ann"].user_id, org["dan"].user_id
+    (owner,) = (user.id for user in org.node.state.users if user.role == Role.OWNER)
+    one, other = (org["ann"], dan) if owner == ann else (org["dan"], ann)
+    assert (await one.patch(f"/users/{other}", role=100)).ok
+    stage.names["dan"] = dan
+
+
+AT = {"scheduled_delivery_timestamp": FAR}
+
+
+async def scheduled(stage: Stage) -> None:
+    await stage.of("words")
+    reply = await stage.org["ben"].post("/scheduled_messages", **await stage.filled(LATER), **AT)
+    stage.names["scheduled"] = reply.ok["scheduled_message_id"]
+
+
+async def reminder(stage: Stage) -> None:
+    reply = await stage.org["ben"].post("/reminders", message_id=await stage.of("note"), **AT)
+    stage.names["reminder"] = reply.ok["reminder_id"]
+
+
+async def draft(stage: Stage) -> None:
+    content = {"type": "", "to": [], "topic": "", "content": "a"}
+    (stage.names["draft"],) = (await stage.org["ben"].post("/drafts", drafts=[content])).ok["ids"]
+
+
+async def snippet(stage: Stage) -> None:
+    reply = await stage.org["ben"].post("/saved_snippets", title="t", content="c")
+    stage.names["snippet"] = reply.ok["saved_snippet_id"]
+
+
+MAKERS: dict[str, Callable[[Stage], Awaitable[None]]] = {
+    **dict.fromkeys(("lounge", "Lounge", "attic"), channels),
+    **dict.fromkeys(("file", "attachment", "poll", "words", "note"), messages),
+    **dict.fromkeys(("cooks", "bakers"), groups),
+    **dict.fromkeys(("eve", "fay"), accounts),
+    "dan": owners,
+    "scheduled": scheduled,
+    "reminder": reminder,
+    "draft": draft,
+    "snippet": snippet,
 }
 
 
-async def something_of_everything(config: Config) -> None:
-    """An organization in which there is something to be first at."""
-    async with founded(config, others=OTHERS) as org:
-        ann, ben = org["ann"], org["ben"]
-        assert (await ann.patch(f"/users/{org['dan'].user_id}", role=100)).ok
-        await org.channel("lounge", "ann", "ben")
-        await org.channel("attic", "ann", "ben")
-        path = await ben.upload()
-        await ben.send("lounge", "tea", "/poll When?\n- now\n- later")
-        await ben.send("lounge", "tea", "words")
-        await ben.send("lounge", "tea", f"see [a file](/user_uploads/{path})")
-        for name in ("cooks", "bakers"):
-            assert (await ann.post("/user_groups/create", name=name, description="", members=[])).ok
-        at = {"scheduled_delivery_timestamp": FAR}
-        assert (await ben.post("/scheduled_messages", **LATER, **at)).ok
-        assert (await ben.post("/reminders", message_id=NOTE, **at)).ok
-        draft = {"type": "", "to": [], "topic": "", "content": "a"}
-        assert (await ben.post("/drafts", drafts=[draft])).ok
-        assert (await ben.post("/saved_snippets", title="t", content="c")).ok
-
-
-@pytest.fixture
-async def org(config: Config) -> AsyncIterator[Organization]:
-    await databases.copied(config, something_of_everything)
-    async with reopened(config) as organization:
-        yield organization
-
-
-def names_in(org: Organization) -> dict[str, Any]:
-    """What the requests name, by the names that they call it."""
-    ids = {name: person.user_id for name, person in org.people.items()}
-    groups = {group.name: group.id for group in org.node.state.groups}
-    (file,) = org.node.state.attachments
-    return {**ids, "group": groups["cooks"], "other": groups["bakers"], "file": file.path}
-
-
-def filled(value: Any, names: dict[str, Any]) -> Any:
-    """The value with the names in it filled in."""
-    text = json.dumps(value)
-    for name, one in names.items():
-        text = text.replace(f'"{{{name}}}"', json.dumps(one)).replace(f"{{{name}}}", str(one))
-    return json.loads(text)
-
-
-async def asked(org: Organization, request: Request, names: dict[str, Any]) -> Reply:
-    person, path = org[request.who], filled(request.path, names)
+async def asked(org: Organization, request: Request) -> Reply:
     if request.files:
-        return await person.raw(request.method, path, files=request.files)
-    return await person.request(request.method, path, **filled(request.values, names))
+        return await org[request.who].raw(request.method, request.path, files=request.files)
+    return await org[request.who].request(request.method, request.path, **request.values)
 
 
-@pytest.mark.parametrize("race", RACES)
+async def staged(stage: Stage, request: Request) -> Request:
+    path, values = await stage.filled([request.path, request.values])
+    return replace(request, path=path, values=values)
+
+
+@pytest.mark.parametrize("group", RACES)
 @pytest.mark.parametrize("turned", [False, True], ids=["", "turned"])
 async def test_of_two_at_one_moment_one_is_first(
-    org: Organization, race: str, turned: bool
+    org: Organization, group: str, turned: bool
 ) -> None:
-    names = names_in(org)
-    case = RACES[race]
-    pair = [case.other, case.one] if turned else [case.one, case.other]
-    replies = await asyncio.gather(*(asked(org, request, names) for request in pair))
-    assert all(reply.status < 500 for reply in replies), replies
-    assert sum(reply.status == 200 for reply in replies) in case.succeed, replies
-    assert case.after(org)
-    # The server deletes files by itself, and writes that down.
-    await until(lambda: not len(org.node.state.removed_files))
-    await org.node.log.settled()
-    await assert_folds(org.node.log)
+    people = {name: person.user_id for name, person in org.people.items()}
+    for name, race in RACES[group].items():
+        with row(name):
+            stage = Stage(org, dict(people))
+            pair = [await staged(stage, request) for request in (race.one, race.other)]
+            if turned:
+                pair.reverse()
+            replies = await asyncio.gather(*(asked(org, request) for request in pair))
+            assert all(reply.status < 500 for reply in replies), replies
+            assert sum(reply.status == 200 for reply in replies) in race.succeed, replies
+            assert race.after(org, stage.names)
+            # The server deletes files by itself, and writes that down.
+            await until(lambda: not len(org.node.state.removed_files))
+            await org.node.log.settled()
+            await assert_folds(org.node.log)
