@@ -129,10 +129,11 @@ class HeardProgram(Program):
 
 
 _WHEN_NEEDED = (
-    *("apsw", "argon2", "cryptography.fernet", "psycopg", "uvloop"),
-    *("tertulia.markup.markdown", "tertulia.store.postgres", "tertulia.store.sqlite"),
+    *("apsw", "argon2", "cryptography.fernet", "jinja2", "psycopg", "uvloop", "zxcvbn"),
+    *("tertulia.integrations.catalog", "tertulia.markup.markdown"),
+    *("tertulia.store.postgres", "tertulia.store.sqlite"),
 )
-"""What programs load when they first need it, which nearly every test has them do."""
+"""What programs load when they first need it, which most tests have them do."""
 
 
 @cache
@@ -160,12 +161,14 @@ def _serve(requests: socket.socket) -> None:
     """Start what is asked for until nobody can ask any more."""
     from tertulia import cli
     from tertulia.cli import serve
+    from tertulia.model import emoji
 
     cli.application()  # What all have in common is loaded here.
     serve.become_supervisor = _become_supervisor  # type: ignore[attr-defined]  # who imported it
     for name in _WHEN_NEEDED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    emoji.codes_by_name()  # Takes as long as all the rest of a start.
     signal.signal(signal.SIGCHLD, _reap)
     gc.collect()
     gc.freeze()
