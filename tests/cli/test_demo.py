@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -214,7 +215,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HeardProg
     """A server that has made the demonstration, its address, and what it printed."""
     place = Place(tmp_path_factory.mktemp("demo") / "data")
     with place.serving("--demo") as (process, address):
-        printed = "".join(iter(process.stdout.readline, "Ctrl-C ends it.\n"))
+        printed = "".join(takewhile(lambda line: "Ctrl-C ends it" not in line, process.stdout))
         yield process, address, printed
         process.terminate()
         assert process.wait(timeout=30) == 0
