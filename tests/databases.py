@@ -95,33 +95,33 @@ class _Original(NamedTuple):
     """Of the database on PostgreSQL."""
     said: Any
     """What was returned by who made it."""
-    until: float
-    """By `time.monotonic`: from then on it is made anew."""
+    made: float
+    """When, by `time.monotonic`."""
 
 
 _originals: dict[tuple[Hashable, bool], _Original] = {}
 
 
 async def copied(
-    config: Config, make: Callable[[Config], Awaitable[object]], *, seconds: float = math.inf
-) -> None:
+    config: Config, make: Callable[[Config], Awaitable[T]], *, seconds: float = math.inf
+) -> T:
     """Make the configured, empty database and directory what `make` makes of them. It is done once
-    on each kind of database, and then copied for so many seconds."""
-    if _copied(config, make) is None:
-        await make(config)
-        _keep(config, make, None, seconds)
+    on each kind of database, and then copied, unless that was so many seconds ago. Returns
+    `make`'s result."""
+    original = _copied(config, make, seconds)
+    return original.said if original is not None else _keep(config, make, await make(config))
 
 
 def copied_as(name: str, config: Config, make: Callable[[], T]) -> T:
     """The same for what is always made in the same way under that name, as new as it would be
     without that. Returns `make`'s result."""
-    original = _copied(config, name)
-    return original.said if original is not None else _keep(config, name, make(), NEW_SECONDS)
+    original = _copied(config, name, NEW_SECONDS)
+    return original.said if original is not None else _keep(config, name, make())
 
 
-def _copied(config: Config, key: Hashable) -> _Original | None:
+def _copied(config: Config, key: Hashable, seconds: float) -> _Original | None:
     original = _originals.get((key, bool(config.database_url)))
-    if original is None or time.monotonic() > original.until:
+    if original is None or time.monotonic() > original.made + seconds:
         return None
     for name, (mode, content) in original.files.items():
         path = config.data_path / name
@@ -133,12 +133,12 @@ def _copied(config: Config, key: Hashable) -> _Original | None:
     return original
 
 
-def _keep(config: Config, key: Hashable, said: T, seconds: float) -> T:
+def _keep(config: Config, key: Hashable, said: T) -> T:
     _originals[key, bool(config.database_url)] = _Original(
         dict(_files(config.data_path)),
         postgres.content_of(config.database_url) if config.database_url else "",
         said,
-        time.monotonic() + seconds,
+        time.monotonic(),
     )
     return said
 

@@ -1,8 +1,9 @@
 """Servers that tests start, without what takes longest about it: they are forked from a process
-that has loaded the program already, and go on as `python -m tertulia` does.
+that has loaded the program already, and go on as `python -m tertulia` does. Where there are several
+workers, it is their supervisor that forks them.
 
-That a program starts from nothing is tested where it is the subject (`Place.program_from_nothing`),
-and is what each worker of a supervisor does.
+That a program starts from nothing is tested where it is the subject (`Place.program_from_nothing`,
+`Server.is_forked`).
 """
 
 import atexit
@@ -17,16 +18,24 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import FrameType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn
+from unittest import mock
+
+import msgspec
+
+if TYPE_CHECKING:
+    from tertulia.app.serving.process import Plan
 
 _ROOT = Path(__file__).resolve().parents[1]
 _MOST = 1 << 20
 """Bytes of a request to start a program."""
+_PROGRAM = ("-m", "tertulia")
+"""What the interpreter is told."""
 
 
 class Program:
@@ -120,10 +129,11 @@ class HeardProgram(Program):
 
 
 _WHEN_NEEDED = (
-    *("apsw", "argon2", "cryptography.fernet", "psycopg", "uvloop"),
-    *("tertulia.markup.markdown", "tertulia.store.postgres", "tertulia.store.sqlite"),
+    *("apsw", "argon2", "cryptography.fernet", "jinja2", "psycopg", "uvloop", "zxcvbn"),
+    *("tertulia.integrations.catalog", "tertulia.markup.markdown"),
+    *("tertulia.store.postgres", "tertulia.store.sqlite"),
 )
-"""What programs load when they first need it, which nearly every test has them do."""
+"""What programs load when they first need it, which most tests have them do."""
 
 
 @cache
@@ -150,11 +160,15 @@ def _loaded() -> socket.socket:
 def _serve(requests: socket.socket) -> None:
     """Start what is asked for until nobody can ask any more."""
     from tertulia import cli
+    from tertulia.cli import serve
+    from tertulia.model import emoji
 
     cli.application()  # What all have in common is loaded here.
+    serve.become_supervisor = _become_supervisor  # type: ignore[attr-defined]  # who imported it
     for name in _WHEN_NEEDED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    emoji.codes_by_name()  # Takes as long as all the rest of a start.
     signal.signal(signal.SIGCHLD, _reap)
     gc.collect()
     gc.freeze()
@@ -193,8 +207,8 @@ def _watch(request: Any, told: int, output: int, errors: int) -> None:
     os._exit(0)
 
 
-def _become(words: list[str], environment: dict[str, str]) -> None:
-    """Go on as the program. Does not return."""
+def _become(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Go on as the program."""
     from tertulia.cli import main
 
     os.environ.clear()
@@ -202,9 +216,14 @@ def _become(words: list[str], environment: dict[str, str]) -> None:
     time.tzset()
     sys.modules["__main__"].__package__ = "tertulia"  # What help calls the program.
     sys.argv = [str(_ROOT / "src" / "tertulia" / "__main__.py"), *words]
-    sys.orig_argv = [sys.executable, "-m", "tertulia", *words]
+    sys.orig_argv = [sys.executable, *_PROGRAM, *words]
     for name, file in (("stdout", 1), ("stderr", 2)):
-        setattr(sys, name, os.fdopen(file, "w", buffering=1, encoding="utf-8"))
+        setattr(sys, name, os.fdopen(file, "w", buffering=1, encoding="utf-8", closefd=False))
+    _go_on(main)
+
+
+def _go_on(main: Callable[[], object]) -> NoReturn:
+    """End as a program does whose last act this is."""
     status = 1
     try:
         main()
@@ -218,6 +237,68 @@ def _become(words: list[str], environment: dict[str, str]) -> None:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(status)
+
+
+def _become_supervisor(plan: "Plan") -> NoReturn:
+    """Go on as the supervisor in what is loaded already, and fork workers from that."""
+    from tertulia.app.serving import process
+
+    os.environ["PYTHONPATH"] = str(_ROOT / "src")  # As its program has it.
+    words = [msgspec.json.encode(plan).decode()]
+    with mock.patch.object(process, "subprocess", _FORKING):
+        _go_on(lambda: sys.exit(process.main(words)))
+
+
+class _Worker:
+    """A worker that its supervisor forks; as much of `subprocess.Popen` as that asks for."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: int,
+        env: Mapping[str, str],
+        pass_fds: Sequence[int],
+        start_new_session: bool,
+    ) -> None:
+        assert command[: len(_PROGRAM) + 1] == [sys.executable, *_PROGRAM]
+        assert (stdin, start_new_session) == (subprocess.DEVNULL, True)  # (All have that one.)
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid:
+            return
+        # What a program does not inherit. What was open here stays an object, for nobody returns.
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for number in signal.valid_signals():
+            if callable(signal.getsignal(number)):
+                is_ours = number == signal.SIGINT  # Python's, from the beginning.
+                signal.signal(number, signal.default_int_handler if is_ours else signal.SIG_DFL)
+        _close_all_but(pass_fds)
+        _become(command[len(_PROGRAM) + 1 :], env)
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+_FORKING = SimpleNamespace(Popen=_Worker, DEVNULL=subprocess.DEVNULL)
+
+
+def _close_all_but(descriptors: Sequence[int]) -> None:
+    """Close what is neither of these nor input, output or errors."""
+    first = 3
+    for descriptor in sorted(descriptors):
+        os.closerange(first, descriptor)
+        first = descriptor + 1
+    os.closerange(first, os.sysconf("SC_OPEN_MAX"))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,15 @@ import asyncio
 import io
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
+import httpx
 import pytest
+import zulip
 from PIL import Image
 
 from tertulia import demo
@@ -20,6 +23,8 @@ from tertulia.service.config import Config
 from tertulia.service.files import avatars, custom_emoji
 from tests import databases
 from tests.cli.support import Place
+from tests.cli.test_readme import blocks
+from tests.programs import HeardProgram
 from tests.support import Person, reopened
 
 
@@ -89,7 +94,7 @@ async def all_of(person: Person) -> list[dict[str, Any]]:
 
 
 async def test_it_happened_in_the_two_weeks_before(config: Config) -> None:
-    await demo.prepared(config)
+    await databases.copied(config, demo.prepared, seconds=600)
     async with reopened(config) as org:
         times = [m["timestamp"] for m in await all_of(org["iris"])]
         plans = (await org["iris"].get("/scheduled_messages")).ok["scheduled_messages"]
@@ -144,7 +149,7 @@ def test_every_portrait_and_emoji_is_a_picture_of_its_size() -> None:
 
 
 async def test_a_second_start_finds_the_demonstration_again(config: Config) -> None:
-    first = await demo.prepared(config)
+    first = await databases.copied(config, demo.prepared)
     async with reopened(config) as org:
         before = org.node.state.seq
     assert await demo.prepared(config) == first
@@ -205,16 +210,52 @@ async def test_an_organization_of_somebodys_own_is_left_alone(place: Place) -> N
     assert "not a demonstration" in result.stderr
 
 
-def test_the_demonstration_prints_how_to_sign_in(tmp_path: Path) -> None:
-    place = Place(tmp_path / "data")
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HeardProgram, str, str]]:
+    """A server that has made the demonstration, its address, and what it printed."""
+    place = Place(tmp_path_factory.mktemp("demo") / "data")
     with place.serving("--demo") as (process, address):
-        assert address.startswith("http://127.0.0.1:")
-        # What drew its pictures is gone, and was never loaded where it would stay.
-        if (loaded := Path(f"/proc/{process.pid}/maps")).exists():
-            assert "_imaging" not in loaded.read_text()
+        printed = "".join(takewhile(lambda line: "Ctrl-C ends it" not in line, process.stdout))
+        yield process, address, printed
         process.terminate()
-        assert process.stdout is not None
-        printed = process.stdout.read()
         assert process.wait(timeout=30) == 0
+
+
+def test_the_demonstration_prints_how_to_sign_in(served: tuple[HeardProgram, str, str]) -> None:
+    process, address, printed = served
+    assert address.startswith("http://127.0.0.1:")
+    # What drew its pictures is gone, and was never loaded where it would stay.
+    if (loaded := Path(f"/proc/{process.pid}/maps")).exists():
+        assert "_imaging" not in loaded.read_text()
     assert demo.PASSWORD in printed
     assert f"site={address}" in printed
+
+
+def test_a_demonstration_is_entered_with_one_click(served: tuple[HeardProgram, str, str]) -> None:
+    _, address, _ = served
+    with httpx.Client(base_url=address, timeout=30) as browser:
+        page = browser.get("/", follow_redirects=True)
+        assert "Look around as" in page.text
+        (resident, *_) = re.findall(r'name="resident" value="([^"]+)"', page.text)
+        assert browser.post("/login", data={"resident": resident}).status_code == 303
+        own = browser.get("/api/v1/users/me").json()
+        assert own["delivery_email"] == resident
+
+
+def test_the_first_program_of_the_readme_runs(
+    served: tuple[HeardProgram, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, address, _ = served
+    (program,) = blocks("python")
+    heard: list[Any] = []
+    # It goes on for ever.
+    monkeypatch.setattr(zulip.Client, "call_on_each_message", lambda _, told: heard.append(told))
+    names: dict[str, Any] = {}
+    exec(program.replace("http://127.0.0.1:9991", address), names)
+    (told,) = heard
+    found = names["iris"].get_messages(
+        {"anchor": "newest", "num_before": 1, "num_after": 0, "narrow": []}
+    )
+    (message,) = found["messages"]
+    assert message["content"] == "<p>Good morning!</p>"
+    told(message)

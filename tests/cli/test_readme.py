@@ -1,18 +1,14 @@
-"""What README shows works as it is written."""
+"""What README shows works as it is written. (Its program does too: that is in `test_demo`.)"""
 
 import re
 import shlex
 from pathlib import Path
-from typing import Any
-
-import pytest
-import zulip
 
 from tests.cli.support import Place
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 ELSEWHERE = {
-    "make serve": "tests/cli/test_serve.py serves the demonstration",
+    "make serve": "tests/cli/test_demo.py serves the demonstration",
     "uv tool install dist/tertulia-*.whl": "deploy/try_installing.py does, with the network",
 }
 """Commands that are not run here, and why."""
@@ -36,20 +32,3 @@ def test_every_command_is_one(tmp_path: Path) -> None:
             assert "waiting at http://" in process.stdout.readline()
             process.terminate()
             process.communicate(timeout=30)
-
-
-def test_the_first_program_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (program,) = blocks("python")
-    heard: list[Any] = []
-    # It goes on for ever.
-    monkeypatch.setattr(zulip.Client, "call_on_each_message", lambda _, told: heard.append(told))
-    with Place(tmp_path / "data").serving("--demo") as (_, address):
-        names: dict[str, Any] = {}
-        exec(program.replace("http://127.0.0.1:9991", address), names)
-        (told,) = heard
-        found = names["iris"].get_messages(
-            {"anchor": "newest", "num_before": 1, "num_after": 0, "narrow": []}
-        )
-        (message,) = found["messages"]
-        assert message["content"] == "<p>Good morning!</p>"
-        told(message)

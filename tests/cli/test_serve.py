@@ -1,6 +1,5 @@
 """`tertulia serve` as a program: beginning, serving beside other commands, ending."""
 
-import re
 import signal
 import socket
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -42,20 +41,6 @@ def test_in_an_empty_directory_it_says_where_to_begin(place: Place) -> None:
     assert "tertulia init" in said
     assert "--demo" in said
     assert "Traceback" not in errors
-
-
-def test_a_demonstration_is_entered_with_one_click(tmp_path: Path) -> None:
-    place = Place(tmp_path / "data")
-    with (
-        place.serving("--demo") as (_, address),
-        httpx.Client(base_url=address, timeout=30) as browser,
-    ):
-        page = browser.get("/", follow_redirects=True)
-        assert "Look around as" in page.text
-        (resident, *_) = re.findall(r'name="resident" value="([^"]+)"', page.text)
-        assert browser.post("/login", data={"resident": resident}).status_code == 303
-        own = browser.get("/api/v1/users/me").json()
-        assert own["delivery_email"] == resident
 
 
 def test_a_port_in_use_is_told_in_one_sentence(tmp_path: Path) -> None:

@@ -133,12 +133,12 @@ def test_a_killed_server_loses_nothing_that_it_acknowledged(town: Town) -> None:
             ("direct", ann, direct),
         ) as tally:
             for _ in range(KILLS):
-                newest = tally.wait_for_more(50)
+                newest = tally.wait_for_more(20)
                 for listener in listeners:
                     listener.hears_message(newest)
                 server.kill()
                 server.start()
-            tally.wait_for_more(50)
+            tally.wait_for_more(20)
         assert not tally.errors
         with client_of(ann, server) as client:
             last = ok(client.send_message({**in_channel, "content": "the end"}))["id"]

@@ -18,6 +18,7 @@ import pytest
 
 from tests.e2e.raw import Connection
 from tests.e2e.server import START_SECONDS, Account, Server, basic, ended
+from tests.programs import HeardProgram
 from tests.tls import name_in, unverified, write_certificate
 
 FORM = "application/x-www-form-urlencoded"
@@ -78,14 +79,12 @@ def test_a_server_at_a_path_believes_its_proxy(
                 server.wait_for_log(f'"sign-in failed" from={came} ')
             assert line.ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").status == 200
         # A second one is refused, and takes nothing away.
-        done = subprocess.run(
-            [*server._command_line("serve", *server._place()), "--unix-socket", str(path)],
-            env=server._environment(),
-            capture_output=True,
-            text=True,
-            timeout=START_SECONDS,
+        second = HeardProgram(
+            ["serve", *server._place(), "--unix-socket", str(path)], server._environment()
         )
-        assert (done.returncode, "is in use by another program" in done.stderr) == (1, True)
+        with closing(second):
+            _, errors = second.communicate(START_SECONDS)
+        assert (second.returncode, "is in use by another program" in errors) == (1, True)
         assert path.exists()
         assert server.stop() == 0
         assert told.recv(4096) == b"STOPPING=1"

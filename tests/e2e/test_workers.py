@@ -20,9 +20,14 @@ from tests.e2e.test_first_run import FILLED, browser, printed_code
 from tests.e2e.test_operations import poll_of, registered
 
 
+class FromNothing(Server):
+    """A server whose supervisor and workers load the program, each by itself."""
+
+    is_forked = False
+
+
 @contextmanager
-def _served(data_dir: Path, database_url: str = "") -> Iterator[Town]:
-    server = Server(data_dir, database_url)
+def _served(server: Server) -> Iterator[Town]:
     ann, ben = server.found(), server.add("ben")
     with ended(server):
         launch(server)
@@ -32,14 +37,21 @@ def _served(data_dir: Path, database_url: str = "") -> Iterator[Town]:
 @pytest.fixture
 def crew(database_url: str, tmp_path: Path) -> Iterator[Town]:
     """A town that two workers serve, on each kind of database."""
-    with _served(tmp_path / "data", database_url) as town:
+    with _served(Server(tmp_path / "data", database_url)) as town:
         yield town
 
 
 @pytest.fixture
 def sqlite_crew(tmp_path: Path) -> Iterator[Town]:
     """The same on SQLite alone: for what has nothing to do with the database."""
-    with _served(tmp_path / "data") as town:
+    with _served(Server(tmp_path / "data")) as town:
+        yield town
+
+
+@pytest.fixture
+def crew_from_nothing(tmp_path: Path) -> Iterator[Town]:
+    """The same, of programs that begin as an operator's do: what they inherit is the subject."""
+    with _served(FromNothing(tmp_path / "data")) as town:
         yield town
 
 
@@ -101,14 +113,14 @@ def test_what_was_acknowledged_outlasts_killed_workers(crew: Town) -> None:
     assert server.command("check")["ok"]
 
 
-def test_workers_end_when_their_supervisor_is_gone(sqlite_crew: Town) -> None:
-    server = sqlite_crew.server
-    queue_id, last = registered(server, sqlite_crew.ben)
+def test_workers_end_when_their_supervisor_is_gone(crew_from_nothing: Town) -> None:
+    server = crew_from_nothing.server
+    queue_id, last = registered(server, crew_from_nothing.ben)
     pids = workers(server).values()
     environment = Path(f"/proc/{workers(server)[0]}/environ").read_text()
     (own,) = re.findall(r"TERTULIA_WORKER=([^\0]+)", environment)
     with connected(server) as waiting:
-        waiting.write(poll_of(sqlite_crew.ben, queue_id, last))
+        waiting.write(poll_of(crew_from_nothing.ben, queue_id, last))
         server.kill()
         answer = waiting.read()
         assert (answer.status, json.loads(answer.body)["events"]) == (200, [])
@@ -120,8 +132,9 @@ def test_workers_end_when_their_supervisor_is_gone(sqlite_crew: Town) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.02)  # They are not our children: there is nothing to wait on.
     assert not Path(json.loads(own)["bus"]).exists()
-    launch(server)  # The port and the database are free.
-    assert server.stop() == 0
+    with ended(Server(server.data_dir, port=server.port)) as other:
+        launch(other)  # The port and the database are free.
+        assert other.stop() == 0
 
 
 def test_a_replacement_that_does_not_start_changes_nothing(sqlite_crew: Town) -> None:

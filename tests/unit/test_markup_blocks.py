@@ -195,6 +195,12 @@ def nothing_lost_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_rendering, "_lost", worker_rendering.LostLanguages())
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would take years is given up sooner."""
+    monkeypatch.setattr(worker_rendering, "MAX_CODE_SECONDS", 0.05)
+
+
 BOMBS = [
     ("bash", "$'" + "\\" * 50),
     ("fish", '"' + "\\" * 60),
@@ -207,7 +213,7 @@ BOMBS = [
 
 @pytest.mark.parametrize(("language", "source"), BOMBS)
 async def test_a_word_that_a_grammar_never_gets_to_the_end_of_is_shown_without_colours(
-    language: str, source: str
+    language: str, source: str, impatient: None
 ) -> None:
     moment = Moment(STATE, 0, ANN)
     content = f"```{language}\n{source}\n```"
@@ -217,10 +223,14 @@ async def test_a_word_that_a_grammar_never_gets_to_the_end_of_is_shown_without_c
     assert re.sub("<[^>]+>", "", shown) == escaped(source) + "\n"
 
 
-async def test_other_code_has_colours_after_such_a_word_was_met() -> None:
+async def test_other_code_has_colours_after_such_a_word_was_met(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     moment = Moment(STATE, 0, ANN)
     bomb = "```bash\n$'" + "\\" * 54 + "\n```"
-    await SERVING.prepare(moment, bomb)
+    with monkeypatch.context() as sooner:
+        sooner.setattr(worker_rendering, "MAX_CODE_SECONDS", 0.05)
+        await SERVING.prepare(moment, bomb)
     lost = TEXTS.process_id
     content = "```python\n99\n```"
     await SERVING.prepare(moment, content)
@@ -237,9 +247,11 @@ async def test_a_language_that_ends_workers_again_and_again_is_plain_for_a_while
     lost = worker_rendering.LostLanguages()
     monkeypatch.setattr(worker_rendering, "_lost", lost)
     moment = Moment(STATE, 0, ANN)
-    for number in range(worker_rendering.MAX_LOST):
-        assert not lost.is_paused("Bash")
-        await SERVING.prepare(moment, "```bash\n$'" + "\\" * (70 + 2 * number) + "\n```")
+    with monkeypatch.context() as sooner:
+        sooner.setattr(worker_rendering, "MAX_CODE_SECONDS", 0.05)  # They would take years.
+        for number in range(worker_rendering.MAX_LOST):
+            assert not lost.is_paused("Bash")
+            await SERVING.prepare(moment, "```bash\n$'" + "\\" * (70 + 2 * number) + "\n```")
     assert lost.is_paused("Bash")
     content = "```bash\necho hello\n```"
     await SERVING.prepare(moment, content)

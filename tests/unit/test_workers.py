@@ -23,7 +23,7 @@ MEMORY = 1024 * 1024 * 1024
 HERE = "tertulia.markup.code"
 
 
-def allowance(processor: float = 0.3, patience: float = 60) -> Allowance:
+def allowance(processor: float = 0.1, patience: float = 60) -> Allowance:
     return Allowance(processor, patience)
 
 
@@ -85,7 +85,7 @@ async def test_the_event_loop_goes_on_meanwhile(worker: Worker) -> None:
 
     turning = asyncio.create_task(turn())
     with pytest.raises(Exceeded):
-        await worker.call(ENDLESS, *BOMB, allowance=allowance())
+        await worker.call(ENDLESS, *BOMB, allowance=allowance(0.3))
     turning.cancel()
     assert turns > 10
 
