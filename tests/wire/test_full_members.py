@@ -167,8 +167,7 @@ async def test_who_joins_later_than_it_seemed_waits_anew(
     den = await waited.channel("den", "mo", is_private=True, can_subscribe_group=FULL_MEMBERS)
     clock.ahead = 2 * DAY + 100
     await waited.tick()
-    # Longer than the clock is set forward.
-    listener = await waited["ben"].register(idle_queue_timeout=7 * DAY)
+    listener = await waited["ben"].register()
 
     def arrive(moment: Moment) -> Decision[None]:
         joined = {"joined_at": int(moment.now)}

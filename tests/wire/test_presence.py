@@ -333,8 +333,7 @@ async def test_who_comes_is_told_in_the_form_that_the_client_asked_for(org: Orga
 async def test_events_tell_of_coming_and_not_of_staying(
     timed: Organization, clock: TestClock
 ) -> None:
-    # Longer than the clock is set forward.
-    listener = await timed["ann"].register(event_types=["presence"], idle_queue_timeout=3600)
+    listener = await timed["ann"].register(event_types=["presence"])
     told = []
     for ahead, status in [
         (0, "idle"),

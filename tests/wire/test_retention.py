@@ -65,10 +65,7 @@ async def test_who_has_it_is_told_that_it_is_gone(config: Config) -> None:
         await org.add("ben")
         await org.channel("lounge", "ann", "ben")
         mid = await org["ann"].send("lounge", "tea", "old")
-        ben = await org["ben"].register(
-            client_capabilities={"bulk_message_deletion": True},
-            idle_queue_timeout=7 * DAY,  # Longer than the clock is set forward.
-        )
+        ben = await org["ben"].register(client_capabilities={"bulk_message_deletion": True})
         await org.do(RealmChanged(values={"message_retention_days": 1}))
         clock.ahead = 2 * DAY
         await expired_once(org.node.log)

@@ -37,19 +37,11 @@ export function isWrittenTo({ view }: Route): boolean {
   return ["narrow", "inbox", "recent", "feed", "topics"].includes(view);
 }
 
-/** What is done with a conversation's box as soon as there is one. */
-interface Awaited {
-  key: ConversationKey;
-  call: (box: Box) => void;
-  /** Whether it is done whenever that is, and not only if one waits for it. */
-  stays: boolean;
-}
-
 class Composing {
   fresh = $state.raw<Fresh | null>(null);
   /** Boxes that are shown, the one to write in last. */
   #boxes: Box[] = [];
-  #awaited: readonly Awaited[] = [];
+  #awaited: { key: ConversationKey; call: (box: Box) => void } | null = null;
   #serial = 1;
   #opener: HTMLElement | null = null;
 
@@ -60,10 +52,10 @@ class Composing {
   /** A box is shown. Returns what to call when it is not any more. */
   attach(box: Box): () => void {
     this.#boxes.push(box);
-    const own = this.#awaited.filter(({ key }) => key === box.key);
-    if (own.length) {
-      this.#awaited = this.#awaited.filter((one) => !own.includes(one));
-      requestAnimationFrame(() => own.forEach(({ call }) => call(box)));
+    const awaited = this.#awaited;
+    if (awaited && awaited.key === box.key) {
+      this.#awaited = null;
+      requestAnimationFrame(() => awaited.call(box));
     }
     return () => {
       this.#boxes = this.#boxes.filter((other) => other !== box);
@@ -120,27 +112,11 @@ class Composing {
 
   /** Write in a conversation, and do something with its box as soon as that is there. */
   with(to: Conversation, call: (box: Box) => void): void {
-    this.#within(to, call, false);
-  }
-
-  /**
-   * Go on in a conversation with a whole message, which is nowhere else: where its box does not
-   * come, since one leaves or its program cannot be loaded, it waits for the next one.
-   */
-  takeIn(to: Conversation, content: string): void {
-    this.#within(to, (box) => box.take(content), true);
-  }
-
-  #within(to: Conversation, call: (box: Box) => void, stays: boolean): void {
     const key = keyOf(to);
     const here = this.fresh ? undefined : this.#boxes.find((box) => box.key === key);
     this.in(to);
     if (here) call(here);
-    else this.#awaited = [...this.#staying, { key, call, stays }];
-  }
-
-  get #staying(): readonly Awaited[] {
-    return this.#awaited.filter(({ stays }) => stays);
+    else this.#awaited = { key, call };
   }
 
   /**
@@ -157,7 +133,7 @@ class Composing {
   /** The draft is kept. The focus goes back to where it was, unless one goes elsewhere. */
   close(goesBack = true): void {
     this.fresh = null;
-    this.#awaited = this.#staying;
+    this.#awaited = null;
     const opener = this.#opener;
     this.#opener = null;
     if (goesBack && opener?.isConnected)

@@ -93,7 +93,7 @@ export function takeBack(app: App, localId: string): void {
   // To a channel that is not there for oneself any more nothing is written: it goes somewhere else.
   if (to.kind === "topic" && !app.store.data.channels.has(to.channelId)) {
     composing.open({ kind: "topic", topic: to.topic, content });
-  } else composing.takeIn(to, content);
+  } else composing.with(to, (box) => box.take(content));
 }
 
 /** Quote a message, or what is selected of it, where it was said. */

@@ -160,7 +160,7 @@ class Editing {
 
 /** The message is gone: what was changed goes on as one of its own. */
 function goOnAnew({ place, composition: { content } }: Edit): void {
-  composing.takeIn(place, content);
+  composing.with(place, (box) => box.take(content));
 }
 
 /** Of what one had changed, say that it is not saved. */
