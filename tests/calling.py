@@ -53,12 +53,16 @@ async def called(
 ) -> httpx.Response | None:
     """What is answered to the request that the client would send: with these values in the query
     of a GET or HEAD, and else as a form. None where that is the client's to say: where it has
-    cookies, where the path has to be quoted, or where the application is not in this process."""
+    cookies that are not for all of the site, where the path has to be quoted, or where the
+    application is not in this process."""
     transport = http._transport
-    if type(transport) is not httpx.ASGITransport or http.cookies.jar or not _PLAIN.fullmatch(path):
+    if type(transport) is not httpx.ASGITransport or not _PLAIN.fullmatch(path):
+        return None
+    cookies = _cookies(http)
+    if cookies is None:
         return None
     sent = urlencode(values).encode()
-    headers = list(_defaults(http))
+    headers = [*_defaults(http), *cookies]
     if auth is not None:
         headers.append((b"authorization", _basic(*auth)))
     query, body = (sent, b"") if method in {"GET", "HEAD"} else (b"", sent)
@@ -83,6 +87,18 @@ async def called(
 
 def _defaults(http: httpx.AsyncClient) -> list[tuple[bytes, bytes]]:
     return [(b"host", http.base_url.netloc), *http.headers.raw]
+
+
+def _cookies(http: httpx.AsyncClient) -> list[tuple[bytes, bytes]] | None:
+    """The header of a client whose cookies are sent with every request to the site; None where it
+    has others."""
+    sent = []
+    for cookie in http.cookies.jar:
+        is_plain = cookie.path == "/" and cookie.domain == http.base_url.host
+        if not is_plain or cookie.domain_specified or cookie.secure or cookie.is_expired():
+            return None
+        sent.append(f"{cookie.name}={cookie.value}")
+    return [(b"cookie", "; ".join(sent).encode())] if sent else []
 
 
 @lru_cache

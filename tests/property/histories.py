@@ -13,8 +13,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
+import anyio
 from PIL import Image
 
 from tertulia.domain.accounts import onboarding
@@ -789,8 +791,8 @@ async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
 def on_a_new_database(
     url: str, seed: int, test: Callable[[History, Config], Awaitable[None]]
 ) -> None:
-    """Run the test with an organization of its own, on an event loop of its own; where the tests
-    are those of a day, if that history is on that kind of database today."""
+    """Run the test with an organization of its own, on an event loop of its own (that of servers);
+    where the tests are those of a day, if that history is on that kind of database today."""
     if not choice.is_chosen_history(seed, "postgresql" if url else "sqlite", day):
         return
 
@@ -810,7 +812,7 @@ def on_a_new_database(
             rate_limits=False,
             feed_minutes=0,  # What is elsewhere is not asked for.
         )
-        asyncio.run(run(config))
+        anyio.run(run, config, backend_options={"use_uvloop": find_spec("uvloop") is not None})
 
 
 async def assert_folds(log: Log) -> None:

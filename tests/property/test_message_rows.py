@@ -31,10 +31,9 @@ def changes_of(connection: Connection) -> dict[str, int]:
     }
 
 
-async def subscribed_channel(org: Organization, count: int) -> int:
-    """A channel with so many subscribers, the owner among them."""
-    state = org.node.state
-    first = state.users.next_id()
+async def crowd(org: Organization, count: int) -> list[int]:
+    """So many people, the owner among them, the others new."""
+    first = org.node.state.users.next_id()
     people = [org["ann"].user_id, *range(first, first + count - 1)]
     accounts = [
         UserCreated(
@@ -44,22 +43,40 @@ async def subscribed_channel(org: Organization, count: int) -> int:
         )
         for user_id in people[1:]
     ]
-    channel_id = state.channels.next_id()
+    await org.do(*accounts)
+    return people
+
+
+async def channel_of(org: Organization, people: list[int]) -> int:
+    """A new channel that they subscribe to."""
+    channel_id = org.node.state.channels.next_id()
+    name = f"crowd {channel_id}"
     await org.do(
-        *accounts,
-        ChannelCreated(
-            channel=Channel(id=channel_id, name=f"crowd {count}", created_at=int(org.node.clock()))
-        ),
+        ChannelCreated(channel=Channel(id=channel_id, name=name, created_at=int(org.node.clock()))),
         Subscribed(channel_id=channel_id, colors=dict.fromkeys(people, "#76ce90"), after=0),
     )
     return channel_id
+
+
+async def subscribed_channel(org: Organization, count: int) -> int:
+    """A channel with so many subscribers, the owner among them."""
+    return await channel_of(org, await crowd(org, count))
+
+
+@pytest.fixture(scope="module")
+async def crowds(kept: Organization) -> list[list[int]]:
+    """A crowd for each audience."""
+    return [await crowd(kept, count) for count in AUDIENCES]
 
 
 @pytest.mark.parametrize(
     "content", ["hello", "hello @**all**", "hello @**topic**", "@**Ben**"], ids=str
 )
 async def test_a_channel_message_adds_two_rows_whether_10_or_5000_receive_it(
-    org: Organization, content: str, monkeypatch: pytest.MonkeyPatch
+    kept: Organization,
+    crowds: list[list[int]],
+    content: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One in `log` and one in `messages`; and four more are written over or counted once: `head`,
     `counters`, the topic's, and (once a day) the channel's. Who is mentioned by name, or wrote in
@@ -72,14 +89,14 @@ async def test_a_channel_message_adds_two_rows_whether_10_or_5000_receive_it(
         written.append(sum(len(rows) for rows in batch.records.values()))
         real(connection, batch)
 
-    for count in AUDIENCES:
-        channel_id = await subscribed_channel(org, count)
-        await org["ann"].send(channel_id, "t", "the first one of the topic")
-        before = await org.node.store.read(changes_of)
+    for people in crowds:
+        channel_id = await channel_of(kept, people)
+        await kept["ann"].send(channel_id, "t", "the first one of the topic")
+        before = await kept.node.store.read(changes_of)
         with monkeypatch.context() as patch:
             patch.setattr(store_module, "write", write)
-            await org["ann"].send(channel_id, "t", content)
-        after = await org.node.store.read(changes_of)
+            await kept["ann"].send(channel_id, "t", content)
+        after = await kept.node.store.read(changes_of)
         added.append(
             {name: after[name] - before[name] for name in after if after[name] != before[name]}
         )
@@ -90,22 +107,22 @@ async def test_a_channel_message_adds_two_rows_whether_10_or_5000_receive_it(
 
 
 async def test_a_message_costs_rows_for_those_whom_it_alerts_or_who_muted_its_sender(
-    org: Organization,
+    kept: Organization, crowds: list[list[int]]
 ) -> None:
     """However many others receive it."""
     words = {"alert_words": ["tea"]}
-    assert (await org["ben"].post("/users/me/alert_words", **words)).ok
-    assert (await org["ben"].post(f"/users/me/muted_users/{org['ann'].user_id}")).ok
-    for count in AUDIENCES:
-        channel_id = await subscribed_channel(org, count)
-        ben = {org["ben"].user_id: "#76ce90"}
-        after = org.node.state.last_message_id
-        await org.do(Subscribed(channel_id=channel_id, colors=ben, after=after))
-        await org["ann"].send(channel_id, "t", "the first one")
+    assert (await kept["ben"].post("/users/me/alert_words", **words)).ok
+    assert (await kept["ben"].post(f"/users/me/muted_users/{kept['ann'].user_id}")).ok
+    for people in crowds:
+        channel_id = await channel_of(kept, people)
+        ben = {kept["ben"].user_id: "#76ce90"}
+        after = kept.node.state.last_message_id
+        await kept.do(Subscribed(channel_id=channel_id, colors=ben, after=after))
+        await kept["ann"].send(channel_id, "t", "the first one")
         for content, flags in (("coffee", 0), ("tea", 1)):
-            before = await org.node.store.read(changes_of)
-            await org["ann"].send(channel_id, content, content)
-            now = await org.node.store.read(changes_of)
+            before = await kept.node.store.read(changes_of)
+            await kept["ann"].send(channel_id, content, content)
+            now = await kept.node.store.read(changes_of)
             added = {name: now[name] - before[name] for name in now if now[name] != before[name]}
             # What ben has read is one row, once it is there.
             assert added.pop("read_state", 0) <= 1

@@ -56,7 +56,11 @@ pytestmark = pytest.mark.usefixtures("anyio_backend")
 HANG_SECONDS = 60
 """What takes so long does not end by itself."""
 IMPATIENT = Limits(statement=3, lock=1, idle=2, transaction=4)
-ENDLESS = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT COUNT(*) FROM n"
+ENDLESS = (
+    "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+    " SELECT COUNT(*) FROM n WHERE x % 5000 = 0 AND pg_sleep(0.05) IS NOT NULL"
+)
+"""It sleeps again and again, to leave the processors to other tests."""
 
 
 def entry(seq: int) -> Entry:
@@ -74,6 +78,16 @@ def begin_history(database: Database) -> None:
     """Let the empty log be that of `START`."""
     with contextlib.closing(database.connect(readonly=False)) as connection:
         connection.run("UPDATE head SET history = ?", (START.history,))
+
+
+def go_on_for_ever(connection: Connection) -> None:
+    def sleep(*seconds: Any) -> None:
+        time.sleep(*seconds)
+
+    if connection.dialect.name == "sqlite":
+        driver: apsw.Connection = connection._connection  # type: ignore[attr-defined]
+        driver.create_scalar_function("pg_sleep", sleep, 1)
+    connection.query(ENDLESS)
 
 
 def seq(connection: Connection) -> int:
@@ -505,7 +519,7 @@ async def test_a_url_that_makes_no_sense_is_told() -> None:
 async def test_a_slow_read_is_stopped_and_others_go_on(config: Config, short_limits: None) -> None:
     async with founded(config) as org:
         store = org.node.store
-        slow = [asyncio.create_task(store.read(lambda c: c.query(ENDLESS))) for _ in range(6)]
+        slow = [asyncio.create_task(store.read(go_on_for_ever)) for _ in range(6)]
         await asyncio.sleep(0)
         # With all readers busy, the log goes on: it writes, tails, and takes snapshots.
         await ends(org.node.log.submit(None, rename, "New"))
@@ -524,9 +538,7 @@ async def test_a_slow_look_in_a_snapshot_is_its_own_fault_alone(
         log = org.node.log
         reloads: list[None] = []
         log.on_reload(lambda: reloads.append(None))
-        looking = asyncio.create_task(
-            log.snapshot(None, lambda c: c.query(ENDLESS), lambda *_: None)
-        )
+        looking = asyncio.create_task(log.snapshot(None, go_on_for_ever, lambda *_: None))
         await asyncio.sleep(0)
         renamed = asyncio.create_task(log.submit(None, rename, "New"))
         with pytest.raises(Unavailable):

@@ -87,7 +87,8 @@ async def test_moving_messages_costs_for_each_person_and_for_each_message(
     calls: list[int] = []
     sizes: list[int] = []
     for count in (FEW, MANY):
-        ids = [await ann.send(source, f"topic {count}", f"one of {count}") for _ in range(count)]
+        sending = (ann.send(source, f"topic {count}", f"one of {count}") for _ in range(count))
+        ids = sorted(await asyncio.gather(*sending))
         if private:
             target = await joined_by_and_by(org, [*people[: PEOPLE // 2], ann.user_id], ids)
         else:

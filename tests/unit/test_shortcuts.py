@@ -39,23 +39,29 @@ async def test_an_application_is_asked_what_a_client_would_ask(
             for name, value in scope["headers"]
         )
         heard.append((scope, request))
-        headers = [(b"set-cookie", b"a=b"), (b"content-type", b"text/plain")]
+        cookies = [b"a=b; Max-Age=60; Path=/; HttpOnly; SameSite=Lax", b'c="d e"; Path=/']
+        headers = [*((b"set-cookie", c) for c in cookies), (b"content-type", b"text/plain")]
         await send({"type": "http.response.start", "status": 201, "headers": headers})
         await send({"type": "http.response.body", "body": b"said"})
 
     auth = ("ann@example.com", "key")
     answers: list[Any] = []
     async with client(app) as http:
-        answers.append(await called(http, method, "/a/b", values, auth))
-        assert http.cookies["a"] == "b"
-        assert await called(http, method, "/a/b", values, auth) is None, "it has a cookie"
+        for _ in range(2):
+            answers.append(await called(http, method, "/a/b", values, auth))
+            assert http.cookies["a"] == "b"
+        for other in ({"path": "/a"}, {"domain": ".test"}, {"domain": "elsewhere.test"}):
+            http.cookies.set("of its own", "e", **other)
+            assert await called(http, method, "/a/b", values, auth) is None, other
+            http.cookies.delete("of its own")
     async with client(app) as http:
         assert await called(http, method, "/a b", values, auth) is None
         sent: dict[str, Any] = {"params" if method in {"GET", "HEAD"} else "data": values}
-        answers.append(await http.request(method, "/a/b", auth=auth, **sent))
-    assert heard[0] == heard[1]
-    one, other = ((a.status_code, a.headers, a.content) for a in answers)
-    assert one == other
+        answers += [await http.request(method, "/a/b", auth=auth, **sent) for _ in range(2)]
+    assert any(name == b"cookie" for name, _ in heard[1][0]["headers"])
+    assert heard[:2] == heard[2:]
+    said = [(a.status_code, a.headers, a.content) for a in answers]
+    assert said[:2] == said[2:]
 
 
 def client(app: Any) -> httpx.AsyncClient:

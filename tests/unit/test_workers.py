@@ -31,6 +31,8 @@ def allowance(processor: float = 0.1, patience: float = 60) -> Allowance:
 LENGTH: Job[str] = Job("tertulia.markup.elements:escaped", str)
 ENDLESS: Job[str] = Job(f"{HERE}:highlighted", str, load=f"{HERE}:load")
 BOMB = ("$'" + "\\" * 60, "Bash")
+SOON = 0.1
+"""Seconds, for what uses up its allowance."""
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -70,7 +72,7 @@ async def test_a_job_is_done_in_another_process(worker: Worker) -> None:
 
 async def test_what_takes_too_long_ends_and_the_next_job_is_done(worker: Worker) -> None:
     with pytest.raises(Exceeded):
-        await worker.call(ENDLESS, *BOMB, allowance=allowance())
+        await worker.call(ENDLESS, *BOMB, allowance=allowance(SOON))
     assert await worker.call(LENGTH, "a", allowance=allowance()) == "a"
 
 
@@ -91,7 +93,7 @@ async def test_the_event_loop_goes_on_meanwhile(worker: Worker) -> None:
 
 
 async def test_an_allowance_is_for_all_that_is_done_with_it(worker: Worker) -> None:
-    one = allowance()
+    one = allowance(SOON)
     with pytest.raises(Exceeded):
         await worker.call(ENDLESS, *BOMB, allowance=one)
     with pytest.raises(Unanswered) as refused:
@@ -122,7 +124,7 @@ async def test_what_is_too_much_to_wait_is_refused() -> None:
 
 
 async def test_what_nobody_waits_for_any_more_is_not_begun(worker: Worker) -> None:
-    blocking = worker.submit(ENDLESS, *BOMB, allowance=allowance())
+    blocking = worker.submit(ENDLESS, *BOMB, allowance=allowance(SOON))
     left = asyncio.create_task(worker.call(LENGTH, "a", allowance=allowance()))
     await asyncio.sleep(0)
     left.cancel()
