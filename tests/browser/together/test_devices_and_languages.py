@@ -9,6 +9,7 @@ from playwright.sync_api import ViewportSize, expect
 from tests.browser.conftest import Open
 from tests.browser.driving import PHONE, settled, tap_away
 from tests.e2e.conftest import Town
+from tests.e2e.people import client_of, ok
 from tests.e2e.server import PASSWORD, Server
 
 PLACES = ["inbox", "recent", "feed", "drafts", "settings", "organization", "channels"]
@@ -29,6 +30,9 @@ WIDER = """
 
 def test_with_the_keyboard_alone(sqlite_town: Town, opened: Open) -> None:
     """From the door to a message, an answer, a reaction and other views."""
+    with client_of(sqlite_town.ann, sqlite_town.server) as client:
+        # All messages are shown from the first unread one on: here, from the one of this test.
+        ok(client.mark_all_as_read())
     ann = opened(sqlite_town.server)
     page, keys = ann.page, ann.page.keyboard
     page.goto("/")
