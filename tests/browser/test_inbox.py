@@ -3,10 +3,10 @@
 import re
 
 import httpx
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import PHONE, HeldAnswers, settled, sign_in_resident, tap_away
+from tests.browser.driving import settled
 from tests.e2e.conftest import Town
 from tests.e2e.server import Account, Server
 
@@ -30,8 +30,8 @@ def focused(page: Page) -> str | None:
     return found
 
 
-def test_the_first_minutes_of_an_owner_and_of_a_newcomer(sqlite_town: Town, opened: Open) -> None:
-    ann = opened(sqlite_town.server, sqlite_town.ann)
+def test_the_first_minutes_of_an_owner_and_of_a_newcomer(sqlite_town: Town, seated: Open) -> None:
+    ann = seated(sqlite_town.server, sqlite_town.ann)
     page = ann.page
     ann.go("inbox")
     steps = page.get_by_role("list", name="First steps")
@@ -55,7 +55,7 @@ def test_the_first_minutes_of_an_owner_and_of_a_newcomer(sqlite_town: Town, open
     page.get_by_role("button", name="Hide", exact=True).click()
     expect(steps).to_be_hidden()
 
-    ben = opened(sqlite_town.server, sqlite_town.ben)
+    ben = seated(sqlite_town.server, sqlite_town.ben)
     ben.go("inbox")
     # Whoever was here already is in what was made.
     expect(ben.link("garden")).to_be_visible()
@@ -70,7 +70,7 @@ def test_the_first_minutes_of_an_owner_and_of_a_newcomer(sqlite_town: Town, open
         expect(window.page.locator("main section")).to_have_count(0)
 
 
-def test_the_list_is_gone_through_by_keys(sqlite_town: Town, opened: Open) -> None:
+def test_the_list_is_gone_through_by_keys(sqlite_town: Town, seated: Open) -> None:
     server = sqlite_town.server
     with client(server, sqlite_town.ann) as own, client(server, sqlite_town.ben) as ben:
         step = {"onboarding_step": "intro_inbox_view_modal"}
@@ -82,7 +82,7 @@ def test_the_list_is_gone_through_by_keys(sqlite_town: Town, opened: Open) -> No
         about = {"type": "direct", "to": '["ann@example.com"]', "content": "Hi *Ann*"}
         ben.post("/messages", data=about).raise_for_status()
 
-        ann = opened(server, sqlite_town.ann)
+        ann = seated(server, sqlite_town.ann)
         page, keys = ann.page, ann.page.keyboard
         ann.go("inbox")
         rows = page.locator("[data-row]")
@@ -139,62 +139,3 @@ def test_the_list_is_gone_through_by_keys(sqlite_town: Town, opened: Open) -> No
         page.reload()
         expect(newest).to_have_attribute("aria-pressed", "true")
         expect(rows.first).to_have_attribute("data-row", "c1/news")
-
-
-def test_on_a_phone_a_long_press_offers_what_can_be_done(cafe: Server, opened: Open) -> None:
-    phone = opened(cafe, viewport=PHONE, has_touch=True, is_mobile=True)
-    sign_in_resident(phone.context, cafe, "june@cafe.example")
-    phone.go("inbox")
-    settled(phone.page)
-    # Nothing is said of keys there.
-    tour = phone.page.get_by_role("region", name="A short tour")
-    tour.get_by_role("button", name="Next").tap()
-    expect(tour).to_contain_text("Tap one to open it")
-    expect(tour.get_by_role("button", name="Keyboard shortcuts")).to_have_count(0)
-    row = phone.page.get_by_role("main").get_by_role("link", name="big grinder")
-    box = row.bounding_box()
-    assert box
-    at = [{"x": box["x"] + 120, "y": box["y"] + 30}]
-    touch = phone.context.new_cdp_session(phone.page)
-    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": at})
-    menu = phone.page.get_by_role("menu")
-    expect(menu.get_by_role("menuitemradio", name="Mute topic")).to_be_visible()
-    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    tap_away(menu.get_by_role("menuitem", name="Mark as read"))
-    expect(row).not_to_have_accessible_name(re.compile("unread"))
-
-    # Something leads back also while one writes.
-    row.tap()
-    phone.box.tap()
-    expect(phone.page.get_by_role("navigation", name="Main views")).to_be_hidden()
-    phone.page.get_by_role("button", name="Back").tap()
-    expect(phone.page.get_by_role("heading", name="Inbox")).to_be_visible()
-
-
-def test_of_many_people_those_who_are_seen_have_names_at_once(cafe: Server, opened: Open) -> None:
-    # Somebody who has said nothing yet.
-    cafe.add("nadia")
-    june = opened(cafe)
-    page = june.page
-    sign_in_resident(june.context, cafe, "june@cafe.example")
-
-    def few(route: Route) -> None:
-        form = route.request.post_data
-        assert form is not None
-        assert "most_users=1000" in form
-        route.continue_(post_data=form.replace("most_users=1000", "most_users=0"))
-
-    page.route("**/api/v1/register", few)
-    rest = HeldAnswers(june, lambda address: "after=" in address)
-    page.route("**/api/v1/users?*", rest.hold)
-    june.go("inbox")
-    expect(page.locator("[data-row]").nth(5)).to_be_visible()
-    rest.wait()
-    expect(page.locator("main")).not_to_contain_text("Somebody:")
-    people = page.get_by_role("region", name="People")
-    expect(people.get_by_role("status")).to_have_text("Loading…")
-    nobody = people.get_by_role("link", name="Nadia")
-    expect(nobody).to_have_count(0)
-    rest()
-    expect(nobody).to_be_visible()
-    expect(people.get_by_role("status")).to_have_count(0)

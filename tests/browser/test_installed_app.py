@@ -1,14 +1,87 @@
-"""The client as an application: what a browser asks of one, and what is there without a server."""
+"""The client as an application: what a browser asks of one, what is there without a server, and
+its worker with a delivered push: what is shown, answered, marked as read, and taken back. (What a
+browser's push service does is the browser's; the rest is ours.)"""
 
+import json
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import CDPSession, Worker, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window
 from tests.e2e.conftest import Town
+from tests.e2e.people import client_of, ok
+
+NOTES = """async () => (await self.registration.getNotifications()).map(
+    ({title, body, tag, actions}) => ({title, body, tag, actions: actions.map((a) => a.action)}))"""
+# Nobody can click in a browser without windows: the event is made, and its end waited for.
+CLICK = """async ([action, reply]) => {
+    const [notification] = await self.registration.getNotifications();
+    let done;
+    ExtendableEvent.prototype.waitUntil = (promise) => (done = promise);
+    self.dispatchEvent(new NotificationEvent("notificationclick", {notification, action, reply}));
+    await done;
+}"""
+
+
+WINDOWS = """async () => (await self.clients.matchAll({ includeUncontrolled: true })).map(
+    ({url, focused, visibilityState}) => ({url, focused, visibilityState}))"""
+
+
+class Phone:
+    """A browser in which nobody looks at the client, and its worker."""
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self.told: dict[str, Any] | None = None
+        """The push that came in last, until what it brings about is seen."""
+        self.devtools: CDPSession = window.context.new_cdp_session(window.page)
+        found: list[dict[str, Any]] = []
+        self.devtools.on(
+            "ServiceWorker.workerRegistrationUpdated",
+            lambda event: found.extend(event["registrations"]),
+        )
+        self.devtools.send("ServiceWorker.enable")
+        window.page.wait_for_function("navigator.serviceWorker.controller !== null")
+        self.registration = found[-1]["registrationId"]
+        self.worker: Worker = window.context.service_workers[0]
+        window.page.goto("about:blank")
+        # The browser takes the client's page away some time later: until then one looks at it.
+        self._until(WINDOWS, lambda windows: not windows)
+
+    def deliver(self, told: dict[str, Any]) -> None:
+        """A push comes in."""
+        self.told = told
+        self.devtools.send(
+            "ServiceWorker.deliverPushMessage",
+            {
+                "origin": self.window.site,
+                "registrationId": self.registration,
+                "data": json.dumps(told),
+            },
+        )
+
+    def notes(self, until: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+        """What is shown, as soon as it is so."""
+        shown: list[dict[str, Any]] = self._until(NOTES, until)
+        self.told = None
+        return shown
+
+    def _until(self, look: str, until: Callable[[Any], bool]) -> Any:
+        """What the worker sees, as soon as it is so."""
+        for turn in range(1, 601):
+            seen = self.worker.evaluate(look)
+            if until(seen):
+                return seen
+            self.window.page.wait_for_timeout(50)
+            # On a busy machine the browser's tools lose a push now and then, and say nothing.
+            if self.told and turn % 200 == 0:
+                self.deliver(self.told)
+        windows = self.worker.evaluate(WINDOWS)
+        raise AssertionError(f"seen after half a minute: {seen}; open windows: {windows}")
 
 
 @pytest.fixture
@@ -19,6 +92,13 @@ def kept(sqlite_town: Town, seated: Open) -> Window:
     ann.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     ann.page.wait_for_function("navigator.serviceWorker.controller !== null")
     return ann
+
+
+@pytest.fixture
+def phone(kept: Window) -> Iterator[Phone]:
+    kept.context.grant_permissions(["notifications"])
+    yield Phone(kept)
+    kept.go("inbox")
 
 
 def test_a_browser_finds_nothing_that_keeps_it_from_installing(kept: Window) -> None:
@@ -36,6 +116,8 @@ def test_without_the_server_the_client_opens_says_so_and_comes_back(
     sqlite_town: Town, kept: Window
 ) -> None:
     server = sqlite_town.server
+    # A browser that has kept what was read, as it has after some seconds, opens with that.
+    kept.page.add_init_script("Object.defineProperty(window, 'indexedDB', { value: null })")
     kept.away = True
     server.stop()
     kept.page.reload()
@@ -61,6 +143,65 @@ def test_nothing_of_what_people_wrote_is_kept_by_the_worker(kept: Window) -> Non
 
     assert addresses
     assert [one for one in addresses if not re.match(r"/app/(assets/[^/]+)?$", one)] == []
+
+
+def told(tag: str, to: dict[str, Any], message_ids: list[int], **more: Any) -> dict[str, Any]:
+    words = {"reply": "Reply", "read": "Read", "placeholder": "…", "failed": "Not sent: "}
+    return {
+        "type": "message",
+        "tag": tag,
+        "title": "Ben",
+        "body": "Are you there?",
+        "organization": "Example",
+        "url": "/#inbox",
+        "sent_at": 1_700_000_000,
+        "message_ids": message_ids,
+        "to": to,
+        "words": words,
+        "badge": 1,
+        "open": [tag],
+        **more,
+    }
+
+
+def test_a_push_is_shown_answered_and_taken_back(sqlite_town: Town, phone: Phone) -> None:
+    ann, ben, server = sqlite_town.ann, sqlite_town.ben, sqlite_town.server
+    with client_of(ben, server) as client:
+        message = {"type": "direct", "to": [ann.user_id], "content": "Are you there?"}
+        sent = ok(client.send_message(message))["id"]
+    tag, to = f"d{ben.user_id}", {"user_ids": [ben.user_id]}
+
+    phone.deliver(told(tag, to, [sent]))
+    (note,) = phone.notes(lambda shown: bool(shown))
+    assert note == {
+        "title": "Ben",
+        "body": "Are you there?",
+        "tag": tag,
+        "actions": ["reply", "read"],
+    }
+    # Of one conversation there is one note; what is not unread any more goes.
+    phone.deliver(told(tag, to, [sent], body="Hello?"))
+    (note,) = phone.notes(lambda shown: [one["body"] for one in shown] == ["Hello?"])
+    phone.deliver(told("c1/x", {"channel_id": 1, "topic": "x"}, [], open=["c1/x", tag]))
+    assert len(phone.notes(lambda shown: len(shown) == 2)) == 2
+    phone.deliver({"type": "read", "tag": "c1/x", "badge": 1, "open": [tag]})
+    (note,) = phone.notes(lambda shown: len(shown) == 1)
+
+    phone.worker.evaluate(CLICK, ["reply", "Here I am"])
+    assert phone.notes(lambda shown: not shown) == []
+    with client_of(ann, server) as client:
+        narrow = [{"operator": "dm", "operand": [ben.user_id]}]
+        asked = {"anchor": "newest", "num_before": 2, "num_after": 0, "narrow": narrow}
+        found = ok(client.get_messages({**asked, "apply_markdown": False}))["messages"]
+    assert [one["content"] for one in found] == ["Are you there?", "Here I am"]
+    assert all("read" in one["flags"] for one in found)
+
+    # An answer that is refused is not lost.
+    phone.deliver(told(tag, {"user_ids": [987654]}, [sent]))
+    phone.notes(lambda shown: bool(shown))
+    phone.worker.evaluate(CLICK, ["reply", "To nobody"])
+    kept = "Not sent: To nobody"
+    assert phone.notes(lambda shown: [one["body"] for one in shown] == [kept])
 
 
 def test_a_newer_client_is_offered_and_loaded(kept: Window) -> None:

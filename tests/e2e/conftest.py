@@ -55,9 +55,10 @@ def sqlite_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
         yield town
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def picture_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """The same on SQLite, with a key for looking for animated pictures, which nobody knows."""
+    """The same on SQLite, with a key for looking for animated pictures, which nobody knows; once
+    for all tests of a folder."""
     with _opened(tmp_path_factory.mktemp("town"), settings='giphy_api_key = "key-1"\n') as town:
         yield town
 

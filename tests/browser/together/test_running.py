@@ -1,20 +1,20 @@
 """Running the place from the browser: announcements, and what is counted."""
 
+from pathlib import Path
+
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import PHONE, settled, sign_in_resident
+from tests.browser.driving import PHONE, settled
 from tests.browser.test_accessibility import AXE, faults
+from tests.browser.together.test_devices_and_languages import IRIS, JUNE, MOBILE
 from tests.e2e.server import Server
 
 TEXT = "Down tonight from nine to ten."
 
 
-def test_what_an_owner_announces_is_seen_until_it_is_closed(cafe: Server, opened: Open) -> None:
-    iris = opened(cafe, bypass_csp=True)
-    sign_in_resident(iris.context, cafe, "iris@cafe.example")
-    june = opened(cafe, viewport=PHONE)
-    sign_in_resident(june.context, cafe, "june@cafe.example")
+def test_what_an_owner_announces_is_seen_until_it_is_closed(cafe: Server, seated: Open) -> None:
+    iris, june = seated(cafe, IRIS), seated(cafe, JUNE, **MOBILE)
     june.go("inbox")
     settled(june.page)
     page, seen = iris.page, june.page.get_by_role("status").filter(has_text=TEXT)
@@ -35,7 +35,8 @@ def test_what_an_owner_announces_is_seen_until_it_is_closed(cafe: Server, opened
     settled(page)
     page.get_by_text("As a table").last.click()
     expect(page.get_by_role("columnheader", name="Number")).to_be_visible()
-    page.add_script_tag(path=AXE)
+    # (In no element: what may run in this page the page says.)
+    page.evaluate(Path(AXE).read_text())
     assert faults(iris, "usage, with a banner above") == []
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size(PHONE)
@@ -46,3 +47,4 @@ def test_what_an_owner_announces_is_seen_until_it_is_closed(cafe: Server, opened
     page.get_by_role("button", name="End").click()
     expect(page.get_by_text("Nothing is announced.")).to_be_visible()
     expect(page.get_by_text(TEXT)).to_be_hidden()
+    page.emulate_media(color_scheme="light")

@@ -62,10 +62,10 @@ def is_plain(box: Locator) -> bool:
     return bool(box.evaluate("(element) => element instanceof HTMLTextAreaElement"))
 
 
-def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, opened: Open) -> None:
+def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, seated: Open) -> None:
     """Written, switched, completed, pasted, taken back, sent, edited; and what is said when its
     editor cannot be loaded."""
-    ann = opened(sqlite_town.server, sqlite_town.ann)
+    ann = seated(sqlite_town.server, sqlite_town.ann)
     page, box = ann.page, ann.box
     switch = page.get_by_role("button", name="Formatted text")
     ann.go("narrow/channel/general/topic/bread")
@@ -214,3 +214,4 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, opened: 
     ann.go("narrow/channel/general/topic/bread")
     expect(box).to_be_visible()
     assert is_plain(box)
+    box.fill("")

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import Window
+from tests.browser.driving import HeldAnswers, Window
 from tests.e2e.conftest import Town
 from tests.e2e.people import client_of, ok
+from tests.e2e.server import Server
 
 PASTE = """
 (field, html) => {
@@ -37,14 +38,20 @@ def held_back(page: Page, what: str) -> Callable[[], None]:
     return release
 
 
+def start_anew(window: Window, fragment: str) -> None:
+    """Have the client start there, in a window in which it may have started already."""
+    window.page.goto("about:blank")
+    window.go(fragment)
+
+
 def edit(ann: Window, text: str) -> None:
     ann.message(text).hover()
     ann.message(text).get_by_role("button", name="More").click()
     ann.page.get_by_role("menuitem", name="Edit").click()
 
 
-def test_what_was_written_survives_haste(sqlite_town: Town, opened: Open) -> None:
-    ann = opened(sqlite_town.server, sqlite_town.ann)
+def test_what_was_written_survives_haste(sqlite_town: Town, seated: Open) -> None:
+    ann = seated(sqlite_town.server, sqlite_town.ann)
     page = ann.page
 
     # Who is not known yet, of many people, is said to come, and comes.
@@ -56,7 +63,7 @@ def test_what_was_written_survives_haste(sqlite_town: Town, opened: Open) -> Non
 
     page.route("**/api/v1/register", with_few)
     everybody = held_back(page, r"/api/v1/users\?.*after=")
-    ann.go("narrow/channel/general/topic/haste")
+    start_anew(ann, "narrow/channel/general/topic/haste")
     ann.box.press_sequentially("@Be")
     coming = page.get_by_text("Some people are still being loaded")
     expect(coming).to_be_visible()
@@ -157,14 +164,16 @@ def test_what_was_written_survives_haste(sqlite_town: Town, opened: Open) -> Non
     ann.box.fill("")
     with client_of(sqlite_town.ann, sqlite_town.server) as client:
         kept = ok(client.call_endpoint("scheduled_messages", method="GET"))["scheduled_messages"]
-    assert [one["content"] for one in kept] == ["Good morning"]
+    waiting = [one["content"] for one in kept if one["topic"] == "haste"]
+    assert waiting == ["Good morning"]
 
     # The network goes at the worst moment: the one goes on waiting, the other is sent, once.
     ann.away = True
     sending = "**/api/v1/scheduled_messages/*/send"
     page.route(sending, lambda route: route.abort())
     ann.go("scheduled")
-    send = page.get_by_role("button", name="Send now")
+    item = page.get_by_role("listitem").filter(has_text="Good morning")
+    send = item.get_by_role("button", name="Send now")
     send.click()
     expect(notes).to_contain_text("cannot be reached")
     expect(page.locator("main")).to_contain_text("Good morning")
@@ -183,15 +192,16 @@ def test_what_was_written_survives_haste(sqlite_town: Town, opened: Open) -> Non
     ann.away = False
 
 
-def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_town: Town, opened: Open) -> None:
+def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_town: Town, seated: Open) -> None:
     """Over a slow network, keys that open something are followed by what is to be written in it:
     none of that is a key that does something else."""
-    ann = opened(sqlite_town.server, sqlite_town.ann)
+    ann = seated(sqlite_town.server, sqlite_town.ann)
     page, keys = ann.page, ann.page.keyboard
     names = ("NewMessage", "Jump", "EmojiPicker", "ShortcutCard", "People", "OwnMenu")
     release = {name: held_back(page, rf"/{name}-[\w-]+\.js") for name in names}
-    page.add_init_script("localStorage.setItem('tertulia:people', 'false')")
-    ann.go("narrow/channel/general/topic/ahead")
+    ann.go("inbox")
+    page.evaluate("localStorage.setItem('tertulia:people', 'false')")
+    start_anew(ann, "narrow/channel/general/topic/ahead")
     ann.say("Pears are ripe")
     expect(page.get_by_text("Sending")).to_have_count(0)
     row = ann.message("Pears are ripe")
@@ -265,3 +275,33 @@ def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_town: Town, opened: O
     release["ShortcutCard"]()
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     expect(row).to_be_visible()
+    keys.press("Escape")
+    ann.box.fill("")
+
+
+def test_of_many_people_those_who_are_seen_have_names_at_once(cafe: Server, seated: Open) -> None:
+    # Somebody who has said nothing yet.
+    cafe.add("nadia")
+    iris = seated(cafe, "iris@cafe.example")
+    page = iris.page
+
+    def few(route: Route) -> None:
+        form = route.request.post_data
+        assert form is not None
+        assert "most_users=1000" in form
+        route.continue_(post_data=form.replace("most_users=1000", "most_users=0"))
+
+    page.route("**/api/v1/register", few)
+    rest = HeldAnswers(iris, lambda address: "after=" in address)
+    page.route("**/api/v1/users?*", rest.hold)
+    start_anew(iris, "inbox")
+    expect(page.locator("[data-row]").nth(5)).to_be_visible()
+    rest.wait()
+    expect(page.locator("main")).not_to_contain_text("Somebody:")
+    people = page.get_by_role("region", name="People")
+    expect(people.get_by_role("status")).to_have_text("Loading…")
+    nobody = people.get_by_role("link", name="Nadia")
+    expect(nobody).to_have_count(0)
+    rest()
+    expect(nobody).to_be_visible()
+    expect(people.get_by_role("status")).to_have_count(0)

@@ -30,8 +30,8 @@ def ben_resolves(town: Town, message_id: int) -> None:
         ok(client.update_message({"message_id": message_id, "topic": "✔ house"}))
 
 
-def test_what_is_pinned_is_at_hand_for_all(picture_town: Town, seated: Open) -> None:
-    town = picture_town
+def test_what_is_pinned_is_at_hand_for_all(sqlite_town: Town, seated: Open) -> None:
+    town = sqlite_town
     ids = {}
     with client_of(town.ann, town.server) as client:
         for text in ("Wifi: guest", "Keys: at June's", "Bins: on Monday"):
@@ -104,8 +104,8 @@ def test_what_is_pinned_is_at_hand_for_all(picture_town: Town, seated: Open) -> 
         for window in (ann, ben):
             expect(pins(window)).to_contain_text("1 pinned")
         # One that comes out of a channel whose pins nobody here knows.
-        ok(client.add_subscriptions([{"name": "attic"}]))
-        sent = {"type": "stream", "to": "attic", "topic": "old", "content": "Ladder: in the attic"}
+        ok(client.add_subscriptions([{"name": "loft"}]))
+        sent = {"type": "stream", "to": "loft", "topic": "old", "content": "Ladder: in the loft"}
         moved = ok(client.send_message(sent))["id"]
         ok(client.call_endpoint(f"messages/{moved}/pin", method="POST"))
         general = ok(client.get_stream_id("general"))["stream_id"]
@@ -133,8 +133,8 @@ def test_what_is_pinned_is_at_hand_for_all(picture_town: Town, seated: Open) -> 
     expect(page.get_by_role("button", name="Mark as resolved")).to_be_visible()
 
 
-def test_the_right_button_opens_the_menu_of_what_it_is_on(picture_town: Town, seated: Open) -> None:
-    town = picture_town
+def test_the_right_button_opens_the_menu_of_what_it_is_on(sqlite_town: Town, seated: Open) -> None:
+    town = sqlite_town
     ann = seated(town.server, town.ann)
     page, menu = ann.page, ann.page.get_by_role("menu")
     ann.go("narrow/channel/general/topic/menus")
@@ -181,9 +181,9 @@ def test_the_right_button_opens_the_menu_of_what_it_is_on(picture_town: Town, se
     expect(menu).to_have_count(0)
 
 
-def test_an_animated_picture_is_looked_for_and_sent(picture_town: Town, seated: Open) -> None:
+def test_an_animated_picture_is_looked_for_and_sent(sqlite_town: Town, seated: Open) -> None:
     """At a service of the test's own: the page asks no other host."""
-    town = picture_town
+    town = sqlite_town
     ann = seated(town.server, town.ann)
     page = ann.page
     asked: list[str] = []

@@ -41,7 +41,7 @@ def test_files_are_cards_that_open_or_are_saved(
     for name, kind in (("Prices 2026.pdf", "application/pdf"), ("all.zip", "application/zip")):
         ann.box.evaluate(GIVE, {"name": name, "type": kind})
     expect(ann.page.get_by_role("list", name="Files").get_by_text("Uploaded")).to_have_count(2)
-    ann.box.press_sequentially("Both of them")
+    ann.box.fill("Both of them")
     ann.box.press("Control+Enter")
 
     ben = seated(sqlite_town.server, sqlite_town.ben)
@@ -110,7 +110,7 @@ def test_a_call_and_who_will_be_told_and_a_way_back(
     town, page = sqlite_town, ann.page
     ben = seated(town.server, town.ben)
     for one in (ann, ben):
-        one.go("narrow/channel/general/topic/plans")
+        one.go("narrow/channel/general/topic/calls")
     composer = page.get_by_role("group", name=re.compile("^Write to"))
     page.get_by_role("banner").or_(page.locator("header")).get_by_role(
         "button", name="Start a call"
@@ -125,7 +125,7 @@ def test_a_call_and_who_will_be_told_and_a_way_back(
     assert httpx.patch(realm, auth=auth, data={"video_chat_provider": 0}).is_success
     expect(page.get_by_role("button", name="Start a call")).to_have_count(0)
 
-    ann.box.press_sequentially("Who comes, @**topic** and @**all**?")
+    ann.box.fill("Who comes, @**topic** and @**all**?")
     told = page.get_by_role("list", name="Who will be notified")
     expect(told).to_contain_text("@all 1 person in #general")
     expect(told).to_contain_text("@topic nobody else has written in this topic")
@@ -149,6 +149,8 @@ def test_a_call_and_who_will_be_told_and_a_way_back(
     expect(ben.message("And when?")).to_have_count(1)
     expect(ann.message("And when?")).to_have_count(1)
     expect(ann.box).to_have_value("")
+    page.get_by_role("button", name="Send later").click()
+    page.get_by_role("menuitemradio", name="No undo").click()
 
     asked = ben.message("Who comes?")
     asked.hover()

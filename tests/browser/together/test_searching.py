@@ -50,8 +50,8 @@ def test_a_search_is_refined_above_its_results(cafe: Server, seated: Open) -> No
     expect(page).to_have_url(re.compile(r"near/\d+|has/image/search/oven$"))
 
 
-def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, opened: Open) -> None:
-    ann = opened(sqlite_town.server, sqlite_town.ann)
+def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, seated: Open) -> None:
+    ann = seated(sqlite_town.server, sqlite_town.ann)
     page, keys = ann.page, ann.page.keyboard
     box = page.get_by_role("combobox", name="Search or jump")
     option = page.get_by_role("option")
@@ -84,7 +84,10 @@ def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, opened: Open) -
     expect(page).to_have_url(re.compile("#(settings|organization)/"))
 
     page.get_by_role("navigation", name="Views").get_by_role("button", name="Invite people").click()
-    expect(page.get_by_role("dialog", name="Invite")).to_be_visible()
+    dialog = page.get_by_role("dialog", name="Invite")
+    expect(dialog).to_be_visible()
+    keys.press("Escape")
+    expect(dialog).to_have_count(0)
 
 
 def test_options_are_chosen_with_the_keyboard(cafe: Server, seated: Open) -> None:

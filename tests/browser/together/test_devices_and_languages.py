@@ -7,12 +7,13 @@ import pytest
 from playwright.sync_api import ViewportSize, expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import PHONE, settled
+from tests.browser.driving import PHONE, settled, tap_away
 from tests.e2e.conftest import Town
+from tests.e2e.people import client_of, ok
 from tests.e2e.server import PASSWORD, Server
 
 PLACES = ["inbox", "recent", "feed", "drafts", "settings", "organization", "channels"]
-IRIS = "iris@cafe.example"
+IRIS, JUNE = "iris@cafe.example", "june@cafe.example"
 MOBILE: dict[str, Any] = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
 ENLARGED: ViewportSize = {"width": 640, "height": 400}
 """A laptop's window at 200 %."""
@@ -29,6 +30,9 @@ WIDER = """
 
 def test_with_the_keyboard_alone(sqlite_town: Town, opened: Open) -> None:
     """From the door to a message, an answer, a reaction and other views."""
+    with client_of(sqlite_town.ann, sqlite_town.server) as client:
+        # All messages are shown from the first unread one on: here, from the one of this test.
+        ok(client.mark_all_as_read())
     ann = opened(sqlite_town.server)
     page, keys = ann.page, ann.page.keyboard
     page.goto("/")
@@ -96,6 +100,35 @@ def test_on_a_phone(cafe: Server, seated: Open) -> None:
     expect(phone.page.get_by_role("combobox", name="People")).to_be_focused()
 
 
+def test_on_a_phone_a_long_press_offers_what_can_be_done(cafe: Server, seated: Open) -> None:
+    phone = seated(cafe, JUNE, **MOBILE)
+    phone.go("inbox")
+    settled(phone.page)
+    # Nothing is said of keys there.
+    tour = phone.page.get_by_role("region", name="A short tour")
+    tour.get_by_role("button", name="Next").tap()
+    expect(tour).to_contain_text("Tap one to open it")
+    expect(tour.get_by_role("button", name="Keyboard shortcuts")).to_have_count(0)
+    row = phone.page.get_by_role("main").get_by_role("link", name="big grinder")
+    box = row.bounding_box()
+    assert box
+    at = [{"x": box["x"] + 120, "y": box["y"] + 30}]
+    touch = phone.context.new_cdp_session(phone.page)
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": at})
+    menu = phone.page.get_by_role("menu")
+    expect(menu.get_by_role("menuitemradio", name="Mute topic")).to_be_visible()
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    tap_away(menu.get_by_role("menuitem", name="Mark as read"))
+    expect(row).not_to_have_accessible_name(re.compile("unread"))
+
+    # Something leads back also while one writes.
+    row.tap()
+    phone.box.tap()
+    expect(phone.page.get_by_role("navigation", name="Main views")).to_be_hidden()
+    phone.page.get_by_role("button", name="Back").tap()
+    expect(phone.page.get_by_role("heading", name="Inbox")).to_be_visible()
+
+
 @pytest.mark.parametrize(
     ("how", "sizes"),
     [
@@ -123,25 +156,34 @@ def test_nothing_sticks_out_of_a_small_window(
         assert poll.evaluate("(one) => one.scrollWidth <= one.clientWidth")
 
 
-def test_in_spanish_nothing_is_left_in_english(cafe: Server, opened: Open) -> None:
-    lucia = opened(cafe, "marco@cafe.example")
-    cookies = {one["name"]: one["value"] for one in lucia.context.cookies()}
-    changed = lucia.context.request.patch(
-        f"{cafe.url}/api/v1/settings",
-        form={"default_language": "es"},
-        headers={"X-CSRF-Token": cookies["tertulia_csrf"]},
-    )
-    assert changed.ok, changed.text()
-    lucia.go("inbox")
-    expect(lucia.page.get_by_role("heading", name="Bandeja de entrada")).to_be_visible()
-    expect(lucia.page.locator("html")).to_have_attribute("lang", "es")
+def test_in_spanish_nothing_is_left_in_english(cafe: Server, seated: Open) -> None:
+    iris = seated(cafe, IRIS)
+    page = iris.page
+    cookies = {one["name"]: one["value"] for one in iris.context.cookies()}
+
+    def speak(language: str) -> None:
+        changed = iris.context.request.patch(
+            f"{cafe.url}/api/v1/settings",
+            form={"default_language": language},
+            headers={"X-CSRF-Token": cookies["tertulia_csrf"]},
+        )
+        assert changed.ok, changed.text()
+
+    # From the start of the client on.
+    page.goto("about:blank")
+    speak("es")
+    iris.go("inbox")
+    expect(page.get_by_role("heading", name="Bandeja de entrada")).to_be_visible()
+    expect(page.locator("html")).to_have_attribute("lang", "es")
     for place in ["settings/account", "settings/preferences", "settings/notifications"]:
-        lucia.go(place)
-        settled(lucia.page)
-        text = lucia.page.get_by_role("main").inner_text()
+        iris.go(place)
+        settled(page)
+        text = page.get_by_role("main").inner_text()
         words = set(re.findall(r"[A-Za-z]+", text.lower()))
         assert words
         assert not words & {"the", "save", "settings", "you", "when", "delete", "who"}, place
+    speak("en")
+    expect(page.locator("html")).to_have_attribute("lang", "en")
 
 
 def test_from_right_to_left(cafe: Server, seated: Open) -> None:
