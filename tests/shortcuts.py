@@ -20,6 +20,7 @@ from starlette import routing
 
 from tertulia.markup import markdown
 from tertulia.outbound import http_client
+from tertulia.service.vault import Vault
 from tertulia.wire.http import paths, request_measures
 
 
@@ -35,6 +36,8 @@ def take() -> None:
     routing.is_async_callable = _is_async_callable  # type: ignore[attr-defined,assignment]
     # The same paths each time.
     request_measures.groups = cache(request_measures.groups)  # type: ignore[assignment]
+    # Those who are there when an organization is copied have the same keys in each copy.
+    Vault._opened = _opened  # type: ignore[assignment,method-assign]
     # What it parses, it keeps nothing of.
     markdown._parser = cache(markdown._parser)
     # Whom the web trusts is read from a file of 200 KiB.
@@ -60,6 +63,17 @@ def _create_ssl_context(
 @cache
 def _usual_ssl_context(trust_env: bool, *_: str | None) -> ssl.SSLContext:
     return _create_any_ssl_context(trust_env=trust_env)
+
+
+_open_any = Vault._opened
+_opened_texts: dict[tuple[bytes, str], str | None] = {}
+
+
+def _opened(vault: Vault, sealed: str) -> str | None:
+    key = vault._sealing, sealed
+    if key not in _opened_texts:
+        _opened_texts[key] = _open_any(vault, sealed)
+    return _opened_texts[key]
 
 
 _is_any_async_callable = routing.is_async_callable  # type: ignore[attr-defined]  # imported there

@@ -24,6 +24,7 @@ from tertulia.service.messages.sending import SENDING
 from tertulia.service.notices.push_services import push_services_web
 from tertulia.service.vault import Vault
 from tertulia.service.webhooks.web import services_web
+from tertulia.store.store import READ_SECONDS
 from tertulia.wire.api.embedded_bots import bot_interface
 from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
@@ -107,7 +108,7 @@ async def opened_node(
         await delivery.open()
         links = Links(vault)
         files, disk = config.opened_files()
-        supervisor = Supervisor(reporter(log, await log.store.read(troubles)))
+        supervisor = Supervisor(reporter(log, await log.store.read_log(troubles, READ_SECONDS)))
         node = HttpNode(
             config=config,
             log=log,

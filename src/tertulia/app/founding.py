@@ -118,7 +118,7 @@ async def remember_secret(store: Store, vault: Vault) -> None:
 
 async def require_fitting(log: Log, vault: Vault) -> None:
     """VaultError unless the vault has the secret that the installation was founded with."""
-    kept = await log.store.read(installation.value, installation.SECRET)
+    kept = await log.store.read_log(lambda c: installation.value(c, installation.SECRET))
     if kept is not None:
         if not vault.fits(kept):
             raise VaultError(WRONG_SECRET)

@@ -39,7 +39,8 @@ async def opened_log(
             if absent is not None and not database.exists():
                 raise absent
             file_modes.directory(config.data_path)
-            await asyncio.to_thread(scratch.sweep, config.data_path)
+            if scratch.found(config.data_path):
+                await asyncio.to_thread(scratch.sweep, config.data_path)
             await store.migrate(report)
             if membership is not None:
                 await stack.enter_async_context(membership.listed(store))

@@ -25,6 +25,7 @@ from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import PresenceChanged, QueueGone, Transient
 from tertulia.state.moment import Decision, Moment
 from tertulia.store import queries
+from tertulia.store.store import READ_SECONDS
 from tertulia.store.writing import Note, QueueDeleted
 
 CLOSING_SECONDS: Final = 2.0
@@ -74,7 +75,7 @@ class Delivery:
 
     async def open(self) -> None:
         """Load when users were last present."""
-        self.presence.load(await self._log.store.read(queries.presence))
+        self.presence.load(await self._log.store.read_log(queries.presence, READ_SECONDS))
 
     async def close(self) -> None:
         """Answer every poll that waits, and have stored when queues and users were last seen."""

@@ -59,11 +59,13 @@ def not_offered(setting: str) -> Mapping[str, str]:
     """Those that the operator's setting names and that cannot be run, each with the reason. To be
     asked before people are served: where there are some, all bots are read."""
     wanted = _names(setting)
+    if not wanted:
+        return {}
     if not is_installed():
         reason = "the package zulip_bots is not installed: pip install 'tertulia[bots]'"
         return dict.fromkeys(wanted, reason)
     missing = "there is no such bot, or a package that it needs is not installed"
-    found = runnable() if wanted else {}
+    found = runnable()
     return {
         name: NEVER.get(name, missing) for name in wanted if name != EVERY and name not in found
     }

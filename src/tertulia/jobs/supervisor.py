@@ -268,7 +268,14 @@ class Supervisor:
                 job.begin = None
             for task in tasks:
                 task.cancel()
-            closing = [*tasks, *(asyncio.create_task(_closed(job), name=job.name) for job in jobs)]
+            closing = [
+                *tasks,
+                *(
+                    asyncio.create_task(_closed(job), name=job.name)
+                    for job in jobs
+                    if job.close is not _nothing
+                ),
+            ]
             late = (await asyncio.wait(closing, timeout=CLOSING_SECONDS))[1] if closing else ()
             for task in late:
                 logger.error("a job did not end", extra={"fields": {"job": str(task)}})

@@ -183,7 +183,7 @@ class Log:
             await asyncio.wait([self._ticks])
         await self._head_watch.close()
         if self._stop_listening is not None:
-            await asyncio.to_thread(self._stop_listening)
+            await self.store.stop(self._stop_listening)
 
     # Subscriptions, for as long as the log is open
 

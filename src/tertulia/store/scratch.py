@@ -54,9 +54,18 @@ def nameless_file(directory: Path) -> BinaryIO:
     return cast(BinaryIO, tempfile.TemporaryFile(dir=directory))
 
 
+def found(data_path: Path) -> list[Path]:
+    """Those that there are, and what else is called so."""
+    try:
+        names = os.listdir(data_path)
+    except PermissionError:
+        return []
+    return [data_path / name for name in names if name.startswith((PREFIX, _NEW))]
+
+
 def sweep(data_path: Path) -> None:
     """Delete those whose process is gone. What cannot be looked at is not ours."""
-    for left in (*data_path.glob(f"{PREFIX}*"), *data_path.glob(f"{_NEW}*")):
+    for left in found(data_path):
         # Somebody else's, which cannot be looked into, or one that goes just now.
         with contextlib.suppress(OSError):
             if left.is_dir() and _is_left(left):

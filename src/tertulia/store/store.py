@@ -78,8 +78,8 @@ def database_at(data_dir: Path, url: str | None, bus: Path | None = None) -> Dat
 
 class Store:
     """One node's access to the database: one thread that writes, one that reads for the log, one
-    that looks at its head, one that announces, one for the list of nodes, and a few that read for
-    everybody else.
+    that looks at its head and waits for what ends, one that announces, one for the list of nodes,
+    and a few that read for everybody else.
 
     Everything raises DatabaseUnavailable where the database cannot be reached or does not answer in
     time; what is not known to be done was not done, but for CommitUnknown.
@@ -145,7 +145,8 @@ class Store:
         self, function: Callable[[Connection], T], seconds: float | None = None
     ) -> T:
         """The same for the log alone, which waits for no other reader: in so many seconds, or
-        `LOG_READ_SECONDS`, for nothing is written meanwhile."""
+        `LOG_READ_SECONDS`, for nothing is written meanwhile. And for what a node reads before it
+        serves: the connection is there by then."""
         with tracing.span("read_log"):
             return await self._log_reader.read(function, seconds or LOG_READ_SECONDS)
 
@@ -453,18 +454,23 @@ class Store:
         if self._hearing is not None:
             self._hearing.gathered()
 
+    async def stop(self, watching: Callable[[], None]) -> None:
+        """End what `watch` returned."""
+        await self._looker.run(watching)
+
     async def announce(self, messages: Sequence[str]) -> None:
         """See `Database.announce`. Nothing that is written or read waits for it."""
         await self._announcer.run(self.database.announce, messages)
 
     async def close(self) -> None:
         """End the threads and connections, when nothing uses them any more."""
-        await asyncio.to_thread(self._close)
+        # The event loop's own threads would be made for this, and ended by another one.
+        await self._looker.run(self._close)
+        self._looker.close()
 
     def _close(self) -> None:
         self._writer.close()
         self._drop_write_connection()
-        self._looker.close()
         self._drop_look_connection()
         self._lister.close()
         self._drop_list_connection()

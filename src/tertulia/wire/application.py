@@ -1,5 +1,7 @@
 """The ASGI application of a node."""
 
+from functools import cache
+
 from starlette.types import ASGIApp
 
 from tertulia.wire.api import documentation
@@ -8,8 +10,9 @@ from tertulia.wire.files.downloads import file_pages
 from tertulia.wire.files.external_content import external_pages
 from tertulia.wire.files.tus import tus_pages
 from tertulia.wire.http.at_position import at_position
-from tertulia.wire.http.dispatch import dispatcher
+from tertulia.wire.http.dispatch import Methods, dispatcher, interface_of
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.paths import Paths
 from tertulia.wire.http.readiness import fresh_only, readiness_pages
 from tertulia.wire.mcp.page import agent_pages
 from tertulia.wire.metrics.page import metrics_page
@@ -26,6 +29,11 @@ from tertulia.wire.pages.usual_addresses import usual_addresses
 from tertulia.wire.pages.web_client import client_files
 
 
+@cache
+def _interface() -> Paths[Methods]:
+    return interface_of(ROUTES)
+
+
 def application(node: HttpNode) -> ASGIApp:
     """Everything that the node answers."""
 
@@ -34,7 +42,7 @@ def application(node: HttpNode) -> ASGIApp:
 
     return dispatcher(
         node,
-        ROUTES,
+        _interface(),
         [
             *readiness_pages(node),
             *metrics_page(node),

@@ -1,6 +1,7 @@
 """Which request goes where: to an endpoint of the API, or to a page outside of it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -22,20 +23,36 @@ from tertulia.wire.http.session_cookies import SessionCookies
 from tertulia.wire.http.slow_requests import SlowRequests
 
 
+class Methods(NamedTuple):
+    """All endpoints of one path."""
+
+    path: str
+    """With names in place of what is different in each request."""
+    routes: Mapping[str, Route]
+    """By method."""
+
+
+def interface_of(routes: Iterable[Route]) -> Paths[Methods]:
+    """The table of endpoints by their paths, for nodes to share."""
+    by_path: dict[str, dict[str, Route]] = {}
+    for route in routes:
+        by_path.setdefault(route.path, {})[route.method] = route
+    return Paths(
+        PREFIX,
+        {path: Methods(PREFIX + path.replace(":int}", "}"), own) for path, own in by_path.items()},
+    )
+
+
 def dispatcher(
     node: HttpNode,
-    routes: Iterable[Route],
+    interface: Paths[Methods],
     pages: Iterable[BaseRoute],
     guard: Callable[[ASGIApp], ASGIApp],
     error_page: Callable[[Request, int], Response],
 ) -> ASGIApp:
-    """The ASGI application: the table of endpoints, and pages outside of it, behind what may refuse
+    """The ASGI application: the interface, and pages outside of it, behind what may refuse
     all of it. `error_page` is what browsers are shown outside of the interface, for an HTTP
     status."""
-    by_path: dict[str, dict[str, Route]] = {}
-    for route in routes:
-        by_path.setdefault(route.path, {})[route.method] = route
-    endpoints = Paths(PREFIX, {path: Endpoint(node, own) for path, own in by_path.items()})
 
     async def not_found(request: Request, error: Exception) -> Response:
         if _is_browsing(request):
@@ -51,7 +68,7 @@ def dispatcher(
 
     pages = list(pages)
     node.request_measures.know(
-        PREFIX, by_path, (page.path for page in pages if isinstance(page, PathRoute))
+        PREFIX, interface.paths, (page.path for page in pages if isinstance(page, PathRoute))
     )
     others = Starlette(
         routes=pages,
@@ -63,13 +80,13 @@ def dispatcher(
         path = scope["path"]
         if path.startswith(BROWSER_PREFIX):
             path = f"{PREFIX}/{path.removeprefix(BROWSER_PREFIX)}"
-        found = endpoints.find(path) if scope["type"] == "http" else None
+        found = interface.find(path) if scope["type"] == "http" else None
         if found is None:
             await others(scope, receive, send)
             return
-        endpoint, scope["path_params"] = found
-        scope["state"]["route"] = endpoint.path
-        await endpoint(scope, receive, send)
+        methods, scope["path_params"] = found
+        scope["state"]["route"] = methods.path
+        await Endpoint(node, methods.routes)(scope, receive, send)
 
     slow = SlowRequests(
         node.config.slow_request_ms,

@@ -26,7 +26,7 @@ from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.parameters import decode
 from tertulia.wire.http.request_headers import header
 from tertulia.wire.http.responses import Failure, JsonResponse, failure, success
-from tertulia.wire.http.routing import PREFIX, Access, Redirect, Route
+from tertulia.wire.http.routing import Access, Redirect, Route
 
 logger = logging.getLogger("tertulia.http")
 
@@ -42,8 +42,6 @@ class Endpoint:
     def __init__(self, node: HttpNode, routes: Mapping[str, Route]) -> None:
         self._node = node
         self._routes = routes
-        self.path = PREFIX + next(iter(routes.values())).path.replace(":int}", "}")
-        """With names in place of what is different in each request."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)

@@ -31,6 +31,8 @@ class Paths(Generic[T]):
     def __init__(self, prefix: str, places: Mapping[str, T]) -> None:
         """`places` by their paths after the prefix, with `{name}` or `{name:int}` for their
         parts."""
+        self.paths = tuple(places)
+        """Without the prefix."""
         self._exact: dict[str, T] = {}
         self._begun: dict[str, list[tuple[Any, Mapping[str, Convertor[Any]], T]]] = {}
         self._at = prefix.count("/") + 1

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Final
 
@@ -73,14 +73,22 @@ def public_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
     return (
         Route("/user_avatars/{realm_id:int}/realm/{name}", picture),
-        static(EMOJI_PATH, emoji_data, "application/json"),
-        *(static(path, packaged(name), "image/svg+xml") for path, name in _PICTURES.items()),
-        *(static(f"/static/{name}", packaged(name), "image/png") for name in APP_ICONS),
-        *(static(extra_address(name), packaged(ICON), "image/png") for name in EXTRA_NAMES),
+        *_files(),
         Route("/avatar/{user}", avatar),
         Route("/avatar/{user}/medium", avatar),
         *avatar_pages(node),
         *emoji_pages(node),
+    )
+
+
+@cache
+def _files() -> tuple[BaseRoute, ...]:
+    """The routes to what is the same at every node."""
+    return (
+        static(EMOJI_PATH, emoji_data, "application/json"),
+        *(static(path, packaged(name), "image/svg+xml") for path, name in _PICTURES.items()),
+        *(static(f"/static/{name}", packaged(name), "image/png") for name in APP_ICONS),
+        *(static(extra_address(name), packaged(ICON), "image/png") for name in EXTRA_NAMES),
     )
 
 
@@ -115,13 +123,13 @@ def _may_see(node: HttpNode, request: Request, user: User) -> bool:
 
 def packaged(*names: str) -> Callable[[], bytes]:
     """Reads the asset of that name; of several, one behind the other."""
+    return partial(_content, *names)
 
-    @cache
-    def content() -> bytes:
-        assets = resources.files("tertulia.wire").joinpath("assets")
-        return b"\n".join(assets.joinpath(name).read_bytes() for name in names)
 
-    return content
+@cache
+def _content(*names: str) -> bytes:
+    assets = resources.files("tertulia.wire").joinpath("assets")
+    return b"\n".join(assets.joinpath(name).read_bytes() for name in names)
 
 
 _PICTURE_HEADERS: Final = {

@@ -33,6 +33,7 @@ _ROBOTS: Final = "User-agent: *\nDisallow: /\n"
 """What people say to each other is for people."""
 
 
+@cache
 def usual_addresses() -> tuple[BaseRoute, ...]:
     """The routes."""
 

@@ -64,6 +64,7 @@ def worker_script() -> bytes | None:
     return script.read_bytes() if script.is_file() else None
 
 
+@cache
 def client_files() -> tuple[BaseRoute, ...]:
     """Where the client's files are. Their names tell versions apart, so they may be kept."""
 
