@@ -8,12 +8,20 @@ from importlib import resources
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
 from tertulia.demo import prepared
 from tertulia.service.config import Config
 from tests import databases
-from tests.browser.driving import FLAGS, HOW_TO_GET, Window, chromium, sign_in, window
+from tests.browser.driving import (
+    FLAGS,
+    HOW_TO_GET,
+    Window,
+    chromium,
+    headless_shell,
+    sign_in,
+    window,
+)
 from tests.browser.seats import Seats
 from tests.e2e.conftest import calling_town, kept_town, picture_town, sqlite_town, town
 from tests.e2e.server import Account, Server, ended
@@ -38,20 +46,36 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    """The machine's Chromium. Playwright's loop runs in the thread of the tests as long as it is
-    there: other tests, which have loops of their own, must find it gone."""
-    program = chromium()
-    if program is None:
-        pytest.skip(HOW_TO_GET)
+def driver() -> Iterator[Playwright]:
+    """What drives browsers. Its loop runs in the thread of the tests as long as it is there: other
+    tests, which have loops of their own, must find it gone."""
     if not resources.files("tertulia").joinpath("web", "index.html").is_file():
         pytest.skip("the web client is not built: make client")
     # Machines that are busy with other tests are slow.
     expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield playwright
+
+
+@pytest.fixture(scope="package")
+def browser(request: pytest.FixtureRequest, driver: Playwright) -> Iterator[Browser]:
+    """The machine's Chromium: its headless shell, where there is one."""
+    program = headless_shell()
+    if program is None:
+        yield request.getfixturevalue("whole_browser")
+        return
+    with driver.chromium.launch(executable_path=program, args=FLAGS) as found:
         yield found
-        found.close()
+
+
+@pytest.fixture(scope="package")
+def whole_browser(driver: Playwright) -> Iterator[Browser]:
+    """Chromium with what its shell has not: notes of its own, microphones, applications."""
+    program = chromium()
+    if program is None:
+        pytest.skip(HOW_TO_GET)
+    with driver.chromium.launch(executable_path=program, args=FLAGS) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import CDPSession, Worker, expect
+from playwright.sync_api import Browser, CDPSession, Worker, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window
@@ -82,6 +82,11 @@ class Phone:
                 self.deliver(self.told)
         windows = self.worker.evaluate(WINDOWS)
         raise AssertionError(f"seen after half a minute: {seen}; open windows: {windows}")
+
+
+@pytest.fixture(scope="module")
+def browser(whole_browser: Browser) -> Browser:
+    return whole_browser
 
 
 @pytest.fixture

@@ -1,0 +1,60 @@
+"""What is said into a microphone, which only a whole browser has."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.conftest import Open
+from tests.e2e.conftest import Town
+
+MEASURE = """
+async (audio) => {
+    for (let at = 0; at < 300 && !(audio.duration > 0 && audio.duration < 60); at++)
+        await new Promise((done) => setTimeout(done, 50));
+    return audio.duration;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(whole_browser: Browser) -> Browser:
+    return whole_browser
+
+
+def test_a_voice_note_is_recorded_heard_and_played(sqlite_town: Town, seated: Open) -> None:
+    """Also by whoever said no to the microphone first."""
+    ann = seated(sqlite_town.server, sqlite_town.ann)
+    page = ann.page
+    ann.go("narrow/channel/general/topic/voices")
+    page.get_by_role("button", name="Record a voice note").click()
+    note = page.get_by_role("group", name="Voice note")
+    expect(note.get_by_role("alert")).to_contain_text("The microphone is not allowed here")
+    ann.context.grant_permissions(["microphone"])
+    note.get_by_role("button", name="Try again").click()
+    expect(note.get_by_role("timer")).to_have_text(re.compile("0:0[1-9]"))
+    note.get_by_role("button", name="Stop").click()
+    assert 0 < note.locator("audio").evaluate(MEASURE) < 60
+    note.get_by_role("button", name="Attach").click()
+    expect(note).to_be_hidden()
+    expect(page.get_by_role("list", name="Files").get_by_text("Uploaded")).to_be_visible()
+    ann.box.press("Control+Enter")
+
+    ben = seated(sqlite_town.server, sqlite_town.ben)
+    ben.go("narrow/channel/general/topic/voices")
+    card = ben.page.get_by_role("article").locator(".file")
+    expect(card).to_contain_text("Voice note 2")
+    expect(card).to_contain_text(re.compile(r"(WEBA|M4A|OGG) · \d"))
+    assert 0 < card.locator("audio").evaluate(MEASURE) < 60
+
+    # Whoever goes elsewhere finds what was said until then in the draft.
+    page.get_by_role("button", name="Record a voice note").click()
+    expect(note.get_by_role("timer")).to_have_text(re.compile("0:0[1-9]"))
+    ann.go("inbox")
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+    ann.go("narrow/channel/general/topic/voices")
+    files = page.get_by_role("list", name="Files")
+    expect(files.get_by_text("Uploaded")).to_be_visible()
+    expect(files).to_contain_text("Voice note 2")
+    files.get_by_role("button", name="Remove Voice note").click()
+    expect(files).to_have_count(0)
