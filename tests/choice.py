@@ -89,13 +89,13 @@ EVERYTHING = "all"
 """In place of a day: all parts."""
 
 LONG = {
-    "tests/browser": 200,
+    "tests/browser": 250,
     "tests/e2e": 140,
-    "tests/cli": 110,
-    "tests/unit/test_database_faults.py": 80,
-    "tests/property": 45,
+    "tests/cli": 90,
+    "tests/unit/test_database_faults.py": 75,
     "tests/chaos": 45,
-    "tests/fuzz": 35,
+    "tests/property": 40,
+    "tests/fuzz": 12,
     "tests/stored": 5,
 }
 """Where single tests take seconds, or stand on what takes seconds to start: about how many seconds
@@ -182,11 +182,11 @@ def divided(items: Iterable[pytest.Item], day: str) -> tuple[list[pytest.Item], 
 
 
 def arranged(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
-    """The tests in an order in which half of the processes begin with long ones of their own, and
+    """The tests in an order in which three of four processes begin with long ones of their own, and
     all are left with short ones, which others can take over when they have nothing left.
 
-    The other half has short ones from the beginning: while some wait, there must be somebody who
-    keeps the processors busy. xdist's `worksteal` gives each process a part of the list, all of
+    The fourth has short ones from the beginning: while some wait, there must be somebody who keeps
+    the processors busy. xdist's `worksteal` gives each process a part of the list, all of
     them of equal length.
     """
     long: dict[str, list[pytest.Item]] = {path: [] for path in LONG}
@@ -195,7 +195,7 @@ def arranged(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
         place = _place(item.nodeid, (*LONG,))
         (short if place is None else long[[*LONG][place]]).append(item)
     own: list[list[pytest.Item]] = [[] for _ in range(processes)]
-    seconds = [0] * ((processes + 1) // 2)
+    seconds = [0] * max(1, processes * 3 // 4)
     for path in sorted(LONG, key=LONG.__getitem__, reverse=True):
         least = seconds.index(min(seconds))
         own[least] += long[path]
