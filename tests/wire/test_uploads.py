@@ -616,7 +616,7 @@ async def test_a_file_that_no_message_links_goes_after_some_weeks(
         await org["ann"].send("lounge", "t", f"/user_uploads/{linked}")
         await org.tick()
         assert len(await listed(org["ann"])) == 2
-        clock.ahead = config.unclaimed_upload_days * 86400 - 60
+        clock.ahead = config.unclaimed_upload_days * 86400 - 300
         await org.tick()
         assert len(await listed(org["ann"])) == 2
         ann = await org["ann"].register()
