@@ -364,14 +364,17 @@ def _has_ended(raw: pq.abc.PGconn) -> bool:
     """Whether what was sent last is over. It may be so in a moment: the end of a transaction for
     reading is sent, and heard when the connection is used again."""
     until = time.monotonic() + _ENDING_SECONDS
-    while raw.transaction_status == pq.TransactionStatus.ACTIVE:
-        raw.flush()
-        while raw.is_busy():
-            left = until - time.monotonic()
-            if left < 0 or not select.select([raw.socket], [], [], left)[0]:
-                return False
-            raw.consume_input()
-        raw.get_result()
+    try:
+        while raw.transaction_status == pq.TransactionStatus.ACTIVE:
+            raw.flush()
+            while raw.is_busy():
+                left = until - time.monotonic()
+                if left < 0 or not select.select([raw.socket], [], [], left)[0]:
+                    return False
+                raw.consume_input()
+            raw.get_result()
+    except psycopg.OperationalError:
+        return False  # The server has ended it.
     return True
 
 

@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from typer.testing import CliRunner
 
 from tertulia.cli import application
+from tertulia.service.vault import Vault, VaultError
 from tertulia.store.database import ConnectionLost, Row
 from tertulia.store.postgres import PostgresConnection, PostgresDatabase
 from tests import postgres, shortcuts
@@ -85,12 +86,39 @@ def test_a_connection_that_is_taken_over_is_as_a_new_one(postgres_url: str) -> N
             connection.query("SELECT 1")
         connection = connection_to(other)
         assert (connection.process, said_of(connection)) == (process, new)
+        # What ends a transaction for reading may not have been heard yet.
+        connection.begin_read(60)
+        connection.query("SELECT 1")
+        connection.commit()
+        connection.close()
+        connection = connection_to(other)
+        assert (connection.process, said_of(connection)) == (process, new)
         # One that is in the middle of something is not.
         connection.run("BEGIN")
         connection.close()
+        connection = connection_to(other)
+        assert connection.process != process
+        assert said_of(connection) == new
+        # Nor is one that the server ends meanwhile.
+        process = connection.process
+        connection._connection.pgconn.send_query(b"SELECT pg_sleep(60)")
+        with contextlib.closing(connection_to(one)) as killing:
+            killing.query("SELECT pg_terminate_backend(?, 10000)", (process,))
+        connection.close()
         with contextlib.closing(connection_to(other)) as connection:
             assert connection.process != process
-            assert said_of(connection) == new
+
+
+def test_what_was_opened_before_is_opened_with_its_own_secret_alone() -> None:
+    vault, other = Vault("one"), Vault("other")
+    sealed, theirs = vault.sealed("text"), other.sealed("text")
+    for _ in range(2):
+        assert vault.unsealed(sealed) == other.unsealed(theirs) == "text"
+        for opening, strange in ((vault, theirs), (other, sealed)):
+            with pytest.raises(VaultError):
+                opening.unsealed(strange)
+    for one in (vault, other):
+        one.close()
 
 
 @pytest.mark.parametrize(
