@@ -47,10 +47,14 @@ class Phone:
         self.devtools.send("ServiceWorker.enable")
         window.page.wait_for_function("navigator.serviceWorker.controller !== null")
         self.registration = found[-1]["registrationId"]
-        self.worker: Worker = window.context.service_workers[0]
         window.page.goto("about:blank")
         # The browser takes the client's page away some time later: until then one looks at it.
         self._until(WINDOWS, lambda windows: not windows)
+
+    @property
+    def worker(self) -> Worker:
+        """The newest one: an older one ends as soon as nobody looks at its client."""
+        return self.window.context.service_workers[-1]
 
     def deliver(self, told: dict[str, Any]) -> None:
         """A push comes in."""

@@ -685,6 +685,30 @@ async def test_the_watch_of_a_file_outlasts_an_error(
     ]
 
 
+async def test_who_watches_ends_while_a_look_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def hang(_: SqliteDatabase) -> None:
+        hangs.set()
+        goes_on.wait(2 * HANG_SECONDS)
+
+    database = SqliteDatabase(tmp_path / "db")
+    migrate(database, lambda _: None)
+    async with store_at(f"sqlite:///{database.path}") as store:
+        end = store.watch(lambda _: None, lambda _: None)
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteDatabase, "require_in_place", hang)
+            look = asyncio.create_task(store.look())
+            await until(hangs.is_set)
+        try:
+            look.cancel()  # Nobody waits for it, but it is still under way.
+            await ends(store.stop(end))
+        finally:
+            goes_on.set()
+
+
 # Migrations
 
 

@@ -19,7 +19,7 @@ from tertulia.state.moment import Moment
 from tertulia.state.organization import State
 from tertulia.store import installation
 from tertulia.store.database import READING, Connection
-from tertulia.store.store import Store, database_at
+from tertulia.store.store import READ_SECONDS, Store, database_at
 
 
 class NoOrganization(Exception):
@@ -118,7 +118,9 @@ async def remember_secret(store: Store, vault: Vault) -> None:
 
 async def require_fitting(log: Log, vault: Vault) -> None:
     """VaultError unless the vault has the secret that the installation was founded with."""
-    kept = await log.store.read_log(lambda c: installation.value(c, installation.SECRET))
+    kept = await log.store.read_log(
+        lambda c: installation.value(c, installation.SECRET), READ_SECONDS
+    )
     if kept is not None:
         if not vault.fits(kept):
             raise VaultError(WRONG_SECRET)

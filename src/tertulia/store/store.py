@@ -456,7 +456,10 @@ class Store:
 
     async def stop(self, watching: Callable[[], None]) -> None:
         """End what `watch` returned."""
-        await self._looker.run(watching)
+        if self._looker.is_idle:
+            await self._looker.run(watching)
+        else:  # A look may hang with the database: that is waited for when this has begun to end.
+            await asyncio.to_thread(watching)
 
     async def announce(self, messages: Sequence[str]) -> None:
         """See `Database.announce`. Nothing that is written or read waits for it."""

@@ -39,6 +39,11 @@ class Threads:
         """Nothing is put behind what ends the threads, who would not come to it."""
         self._is_closed = False
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether a job would be begun at once."""
+        return not self._under_way
+
     async def run(self, function: Callable[[*Ts], T], *arguments: *Ts) -> T:
         """What the function returns or raises in one of the threads. Cancelled before it began, it
         is not called; afterwards, nobody waits for it. RuntimeError after `close`, and where there
