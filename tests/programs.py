@@ -52,6 +52,7 @@ class Program:
         it says of errors too, unless there is another for that."""
         self._words = list(words)
         self._told, theirs = socket.socketpair()
+        self._heard = b""
         request = json.dumps({"words": self._words, "environment": dict(environment)}).encode()
         assert len(request) < _MOST
         with theirs:
@@ -62,7 +63,7 @@ class Program:
 
     def poll(self) -> int | None:
         """Its exit status, negative for a signal; None while it runs."""
-        if self.returncode is None and select.select([self._told], [], [], 0)[0]:
+        if self.returncode is None and self._is_told(0):
             self.returncode = os.waitstatus_to_exitcode(int(self._line()))
             self._told.close()
         return self.returncode
@@ -70,7 +71,7 @@ class Program:
     def wait(self, timeout: float | None = None) -> int:
         """The same when it has ended. `subprocess.TimeoutExpired` after so many seconds."""
         if self.returncode is None:
-            select.select([self._told], [], [], timeout)
+            self._is_told(timeout)
         status = self.poll()
         if status is None:
             raise subprocess.TimeoutExpired(self._words, timeout or 0)
@@ -88,12 +89,17 @@ class Program:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
+    def _is_told(self, timeout: float | None) -> bool:
+        """Whether there is a line; waits so many seconds for it."""
+        return bool(self._heard or select.select([self._told], [], [], timeout)[0])
+
     def _line(self) -> bytes:
-        found = b""
-        while not found.endswith(b"\n"):
+        while b"\n" not in self._heard:
             piece = self._told.recv(100)
             assert piece, "who starts programs has ended"
-            found += piece
+            self._heard += piece
+        # A program that ends at once has both of them come together.
+        found, _, self._heard = self._heard.partition(b"\n")
         return found
 
 
