@@ -1,5 +1,6 @@
 """Limits hold for all nodes together."""
 
+import asyncio
 from collections.abc import AsyncIterator, Hashable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -45,7 +46,10 @@ async def three(
             polls_per_minute=POLLS,
             anonymous_requests_per_minute=ANONYMOUS,
         )
+        # Connections of its own; and what is told before a node listens is not told again.
+        monkeypatch.setattr(postgres, "share_connections", lambda _: None)
         async with cluster(config, 3, elapsed) as found:
+            await asyncio.sleep(1)
             yield found
 
 
