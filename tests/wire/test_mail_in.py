@@ -198,6 +198,37 @@ async def test_the_same_mail_again_is_the_same_message(post: Post) -> None:
     assert [one["content"] for one in await newest(post.org, "ann", 2)][-2:] == ["Once", "Last"]
 
 
+async def test_the_same_mail_with_a_file_again_is_the_same_message(post: Post) -> None:
+    org = post.org
+    address = post.of_channel("kitchen", "ben")
+    mail = a_mail("See there", Message_ID="<two@example.com>")
+    mail.add_attachment(b"x" * 1000, maintype="application", subtype="zip", filename="a.zip")
+    for _ in range(2):
+        assert await post.bring(address, mail) == {}
+    both = await asyncio.gather(*(post.bring(address, mail) for _ in range(3)))
+    assert both == [{}, {}, {}]
+    found = await newest(org, "ann", 5)
+    assert len([one for one in found if "See there" in one["content"]]) == 1
+    assert len((await org["ben"].get("/attachments")).ok["attachments"]) == 1
+
+
+async def test_a_refused_mail_leaves_no_file_behind(post: Post) -> None:
+    org = post.org
+    address = post.of_channel("kitchen", "ben")
+    mail = a_mail("See there", "New topic")
+    mail.add_attachment(b"x" * 1000, maintype="application", subtype="zip", filename="a.zip")
+    channel = org.node.state.channel_named("kitchen")
+    assert channel is not None
+    groups = (await org["ann"].get("/user_groups")).ok["user_groups"]
+    administrators = next(one["id"] for one in groups if one["name"] == "role:administrators")
+    limited = {"can_create_topic_group": {"new": administrators}}
+    (await org["ann"].patch(f"/streams/{channel.id}", **limited)).ok
+    code, why = (await post.bring(address, mail))[address]
+    assert (code, b"topics" in why) == (550, True)
+    files = (await org["ben"].get("/attachments")).ok
+    assert (files["attachments"], files["own_space_used"]) == ([], 0)
+
+
 async def test_what_opens_nothing_any_more_says_nothing(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -426,13 +426,46 @@ async def test_one_attempt_sends_one_message_however_often_it_is_made(config: Co
         assert org.node.state.last_message_id == others[-1]
 
 
+async def test_a_local_id_used_for_several_messages_loses_none(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    attempt = {"queue_id": "q", "local_id": "1"}
+
+    async def all_of_them() -> list[int]:
+        return [
+            await org["ann"].send("lounge", "a", "ok", **attempt),
+            await org["ann"].send("lounge", "b", "ok", **attempt),
+            await org["ann"].write([org["ben"].user_id], "ok", **attempt),
+            await org["ann"].write([org["cleo"].user_id], "ok", **attempt),
+        ]
+
+    first = await all_of_them()
+    assert len(set(first)) == 4
+    assert await all_of_them() == first
+
+
+async def test_a_request_is_recognized_after_its_message_changed(config: Config) -> None:
+    attempt = {"queue_id": "q", "local_id": "1"}
+    async with founded(config) as org:
+        await org.channel("lounge", "ann")
+        sent = await org["ann"].send("lounge", "t", "as asked", **attempt)
+        (await org["ann"].patch(f"/messages/{sent}", content="edited", topic="elsewhere")).ok
+        gone = await org["ann"].send("lounge", "t", "deleted", **attempt)
+        (await org["ann"].delete(f"/messages/{gone}")).ok
+        assert await org["ann"].send("lounge", "t", "as asked", **attempt) == sent
+    async with reopened(config) as org:
+        assert await org["ann"].send("lounge", "t", "as asked", **attempt) == sent
+        assert await org["ann"].send("lounge", "t", "deleted", **attempt) == gone
+        assert await org["ann"].send("lounge", "t", "edited", **attempt) > gone
+
+
 def test_few_attempts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sent_messages, "KEPT", 3)
     kept = sent_messages.SentMessages()
     for number in range(5):
-        message = Message(id=number, sender_id=1, sent_at=1, content="x")
-        kept.note(MessageSent(message=message, queue_id="q", local_id=str(number)))
-    found = [kept.find(1, "q", str(number), "x") for number in range(5)]
+        message = Message(id=number, sender_id=1, sent_at=1)
+        ids = {"queue_id": "q", "local_id": str(number)}
+        kept.note(MessageSent(message=message, **ids, request_digest="d"))
+    found = [kept.find(1, "q", str(number), "d") for number in range(5)]
     assert found == [None, None, 2, 3, 4]
 
 

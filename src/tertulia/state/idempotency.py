@@ -1,5 +1,4 @@
-"""Which messages were sent recently, by their idempotency keys: a client that sends a message once
-more because it got no answer makes no second one."""
+"""Idempotent sends: repeating a send that was not answered makes no second message."""
 
 import hashlib
 from collections import OrderedDict
@@ -9,44 +8,51 @@ from typing import Final
 from tertulia.model.changes import AnyChange, MessageSent
 
 KEPT: Final = 10_000
-"""Messages that are remembered; the oldest are forgotten first."""
+"""Sends that are remembered. The oldest are forgotten first."""
 RECALLED: Final = 2000
-"""Of the newest entries of the log that many are looked at when the state is loaded."""
+"""Entries at the end of the log that are searched for sends when the state is loaded."""
 
-_Attempt = tuple[int, str, str, bytes]
-"""The sender, the client's idempotency key (its queue and local ID), and a digest of the content:
-some clients use a local ID again."""
+_Key = tuple[int, str, str, str]
+"""The sender, the queue ID, the local ID, and a digest of what was asked for."""
+
+
+def request_digest(queue_id: str, local_id: str, *asked: str) -> str:
+    """Return a digest of what a client asked to send, such as destination and content.
+
+    Some clients use a local ID for several messages, so the digest is part of the key. It is kept
+    with the log's entry, because the message may be edited or moved before the send is repeated;
+    the IDs are its salt.
+    """
+    parts = (queue_id, local_id, *asked)
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 class SentMessages:
-    """The newest messages that were sent with an idempotency key: a queue's ID and a local ID."""
+    """The newest messages that were sent with a queue ID and a local ID."""
 
     def __init__(self) -> None:
-        self._ids: OrderedDict[_Attempt, int] = OrderedDict()
+        self._ids: OrderedDict[_Key, int] = OrderedDict()
 
     def note(self, change: AnyChange) -> None:
-        """Remember the message, if the change is one that was sent with an idempotency key."""
-        if not isinstance(change, MessageSent) or not (change.queue_id and change.local_id):
+        """Remember the message if the change is a send with a request digest."""
+        if not isinstance(change, MessageSent) or not change.request_digest:
             return
-        message = change.message
-        digest = _digest(message.content)
-        self._ids[message.sender_id, change.queue_id, change.local_id, digest] = message.id
+        key = (
+            change.message.sender_id,
+            change.queue_id or "",
+            change.local_id or "",
+            change.request_digest,
+        )
+        self._ids[key] = change.message.id
         while len(self._ids) > KEPT:
             self._ids.popitem(last=False)
 
     def recall(self, changes: Iterable[AnyChange]) -> None:
-        """Remember the messages of the log's last entries, oldest first, at loading."""
+        """Remember the sends among the log's last entries, oldest first."""
         for change in changes:
             self.note(change)
 
-    def find(
-        self, sender_id: int, queue_id: str | None, local_id: str | None, content: str
-    ) -> int | None:
-        """The ID of the message that the same attempt made before; None where there is none."""
-        if not (queue_id and local_id):
-            return None
-        return self._ids.get((sender_id, queue_id, local_id, _digest(content)))
-
-
-def _digest(content: str) -> bytes:
-    return hashlib.blake2b(content.encode(), digest_size=16).digest()
+    def find(self, sender_id: int, queue_id: str, local_id: str, digest: str) -> int | None:
+        """Return the ID of the message that the same request sent before, if any."""
+        return self._ids.get((sender_id, queue_id, local_id, digest))

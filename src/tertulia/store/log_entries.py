@@ -231,20 +231,12 @@ def _submessage_contents(connection: Connection, ids: Sequence[int]) -> dict[int
 
 
 def recent_sends(connection: Connection, entries: int) -> list[AnyChange]:
-    """The messages that were sent with a local ID among so many of the log's newest entries, oldest
-    first, with their present content."""
+    """Return the sends with a request digest among the newest `entries` of the log, oldest first,
+    without their content."""
     rows = connection.query(
         "SELECT seq, at, actor_id, change FROM log"
-        " WHERE seq > (SELECT seq FROM head WHERE id = 1) - ? AND change LIKE '%\"local_id\"%'"
-        " ORDER BY seq",
+        " WHERE seq > (SELECT seq FROM head WHERE id = 1) - ?"
+        " AND change LIKE '%\"request_digest\"%' ORDER BY seq",
         (entries,),
     )
-    found = [decode_entry(*row).change for row in rows]
-    sent = [change for change in found if isinstance(change, MessageSent)]
-    known = {one.id: one for one in queries.messages(connection, [s.message.id for s in sent])}
-    replace = msgspec.structs.replace
-    return [
-        replace(change, message=replace(change.message, content=known[change.message.id].content))
-        for change in sent
-        if change.message.id in known
-    ]
+    return [decode_entry(*row).change for row in rows]

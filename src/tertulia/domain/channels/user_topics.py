@@ -68,9 +68,9 @@ def mute(moment: Moment, channel: int | str, topic: str, muted: bool) -> Decisio
 
 def send(moment: Moment, draft: Draft) -> Decision[Sent]:
     """Send the message. Its topic is followed or unmuted for the sender and for mentioned users
-    whose settings say so. Where the same attempt (the draft's queue and local ID) has sent it
-    already, the result is that message. Raises as `sending.send`."""
-    before = moment.state.sent.find(moment.actor.id, draft.queue_id, draft.local_id, draft.content)
+    whose settings say so. If the same request (by the draft's queue ID and local ID) was sent
+    before, the result is that message. Raises as `sending.send`."""
+    before = sent_before(moment, draft)
     if before is not None:
         return Decision(Sent(message_id=before))
     sent = sending.send(moment, draft)
@@ -83,6 +83,16 @@ def send(moment: Moment, draft: Draft) -> Decision[Sent]:
             mine = [one.visibility for one in followed if one.user_id == change.message.sender_id]
             own = mine[0] if mine else None
     return Decision(Sent(message_id=sent.result, visibility=own), changes)
+
+
+def sent_before(moment: Moment, draft: Draft) -> int | None:
+    """Return the ID of the message that the same request sent before, if any."""
+    digest = draft.request_digest(moment.state, moment.actor.id)
+    if not digest:
+        return None
+    return moment.state.sent.find(
+        moment.actor.id, draft.queue_id or "", draft.local_id or "", digest
+    )
 
 
 def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:

@@ -101,6 +101,14 @@ def remove_unclaimed(moment: Moment, days: int) -> Decision[int]:
     return Decision(len(changes), changes)
 
 
+def remove_unlinked(moment: Moment, attachment_ids: Collection[int]) -> Decision[None]:
+    """Remove those of the attachments that no message links."""
+    state = moment.state
+    known = [state.attachments[id_] for id_ in sorted(attachment_ids) if id_ in state.attachments]
+    unlinked = [one for one in known if not state.uploads.claims_of.count(one.id)]
+    return Decision(None, [_removed(one) for one in unlinked])
+
+
 def files_deleted(moment: Moment, attachment_ids: Collection[int]) -> Decision[None]:
     """The files of these attachments, which are gone, are deleted. Another node may have said so
     already."""

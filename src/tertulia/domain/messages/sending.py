@@ -12,6 +12,7 @@ from tertulia.model.channels import Channel, TopicsPolicy, topic_key
 from tertulia.model.errors import NoSuchChannel, Refused, WildcardNotAllowed
 from tertulia.model.messages import DirectConversation, Flag, Message, Rendered, Submessage
 from tertulia.model.users import User
+from tertulia.state.idempotency import request_digest
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -56,6 +57,23 @@ class Draft(Composed, frozen=True, kw_only=True):
     local_id: str | None = None
     form: str | None = None
     """A form to choose from (`widgets.form`), as which it is shown."""
+    identity: str | None = None
+    """What identifies the request if its content differs between attempts; otherwise the content
+    does."""
+
+    def request_digest(self, state: State, sender_id: int) -> str:
+        """Return a digest of destination and content; empty without a queue ID and a local ID."""
+        if not (self.queue_id and self.local_id):
+            return ""
+        to = self.to
+        if isinstance(to, ToPeople):
+            place = ("direct", *map(str, sorted({*to.user_ids, sender_id})))
+        else:
+            named = None if to.name is None else state.channel_named(to.name)
+            channel_id = to.channel_id or (named.id if named else 0)
+            place = ("channel", str(channel_id), topic_key(to.topic))
+        said = self.content if self.identity is None else self.identity
+        return request_digest(self.queue_id, self.local_id, *place, said, self.form or "")
 
 
 def send(moment: Moment, draft: Draft) -> Decision[int]:
@@ -164,6 +182,7 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
         read_by=_muters(state, actor, receives),
         queue_id=draft.queue_id,
         local_id=draft.local_id,
+        request_digest=draft.request_digest(state, actor.id),
     )
 
 
@@ -305,6 +324,7 @@ def _to_people(
         new_conversation=new,
         queue_id=draft.queue_id,
         local_id=draft.local_id,
+        request_digest=draft.request_digest(state, actor.id),
     )
 
 

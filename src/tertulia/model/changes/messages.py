@@ -12,7 +12,9 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
     Its recipients follow from the subscriptions, or from the conversation. `flags` are the sparse
     flags by user. `read_by` are other users for whom it is read from the start, because they muted
     the sender. `widget` is its first submessage. `new_conversation` is the direct conversation that
-    began with it, if any. `queue_id` and `local_id` are the sender's echo. `attachment_ids` are the
+    began with it, if any. `queue_id` and `local_id` are the sender's echo, and
+    `request_digest` identifies what was asked for under these IDs (`request_digest`); it is empty
+    without them. `attachment_ids` are the
     uploaded files that it links. `awaits_previews` means that it links pages whose previews are to
     be fetched.
 
@@ -33,6 +35,7 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
     moved_to: int | None = None
     attachment_ids: tuple[int, ...] = ()
     awaits_previews: bool = False
+    request_digest: str = ""
 
     @property
     def readers(self) -> tuple[int, ...]:

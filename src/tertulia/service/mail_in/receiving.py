@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tertulia.domain import names, permissions
 from tertulia.domain.channels import channels
-from tertulia.domain.messages import file_names
+from tertulia.domain.messages import attachments, file_names
 from tertulia.domain.messages.sending import ToChannel as ToTopic
 from tertulia.domain.messages.sending import ToPeople
 from tertulia.integrations.prose import harmless, short
@@ -63,17 +63,27 @@ async def receive(node: Node, target: Target, place: Path) -> int | None:
         return None
     caller = Caller(node=node, user_id=sender.id)
     to = await _destination(caller, target, mail)
-    files = await _kept(node, _keeper(target, sender), place, mail.files)
-    content = _content(mail, options, files.lines, is_own=isinstance(target, ToAnswer))
-    if not content:
-        raise Refused("The mail says nothing.")
     mark = f"{mail.message_id}\0{target!r}" if mail.message_id else ""
     attempt = hashlib.sha256(mark.encode()).hexdigest()[:32] if mark else None
+    before = sending.sent_before(caller, to, _QUEUE, attempt, "") if attempt else None
+    if before is not None:
+        return before
+    files = _Kept()
     try:
-        return await _sent(caller, to, content, attempt, files)
-    except WildcardNotAllowed:
-        # They may not wake so many: better a message that does not than none.
-        return await _sent(caller, to, harmless(content), attempt, files)
+        await _keep(node, _keeper(target, sender), place, mail.files, files)
+        content = _content(mail, options, files.lines, is_own=isinstance(target, ToAnswer))
+        if not content:
+            raise Refused("The mail says nothing.")
+        try:
+            return await _sent(caller, to, content, attempt, files)
+        except WildcardNotAllowed:
+            # They may not wake so many: better a message that does not than none.
+            return await _sent(caller, to, harmless(content), attempt, files)
+    finally:
+        # Refused mail must not use up anyone's storage. If the same mail was brought twice at the
+        # same time, the message has the files of the first.
+        if files.ids:
+            await node.log.submit(None, attachments.remove_unlinked, frozenset(files.ids))
 
 
 def _sender(node: Node, target: Target) -> User:
@@ -157,21 +167,21 @@ def _keeper(target: Target, sender: User) -> int:
     return sender.id
 
 
-class _Kept(Struct, frozen=True):
-    """The files of a mail."""
+class _Kept(Struct):
+    """The files of a mail that are stored."""
 
-    lines: list[str]
-    """What the message says of them."""
-    ids: frozenset[int]
+    lines: list[str] = []
+    """What the message says about each of the mail's files."""
+    ids: list[int] = []
     """The attachments."""
 
 
-async def _kept(node: Node, keeper_id: int, place: Path, files: tuple[MailFile, ...]) -> _Kept:
-    """Keep the mail's files as that account's uploads: a line for each."""
+async def _keep(
+    node: Node, keeper_id: int, place: Path, files: tuple[MailFile, ...], kept: _Kept
+) -> None:
+    """Store the mail's files as that account's uploads, and note each in `kept`."""
     most = node.config.max_file_upload_size_mib * 1024 * 1024
     chosen = files[:MAX_FILES]
-    lines: list[str] = []
-    ids: set[int] = set()
     with contextlib.ExitStack() as open_files:
         drafts = []
         for _ in chosen:
@@ -184,17 +194,16 @@ async def _kept(node: Node, keeper_id: int, place: Path, files: tuple[MailFile, 
             size = draft.finish()
             name = file_names.shown(file.name).replace("[", "(").replace("]", ")")
             if size > most:
-                lines.append(f"{name} (too large to be kept)")
+                kept.lines.append(f"{name} (too large to be kept)")
                 continue
             arrived = ArrivedFile(
                 name=file.name, content_type=file.content_type, size=size, arriving=draft.arriving
             )
             attachment = await uploads.stored(node, keeper_id, arrived)
-            ids.add(attachment.id)
-            lines.append(f"[{name}](/user_uploads/{attachment.path})")
+            kept.ids.append(attachment.id)
+            kept.lines.append(f"[{name}](/user_uploads/{attachment.path})")
     if len(files) > MAX_FILES:
-        lines.append(f"… ({len(files) - MAX_FILES} more files)")
-    return _Kept(lines, frozenset(ids))
+        kept.lines.append(f"… ({len(files) - MAX_FILES} more files)")
 
 
 def _content(mail: ReceivedMail, options: Options, links: list[str], *, is_own: bool) -> str:
@@ -219,5 +228,6 @@ async def _sent(
         queue_id=_QUEUE if attempt else None,
         local_id=attempt,
         files=files.ids,
+        identity="" if attempt else None,
     )
     return sent.message_id

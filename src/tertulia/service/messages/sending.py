@@ -12,6 +12,7 @@ from tertulia.domain.messages import widgets
 from tertulia.domain.messages.sending import Draft, ToChannel, ToPeople
 from tertulia.log.forwarding import Errand
 from tertulia.model.channels import topic_key
+from tertulia.model.messages import Rendered
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
 from tertulia.service.messages.composing import Topic, compose
@@ -41,10 +42,12 @@ async def send_message(
     local_id: str | None = None,
     form: str | None = None,
     files: Collection[int] = (),
+    identity: str | None = None,
 ) -> Sent:
     """Send a message as the caller, by the program `client`. `queue_id` and `local_id` say which
     attempt this is: sent twice, it is one message. `form` is JSON text (`widgets.form`). `files`
-    are attachments that came with the message, which it opens whosever they are.
+    are attachments that came with the message, which it opens whosever they are. `identity`
+    identifies the request if the content differs between attempts.
 
     Raises as `tertulia.domain.messages.sending.send`; Refused for content that cannot be.
     """
@@ -59,8 +62,24 @@ async def send_message(
         local_id=local_id if queue_id else None,
         form=None if form is None else widgets.form(form),
         files=files,
+        identity=identity,
     )
     return await caller.submit(user_topics.send, draft)
+
+
+def sent_before(
+    caller: Caller, to: ToChannel | ToPeople, queue_id: str, local_id: str, identity: str
+) -> int | None:
+    """Return the ID of the message that the same request sent before, if any."""
+    draft = Draft(
+        to=to,
+        content="",
+        rendered=Rendered(html=""),
+        queue_id=queue_id,
+        local_id=local_id,
+        identity=identity,
+    )
+    return user_topics.sent_before(caller.moment(), draft)
 
 
 async def draft_of(
@@ -75,6 +94,7 @@ async def draft_of(
     local_id: str | None = None,
     form: str | None = None,
     files: Collection[int] = (),
+    identity: str | None = None,
 ) -> Draft:
     """The finished draft of a message of this content, which is final (`names.message_content`)."""
     composed = await compose(node, author, content, lambda: _topic(node.state, to))
@@ -89,6 +109,7 @@ async def draft_of(
         queue_id=queue_id,
         local_id=local_id,
         form=form,
+        identity=identity,
     )
 
 
