@@ -463,8 +463,8 @@ def test_few_attempts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = sent_messages.SentMessages()
     for number in range(5):
         message = Message(id=number, sender_id=1, sent_at=1)
-        ids = {"queue_id": "q", "local_id": str(number)}
-        kept.note(MessageSent(message=message, **ids, request_digest="d"))
+        local_id = str(number)
+        kept.note(MessageSent(message=message, queue_id="q", local_id=local_id, request_digest="d"))
     found = [kept.find(1, "q", str(number), "d") for number in range(5)]
     assert found == [None, None, 2, 3, 4]
 
