@@ -698,3 +698,26 @@ async def test_a_topic_of_spaces_alone_is_the_empty_one(org: Organization, topic
     shown = (await org["ann"].get(f"/messages/{said}", allow_empty_topic_name=True)).ok
     assert shown["message"]["subject"] == ""
     assert await org["ann"].send(lounge, topic, "there") > said
+
+
+async def test_an_edit_with_a_refused_move_changes_nothing(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    groups = (await org["ann"].get("/user_groups")).ok["user_groups"]
+    administrators = next(one["id"] for one in groups if one["name"] == "role:administrators")
+    limited = {"can_move_messages_between_topics_group": {"new": administrators}}
+    (await org["ann"].patch("/realm", **limited)).ok
+    sent = await org["ben"].send("lounge", "t", "before")
+    path = f"/messages/{sent}"
+    listener = await org["ann"].register()
+    for refused in ({"topic": "elsewhere"}, {"topic": "x\ny"}, {"stream_id": 10**6}):
+        assert (await org["ben"].patch(path, content="after", **refused)).status == 400
+    assert await listener.events() == []
+    # The topic that it has already is no move.
+    (await org["ben"].patch(path, content="after", topic="t")).ok
+    (await org["ann"].patch(path, topic="u")).ok
+    kinds = [sorted({"content", "subject"} & event.keys()) for event in await listener.events()]
+    assert kinds[:2] == [["content"], ["subject"]]
+    own = await org["ann"].send("lounge", "t", "mine")
+    (await org["ann"].patch(f"/messages/{own}", content="edited", topic="v")).ok
+    message = (await org["ann"].get(f"/messages/{own}", apply_markdown=False)).ok["message"]
+    assert (message["subject"], message["content"]) == ("v", "edited")

@@ -10,12 +10,12 @@ from pyroaring import BitMap
 from tertulia.domain import names, permissions
 from tertulia.domain.channels import topics, user_topics
 from tertulia.domain.channels.topics import RESOLVED, TopicExcerpt, TopicMessage
-from tertulia.domain.messages import notices, sending
+from tertulia.domain.messages import editing, notices, sending
 from tertulia.domain.messages.editing import Found, still_so
 from tertulia.domain.messages.notices import Notice, Render
-from tertulia.domain.messages.sending import ToChannel
+from tertulia.domain.messages.sending import Composed, ToChannel
 from tertulia.domain.permissions import ChannelReaders
-from tertulia.model.changes import AnyChange, MessagesMoved
+from tertulia.model.changes import AnyChange, MessageEdited, MessagesMoved
 from tertulia.model.changes.editing import Arrival, Groups
 from tertulia.model.channels import Channel, topic_key
 from tertulia.model.errors import Refused, TooOldToMove
@@ -67,6 +67,30 @@ def move(
         *notices.sent(moment, written, render),
     ]
     return Decision(None, changes)
+
+
+def edit_and_move(
+    moment: Moment,
+    found: Found,
+    composed: Composed,
+    excerpt: TopicExcerpt,
+    wanted: Move,
+    render: Render,
+) -> Decision[tuple[int, ...]]:
+    """Edit a message and move it: both or neither. Returns the files that it no longer links.
+
+    A topic that is the message's own already is no move. Raises as `editing.edit` and `move`.
+    """
+    edited = editing.edit(moment, found, composed)
+    if wanted.channel_id is None and wanted.topic is not None:
+        name = names.topic_name(wanted.topic)
+        if found.message.channel_id is not None and name == found.message.topic:
+            return edited
+    for change in edited.changes:
+        if isinstance(change, MessageEdited):
+            found = msgspec.structs.replace(found, message=change.message, flags=change.flags)
+    moved = move(moment, found, excerpt, wanted, render)
+    return Decision(edited.result, [*edited.changes, *moved.changes])
 
 
 def _target(moment: Moment, source: Channel, channel_id: int | None) -> Channel:

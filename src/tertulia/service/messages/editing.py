@@ -3,7 +3,9 @@
 import hashlib
 
 from tertulia.domain import names
+from tertulia.domain.channels.topics import TopicExcerpt
 from tertulia.domain.messages import editing, moving
+from tertulia.domain.messages.editing import Found
 from tertulia.domain.messages.moving import Move
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import StaleExpectation
@@ -18,16 +20,26 @@ DELETED = "(deleted)"
 
 
 async def edit_message(
-    caller: Caller, message_id: int, text: str, *, expected_sha256: str | None = None
+    caller: Caller,
+    message_id: int,
+    text: str,
+    *,
+    expected_sha256: str | None = None,
+    move: Move | None = None,
 ) -> tuple[int, ...]:
-    """Give a message of the caller's new content. The IDs of the files that it links no more.
+    """Edit a message of the caller's and, in the same command, move it. Returns the IDs of the
+    files that it no longer links.
 
-    `expected_sha256` is, in hexadecimal, of the content that the caller has seen. Raises as
-    `tertulia.domain.messages.editing.edit`; StaleExpectation where the content is another.
+    `expected_sha256` is the hexadecimal digest of the content that the caller has seen. Raises as
+    `tertulia.domain.messages.editing.edit` and `tertulia.domain.messages.moving.move`;
+    StaleExpectation if the content has changed since. If anything is refused, nothing changes.
     """
 
     async def attempt() -> tuple[int, ...]:
-        found = await preconditions.to_edit(caller.node.log, message_id)
+        if move is None:
+            found = await preconditions.to_edit(caller.node.log, message_id)
+        else:
+            found, excerpt = await _to_move(caller, message_id, move)
         message = found.message
         content = names.message_content(text) if text.strip() else DELETED
         present = hashlib.sha256(message.content.encode()).hexdigest()
@@ -35,7 +47,11 @@ async def edit_message(
             editing.require_readable(caller.moment(), message)
             raise StaleExpectation("The message has been edited in the meantime.")
         composed = await compose(caller.node, caller.user, content, lambda: _topic(message))
-        return await caller.submit(editing.edit, found, composed)
+        if move is None:
+            return await caller.submit(editing.edit, found, composed)
+        return await caller.submit(
+            moving.edit_and_move, found, composed, excerpt, move, caller.render
+        )
 
     return await retry_on_conflict(attempt)
 
@@ -47,12 +63,18 @@ def _topic(message: Message) -> Topic | None:
 async def move_messages(caller: Caller, message_id: int, wanted: Move) -> None:
     """Move a message, and with it others of its topic. Raises as
     `tertulia.domain.messages.moving.move`."""
-    is_whole = wanted.propagation is not Propagation.ONE
 
     async def attempt() -> None:
-        found, excerpt = await preconditions.to_move(
-            caller.node.log, message_id, whole=is_whole, away=wanted.channel_id is not None
-        )
+        found, excerpt = await _to_move(caller, message_id, wanted)
         await caller.submit(moving.move, found, excerpt, wanted, caller.render)
 
     await retry_on_conflict(attempt)
+
+
+async def _to_move(caller: Caller, message_id: int, wanted: Move) -> tuple[Found, TopicExcerpt]:
+    return await preconditions.to_move(
+        caller.node.log,
+        message_id,
+        whole=wanted.propagation is not Propagation.ONE,
+        away=wanted.channel_id is not None,
+    )

@@ -48,6 +48,15 @@ async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
         raise Refused("What a message says cannot be changed while it is moved to a channel.")
     if not moves and params.propagate_mode != "change_one":
         raise Refused("'propagate_mode' is for moving messages.")
+    move = None
+    if moves:
+        move = Move(
+            topic=params.topic,
+            channel_id=params.stream_id,
+            propagation=Propagation(params.propagate_mode),
+            tell_old=params.send_notification_to_old_thread,
+            tell_new=params.send_notification_to_new_thread,
+        )
     detached: tuple[int, ...] = ()
     if params.content is not None:
         detached = await service.edit_message(
@@ -55,16 +64,10 @@ async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
             params.message_id,
             params.content,
             expected_sha256=params.prev_content_sha256,
+            move=move,
         )
-    if moves:
-        wanted = Move(
-            topic=params.topic,
-            channel_id=params.stream_id,
-            propagation=Propagation(params.propagate_mode),
-            tell_old=params.send_notification_to_old_thread,
-            tell_new=params.send_notification_to_new_thread,
-        )
-        await service.move_messages(call, params.message_id, wanted)
+    elif move is not None:
+        await service.move_messages(call, params.message_id, move)
     return UpdatedMessage(detached_uploads=_left(call, detached))
 
 
