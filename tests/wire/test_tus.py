@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from tertulia.jobs.files import FileCleanup
 from tertulia.service.config import Config
 from tertulia.store.bucket_partials import BucketPartials
+from tertulia.store import partial_uploads
 from tertulia.store.partial_uploads import DiskPartials, DiskPieces, Reservation
 from tertulia.store.uploads import Uploads
 from tertulia.wire.files import tus
@@ -468,7 +469,82 @@ async def test_of_pieces_that_come_at_once_one_counts(kept: Organization) -> Non
     assert statuses.count(204) <= 1
 
 
-async def test_a_file_that_another_process_writes_is_left_alone(org: Organization) -> None:
+async def test_of_three_requests_the_last_goes_on_with_the_file(kept: Organization) -> None:
+    where = await begun(kept["ben"], 10)
+    never = asyncio.Event()
+    requests = []
+    for _ in range(3):
+        came = asyncio.Event()
+
+        async def stuck(came: asyncio.Event = came) -> Any:
+            came.set()
+            yield b""
+            await never.wait()
+
+        requests.append(asyncio.create_task(piece(kept["ben"], where, 0, stuck())))
+        await came.wait() if len(requests) == 1 else await asyncio.sleep(0)
+    answer = await piece(kept["ben"], where, 0, b"helloworld")
+    assert answer.status_code == 200
+    never.set()
+    assert {(await one).status_code for one in requests} <= {409, 423}
+
+
+async def test_a_silent_request_at_another_process_gives_the_file_up(org: Organization) -> None:
+    where = await begun(org["ben"], 10)
+    came, never = asyncio.Event(), asyncio.Event()
+
+    async def stuck() -> Any:
+        yield b"hello"
+        came.set()
+        await never.wait()
+
+    first = asyncio.create_task(piece(org["ben"], where, 0, stuck()))
+    await came.wait()
+    # As another process opens it: by its own descriptor.
+    partials = DiskPartials(org.node.uploads)
+    partial = await partials.load(org["ben"].user_id, where.rpartition("/")[2])
+    assert partial is not None
+    async with partials.opened(partial) as pieces:
+        assert pieces is not None
+        assert pieces.size == 5
+    assert (await first).status_code == 423
+
+
+async def test_a_key_that_ended_finishes_no_upload(org: Organization) -> None:
+    where = await begun(org["ben"], 10)
+    came, renewed = asyncio.Event(), asyncio.Event()
+
+    async def slow(rest: bytes) -> Any:
+        yield b"hello"
+        came.set()
+        await renewed.wait()
+        yield rest
+
+    form = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
+    plain = {"Content-Type": "multipart/form-data; boundary=x"}
+
+    async def whole() -> Any:
+        yield form
+        async for some in slow(b"world\r\n--x--\r\n"):
+            yield some
+
+    pieces = asyncio.create_task(piece(org["ben"], where, 0, slow(b"world")))
+    await came.wait()
+    came.clear()
+    once = asyncio.create_task(
+        org["ben"].http.post("/api/v1/user_uploads", content=whole(), headers=plain)
+    )
+    await came.wait()
+    (await org["ben"].post("/users/me/api_key/regenerate")).ok
+    renewed.set()
+    assert [(await one).status_code for one in (pieces, once)] == [401, 401]
+    assert not org.node.state.attachments
+
+
+async def test_a_file_that_another_process_writes_is_left_alone(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partial_uploads, "TAKE_OVER_SECONDS", 0)
     where = await begun(org["ben"], 10)
     partials = DiskPartials(org.node.uploads)
     partial = await partials.load(org["ben"].user_id, where.rpartition("/")[2])

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -23,6 +24,8 @@ from tertulia.store.disk_files import sync_directory
 from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, Uploads
 
 _ENDING: Final = ".json"
+TAKE_OVER_SECONDS = 5.0
+"""How long a request waits for a file that another process writes."""
 
 
 class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -68,6 +71,11 @@ class Pieces(ABC):
 
     size: int
     """Bytes so far."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether another process waits for the file."""
+        return False
 
     @abstractmethod
     async def begin(self, *, checked: bool) -> None:
@@ -146,6 +154,11 @@ class DiskPieces(Pieces):
         self._descriptor = descriptor
         self._begun = 0
         self._is_checked = False
+        self._asked_at = os.fstat(descriptor).st_atime_ns
+
+    @property
+    def is_wanted(self) -> bool:
+        return os.fstat(self._descriptor).st_atime_ns != self._asked_at
 
     @property
     def size(self) -> int:  # type: ignore[override]  # it is not set
@@ -233,10 +246,7 @@ class DiskPartials(Partials):
             yield None
             return
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InUse from None
+            await _locked(descriptor)
             if partial.doubtful is not None:
                 os.ftruncate(descriptor, partial.doubtful)
                 partial = msgspec.structs.replace(partial, doubtful=None)
@@ -290,6 +300,24 @@ class DiskPartials(Partials):
                 partial = self._load(int(user_id), key)
                 if partial is not None:
                     yield partial
+
+
+async def _locked(descriptor: int) -> None:
+    """Lock the file. If another process has it, ask for it (`Pieces.is_wanted`) and wait a little:
+    its connection may be dead. Raises InUse."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + TAKE_OVER_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if loop.time() >= until:
+                raise InUse from None
+        else:
+            return
+        # The access time is not used otherwise: files are read by others once they are whole.
+        os.utime(descriptor, ns=(time.time_ns(), os.fstat(descriptor).st_mtime_ns))
+        await asyncio.sleep(0.1)
 
 
 def new_key() -> str:

@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from email.utils import formatdate
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -51,6 +51,8 @@ EXPIRY_SECONDS: Final = 86400
 MAX_UNFINISHED: Final = 50
 """Uploads that one account may have begun and not finished."""
 PIECE: Final = "application/offset+octet-stream"
+LOOK_SECONDS: Final = 0.5
+"""How often a request that waits for its body looks whether another process wants the upload."""
 CHUNK: Final = MIB
 """Bytes that are gathered before they are written."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -84,7 +86,9 @@ class _Hold:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.stop = asyncio.Event()
+        """Set when a later request wants the lock that the present one holds."""
         self.wanted = 0
+        """Requests that hold the lock or wait for it."""
 
 
 class _Tus:
@@ -258,6 +262,8 @@ class _Tus:
         try:
             async with hold.lock:
                 hold.stop = stop = asyncio.Event()
+                if hold.wanted > 1:
+                    stop.set()  # Another one came while this one waited.
                 now = await self._partials.load(partial.user_id, partial.key)
                 if now is None:
                     raise TusRefused(404, "There is no such upload.")
@@ -290,6 +296,7 @@ class _Tus:
                 raise TusRefused(409, f"The file goes on at {present}, and not at {offset}.")
             if pieces is not None:
                 await self._take(request, partial, pieces, stop, checksum)
+                self._who(request)  # Rights may have been lost in the meantime.
                 present = pieces.size
         headers = {**headers, "Upload-Offset": str(present)}
         if present < partial.length:
@@ -315,7 +322,7 @@ class _Tus:
             raise TusRefused(413, _TOO_LONG)
         await _with_room(pieces.begin(checked=checksum is not None))
         try:
-            async with contextlib.aclosing(_gathered(request, stop)) as body:
+            async with contextlib.aclosing(_gathered(request, stop, pieces)) as body:
                 async for piece in body:
                     left -= len(piece)
                     if left < 0:
@@ -356,16 +363,19 @@ async def _with_room(writing: Awaitable[T]) -> T:
         raise Unavailable("The server has no room for the file at the moment.") from error
 
 
-async def _gathered(request: Request, stop: asyncio.Event) -> AsyncGenerator[bytes, None]:
-    """The body in chunks of about `CHUNK` bytes. TusRefused when another request wants the upload.
-    Bytes that arrived before that, or before the client disconnected, are yielded first."""
+async def _gathered(
+    request: Request, stop: asyncio.Event, pieces: Pieces
+) -> AsyncGenerator[bytes, None]:
+    """Yield the body in chunks of about `CHUNK` bytes. Raises TusRefused when another request wants
+    the upload, at this process or another. Bytes that arrived before that, or before the client
+    disconnected, are yielded first."""
     waiting = bytearray()
     stream = Body(request).chunks()
     stopped = asyncio.create_task(stop.wait())
     try:
         while True:
             coming = asyncio.ensure_future(anext(stream, None))
-            await asyncio.wait({coming, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            await _either(coming, stopped, pieces)
             failed = coming.exception() if coming.done() else None
             chunk = None if failed or not coming.done() else coming.result()
             waiting += chunk or b""
@@ -382,6 +392,18 @@ async def _gathered(request: Request, stop: asyncio.Event) -> AsyncGenerator[byt
                 return
     finally:
         stopped.cancel()
+
+
+async def _either(
+    coming: "asyncio.Future[bytes | None]", stopped: "asyncio.Future[Any]", pieces: Pieces
+) -> None:
+    """Wait for more of the body, or until another request wants the upload."""
+    while not pieces.is_wanted:
+        done, _ = await asyncio.wait(
+            {coming, stopped}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
+        if done:
+            return
 
 
 def _answer(attachment: Attachment) -> UploadedFile:

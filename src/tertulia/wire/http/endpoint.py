@@ -91,7 +91,7 @@ class Endpoint:
                 request, limit if user is not None else min(limit, ANONYMOUS_BODY)
             )
         if node.state.seq != seen:
-            self._authenticated(request, route)  # Rights may have gone meanwhile.
+            self._authenticated(request, route)  # Rights may have been lost in the meantime.
         try:
             return await self._handled(
                 request, route, user, sent, uploads=tuple(uploads), body=body
@@ -113,6 +113,7 @@ class Endpoint:
             raise
         limit = node.config.max_file_upload_size_mib * MIB
         async with received_file(request, node.uploads, limit) as (sent, file):
+            self._authenticated(request, route)  # Rights may have been lost in the meantime.
             return await self._handled(request, route, user, sent, file=file)
 
     def _admitted(self, request: Request, route: Route) -> User | None:
