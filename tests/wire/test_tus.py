@@ -15,8 +15,8 @@ from starlette.requests import ClientDisconnect
 
 from tertulia.jobs.files import FileCleanup
 from tertulia.service.config import Config
-from tertulia.store.bucket_partials import BucketPartials
 from tertulia.store import partial_uploads
+from tertulia.store.bucket_partials import BucketPartials
 from tertulia.store.partial_uploads import DiskPartials, DiskPieces, Reservation
 from tertulia.store.uploads import Uploads
 from tertulia.wire.files import tus
