@@ -4,6 +4,7 @@
  */
 
 import { fitted, ownFragment, styled } from "../data/content";
+import { pathOf } from "../data/fileKinds";
 import { isMember } from "../data/permissions";
 import { moment, shortMoment } from "../data/times";
 import type { Store } from "../live/store.svelte";
@@ -165,7 +166,7 @@ function dressPictures(node: HTMLElement, store: Store, messageId: number): void
       one instanceof HTMLAnchorElement
         ? (one.getAttribute("href") ?? image.src)
         : (image.dataset["originalSrc"] ?? image.src);
-    const name = one.title || image.alt || decodeURIComponent(source.split("/").at(-1) ?? "");
+    const name = one.title || image.alt || pathOf(source).split("/").at(-1)!;
     if (!image.alt) image.alt = name || words.messages.picture;
     if (outside) continue;
     const at = all.length;
