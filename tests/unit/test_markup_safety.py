@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tertulia.markup import katex, linkifiers, mathml
 from tertulia.markup.addresses import safe
 from tertulia.markup.elements import ALLOWED, VOID, element, open_tag
+from tertulia.markup.markdown import MAX_HTML
 from tertulia.model.organization import Linkifier
 from tests.unit.markup_stage import EVE, html, organization, path, rendered
 
@@ -270,3 +271,26 @@ def _calls(content: str) -> int:
     profile.runcall(html, content)
     stats = pstats.Stats(profile)
     return int(stats.total_calls)  # type: ignore[attr-defined]  # it is there at run time
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        ("🇩🇪", "🇩🇪🇩🇪"),
+        ("$$a$$ ", "$$a$$ $$a$$"),
+        ("```py\na=1\n```\n", '<div class="codehilite" data-code-language="Python">'),
+        ("@**Eve**", "@"),
+        ("http://a.b/c ", "http://a.b/c"),
+        ("&", "&amp;&amp;"),
+    ],
+)
+def test_the_html_of_a_message_is_bounded(part: str, shown: str) -> None:
+    content = (part * 10_000)[:10_000]
+    found = rendered(content)
+    assert len(found.html.encode()) <= MAX_HTML
+    assert shown in found.html
+    checked(found.html)
+
+
+def test_a_usual_message_keeps_its_emoji() -> None:
+    assert html("🇩🇪 " * 200).count('class="emoji') == 200

@@ -53,6 +53,8 @@ def by_name(state: StateInline, silent: bool) -> bool:
     """`:name:`, an emoji of Unicode or of the organization."""
     if state.src[state.pos] != ":":
         return False
+    if context_of(state).is_plain:
+        return False
     match = _NAME.match(state.src, state.pos, state.posMax)
     html = None if match is None else named_emoji(context_of(state), match[1])
     if match is None or html is None:
@@ -107,10 +109,10 @@ def _cluster() -> re.Pattern[str]:
     )
 
 
-def characters(_context: RenderContext, text: str) -> list[Token | str] | None:
+def characters(context: RenderContext, text: str) -> list[Token | str] | None:
     """The text split at its emoji, which become elements; None without any. What is drawn as one
     sign and has no name (skin tones, professions with them, families) stays as it is."""
-    if text.isascii():
+    if context.is_plain or text.isascii():
         return None
     parts: list[Token | str] = []
     done = 0
@@ -134,7 +136,7 @@ def emoticons(context: RenderContext, text: str) -> list[Token | str] | None:
     """The text split at its emoticons, which become emoji if the author has set that; else None."""
     author = context.author
     settings = None if author is None else context.state.settings.get(author.id)
-    if settings is None or not settings.translate_emoticons:
+    if context.is_plain or settings is None or not settings.translate_emoticons:
         return None
     parts: list[Token | str] = []
     done = 0

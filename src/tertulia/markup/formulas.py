@@ -21,7 +21,7 @@ def inline(state: StateInline, silent: bool) -> bool:
     if state.pos and state.src[state.pos - 1] == "$":
         return False
     match = _INLINE.match(state.src, state.pos, state.posMax)
-    if match is None:
+    if match is None or context_of(state).is_plain:
         return False
     if not silent:
         tex = match["tex"]

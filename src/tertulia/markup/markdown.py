@@ -26,6 +26,7 @@ from tertulia.markup import (
     previews,
     times,
 )
+from tertulia.markup.elements import element, escaped_text, open_tag
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.inline_parser import InlineParser
 from tertulia.markup.render_context import RenderContext, context_of, environment
@@ -54,6 +55,10 @@ RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
 """The rules of inline markup, by the character at which they begin."""
 _AFTER_INLINE: Final = ("balance_pairs", "strikethrough", "emphasis", "fragments_join")
 _MAX_NESTING: Final = 100
+MAX_HTML: Final = 131_072
+"""Bytes of one message's HTML. If there would be more, emoji, formulas and code are shown as they
+were typed; and if that is still too much, so is everything."""
+_LINE_BREAK: Final = open_tag("br") + "\n"
 
 
 class Markdown:
@@ -85,12 +90,17 @@ class Markdown:
         external_media = self._external_media
         if known:
             external_media = dataclasses.replace(external_media, previews=known)
-        context = RenderContext(
-            moment, self._site, external_media, expensive=ExpensiveParts(in_place=self._in_place)
-        )
-        tokens = self._parser.parse(content, environment(context))
-        tokens = previews.with_previews(context, tokens)
-        html = html_output.to_html(context, tokens)
+        expensive = ExpensiveParts(in_place=self._in_place)
+        context = RenderContext(moment, self._site, external_media, expensive=expensive)
+        html, tokens = self._html(context, content)
+        if _size(html) > MAX_HTML:
+            expensive = ExpensiveParts(is_plain=True)
+            plain = RenderContext(
+                moment, self._site, external_media, expensive=expensive, is_plain=True
+            )
+            html, _ = self._html(plain, content)
+        if _size(html) > MAX_HTML:
+            html = element("p", {}, escaped_text(content).replace("\n", _LINE_BREAK))
         return Rendered(
             html=html,
             mentions=frozenset(context.mentioned_users),
@@ -102,6 +112,16 @@ class Markdown:
             pages=tuple(context.pages_to_preview),
             is_me=content.startswith("/me ") and _is_one_paragraph(tokens),
         )
+
+    def _html(self, context: RenderContext, content: str) -> tuple[str, list[Token]]:
+        tokens = self._parser.parse(content, environment(context))
+        tokens = previews.with_previews(context, tokens)
+        return html_output.to_html(context, tokens), tokens
+
+
+def _size(html: str) -> int:
+    """Bytes, also of texts that UTF-8 does not have."""
+    return len(html.encode("utf-8", "surrogatepass"))
 
 
 def _is_one_paragraph(tokens: list[Token]) -> bool:

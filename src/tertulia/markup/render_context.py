@@ -55,6 +55,8 @@ class RenderContext:
     """Cells of the tables so far."""
     next_empty: dict[int, int] = field(default_factory=dict)
     """The next empty line, by line."""
+    is_plain: bool = False
+    """Whether emoji and formulas in a line of text stay as they were typed."""
 
     @property
     def state(self) -> State:

@@ -26,7 +26,7 @@ MAX_CODE_SECONDS: Final = 0.4
 written so that some grammars take quadratic or exponential time: it is not highlighted."""
 MAX_FORMULA_SECONDS: Final = 1.0
 """CPU time for all formulas of one message."""
-MAX_FORMULA_SIZE: Final = 400_000
+MAX_FORMULA_SIZE: Final = 131_072
 """Characters of HTML of all formulas of one message."""
 MAX_WAIT: Final = 5.0
 """Seconds that a message waits for its code, and again for its formulas, on a busy server."""
@@ -180,10 +180,14 @@ class ExpensiveParts:
     """Gathers what is not in the caches, for `prepare`."""
     room: int = MAX_FORMULA_SIZE
     """Characters of HTML left for formulas."""
+    is_plain: bool = False
+    """Whether to leave everything as plain text."""
 
     def code(self, source: str, name: str) -> str:
         """The code as HTML, highlighted if possible."""
         part = Code(source, name)
+        if self.is_plain:
+            return _plain_code(part)
         if part in code_cache:
             return code_cache[part] or ""
         if self.to_render is not None:
@@ -196,7 +200,7 @@ class ExpensiveParts:
     def formula(self, tex: str, *, display: bool) -> str | None:
         """The formula as HTML; None where it is wrong."""
         part = Formula(tex, display)
-        if self.room <= 0:
+        if self.is_plain or self.room <= 0:
             return _plain_formula(part)
         if part in formula_cache:
             found = formula_cache[part]
