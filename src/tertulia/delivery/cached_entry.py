@@ -3,14 +3,33 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from tertulia.model.changes import Entry
+from tertulia.model.changes import Entry, MessageEdited, MessageSent, MessagesMoved
+
+OVERHEAD = 1000
+"""Bytes that an entry counts for besides what people wrote."""
+
+
+def entry_size(entry: Entry) -> int:
+    """Return the bytes, roughly, that an entry takes in memory."""
+    change, size = entry.change, OVERHEAD
+    match change:
+        case MessageSent():
+            size += change.message.text_size
+        case MessageEdited():
+            size += change.message.text_size + len(change.was_content) + len(change.was_rendered)
+        case MessagesMoved():
+            size += 32 * len(change.message_ids)
+            size += sum(one.message.text_size for one in change.arrivals if one.message)
+        case _:
+            pass
+    return size
 
 
 class CachedEntry:
     """A committed entry, with its events as they were encoded for each distinct view: what
     `views`, `grouping` and `view_groups` hold is the encoder's business."""
 
-    __slots__ = ("entry", "grouping", "view_groups", "view_groups_at", "views")
+    __slots__ = ("entry", "grouping", "size", "view_groups", "view_groups_at", "views")
 
     def __init__(self, entry: Entry) -> None:
         self.revise(entry)
@@ -18,6 +37,8 @@ class CachedEntry:
     def revise(self, entry: Entry) -> None:
         """Show this entry from now on, encoded anew."""
         self.entry = entry
+        self.size = entry_size(entry)
+        """Bytes, roughly: of the entry, and of its events as far as they are encoded."""
         self.views: dict[Hashable, Any] = {}
         self.view_groups: dict[Hashable, Sequence[bytes]] = {}
         self.grouping: Any = None

@@ -20,11 +20,32 @@ from tertulia.store.database import Connection
 
 RECENT: Final = 2048
 """Entries kept in memory with their encoded events."""
+RECENT_BYTES: Final = 32 * 1024 * 1024
+"""What they and their events may take together. Beyond it the oldest are dropped."""
+_LOOK_AFTER: Final = 64
+"""Entries after which their size is looked at again, for events are encoded later."""
 PAGE: Final = 500
 """Entries read from the database at once, and events in one answer at most."""
+PAGE_BYTES: Final = 4 * 1024 * 1024
+"""Of the events in one answer, after which the rest is left for the next poll."""
 
-_Found = list[tuple[int, bytes]]
-"""Events, each with its ID."""
+
+class _Found:
+    """Events, each with its ID, until they fill an answer."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[int, bytes]] = []
+        self._size = 0
+
+    def add(self, event_id: int, event: bytes) -> None:
+        """Add an event. There is room for at least one, whatever its size."""
+        self.events.append((event_id, event))
+        self._size += len(event)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rest is for the next poll."""
+        return len(self.events) >= PAGE or self._size > PAGE_BYTES
 
 
 class RecentEntries:
@@ -34,6 +55,8 @@ class RecentEntries:
         self._log = log
         self._encoder = encoder
         self._entries: deque[CachedEntry] = deque(maxlen=RECENT)
+        self._added = 0
+        """Bytes of what was added since the size of all was looked at."""
 
     # What is in memory
 
@@ -46,9 +69,18 @@ class RecentEntries:
         if self._entries and entries[0].seq != self._entries[-1].entry.seq + 1:
             self._entries.clear()
         self._entries.extend(added)
+        self._added += sum(cached.size for cached in added)
+        if self._added > RECENT_BYTES // 8 or entries[-1].seq % _LOOK_AFTER < len(entries):
+            self._make_room()
         for entry in entries:
             self._withdraw(entry)
         return added
+
+    def _make_room(self) -> None:
+        self._added = 0
+        size = sum(cached.size for cached in self._entries)
+        while size > RECENT_BYTES and len(self._entries) > 1:
+            size -= self._entries.popleft().size
 
     def _withdraw(self, entry: Entry) -> None:
         withdrawal = withdrawal_by(entry)
@@ -83,7 +115,7 @@ class RecentEntries:
     def read(self, queue: Queue, cursor: int) -> list[bytes]:
         """The queue's events after the cursor, a page at most, where all of them are in memory.
         Raises NotEncoded."""
-        found: _Found = []
+        found = _Found()
         seq = queue.known_through(cursor)
         if seq < self._log.durable:
             seq = self._read_cached(found, queue, cursor, seq)
@@ -96,9 +128,9 @@ class RecentEntries:
 
         Raises NotEncoded, and NoSuchQueue where the log behind the cursor has been pruned.
         """
-        found: _Found = []
+        found = _Found()
         seq = queue.known_through(cursor)
-        while seq < self._log.durable and len(found) < PAGE:
+        while seq < self._log.durable and not found.is_full:
             first = self._first
             if seq + 1 >= first:
                 seq = self._read_cached(found, queue, cursor, seq)
@@ -107,7 +139,7 @@ class RecentEntries:
             for entry in await self._log.store.read(_older, queue.record.id, seq, until):
                 seq = entry.seq
                 self._add_events(found, CachedEntry(entry), queue, cursor)
-                if len(found) >= PAGE:
+                if found.is_full:
                     break
         return self._with_transients(found, queue, cursor, seq)
 
@@ -118,7 +150,7 @@ class RecentEntries:
             cached = self._entries[index]
             after = cached.entry.seq
             self._add_events(found, cached, queue, cursor)
-            if len(found) >= PAGE:
+            if found.is_full:
                 break
         return after
 
@@ -133,24 +165,24 @@ class RecentEntries:
         for event in self._encoder.events_of(cached)(queue):
             event_id = event_ids.of_encoded(event)
             if event_id > cursor:
-                found.append((event_id, event))
-                if len(found) >= PAGE:
+                found.add(event_id, event)
+                if found.is_full:
                     return  # The next poll goes on in the middle of the entry.
 
     def _with_transients(self, found: _Found, queue: Queue, cursor: int, seq: int) -> list[bytes]:
         """What was found up to the entry, with the queue's transient events at their places."""
-        is_all = len(found) < PAGE
+        is_all, events = not found.is_full, found.events
         if queue.transients:
-            end = queue.numbering.begin_of(self._log.durable + 1) if is_all else found[-1][0]
-            found += [one for one in queue.transients if cursor < one[0] < end]
-            found.sort(key=lambda one: one[0])
+            end = queue.numbering.begin_of(self._log.durable + 1) if is_all else events[-1][0]
+            events += [one for one in queue.transients if cursor < one[0] < end]
+            events.sort(key=lambda one: one[0])
         if is_all:
-            queue.seen_through = (found[-1][0] if found else cursor, seq)
-        return [event for _, event in found]
+            queue.seen_through = (events[-1][0] if events else cursor, seq)
+        return [event for _, event in events]
 
 
 def _older(connection: Connection, queue_id: str, after: int, until: int) -> list[Entry]:
-    found = log_entries.entries(connection, after, PAGE, until)
+    found = log_entries.entries(connection, after, PAGE, until, 2 * PAGE_BYTES)
     if not found or found[0].seq != after + 1:
         raise NoSuchQueue(queue_id)
     return found

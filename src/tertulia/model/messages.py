@@ -54,6 +54,11 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Everybody who received it is mentioned by a wildcard: no row says so for each of them."""
 
     @property
+    def text_size(self) -> int:
+        """Characters of its content and HTML."""
+        return len(self.content) + len(self.rendered)
+
+    @property
     def conversation(self) -> tuple[int | None, str, int | None]:
         """What the messages of one topic, or of one direct conversation, have in common."""
         return self.channel_id, topic_key(self.topic), self.direct_id
@@ -83,6 +88,13 @@ class Edit(Struct, frozen=True, kw_only=True):
     topic: str | None = None
     was_channel_id: int | None = None
     channel_id: int | None = None
+    text_omitted: bool = False
+    """The content changed, but the page has no room for what it was."""
+
+    @property
+    def changed_content(self) -> bool:
+        """Whether it changed the content."""
+        return self.text_omitted or self.was_content is not None
 
 
 class MessagePlace(Struct, frozen=True, kw_only=True, omit_defaults=True):

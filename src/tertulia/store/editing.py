@@ -19,6 +19,10 @@ EDIT_COLUMNS = (
     "message_id, seq, at, user_id, was_content, was_rendered, was_topic, topic, was_channel_id,"
     " channel_id"
 )
+KEPT_EDITS = 100
+"""Edits and moves of a message that are kept: the first, and the newest others."""
+HISTORY_BYTES = 4 * 1024 * 1024
+"""Earlier content and HTML in one answer with a message's history."""
 DEPENDENT = ("message_flags", "message_edits", "reactions", "submessages")
 """Tables whose rows belong to a message, by their column `message_id`."""
 
@@ -72,6 +76,13 @@ def _write_content(connection: Connection, entry: Entry, change: changes.Message
         [message.id],
         was_content=change.was_content,
         was_rendered=change.was_rendered,
+    )
+    connection.run(
+        "DELETE FROM message_edits WHERE message_id = ? AND seq <"
+        " (SELECT seq FROM message_edits WHERE message_id = ?"
+        f" ORDER BY seq DESC LIMIT 1 OFFSET {KEPT_EDITS - 2})"
+        " AND seq > (SELECT MIN(seq) FROM message_edits WHERE message_id = ?)",
+        (message.id, message.id, message.id),
     )
     search_index.refresh(connection, [message.id])
 
@@ -129,34 +140,49 @@ def _delete(connection: Connection, change: changes.MessagesDeleted) -> None:
 # Reading
 
 
-def edits(connection: Connection, message_ids: Sequence[int]) -> dict[int, list[Edit]]:
-    """The history of each of the messages that has one, newest first."""
-    if not message_ids:
-        return {}
-    dialect = connection.dialect
-    found: dict[int, list[Edit]] = defaultdict(list)
+def history(connection: Connection, message_id: int) -> tuple[list[Edit], bool]:
+    """Return a message's edits and moves, newest first, and whether all of them are included: the
+    oldest are left out where they would be more than `HISTORY_BYTES`."""
+    found: list[Edit] = []
+    size = 0
     for row in connection.query(
-        f"SELECT {EDIT_COLUMNS} FROM message_edits WHERE {dialect.among('message_id')}"
-        " ORDER BY message_id, seq DESC",
-        (dialect.array(message_ids),),
+        f"SELECT {EDIT_COLUMNS} FROM message_edits WHERE message_id = ? ORDER BY seq DESC",
+        (message_id,),
     ):
-        found[row[0]].append(edit_of(row))
-    return found
+        edit = edit_of(row)
+        size += len(edit.was_content or "") + len(edit.was_rendered or "")
+        if found and size > HISTORY_BYTES:
+            return found, False
+        found.append(edit)
+    return found, True
 
 
 def edit_of(row: Sequence[Any]) -> Edit:
-    """An edit from `EDIT_COLUMNS`."""
-    return Edit(**dict(zip(Edit.__struct_fields__, row, strict=True)))
+    """Return an edit from `EDIT_COLUMNS`."""
+    return Edit(**dict(zip(Edit.__struct_fields__, row, strict=False)))
 
 
-def contents_before(connection: Connection, seqs: Sequence[int]) -> dict[int, tuple[str, str]]:
-    """What a message said before each of these entries: source and HTML."""
+def texts_before(
+    connection: Connection, message_ids: Sequence[int], seqs: Sequence[int]
+) -> dict[tuple[int, int], tuple[str, str]]:
+    """Return what these messages said before these entries, as source and HTML, by message and
+    entry."""
     dialect = connection.dialect
     rows = connection.query(
-        "SELECT seq, was_content, was_rendered FROM message_edits"
-        f" WHERE {dialect.among('seq')} AND was_content IS NOT NULL",
-        (dialect.array(seqs),),
+        "SELECT message_id, seq, was_content, was_rendered FROM message_edits"
+        f" WHERE {dialect.among('message_id')} AND {dialect.among('seq')}"
+        " AND was_content IS NOT NULL",
+        (dialect.array(message_ids), dialect.array(seqs)),
     )
+    return {(mid, seq): (content, rendered) for mid, seq, content, rendered in rows}
+
+
+def contents_before(
+    connection: Connection, message_ids: Sequence[int], seqs: Sequence[int]
+) -> dict[int, tuple[str, str]]:
+    """Return what a message said before each of these entries, as source and HTML."""
+    found = texts_before(connection, message_ids, seqs)
+    rows = [(seq, *texts) for (_, seq), texts in found.items()]
     return {seq: (content, rendered) for seq, content, rendered in rows}
 
 

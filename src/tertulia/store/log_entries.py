@@ -71,15 +71,23 @@ def growth(connection: Connection, after: Position, limit: int) -> Growth:
 
 
 def entries(
-    connection: Connection, after: int, limit: int, until: int | None = None
+    connection: Connection,
+    after: int,
+    limit: int,
+    until: int | None = None,
+    most_bytes: int | None = None,
 ) -> list[Entry]:
-    """The log's entries after one, in order, at most so many, with the messages' content."""
+    """Return the log's entries after one, in order, with the messages' content: at most `limit`,
+    and only as many as have `most_bytes` of content and HTML together, but at least one."""
     rows = connection.query(
         "SELECT seq, at, actor_id, change FROM log WHERE seq > ? AND seq <= ?"
         f" ORDER BY seq LIMIT {int(limit)}",
         (after, 2**62 if until is None else until),
     )
-    found = _with_own_texts(connection, [decode_entry(*row) for row in rows])
+    found = [decode_entry(*row) for row in rows]
+    if most_bytes is not None:
+        found = _within(connection, found, most_bytes)
+    found = _with_own_texts(connection, found)
     ids = [e.change.message.id for e in found if isinstance(e.change, MessageSent | MessageEdited)]
     parts = [
         part.id
@@ -97,10 +105,14 @@ def entries(
             placed.append(entry.change.place.id)
     if not ids and not parts and not placed:
         return found
-    edited = [e.seq for e in found if isinstance(e.change, MessageEdited)]
+    edited = {e.seq: e.change.message.id for e in found if isinstance(e.change, MessageEdited)}
     words = _Words(
         messages={one.id: one for one in queries.messages(connection, ids)} if ids else {},
-        before=editing.contents_before(connection, edited) if edited else {},
+        before=(
+            editing.contents_before(connection, list(edited.values()), list(edited))
+            if edited
+            else {}
+        ),
         parts=_submessage_contents(connection, parts),
         channels=queries.channels_of(connection, placed) if placed else {},
     )
@@ -108,6 +120,34 @@ def entries(
         Entry(entry.seq, entry.at, entry.actor_id, _filled(entry.change, entry.seq, words))
         for entry in found
     ]
+
+
+def _within(connection: Connection, found: list[Entry], most_bytes: int) -> list[Entry]:
+    """Return the first of the entries whose messages have that many bytes together."""
+    ids = {e.change.message.id for e in found if isinstance(e.change, MessageSent | MessageEdited)}
+    for entry in found:
+        if isinstance(entry.change, MessagesMoved):
+            ids.update(one.message_id for one in entry.change.arrivals)
+    dialect = connection.dialect
+    sizes: dict[int, int] = dict(
+        connection.query(
+            "SELECT id, OCTET_LENGTH(content) + OCTET_LENGTH(rendered) FROM messages"
+            f" WHERE {dialect.among('id')}",
+            (dialect.array(sorted(ids)),),
+        )
+    )
+    size = 0
+    for place, entry in enumerate(found):
+        match entry.change:
+            case MessageSent() | MessageEdited():
+                size += sizes.get(entry.change.message.id, 0)
+            case MessagesMoved():
+                size += sum(sizes.get(one.message_id, 0) for one in entry.change.arrivals)
+            case _:
+                pass
+        if place and size > most_bytes:
+            return found[:place]
+    return found
 
 
 def _with_own_texts(connection: Connection, found: list[Entry]) -> list[Entry]:

@@ -2,8 +2,10 @@
 record of it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 
+import msgspec
 from msgspec import Struct
 from pyroaring import BitMap
 
@@ -27,6 +29,8 @@ class MessageDetails(Struct, frozen=True):
 
 
 NO_DETAILS = MessageDetails()
+EDITS_BYTES = 1024 * 1024
+"""Earlier content and HTML that come with a page of messages."""
 MAX_ARRIVALS = 100
 """Messages of a move that are told in full to those to whom they are new."""
 MAX_DETAILS = 2000
@@ -68,22 +72,28 @@ def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, 
         return {}
     dialect = connection.dialect
     among = dialect.among("message_id")
+    # What edits changed is read afterwards, as far as there is room for it.
+    size = "COALESCE(OCTET_LENGTH(was_content) + OCTET_LENGTH(was_rendered), -1)"
+    sizes: dict[tuple[int, int], int] = {}
     reactions: dict[int, list[Reaction]] = defaultdict(list)
     submessages: dict[int, list[Submessage]] = defaultdict(list)
     edits: dict[int, list[Edit]] = defaultdict(list)
     # One query for all three: most messages have none of it, and each costs a way to the database.
     for what, *row in connection.query(
-        f"SELECT 'edit', {editing.EDIT_COLUMNS} FROM message_edits WHERE {among}"
+        f"SELECT 'edit', message_id, seq, at, user_id, NULL, NULL, was_topic, topic,"
+        f" was_channel_id, channel_id, {size} FROM message_edits WHERE {among}"
         " UNION ALL SELECT 'reaction', message_id, seq, neutral, user_id, kind, code, name, NULL,"
-        f" NULL, NULL FROM reactions WHERE {among}"
+        f" NULL, NULL, 0 FROM reactions WHERE {among}"
         " UNION ALL SELECT 'part', message_id, id, 0, sender_id, kind, content, NULL, NULL, NULL,"
-        f" NULL FROM submessages WHERE {among} ORDER BY 3",
+        f" NULL, 0 FROM submessages WHERE {among} ORDER BY 3",
         [dialect.array(message_ids)] * 3,
     ):
         mid, number, flag, user_id, *texts = row
         match what:
             case "edit":
-                edits[mid].append(editing.edit_of(row))
+                edits[mid].append(editing.edit_of(row[:-1]))
+                if row[-1] >= 0:
+                    sizes[mid, number] = row[-1]
             case "reaction":
                 kind, code, name, *_ = texts
                 reactions[mid].append(
@@ -102,12 +112,43 @@ def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, 
                     id=number, message_id=mid, sender_id=user_id, kind=kind, content=content
                 )
                 submessages[mid].append(part)
+    if sizes:
+        _add_texts(connection, edits, sizes)
     return {
         mid: MessageDetails(
             reactions.get(mid, ()), submessages.get(mid, ()), edits.get(mid, [])[::-1]
         )
         for mid in reactions.keys() | submessages.keys() | edits.keys()
     }
+
+
+def _add_texts(
+    connection: Connection,
+    edits: Mapping[int, list[Edit]],
+    sizes: Mapping[tuple[int, int], int],
+) -> None:
+    """Give the edits what messages said before, the newest first, as far as there is room."""
+    chosen: list[tuple[int, int]] = []
+    room = EDITS_BYTES
+    for key in sorted(sizes, key=itemgetter(1), reverse=True):
+        room -= sizes[key]
+        if room < 0:
+            break
+        chosen.append(key)
+    ids, seqs = {key[0] for key in chosen}, {key[1] for key in chosen}
+    texts = editing.texts_before(connection, sorted(ids), sorted(seqs)) if chosen else {}
+    replace = msgspec.structs.replace
+    for message_id, of_message in edits.items():
+        for place, edit in enumerate(of_message):
+            if (message_id, edit.seq) not in sizes:
+                continue
+            content, rendered = texts.get((message_id, edit.seq), (None, None))
+            of_message[place] = replace(
+                edit,
+                was_content=content,
+                was_rendered=rendered,
+                text_omitted=content is None,
+            )
 
 
 def arrivals(connection: Connection, message_ids: Sequence[int]) -> list[Arrival]:

@@ -29,6 +29,11 @@ from tertulia.store.narrow_sql import (
     scope_condition,
 )
 
+PAGE_BYTES = 8 * 1024 * 1024
+"""Content and HTML of the messages on either side of a page's anchor. A page ends earlier than it
+was asked for where there is more, and says that there is."""
+_PAGE_STEP = 512
+"""Messages that are read before their size is looked at."""
 _FIRST_SLICE = 1000
 """Unread messages that are searched first."""
 _LARGEST = 2**32 - 1
@@ -90,23 +95,53 @@ def find(connection: Connection, search: Search, seen: Seen | None = None) -> Pa
     """The page that the search asks for."""
     older: list[Message] = []
     newer: list[Message] = []
+    is_cut = False
     anchor = search.anchor
     # The anchor itself comes with the later half; one more row on each side tells whether the
     # history goes on.
     want_anchor = search.include_anchor
     if (search.after or want_anchor) and anchor <= narrow.LARGEST:
         start = anchor - int(want_anchor)
-        newer = _one_side(connection, search, ">", start, search.after + int(want_anchor) + 1)
+        newer, is_cut = _side(connection, search, ">", start, search.after + int(want_anchor) + 1)
     has_anchor = bool(newer) and newer[0].id == anchor
     keep = search.after + int(has_anchor and want_anchor)
-    found_newest = len(newer) <= keep if (search.after or anchor >= narrow.LARGEST) else False
+    is_asked = bool(search.after) or anchor >= narrow.LARGEST
+    found_newest = is_asked and not is_cut and len(newer) <= keep
     newer = newer[:keep]
+    is_cut = False
     if search.before:
-        older = _one_side(connection, search, "<", anchor, search.before + 1, seen)
-    found_oldest = len(older) <= search.before if (search.before or anchor <= 0) else False
+        older, is_cut = _side(connection, search, "<", anchor, search.before + 1, seen)
+    is_asked = bool(search.before) or anchor <= 0
+    found_oldest = is_asked and not is_cut and len(older) <= search.before
     older = older[: search.before]
     older.reverse()
     return Page(older + newer, found_oldest, found_newest)
+
+
+def _side(
+    connection: Connection,
+    search: Search,
+    comparison: str,
+    anchor: int,
+    limit: int,
+    seen: Seen | None = None,
+) -> tuple[list[Message], bool]:
+    """Return at most `limit` messages on one side of the anchor, the nearest first, and whether
+    there would have been more had they not been as large."""
+    found: list[Message] = []
+    size = 0
+    while len(found) < limit:
+        step = min(limit - len(found), _PAGE_STEP)
+        some = _one_side(connection, search, comparison, anchor, step, seen)
+        for message in some:
+            size += message.text_size
+            if found and size > PAGE_BYTES:
+                return found, True
+            found.append(message)
+        if len(some) < step:
+            break
+        anchor, seen = some[-1].id, None
+    return found, False
 
 
 def _one_side(

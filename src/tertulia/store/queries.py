@@ -61,14 +61,28 @@ def channels_of(connection: Connection, ids: Sequence[int]) -> dict[int, int | N
     return dict(rows)
 
 
-def newest_messages(connection: Connection, after: int, until: int, limit: int) -> list[Message]:
-    """The newest messages with after < id <= until, ascending, at most so many."""
-    rows = connection.query(
-        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE id > ? AND id <= ?"
-        f" ORDER BY id DESC LIMIT {int(limit)}",
+def newest_messages(
+    connection: Connection, after: int, until: int, limit: int, most_bytes: int
+) -> tuple[list[Message], bool]:
+    """Return the newest messages with after < id <= until, ascending, and whether these are all:
+    at most `limit`, and only as many as have `most_bytes` of content and HTML together."""
+    sizes = connection.query(
+        "SELECT id, OCTET_LENGTH(content) + OCTET_LENGTH(rendered) FROM messages"
+        f" WHERE id > ? AND id <= ? ORDER BY id DESC LIMIT {int(limit)}",
         (after, until),
     )
-    return [message_of(row) for row in reversed(rows)]
+    total, first = 0, until + 1
+    for message_id, size in sizes:
+        total += size
+        if total > most_bytes:
+            break
+        first = message_id
+    is_all = len(sizes) < limit and total <= most_bytes
+    rows = connection.query(
+        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE id >= ? AND id <= ? ORDER BY id",
+        (first, until),
+    )
+    return [message_of(row) for row in rows], is_all
 
 
 def before_in_conversation(connection: Connection, message: Message, limit: int) -> list[Message]:

@@ -175,19 +175,22 @@ class RecentMessages:
         newest, stale = self._newest, sorted(self._stale)
         await node.log.settled()
 
-        def look(connection: Connection) -> tuple[_Messages, _Messages, _Details]:
+        def look(connection: Connection) -> tuple[_Messages, _Messages, bool, _Details]:
             again = queries.messages(connection, stale) if stale else []
             new: list[Message] = []
+            is_all = True
             if newest is None or newest < last:
-                new = queries.newest_messages(connection, newest or 0, last, self._most)
+                new, is_all = queries.newest_messages(
+                    connection, newest or 0, last, self._most, self._most_characters
+                )
             ids = [one.id for one in (*again, *new)]
-            return again, new, message_details.details_of(connection, ids)
+            return again, new, is_all, message_details.details_of(connection, ids)
 
-        again, new, details = await node.store.read(look)
+        again, new, is_all, details = await node.store.read(look)
         written = state.recent_writes.after(seq)
         if self._kept is not kept:
             return  # All was forgotten meanwhile.
-        if written is None or (newest is not None and len(new) == self._most):
+        if written is None or (newest is not None and not is_all):
             self._forget_all(state)  # There may be more in between.
             return
         self._texts = None
@@ -198,7 +201,7 @@ class RecentMessages:
         self._stale.difference_update(stale)
         self._mark(written)
         if newest is None:
-            self.first = new[0].id if len(new) == self._most else 0
+            self.first = 0 if is_all else new[0].id if new else last + 1
         self._newest = last
         self._make_room()
 

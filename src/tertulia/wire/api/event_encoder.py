@@ -130,6 +130,7 @@ class EventEncoder:
             found = projection.encoded(context, change, view)
             cached.views[numbering, view] = found
             self.encoded += len(found)
+            cached.size += sum(len(body) for _, body in found)
         # A queue's event types are no part of the view: a client may choose any of them, and each
         # choice would be kept.
         types = registration.event_types

@@ -25,7 +25,7 @@ class PastEdit(Struct, kw_only=True):
 
 def edited_at(edits: Sequence[Edit]) -> int | UnsetType:
     """When the content was last changed. `edits` are newest first, here as below."""
-    return next((edit.at for edit in edits if edit.was_content is not None), UNSET)
+    return next((edit.at for edit in edits if edit.changed_content), UNSET)
 
 
 def moved_at(edits: Sequence[Edit]) -> int | UnsetType:
@@ -39,7 +39,7 @@ def past_edits(state: State, edits: Sequence[Edit], *, empty_topic_name: bool) -
     return [
         _past(edit, empty_topic_name=empty_topic_name)
         for edit in edits
-        if policy == "all" or (policy == "moves" and edit.was_content is None)
+        if policy == "all" or (policy == "moves" and not edit.changed_content)
     ]
 
 

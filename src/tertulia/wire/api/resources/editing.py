@@ -134,9 +134,11 @@ class Version(Struct, kw_only=True):
 
 
 class MessageHistory(Answer, kw_only=True):
-    """Every version, the oldest first."""
+    """The versions, the oldest first. If `truncated`, the oldest are missing because together they
+    are too large for one answer."""
 
     message_history: list[Version]
+    truncated: bool | UnsetType = UNSET
 
 
 async def get_history(call: Call, params: GetHistory) -> MessageHistory:
@@ -147,14 +149,17 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     policy = call.state.realm.message_edit_history_visibility_policy
     if policy == "none":
         raise Refused("The history of messages is not shown here.")
-    found = await call.node.store.read(rows.edits, [message.id])
-    edits = permissions.history_open(call.state, call.user, found.get(message.id, []))
+    found, is_whole = await call.node.store.read(rows.history, message.id)
+    edits = permissions.history_open(call.state, call.user, found)
+    is_whole = is_whole or len(edits) < len(found)
     versions = _versions(message, edits, empty_topic_name=params.allow_empty_topic_name)
+    if not is_whole:
+        del versions[0]  # The sender's own version is not known to be this one.
     if policy == "moves":
         for version in versions:
             version.content = version.rendered_content = UNSET
             version.prev_content = version.prev_rendered_content = UNSET
-    return MessageHistory(message_history=versions)
+    return MessageHistory(message_history=versions, truncated=UNSET if is_whole else True)
 
 
 def _versions(message: Message, edits: Sequence[Edit], *, empty_topic_name: bool) -> list[Version]:

@@ -1,0 +1,94 @@
+"""Pages, polls, histories and caches are bounded in bytes, not only in items."""
+
+import json
+
+import pytest
+
+from tertulia.delivery import recent_entries
+from tertulia.store import editing, message_details, message_search
+from tests.support import Organization
+
+LONG = "x" * 9000
+
+
+async def test_a_page_of_long_messages_ends_early_and_says_so(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_search, "PAGE_BYTES", 100_000)
+    monkeypatch.setattr(message_search, "_PAGE_STEP", 4)
+    await org.channel("lounge", "ann")
+    ids = [await org["ann"].send("lounge", "t", LONG) for _ in range(20)]
+    narrow = json.dumps([{"operator": "channel", "operand": "lounge"}])
+
+    async def page(anchor: str | int, before: int, after: int) -> tuple[list[int], bool, bool]:
+        asked = {"anchor": str(anchor), "num_before": before, "num_after": after}
+        found = (await org["ann"].get("/messages", narrow=narrow, **asked)).ok
+        shown = [one["id"] for one in found["messages"]]
+        return shown, found["found_oldest"], found["found_newest"]
+
+    newest, found_oldest, found_newest = await page("newest", 20, 0)
+    assert newest == ids[-len(newest) :]
+    assert (len(newest), found_oldest, found_newest) == (5, False, True)
+    oldest, found_oldest, found_newest = await page("oldest", 0, 20)
+    assert oldest == ids[: len(oldest)]
+    assert (len(oldest), found_oldest, found_newest) == (5, True, False)
+    around, *ends = await page(ids[10], 20, 20)
+    assert around == ids[5:15]
+    assert ends == [False, False]
+    # One page after the other brings all of them.
+    read, ends = list(newest), [False]
+    while not ends[0]:
+        some, *ends = await page(read[0], 20, 0)
+        read = some[:-1] + read
+    assert read == ids
+    monkeypatch.setattr(message_search, "PAGE_BYTES", 10)
+    assert await page("newest", 5, 0) == ([ids[-1]], False, True)
+
+
+async def test_a_poll_of_long_messages_is_several(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent_entries, "PAGE_BYTES", 50_000)
+    monkeypatch.setattr(recent_entries, "RECENT_BYTES", 60_000)
+    monkeypatch.setattr(recent_entries, "_LOOK_AFTER", 1)
+    await org.channel("lounge", "ann", "ben")
+    listener = await org["ben"].register(event_types=json.dumps(["message"]))
+    ids = [await org["ann"].send("lounge", "t", LONG) for _ in range(20)]
+    recent = org.node.delivery.recent
+    assert sum(cached.size for cached in recent) <= 60_000
+    told: list[list[int]] = []
+    while sum(map(len, told)) < len(ids):
+        told.append([event["message"]["id"] for event in await listener.events()])
+    assert [one for some in told for one in some] == ids
+    assert all(0 < len(some) <= 8 for some in told)
+
+
+async def test_earlier_versions_of_a_message_are_bounded(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(editing, "KEPT_EDITS", 10)
+    monkeypatch.setattr(message_details, "EDITS_BYTES", 60_000)
+    await org.channel("lounge", "ann")
+    sent = await org["ann"].send("lounge", "t", "the first")
+    for number in range(20):
+        (await org["ann"].patch(f"/messages/{sent}", content=f"{number} {LONG}")).ok
+    for message in (
+        (await org["ann"].get(f"/messages/{sent}")).ok["message"],
+        (await org["ann"].get("/messages", anchor="newest", num_before=1, num_after=0)).ok[
+            "messages"
+        ][0],
+    ):
+        edits = message["edit_history"]
+        assert len(edits) == 10
+        assert [edit["prev_content"][:3] for edit in edits[:3]] == ["18 ", "17 ", "16 "]
+        assert not any("prev_content" in edit for edit in edits[3:])
+        assert message["last_edit_timestamp"]
+    history = (await org["ann"].get(f"/messages/{sent}/history")).ok
+    versions = history["message_history"]
+    assert len(versions) == 11
+    assert (versions[0]["content"], versions[-1]["content"][:3]) == ("the first", "19 ")
+    assert "truncated" not in history
+    monkeypatch.setattr(editing, "HISTORY_BYTES", 60_000)
+    history = (await org["ann"].get(f"/messages/{sent}/history")).ok
+    assert history["truncated"] is True
+    assert [one["content"][:3] for one in history["message_history"]] == ["17 ", "18 ", "19 "]
