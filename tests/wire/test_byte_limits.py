@@ -1,11 +1,17 @@
 """Pages, polls, histories and caches are bounded in bytes, not only in items."""
 
+import asyncio
 import json
+from collections.abc import MutableMapping
+from typing import Any
 
 import pytest
+from starlette.requests import Request
 
 from tertulia.delivery import recent_entries
 from tertulia.store import editing, message_details, message_search
+from tertulia.wire.http import responses
+from tertulia.wire.http.responses import PART_BYTES, AnswerRoom, JsonResponse
 from tests.support import Organization
 
 LONG = "x" * 9000
@@ -92,3 +98,62 @@ async def test_earlier_versions_of_a_message_are_bounded(
     history = (await org["ann"].get(f"/messages/{sent}/history")).ok
     assert history["truncated"] is True
     assert [one["content"][:3] for one in history["message_history"]] == ["17 ", "18 ", "19 "]
+
+
+class _Client:
+    """Somebody who takes the parts of an answer one by one."""
+
+    def __init__(self, address: str) -> None:
+        self.scope: dict[str, Any] = {
+            "type": "http",
+            "method": "GET",
+            "headers": [],
+            "client": (address, 1),
+        }
+        self.sent: list[MutableMapping[str, Any]] = []
+        self.takes = asyncio.Semaphore(0)
+
+    async def ask(self, body: bytes) -> None:
+        await JsonResponse(body)(self.scope, Request(self.scope).receive, self._send)
+
+    async def _send(self, message: MutableMapping[str, Any]) -> None:
+        await self.takes.acquire()
+        self.sent.append(message)
+
+    @property
+    def status(self) -> int:
+        return int(self.sent[0]["status"])
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(one.get("body", b"") for one in self.sent)
+
+
+async def test_who_reads_slowly_uses_up_their_own_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = AnswerRoom(6 * PART_BYTES, 3 * PART_BYTES)
+    monkeypatch.setattr(responses, "answer_room", room)
+    large = b"x" * (2 * PART_BYTES)
+    slow, other = _Client("192.0.2.1"), _Client("192.0.2.2")
+    waiting = asyncio.create_task(slow.ask(large))
+    await asyncio.sleep(0)
+    assert room.taken == len(large)
+    again = _Client("192.0.2.1")
+    again.takes = other.takes = asyncio.Semaphore(100)
+    await again.ask(large)
+    assert again.status == 503
+    assert b"has not been read yet" in again.body
+    await other.ask(large)
+    assert (other.status, other.body) == (200, large)
+    assert [len(one.get("body", b"")) for one in other.sent] == [0, PART_BYTES, PART_BYTES]
+    for _ in range(3):
+        slow.takes.release()
+    await waiting
+    assert slow.body == large
+    assert (room.taken, dict(room.taken_by)) == (0, {})
+    # Whoever has nothing else open gets one answer, however large, and a client that goes frees it.
+    whole = asyncio.create_task(slow.ask(b"x" * (5 * PART_BYTES)))
+    await asyncio.sleep(0)
+    assert room.taken == 5 * PART_BYTES
+    whole.cancel()
+    await asyncio.gather(whole, return_exceptions=True)
+    assert room.taken == 0

@@ -64,6 +64,16 @@ class Overloaded(Unavailable):
         super().__init__("The server has too much to do just now. Try again in a moment.")
 
 
+class TooMuchUnread(Unavailable):
+    """The client, or all clients together, have too many answers that they have not read yet."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Too much of what was sent has not been read yet. Read the answers to earlier requests,"
+            " then try again."
+        )
+
+
 class TooManyConnections(Unavailable):
     """One address has more connections than it may."""
 
