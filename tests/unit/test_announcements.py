@@ -201,10 +201,36 @@ async def test_other_nodes_hear_of_all_that_was_told_together(
         await ready.wait()
         names = [f"{number} 'ä'" for number in range(BATCH)]
         messages = [encoded(QueueGone(queue_id=name)) for name in names]
-        # What does not fit is told to nobody.
-        await org.node.store.announce([encoded(QueueGone(queue_id="x" * 200_000)), *messages])
+        await org.node.store.announce(messages)
         await until(lambda: len(found) == BATCH)
         assert found == set(messages)
+        # What is too long for one text is sent in pieces.
+        found.clear()
+        here, there = Announcements(org.node.store.announce), Announcements(org.node.store.announce)
+        large = typing(1, topic='"ä€' * 20_000)
+        here.add(large)
+        heard: list[Announcement] = []
+        seen: set[str] = set()
+
+        def has_arrived() -> bool:
+            new = found - seen
+            seen.update(new)
+            heard.extend(one for text in new if (one := there.received(text)) is not None)
+            return bool(heard)
+
+        await until(has_arrived)
+        assert heard == [large]
+        assert not there._incomplete
     finally:
         await asyncio.to_thread(end)
         await other.close()
+
+
+async def test_what_is_too_large_for_other_nodes_is_logged(
+    road: Road, caplog: pytest.LogCaptureFixture
+) -> None:
+    await road.busy()
+    road.announcements.add(typing(1, topic="x" * 10**6))
+    road.announcements.add(typing(2))
+    assert await road.all_told() == [typing(2)]
+    assert "too large for other nodes" in caplog.text

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from tertulia.model.announcements import Announcement, LimitsCharged, SignedInFrom
+from tertulia.model.announcements import Announcement, LimitsCharged, Piece, SignedInFrom
 from tertulia.model.transients import EditTyping, PresenceChanged, QueueGone, Typing
+from tertulia.store.telling import LONGEST_TEXT
 
 logger = logging.getLogger("tertulia.delivery")
 
@@ -24,6 +25,13 @@ LATE_SECONDS: Final = 3.0
 """What has waited for longer is dropped."""
 BATCH: Final = 250
 """So many are sent together at most."""
+PIECE: Final = 1500
+"""Characters of one piece of an announcement that does not fit into one text: in JSON within JSON,
+and in UTF-8, they still do."""
+MOST_PIECES: Final = 200
+"""Pieces that an announcement may have. A larger one is not sent, and logged as an error."""
+MOST_INCOMPLETE: Final = 20
+"""Announcements whose pieces are waited for. Beyond that, the oldest is given up."""
 PAUSE_SECONDS: Final = 0.02
 """Between two batches, where there is always one more."""
 
@@ -42,6 +50,8 @@ class Announcements:
         self._gone: _Waiting = OrderedDict()
         """Queues that were deleted, which is never too late to say."""
         self._task: asyncio.Task[None] | None = None
+        self._incomplete: OrderedDict[tuple[str, str], dict[int, str]] = OrderedDict()
+        """Pieces by node and announcement."""
         self._listeners: dict[type, Callable[[Any], None]] = {}
         self._is_closed = False
 
@@ -85,7 +95,48 @@ class Announcements:
             node, announcement = _decoder.decode(text)
         except msgspec.ValidationError:
             return None
-        return None if node == self._node else announcement
+        if node == self._node:
+            return None
+        if isinstance(announcement, Piece):
+            whole = self._put_together(node, announcement)
+            return None if whole is None else self.received(whole)
+        return announcement
+
+    def _put_together(self, node: str, piece: Piece) -> str | None:
+        """Keep a piece. Returns the whole text once all of it is here."""
+        key = (node, piece.whole)
+        pieces = self._incomplete.setdefault(key, {})
+        pieces[piece.number] = piece.text
+        if len(pieces) < min(piece.count, MOST_PIECES):
+            while len(self._incomplete) > MOST_INCOMPLETE:
+                self._incomplete.popitem(last=False)
+            return None
+        del self._incomplete[key]
+        return "".join(pieces[number] for number in sorted(pieces))
+
+    def _texts(self, announcement: Announcement) -> list[str]:
+        """Return the texts by which the announcement is sent: mostly one."""
+        text = msgspec.json.encode((self._node, announcement)).decode()
+        if len(text.encode()) <= LONGEST_TEXT:
+            return [text]
+        count = -(-len(text) // PIECE)
+        if count > MOST_PIECES:
+            logger.error(
+                "an announcement is too large for other nodes",
+                extra={"fields": {"kind": type(announcement).__name__, "size": len(text)}},
+            )
+            return []
+        whole = f"{random.getrandbits(64):016x}"
+        pieces = (
+            Piece(
+                whole=whole,
+                number=number,
+                count=count,
+                text=text[number * PIECE : (number + 1) * PIECE],
+            )
+            for number in range(count)
+        )
+        return [msgspec.json.encode((self._node, piece)).decode() for piece in pieces]
 
     async def close(self, seconds: float) -> None:
         """Send what waits, if that takes no longer than so many seconds, and nothing more."""
@@ -98,8 +149,9 @@ class Announcements:
     async def _work(self) -> None:
         try:
             while batch := self._next_batch():
-                texts = [msgspec.json.encode((self._node, one)).decode() for one in batch]
-                await self._send(texts)
+                texts = [text for one in batch for text in self._texts(one)]
+                for begin in range(0, len(texts), BATCH):
+                    await self._send(texts[begin : begin + BATCH])
                 if self._waiting or self._gone:
                     await asyncio.sleep(PAUSE_SECONDS)
         except Exception:  # Nothing depends on them: what was lost is made up for by later ones.
@@ -139,6 +191,8 @@ def _about(announced: Announcement) -> Hashable:
             return SignedInFrom, mark
         case LimitsCharged():
             return LimitsCharged
+        case Piece(whole=whole, number=number):
+            return Piece, whole, number
 
 
 def _merged(earlier: Announcement, later: Announcement) -> Announcement:

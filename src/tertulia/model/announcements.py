@@ -20,4 +20,16 @@ class SignedInFrom(Struct, frozen=True, kw_only=True, tag="signed_in_from"):
     """What stands for both."""
 
 
-Announcement = Transient | LimitsCharged | SignedInFrom
+class Piece(Struct, frozen=True, kw_only=True, tag="piece"):
+    """A part of an announcement that is too long to be sent in one text."""
+
+    whole: str
+    """Identifies the announcement among those of the node."""
+    number: int
+    """From 0."""
+    count: int
+    """Pieces that the announcement has."""
+    text: str
+
+
+Announcement = Transient | LimitsCharged | SignedInFrom | Piece

@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from tertulia.store import file_modes
+from tertulia.store.telling import LONGEST_TEXT
 
 _BELL: Final = "free"
 _ALONE: Final = "alone"
@@ -30,8 +31,8 @@ _GROWN: Final = b"+"
 _ANNOUNCED: Final = b"!"
 _DATAGRAM: Final = 32 * 1024
 """Bytes of announcements that are sent together, so that few take a place in a reader's queue."""
-_LARGEST: Final = 128 * 1024
-"""What is longer is not sent: a socket takes no more at once."""
+_LARGEST: Final = 2 * _DATAGRAM + 8 * LONGEST_TEXT
+"""Bytes that a datagram has at most: texts have `LONGEST_TEXT`, here encoded once more."""
 _FRESH_SECONDS: Final = 1.0
 """How long a list of those that listen is believed where the directory looks unchanged."""
 _PATIENCE_SECONDS: Final = 0.1
@@ -180,7 +181,7 @@ class Listener:
         """All that waits: of several growths the last one is enough."""
         grown = 0
         with contextlib.suppress(BlockingIOError):
-            while datagram := self._socket.recv(2 * _LARGEST):
+            while datagram := self._socket.recv(_LARGEST):
                 if datagram.startswith(_GROWN):
                     grown = max(grown, int(datagram[1:]))
                     continue
@@ -215,8 +216,6 @@ def _datagrams(messages: Iterable[str]) -> Iterable[bytes]:
     size = 0
     for message in messages:
         encoded = msgspec.json.encode(message)
-        if len(encoded) > _LARGEST:
-            continue
         if together and size + len(encoded) > _DATAGRAM:
             yield _datagram(together)
             together, size = [], 0

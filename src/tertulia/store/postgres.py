@@ -67,8 +67,6 @@ _WRITING_SESSION = {
     "jit": "off",
     "bytea_output": "hex",
 }
-_NOTIFY_LIMIT = 7999
-"""Bytes that one notification can carry."""
 _GRACE_SECONDS = 2
 """The server itself ends what takes longer than its limit. If it does not answer so long after
 that, the connection is given up: the server, or the network, stands still."""
@@ -723,7 +721,6 @@ class PostgresDatabase(Database):
         """The commit itself did."""
 
     def announce(self, messages: Sequence[str]) -> None:
-        fitting = [message for message in messages if len(message.encode()) <= _NOTIFY_LIMIT]
         try:
             if self._announcer is None:
                 self._announcer = self._connect(_BRIEF)
@@ -733,7 +730,7 @@ class PostgresDatabase(Database):
             self._announcer.run(
                 f"SELECT pg_notify({CHANNEL}, message) FROM installation,"
                 " unnest(CAST(? AS TEXT[])) AS message WHERE key = 'channel'",
-                (fitting,),
+                (list(messages),),
             )
         except (psycopg.Error, DatabaseError):
             # Transient events may be lost. The next ones get a new connection.

@@ -14,8 +14,9 @@ from msgspec import Struct
 from tertulia.model.changes import AnyChange, Entry
 from tertulia.store.history import Position
 
-ROOM: Final = 7900
-"""Bytes that one text may have (PostgreSQL's notifications: 7,999)."""
+LONGEST_TEXT: Final = 7900
+"""Bytes of one text from one node to the others, on either database: PostgreSQL's notifications
+have 7,999."""
 MOST_PARTS: Final = 24
 """A batch that does not fit in so many is not told: reading it costs less by then."""
 
@@ -66,10 +67,10 @@ def texts(teller: str, entries: Sequence[Entry], batch: str, before: Position) -
     for entry in entries:
         encoded = _encoder.encode((entry.at, entry.actor_id, entry.change))
         size += len(encoded) + 1
-        if parts[-1] and size > ROOM - _HEAD:
+        if parts[-1] and size > LONGEST_TEXT - _HEAD:
             parts.append([])
             size = len(encoded) + 1
-        if size > ROOM - _HEAD or len(parts) > MOST_PARTS:
+        if size > LONGEST_TEXT - _HEAD or len(parts) > MOST_PARTS:
             return [str(entries[-1].seq)]
         parts[-1].append(encoded)
     found, seq, before_batch = [], before.seq, before.batch
