@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tertulia.jobs import pruning as jobs
-from tertulia.jobs.pruning import erased_once, erasures, pruned_once
+from tertulia.jobs.pruning import erased_once, erasures, pruned_once, words_forgotten_once
 from tertulia.log import replay
 from tertulia.model.changes import CredentialChanged, InvitationsMade
 from tertulia.model.invitations import Invitation
@@ -200,6 +200,53 @@ async def test_space_is_given_back(config: Config, quiet: Organization) -> None:
 
     assert await store.read(pages) == 0
     assert path.exists()
+
+
+async def test_words_of_deleted_and_edited_messages_leave_the_files(
+    config: Config, quiet: Organization
+) -> None:
+    if config.database_url:
+        pytest.skip("PostgreSQL overwrites nothing")
+    ann, store = quiet["ann"], quiet.node.store
+    await quiet.channel("lounge", "ann")
+    deleted = await ann.send("lounge", "t", "the xqdeletedword " * 400)
+    edited = await ann.send("lounge", "t", "the xqeditedword")
+    kept = await ann.send("lounge", "t", "the xqkeptword")
+    for number in range(20):
+        await ann.send("lounge", "t", f"filler {number}")
+    await ann.delete(f"/messages/{deleted}")
+    await ann.patch(f"/messages/{edited}", content="another")
+    await ann.delete(f"/messages/{edited}")
+    assert await words_forgotten_once(store)
+
+    path = Path(config.data_dir) / "tertulia.db"
+    files = [path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))]
+    found = b"".join(file.read_bytes() for file in files).lower()
+    words = (b"xqkeptword", b"xqdeletedword", b"xqeditedword")
+    assert [word for word in words if word in found] == [b"xqkeptword"]
+    await store.write(
+        lambda c: c.run("INSERT INTO message_search (message_search) VALUES ('integrity-check')")
+    )
+    narrow = [{"operator": "search", "operand": "xqkeptword"}]
+    reply = await ann.get("/messages", anchor="newest", num_before=9, num_after=0, narrow=narrow)
+    assert [one["id"] for one in reply.ok["messages"]] == [kept]
+
+
+async def test_readers_put_off_emptying_the_write_ahead_log(
+    config: Config, quiet: Organization
+) -> None:
+    if config.database_url:
+        pytest.skip("PostgreSQL has its own rules")
+    store = quiet.node.store
+    reader = store.database.connect(readonly=True)
+    reader.run(reader.dialect.begin_read)
+    reader.query("SELECT COUNT(*) FROM messages")
+    await quiet.channel("lounge", "ann")
+    await quiet["ann"].send("lounge", "t", "x")
+    assert not await words_forgotten_once(store)
+    reader.run("ROLLBACK")
+    reader.close()
+    assert await words_forgotten_once(store)
 
 
 # Erasure

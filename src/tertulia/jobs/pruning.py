@@ -34,6 +34,11 @@ LONGEST_SECONDS: Final = 6 * 3600.0
 """A checkpoint takes as long as the organization is large, and begins anew when it is ended."""
 COPIES_DAYS: Final = 30
 """Copies made before migrations are kept so long."""
+DELETED_SECONDS: Final = 6 * 3600.0
+"""Between two removals of what deleted messages leave in SQLite's search index and write-ahead log:
+the index is rewritten each time."""
+BUSY_SECONDS: Final = 60.0
+"""Before the next attempt if readers kept the write-ahead log from being emptied."""
 TOLD_SECONDS: Final = 60.0
 """At least so long after an erasure, or after the first start since, it is forgotten: every node
 that serves has read it from the log by then, and every client that polls has been told of what came
@@ -53,6 +58,29 @@ def log_pruning(log: Log, retention_days: int) -> Job:
         return PERIOD_SECONDS
 
     return Job("log pruning", once, round_seconds=LONGEST_SECONDS)
+
+
+def deleted_words(store: Store) -> Job:
+    """Removing what deleted and edited messages leave in the database's own files."""
+
+    async def once() -> float:
+        return DELETED_SECONDS if await words_forgotten_once(store) else BUSY_SECONDS
+
+    return Job("deleted words", once, round_seconds=LONGEST_SECONDS, first_seconds=FIRST_SECONDS)
+
+
+async def words_forgotten_once(store: Store) -> bool:
+    """Rewrite the search index if it has words of deleted messages, and empty the write-ahead log.
+    Return False if readers kept the latter."""
+    from_start = True
+
+    async def step() -> bool:
+        nonlocal from_start
+        is_first, from_start = from_start, False
+        return await asyncio.to_thread(store.database.forget_deleted_words, from_start=is_first)
+
+    await _in_parts(step)
+    return await asyncio.to_thread(store.database.empty_write_ahead_log)
 
 
 def erasures(log: Log, poll_seconds: float) -> Job:

@@ -15,7 +15,7 @@ from tertulia.jobs.mails import mails
 from tertulia.jobs.notices import digests, notices
 from tertulia.jobs.pictures import PictureCleanup
 from tertulia.jobs.previews import Previewer
-from tertulia.jobs.pruning import erasures, log_pruning
+from tertulia.jobs.pruning import deleted_words, erasures, log_pruning
 from tertulia.jobs.pushes import pushes
 from tertulia.jobs.queues import event_ids, heartbeats, idle_queues
 from tertulia.jobs.retention import retention
@@ -47,6 +47,7 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
         *(() if node.files is node.disk else (file_store(node.files),)),
         retention(log),
         log_pruning(log, config.log_retention_days),
+        deleted_words(log.store),
         erasures(log, config.event_queue_longpoll_timeout_seconds),
         upgrades(log),
         usage_counts(log),

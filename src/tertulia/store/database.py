@@ -185,9 +185,6 @@ class Dialect(ABC):
     """Starts a transaction that no other writer can enter before it ends."""
     intersects_indexes: bool
     """Whether a query looks at several indexes of a table for the rows that it reads."""
-    overwrite_deleted: Sequence[str] = ()
-    """From then on, what the connection deletes is overwritten, where the database would leave it
-    lying about in free space."""
     claim_checkpoint: Sequence[str] = ()
     """Waits until no other connection makes a checkpoint, and keeps others from it until this one
     is closed. Empty where `Database.making_checkpoint` does."""
@@ -330,6 +327,16 @@ class Database(ABC):
     def give_back_space(self) -> bool:
         """Give some of the space that deleted rows took back to the operating system. Returns
         whether there may be more to give."""
+
+    @abstractmethod
+    def forget_deleted_words(self, *, from_start: bool) -> bool:
+        """Rewrite a part of the search index, without the words of messages that were deleted or
+        edited. Return whether there is more to rewrite. `from_start` starts over."""
+
+    @abstractmethod
+    def empty_write_ahead_log(self) -> bool:
+        """Remove copies of deleted rows from the write-ahead log. Return False if readers or
+        writers were in the way."""
 
     @abstractmethod
     def watch(

@@ -623,6 +623,12 @@ class PostgresDatabase(Database):
     def give_back_space(self) -> bool:
         return False  # Autovacuum does, by its own rules.
 
+    def forget_deleted_words(self, *, from_start: bool) -> bool:
+        return False  # Autovacuum removes them with their rows.
+
+    def empty_write_ahead_log(self) -> bool:
+        return True  # It is the operator's: archives and standbys need it.
+
     def watch(
         self,
         on_growth: Callable[[int | None], None],

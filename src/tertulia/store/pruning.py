@@ -50,8 +50,6 @@ def prune(connection: Connection, until: int, limit: int) -> bool:
     if first is None or first > until:
         return False
     last = min(first + limit - 1, until)
-    for statement in connection.dialect.overwrite_deleted:
-        connection.run(statement)
     connection.run("DELETE FROM log WHERE seq <= ?", (last,))
     connection.run("UPDATE head SET pruned = ? WHERE id = 1", (last,))
     return bool(last < until)
@@ -142,7 +140,7 @@ def make_checkpoint(
 def _make_checkpoint(database: Database, goes_on: Callable[[], bool], until: int | None) -> None:
     source, target = database.connect(readonly=True), database.connect(readonly=False)
     try:
-        for statement in (*target.dialect.claim_checkpoint, *target.dialect.overwrite_deleted):
+        for statement in target.dialect.claim_checkpoint:
             target.run(statement)
         source.run(source.dialect.begin_read)
         ((seq,),) = source.query("SELECT seq FROM head WHERE id = 1")

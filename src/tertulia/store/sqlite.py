@@ -52,6 +52,11 @@ _COPY = "before-migration-from-"
 """The suffix of copies made before migrations; the schema's version follows."""
 _VACUUM_PAGES = 1000
 """Pages given back to the operating system in one transaction."""
+_MERGE_PAGES = 500
+"""Pages of the search index rewritten in one transaction: about 15 ms."""
+_TOMBSTONES = 1 << 53
+"""The first ID in the search index's data of pages that list deleted rows whose words are still
+stored: FTS5 numbers them by segment, from 2^16, shifted left by 37 bits."""
 
 
 def _raise_ours(error: apsw.Error) -> None:
@@ -105,6 +110,7 @@ class SqliteConnection:
         self._write_ahead()
         for pragma in (
             "foreign_keys = ON",
+            "secure_delete = ON",
             "cache_size = -8000",
             f"wal_autocheckpoint = {_WAL_PAGES}",
             f"journal_size_limit = {_WAL_BYTES}",
@@ -380,6 +386,33 @@ class SqliteDatabase(Database):
             connection.query(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
             ((left,),) = connection.query("PRAGMA freelist_count")
         return bool(0 < left < free)
+
+    def forget_deleted_words(self, *, from_start: bool) -> bool:
+        with contextlib.closing(self._connect(readonly=False, limits=LONG)) as connection:
+            if not connection.query(
+                "SELECT 1 FROM message_search_data WHERE id >= ? LIMIT 1", (_TOMBSTONES,)
+            ):
+                return False
+            # A negative number makes one merge of everything; a positive one continues it.
+            pages = -_MERGE_PAGES if from_start else _MERGE_PAGES
+            ((before,),) = connection.query("SELECT total_changes()")
+            for statement in self.dialect.begin_write:
+                connection.run(statement)
+            connection.run(
+                "INSERT INTO message_search (message_search, rank) VALUES ('merge', ?)", (pages,)
+            )
+            connection.commit()
+            ((after,),) = connection.query("SELECT total_changes()")
+        return bool(after - before > 1)  # The statement itself counts as a change.
+
+    def empty_write_ahead_log(self) -> bool:
+        # First without locks. What remains then is so little that writers hardly wait for it, and
+        # nobody waits for readers: with a time limit of zero, the second gives up instead.
+        limits = LONG._replace(lock=0)
+        with contextlib.closing(self._connect(readonly=False, limits=limits)) as connection:
+            connection.query("PRAGMA wal_checkpoint(PASSIVE)")
+            ((is_busy, _, _),) = connection.query("PRAGMA wal_checkpoint(TRUNCATE)")
+        return not is_busy
 
     def watch(
         self,

@@ -24,7 +24,6 @@ class SqliteDialect(Dialect):
     begin_read = "BEGIN"
     intersects_indexes = False
     begin_write = ("BEGIN IMMEDIATE",)
-    overwrite_deleted = ("PRAGMA secure_delete = ON",)
 
     def begin_migration(self) -> Sequence[str]:
         return self.begin_write
