@@ -16,14 +16,16 @@ import msgspec
 import pytest
 from aiosmtpd.smtp import SMTP
 
+from tertulia.domain.organization.realms import EMAIL_GATEWAY, NOTIFICATION_BOT
 from tertulia.model.mail import Mail, MailKind
+from tertulia.service.config import Config
 from tertulia.service.mail_in import addresses, reading
-from tertulia.service.mail_in.addresses import MailAddresses
+from tertulia.service.mail_in.addresses import MailAddresses, Options
 from tertulia.service.mailing import MailRenderer
 from tertulia.service.notices.mail import MESSAGES
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.mail import server
-from tests.support import Organization, row
+from tests.support import Organization, founded, row
 
 PATTERN = "chat+%s@mail.example"
 UNDER = "ben@example.com"
@@ -69,12 +71,22 @@ class Post:
 
         return await asyncio.to_thread(talk)
 
-    def of_channel(self, name: str, who: str) -> str:
+    def of_channel(self, name: str, who: str, options: Options | None = None) -> str:
         state = self.org.node.state
         channel = state.channel_named(name)
         assert channel is not None
         user = state.users[self.org[who].user_id]
-        return self.addresses.of_channel(state, channel.id, user, user)
+        return self.addresses.of_channel(state, channel.id, user, user, options or Options())
+
+    def unsigned(self, name: str, who: str) -> str:
+        """The channel's address as made before options were signed."""
+        state, user_id = self.org.node.state, self.org[who].user_id
+        channel = state.channel_named(name)
+        assert channel is not None
+        key = state.credentials[user_id].key_digest
+        ids = (channel.id, user_id, user_id)
+        proof = self.node.vault.address_proof("channel:{}:{}:{}:".format(*ids) + f"{key}:{key}")
+        return PATTERN % f"{name}.c{'.'.join(map(str, ids))}.{proof}"
 
     def of_answer(self, who: str, message_id: int, ago: float = 0) -> str:
         """Where `who` answers the message, by a mail that was written so many seconds ago."""
@@ -162,7 +174,7 @@ async def test_a_channel_has_an_address_with_options(post: Post) -> None:
     channel_id = (await org["ben"].get("/get_stream_id", stream="kitchen")).ok["stream_id"]
     (await org["ben"].get(f"/streams/{channel_id}/email_address")).refused()
     address = post.of_channel("kitchen", "ben")
-    assert re.fullmatch(r"chat\+kitchen\.c[a-z0-9.]+@mail\.example", address)
+    assert re.fullmatch(r"chat\+kitchen\.m[a-z0-9.]+@mail\.example", address)
     local = address.partition("@")[0]
     assert len(local) <= 64
     text = "New @**all** plates\n\n-- \nBen"
@@ -181,12 +193,76 @@ async def test_a_channel_has_an_address_with_options(post: Post) -> None:
     )
     assert found.content == b"\x00\x01"
 
-    more = address.replace("@", ".show-sender.include-footer@")
-    await post.bring(more, a_mail(text, ""))
+    more = Options(show_sender=True, include_footer=True)
+    await post.bring(post.of_channel("kitchen", "ben", more), a_mail(text, ""))
     (said,) = await newest(org, "ann")
     assert said["subject"] == "(no subject)"
     assert said["content"].startswith("**From:** Ben Baker <ben@example.com>\n\nNew")
     assert said["content"].endswith("Ben")
+
+
+async def test_options_of_an_address_cannot_be_changed(post: Post) -> None:
+    everything = Options(
+        show_sender=True, include_footer=True, include_quotes=True, prefer_html=True
+    )
+    address = post.of_channel("kitchen", "ben", everything)
+    assert len(address.partition("@")[0]) <= 64
+    plain = post.of_channel("kitchen", "ben")
+    for forged in (
+        address.replace(".sfqh.", "."),
+        address.replace(".sfqh.", ".s."),
+        address.replace("@", ".show-sender@"),
+        re.sub(r"\.m(\d)", r".c\1", plain),
+        re.sub(r"\.([a-z2-7]{20}@)", r".s.\1", plain),
+    ):
+        assert forged not in {address, plain}
+        assert await post.bring(forged, a_mail("No")) == {}
+    await post.bring(address, a_mail("Yes"))
+    (said,) = await newest(post.org, "ann")
+    assert said["content"] == "**From:** Ben Baker <ben@example.com>\n\nYes"
+
+
+async def test_addresses_whose_options_are_not_signed_keep_working(post: Post) -> None:
+    address = post.unsigned("kitchen", "ben")
+    await post.bring(address, a_mail("Bare"))
+    (said,) = await newest(post.org, "ann")
+    assert (said["sender_id"], said["content"]) == (post.org["ben"].user_id, "Bare")
+    await post.bring(address.replace("@", ".show-sender@"), a_mail("With"))
+    (said,) = await newest(post.org, "ann")
+    assert said["content"] == "**From:** Ben Baker <ben@example.com>\n\nWith"
+
+
+async def test_mails_are_the_gateways_unless_somebody_else_is_asked_for(config: Config) -> None:
+    own = msgspec.structs.replace(config, mail_in_pattern=PATTERN)
+    async with founded(own) as org:
+        ben = await org.add("ben")
+        channel = await org.channel("kitchen", "ann", "ben")
+        async with listening(org) as post:
+            path = f"/streams/{channel}/email_address"
+            gateway = (await ben.get(path, show_sender=True)).ok["email"]
+            await post.bring(gateway, a_mail("Hello"))
+            (said,) = await newest(org, "ann")
+            assert said["sender_full_name"] == "Email Gateway"
+            assert said["content"] == "**From:** Ben Baker <ben@example.com>\n\nHello"
+            own_name = (await ben.get(path, sender_id=ben.user_id)).ok["email"]
+            await post.bring(own_name, a_mail("Hello"))
+            assert (await newest(org, "ann"))[0]["sender_id"] == ben.user_id
+            (await ben.get(path, sender_id=NOTIFICATION_BOT)).refused()
+
+
+async def test_the_gateway_begins_no_topics_for_those_who_may_not(post: Post) -> None:
+    org, state = post.org, post.org.node.state
+    channel = state.channel_named("kitchen")
+    assert channel is not None
+    gateway, asker = state.users[EMAIL_GATEWAY], state.users[org["ben"].user_id]
+    address = post.addresses.of_channel(state, channel.id, gateway, asker)
+    await org["ann"].send("kitchen", "Known", "x")
+    groups = (await org["ann"].get("/user_groups")).ok["user_groups"]
+    administrators = next(one["id"] for one in groups if one["name"] == "role:administrators")
+    limited = {"can_create_topic_group": {"new": administrators}}
+    (await org["ann"].patch(f"/streams/{channel.id}", **limited)).ok
+    assert (await post.bring(address, a_mail("No", "Unknown")))[address][0] == 550
+    assert await post.bring(address, a_mail("Yes", "Known")) == {}
 
 
 async def test_the_same_mail_again_is_the_same_message(post: Post) -> None:

@@ -15,10 +15,10 @@ from tertulia.state.organization import State
 ANSWER_DAYS: Final = 30
 """For so long an answer to a mail about missed messages is taken."""
 _DAY: Final = 86400
-_CHANNEL: Final = re.compile(
-    r"(?:[a-z0-9-]+\.)?c([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})"
-    r"\.([a-z2-7]{20})((?:\.[a-z-]+)*)"
-)
+_IDS: Final = r"([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})"
+_CHANNEL: Final = re.compile(rf"(?:[a-z0-9-]+\.)?m{_IDS}(?:\.([a-z]{{1,4}}))?\.([a-z2-7]{{20}})")
+_UNSIGNED: Final = re.compile(rf"(?:[a-z0-9-]+\.)?c{_IDS}\.([a-z2-7]{{20}})((?:\.[a-z-]+)*)")
+"""A channel's address as made before options were signed: the proof does not cover its options."""
 _ANSWER: Final = re.compile(
     r"r([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,7})\.([a-z2-7]{20})"
 )
@@ -39,13 +39,23 @@ class Options(Struct, frozen=True, kw_only=True):
     """The message is made of the mail's HTML, where it has plain text too."""
 
 
-OPTIONS: Final = {
+_LETTERS: Final = {
+    "s": "show_sender",
+    "f": "include_footer",
+    "q": "include_quotes",
+    "h": "prefer_html",
+}
+"""The letter of each option in an address."""
+_UNSIGNED_OPTIONS: Final = {
     "show-sender": "show_sender",
     "include-footer": "include_footer",
     "include-quotes": "include_quotes",
     "prefer-html": "prefer_html",
 }
-"""How an address says them: each behind a dot."""
+"""The same in addresses made before options were signed, each after a dot."""
+
+
+_DEFAULT: Final = Options()
 
 
 class ToChannel(Struct, frozen=True, kw_only=True):
@@ -78,12 +88,20 @@ class MailAddresses:
         self.are_taken = bool(config.mail_in_pattern)
         """Whether this server takes in mails."""
 
-    def of_channel(self, state: State, channel_id: int, sender: User, asked_by: User) -> str:
-        """Where mails become messages of the sender in the channel."""
+    def of_channel(
+        self,
+        state: State,
+        channel_id: int,
+        sender: User,
+        asked_by: User,
+        options: Options = _DEFAULT,
+    ) -> str:
+        """The address whose mails become messages of the sender in the channel."""
         name = _NO_LETTERS.sub("-", state.channels[channel_id].name.lower())[:_MAX_NAME].strip("-")
-        proof = self._channel_proof(state, channel_id, sender.id, asked_by.id)
-        own = f"c{channel_id}.{sender.id}.{asked_by.id}.{proof}"
-        return self._address(f"{name}.{own}" if name else own)
+        letters = "".join(one for one, field in _LETTERS.items() if getattr(options, field))
+        proof = self._channel_proof(state, channel_id, sender.id, asked_by.id, letters)
+        parts = (f"m{channel_id}", str(sender.id), str(asked_by.id), letters, proof)
+        return self._address(".".join(part for part in (name, *parts) if part))
 
     def of_answer(self, state: State, user: User, message: Message, now: float) -> str:
         """Where the user's answer to the message goes, for `ANSWER_DAYS`; empty where this server
@@ -116,25 +134,35 @@ class MailAddresses:
                 return None
             return ToAnswer(user_id=user_id, message_id=message_id)
         if match := _CHANNEL.fullmatch(inner):
-            channel_id, sender_id, asked_by = (int(one) for one in match.groups()[:3])
-            expected = self._channel_proof(state, channel_id, sender_id, asked_by)
-            if not hmac.compare_digest(expected, match[4]):
-                return None
-            wanted = {OPTIONS[one]: True for one in match[5].split(".") if one in OPTIONS}
-            return ToChannel(
-                channel_id=channel_id,
-                sender_id=sender_id,
-                asked_by=asked_by,
-                options=Options(**wanted),
-            )
-        return None
+            ids, letters, proof = match.groups()[:3], match[4] or "", match[5]
+            fields = [_LETTERS.get(one) for one in letters]
+            signed: str | None = letters
+        elif match := _UNSIGNED.fullmatch(inner):
+            ids, proof, signed = match.groups()[:3], match[4], None
+            fields = [_UNSIGNED_OPTIONS.get(one) for one in match[5].split(".")]
+        else:
+            return None
+        channel_id, sender_id, asked_by = (int(one) for one in ids)
+        expected = self._channel_proof(state, channel_id, sender_id, asked_by, signed)
+        if not hmac.compare_digest(expected, proof):
+            return None
+        return ToChannel(
+            channel_id=channel_id,
+            sender_id=sender_id,
+            asked_by=asked_by,
+            options=Options(**dict.fromkeys(filter(None, fields), True)),
+        )
 
     def _address(self, inner: str) -> str:
         return f"{self._before}{inner}{self._after}"
 
-    def _channel_proof(self, state: State, channel_id: int, sender_id: int, asked_by: int) -> str:
+    def _channel_proof(
+        self, state: State, channel_id: int, sender_id: int, asked_by: int, letters: str | None
+    ) -> str:
+        """With the letters of the options; None for an address whose options are not signed."""
         keys = f"{_key(state, sender_id)}:{_key(state, asked_by)}"
-        return self._vault.address_proof(f"channel:{channel_id}:{sender_id}:{asked_by}:{keys}")
+        kind = "channel" if letters is None else f"channel options {letters}"
+        return self._vault.address_proof(f"{kind}:{channel_id}:{sender_id}:{asked_by}:{keys}")
 
     def _answer_proof(self, state: State, user_id: int, message_id: int, last_day: int) -> str:
         key = _key(state, user_id)

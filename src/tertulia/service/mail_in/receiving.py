@@ -13,7 +13,7 @@ from tertulia.domain import names, permissions
 from tertulia.domain.channels import channels
 from tertulia.domain.messages import attachments, file_names
 from tertulia.domain.messages.sending import ToChannel as ToTopic
-from tertulia.domain.messages.sending import ToPeople
+from tertulia.domain.messages.sending import ToPeople, check_topic
 from tertulia.integrations.prose import harmless, short
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.errors import NoSuchMessage, Refused, WildcardNotAllowed
@@ -133,6 +133,8 @@ async def _destination(caller: Caller, target: Target, mail: ReceivedMail) -> To
         channel = state.channels[target.channel_id]
         has_topics = channel.topics_policy is not TopicsPolicy.EMPTY_ONLY
         topic = _topic(mail.title) if has_topics else ""
+        # The gateway may begin topics anywhere, the people who get addresses may not.
+        check_topic(state, state.users[target.asked_by], channel, topic)
         return recipients.to_topic(target.channel_id, topic)
     found = await caller.node.store.read(
         lambda connection: queries.messages(connection, [target.message_id])

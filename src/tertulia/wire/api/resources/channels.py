@@ -8,13 +8,14 @@ from tertulia.domain import names, permissions
 from tertulia.domain.channels import channels, subscriptions
 from tertulia.domain.channels.channels import ChannelEdit, NewChannel
 from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS
+from tertulia.domain.organization.realms import EMAIL_GATEWAY
 from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.errors import Refused
 from tertulia.model.groups import GroupSetting
 from tertulia.model.users import User
 from tertulia.service import bulk_subscriptions
 from tertulia.service.caller import Caller
-from tertulia.service.mail_in.addresses import MailAddresses
+from tertulia.service.mail_in.addresses import MailAddresses, Options
 from tertulia.wire.api.objects.channels import ChannelObject, channel_object
 from tertulia.wire.api.objects.groups import GivenChange, GivenSetting, given_change, given_setting
 from tertulia.wire.api.objects.own_limits import own_limit
@@ -146,13 +147,24 @@ async def get_subscribers(call: Call, params: OneChannel) -> Subscribers:
 
 
 class GetEmailAddress(Params, kw_only=True, frozen=True):
-    """A channel, and in whose name to write to it."""
+    """A channel, and how emails to its address become messages."""
 
     stream_id: Annotated[Int, Path()]
     sender_id: Annotated[
         Int | None,
-        Meta(description="The caller (by default), a bot of the caller's, or the server's own."),
+        Meta(
+            description="The account that sends the messages: the Email Gateway (the default), the"
+            " caller, or one of the caller's bots."
+        ),
     ] = None
+    show_sender: Annotated[
+        bool, Meta(description="Begin each message with the email's sender.")
+    ] = False
+    include_footer: Annotated[bool, Meta(description="Include signatures.")] = False
+    include_quotes: Annotated[bool, Meta(description="Include quoted text of replies.")] = False
+    prefer_html: Annotated[
+        bool, Meta(description="Use the email's HTML even if it has plain text.")
+    ] = False
 
 
 class ChannelAddress(Answer, kw_only=True):
@@ -162,15 +174,14 @@ class ChannelAddress(Answer, kw_only=True):
 
 
 async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelAddress:
-    """The address by which a channel takes in e-mail. What is sent there is a message of the
-    sender, as long as both the caller and the sender may write in the channel; it ends when the
-    API key of one of them is renewed."""
+    """The channel's email address. Emails sent to it become messages of the sender, as long as the
+    caller and the sender may write in the channel, and until the API key of one of them is renewed.
+    The address contains the options and a proof, so that nobody can change them."""
     state, user = call.state, call.user
     channel = channels.known(state, user, params.stream_id)
-    sender = user if params.sender_id is None else state.users.get(params.sender_id)
+    sender = state.users.get(EMAIL_GATEWAY if params.sender_id is None else params.sender_id)
     if sender is None or not (
-        sender.id == user.id
-        or sender.is_system_bot
+        sender.id in {EMAIL_GATEWAY, user.id}
         or (sender.bot is not None and sender.bot.owner_id == user.id)
     ):
         raise Refused("There is no such sender.")
@@ -181,7 +192,13 @@ async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelAddre
     addresses = MailAddresses(call.node.config, call.node.vault)
     if not addresses.are_taken:
         raise Refused("This server takes in no e-mail: channels have no addresses.")
-    return ChannelAddress(email=addresses.of_channel(state, channel.id, sender, user))
+    options = Options(
+        show_sender=params.show_sender,
+        include_footer=params.include_footer,
+        include_quotes=params.include_quotes,
+        prefer_html=params.prefer_html,
+    )
+    return ChannelAddress(email=addresses.of_channel(state, channel.id, sender, user, options))
 
 
 # Creating
