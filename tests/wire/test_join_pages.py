@@ -195,6 +195,15 @@ async def test_a_name_that_must_be_unique_and_is_taken_is_refused(org: Organizat
     await joined(org, path)
 
 
+async def test_a_name_like_the_systems_or_anothers_in_other_letters_is_refused(
+    org: Organization,
+) -> None:
+    path = await invited(org)
+    for name in ("Notification Bot", "\u0412\u0435n"):
+        assert (await send(org, path, full_name=name, password=PASSWORD)).status_code == 400
+    await joined(org, path)
+
+
 async def test_a_body_that_is_no_form_or_too_large_is_refused(org: Organization) -> None:
     path = await invited(org)
     for body, kind, status in (

@@ -177,6 +177,7 @@ IMPOSSIBLE: list[tuple[dict[str, str], str]] = [
     ({"organization": ""}, "name"),
     ({"organization": "x" * 41}, "name"),
     ({"full_name": "A"}, "A name has"),
+    ({"full_name": "Notification Bot"}, "is reserved"),
     ({"full_name": "A\0nn"}, "cannot contain"),
     ({"email": "ann"}, "address"),
     ({"password": "short"}, "A password has"),

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tertulia.domain.accounts import users
-from tertulia.model.changes import RealmChanged, UserGroupCreated
+from tertulia.model.changes import RealmChanged, UserChanged, UserGroupCreated
 from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.users import AddressVisibility, Credential, PersonalSettings, Role, User
 from tertulia.service.messages import deleting
@@ -322,6 +322,44 @@ async def test_names_are_unique_where_the_organization_wants_it(org: Organizatio
     await org.do(RealmChanged(values={"require_unique_names": True}))
     (await org["ann"].post("/users", email="b3@example.com", **asked)).refused()
     (await org["ann"].patch(f"/users/{org['cleo'].user_id}", full_name="ben")).refused()
+
+
+RESERVED = (
+    "Notification Bot",
+    "notification  bot",
+    "Notificati0n Bot",
+    "N\u043etification Bot",
+    "Welcome Bot",
+    "Emai1 Gateway",
+)
+CYRILLIC_BEN, CYRILLIC_CLEO = "\u0412\u0435n", "\u0421l\u0435\u043e"
+
+
+async def test_nobody_is_called_like_the_system_or_like_others_in_other_letters(
+    org: Organization,
+) -> None:
+    ann, cleo = org["ann"], org["cleo"].user_id
+    hal = (await ann.post("/bots", full_name="Hal", short_name="hal")).ok["user_id"]
+    for name in (*RESERVED, CYRILLIC_BEN):
+        with row(name):
+            asked = {"email": "x@example.com", "password": "sesame open", "full_name": name}
+            (await ann.post("/users", **asked)).refused()
+            (await ann.patch(f"/users/{cleo}", full_name=name)).refused()
+            (await org["cleo"].patch("/settings", full_name=name)).refused()
+            (await ann.post("/bots", full_name=name, short_name="x")).refused()
+            (await ann.patch(f"/bots/{hal}", full_name=name)).refused()
+    # Their own name in other letters, the same name again, and names that only begin so.
+    for name in (CYRILLIC_CLEO, "Ben", "BEN", "Notification Bot 2", "Welcome"):
+        with row(name):
+            assert (await ann.patch(f"/users/{cleo}", full_name=name)).ok
+
+
+async def test_an_account_that_looks_like_another_can_be_edited_and_left_so(
+    org: Organization,
+) -> None:
+    cleo = org["cleo"].user_id
+    await org.do(UserChanged(user_id=cleo, values={"full_name": CYRILLIC_BEN}, was={}))
+    assert (await org["ann"].patch(f"/users/{cleo}", full_name=CYRILLIC_BEN, role=300)).ok
 
 
 # Changing

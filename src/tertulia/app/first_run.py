@@ -19,6 +19,7 @@ from tertulia.app.founding import Founder
 from tertulia.domain import names
 from tertulia.domain.accounts import sessions
 from tertulia.domain.accounts.sessions import NewSession
+from tertulia.domain.organization import realms
 from tertulia.log.log import Log
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.service.config import Config
@@ -135,7 +136,7 @@ class FirstRun:
             founder = Founder(
                 organization=names.realm_name(sent.get("organization", "")),
                 address=names.address(sent.get("email", "")),
-                full_name=names.full_name(sent.get("full_name", "")),
+                full_name=realms.founder_name(sent.get("full_name", "")),
                 password=sent.get("password", ""),
             )
             await self._require_good(founder)

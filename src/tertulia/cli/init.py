@@ -21,6 +21,7 @@ from tertulia.cli.questions import agree, ask, say
 from tertulia.domain import names
 from tertulia.domain.accounts import invitations
 from tertulia.domain.accounts.invitations import Terms
+from tertulia.domain.organization import realms
 from tertulia.model.errors import Refused
 from tertulia.model.users import Role
 from tertulia.service.config import Config
@@ -60,7 +61,7 @@ def init(
     if asking and founding.is_founded(settings):
         raise Refused("There is an organization here already. Nothing was changed.")
     org = _said(org, "--org", "The organization's name", names.realm_name, asking=asking)
-    full_name = _said(full_name, "--full-name", "Your name", names.full_name, asking=asking)
+    full_name = _said(full_name, "--full-name", "Your name", realms.founder_name, asking=asking)
     email = _said(email, "--email", "Your e-mail address", names.address, asking=asking)
     founder = founding.Founder(
         organization=org,

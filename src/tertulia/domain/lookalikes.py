@@ -7,8 +7,9 @@ are different names.
 """
 
 import json
+import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Final
@@ -21,6 +22,7 @@ _SIGNS: Final = frozenset(
     "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 )
 """Formatting characters of Unicode (Cf) that are visible."""
+_IGNORED: Final = re.compile(f"[{''.join(sorted(_INVISIBLE))}\ufe00-\ufe0f]")
 _NON_JOINER: Final = "\u200c"
 _JOINER: Final = "\u200d"
 _FLAG: Final = "\U0001f3f4"
@@ -35,15 +37,26 @@ class Keys(Struct, frozen=True, gc=False):
     skeletons: tuple[str, str]
     """Skeletons of the name as it is written, and of its lower case."""
 
+    def resembles(self, other: "Keys") -> bool:
+        """Whether a skeleton is the same, even if both names are ASCII: stricter than `alike`."""
+        shown, folded = other.skeletons
+        return self.skeletons[0] == shown or self.skeletons[1] == folded
+
 
 def alike(one: str, other: str) -> bool:
     """Whether the names look alike."""
-    if one.isascii() and other.isascii():
-        return _in_ascii(one) == _in_ascii(other)
-    first, second = keys(one), keys(other)
-    if first.plain == second.plain:
-        return True
-    return any(a == b for a, b in zip(first.skeletons, second.skeletons, strict=True))
+    return next(alike_among(one, (other,)), None) is not None
+
+
+def alike_among(name: str, others: Iterable[str]) -> Iterator[str]:
+    """Those of the others that look like the name."""
+    is_ascii, own = name.isascii(), keys(name)
+    for other in others:
+        if is_ascii and other.isascii():
+            if _in_ascii(other) == own.plain:
+                yield other
+        elif own.resembles(keys(other)):
+            yield other
 
 
 def plain(name: str) -> str:
@@ -55,13 +68,15 @@ def _in_ascii(name: str) -> str:
     return " ".join(name.lower().split())
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def keys(name: str) -> Keys:
     """The keys by which the name is compared."""
     if name.isascii():
         shown, folded = " ".join(name.split()), _in_ascii(name)
         return Keys(folded, (shown.translate(_ASCII).lower(), folded.translate(_ASCII)))
-    seen = "".join(one for one in name if not _is_ignored(one))
+    seen = name
+    if not name.isprintable() or _IGNORED.search(name):
+        seen = "".join(one for one in name if not _is_ignored(one))
     shown = " ".join(unicodedata.normalize("NFKC", seen).split())
     folded = unicodedata.normalize("NFKC", shown.casefold())
     return Keys(folded, (_skeleton(shown), _skeleton(folded)))
@@ -72,21 +87,19 @@ _ASCII: Final = str.maketrans({"1": "l", "I": "l", "|": "l", "0": "o", "O": "o",
 
 
 def _skeleton(text: str) -> str:
-    prototypes = _prototypes()
-    parts = unicodedata.normalize("NFD", text)
-    mapped = "".join(prototypes.get(one, one) for one in parts).translate(_ASCII)
+    mapped = unicodedata.normalize("NFD", text).translate(_prototypes()).translate(_ASCII)
     return unicodedata.normalize("NFD", mapped).casefold()
 
 
 @cache
-def _prototypes() -> Mapping[str, str]:
-    """The character that stands for each one that has look-alikes. Loaded with the first name that
-    is not ASCII."""
+def _prototypes() -> Mapping[int, str]:
+    """The character that stands for each one that has look-alikes, as `str.translate` takes them.
+    Loaded with the first name that is not ASCII."""
     place = resources.files("confusable_homoglyphs").joinpath("confusables.json")
     similar: dict[str, list[dict[str, str]]] = json.loads(place.read_text("utf-8"))
-    found: dict[str, str] = {}
+    found: dict[int, str] = {}
     for first in similar:
-        if first in found:
+        if len(first) == 1 and ord(first) in found:
             continue
         family, pending = {first}, [first]
         while pending:
@@ -95,12 +108,12 @@ def _prototypes() -> Mapping[str, str]:
             pending.extend(others)
         # An ASCII character stands for the family if there is one, the shortest first.
         prototype = min(family, key=lambda one: (not one.isascii(), len(one), one))
-        found.update((one, prototype) for one in family if len(one) == 1 and not one.isascii())
+        found.update((ord(one), prototype) for one in family if len(one) == 1 and not one.isascii())
     return found
 
 
 def _is_ignored(character: str) -> bool:
-    if character in _INVISIBLE or "\ufe00" <= character <= "\ufe0f":
+    if _IGNORED.match(character):
         return True
     return unicodedata.category(character) == "Cf" and character not in _SIGNS
 

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from tertulia.domain import lookalikes
 from tertulia.model.errors import Refused
@@ -55,6 +56,13 @@ def full_name(text: str) -> str:
     if _NO_NAME.search(name) or _NAME_AND_ID.search(name) or not is_plain(name):
         raise Refused('A name cannot contain *, `, \\, >, ", @ or invisible characters.')
     return name
+
+
+def require_unlike(name: str, reserved: Iterable[str]) -> None:
+    """Refuse a name that could be read as a reserved one."""
+    for one in reserved:
+        if lookalikes.keys(one).resembles(lookalikes.keys(name)):
+            raise Refused(f"The name '{one}' is reserved.")
 
 
 def address(text: str) -> str:

@@ -153,16 +153,22 @@ def free_address(state: State, text: str) -> str:
 
 
 def free_name(state: State, text: str, user_id: int | None = None) -> str:
-    """The name in its final form. Refused when another active account than `user_id` has it and
-    the organization wants names to be unique; or one that looks like it."""
+    """The name in its final form.
+
+    Refused if it resembles a system bot's, or if it looks like the name of an active account other
+    than `user_id`. The same name again is allowed unless the organization requires unique names.
+    """
     name = names.full_name(text)
-    if state.realm.require_unique_names:
-        by_name = state.users.by_name
-        for taken in by_name:
-            if lookalikes.alike(taken, name) and any(
-                state.users[other].is_active for other in by_name.keys(taken) if other != user_id
-            ):
-                raise Refused("Somebody is called so already, and names are unique here.")
+    bots = map(state.users.__getitem__, state.users.bots)
+    names.require_unlike(name, (bot.full_name for bot in bots if bot.is_system_bot))
+    by_name = state.users.by_name
+    for taken in lookalikes.alike_among(name, by_name):
+        if not any(state.users[one].is_active for one in by_name.keys(taken) if one != user_id):
+            continue
+        if state.realm.require_unique_names:
+            raise Refused("Somebody is called so already, and names are unique here.")
+        if lookalikes.plain(taken) != lookalikes.plain(name):
+            raise Refused(f"That name looks the same as '{taken}', the name of another account.")
     return name
 
 
@@ -191,7 +197,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
     values: dict[str, Any] = {}
     over: list[AnyChange] = []
     mails: list[Mail] = []
-    if revision.full_name is not None:
+    if revision.full_name not in {None, target.full_name}:
         values["full_name"] = free_name(state, revision.full_name, target.id)
     if revision.role is not None:
         values["role"] = allowed_role(moment, target, revision.role)

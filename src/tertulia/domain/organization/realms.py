@@ -46,7 +46,7 @@ def found(
     owner = User(
         id=FIRST_USER,
         address=names.address(address),
-        full_name=names.full_name(full_name),
+        full_name=founder_name(full_name),
         role=Role.OWNER,
         joined_at=now,
     )
@@ -77,6 +77,13 @@ def found(
             ),
         ),
     )
+
+
+def founder_name(text: str) -> str:
+    """The founder's name in its final form. Refused when it cannot be one."""
+    name = names.full_name(text)
+    names.require_unlike(name, (bot for _, bot, _ in _BOTS))
+    return name
 
 
 def deactivate(moment: Moment) -> Decision[None]:
