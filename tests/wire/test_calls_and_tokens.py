@@ -11,7 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
+from tertulia.service import json_web_tokens
 from tertulia.service.config import Config
+from tertulia.service.json_web_tokens import BadToken
 from tests.browsers import signed_in
 from tests.elsewhere import Elsewhere, Page, elsewhere
 from tests.support import Organization, TestClock, founded, rows
@@ -136,8 +138,40 @@ async def test_a_token_signs_its_person_in(org: Organization, algorithm: str, di
     assert (found["user"]["user_id"], found["user"]["full_name"]) == (ben.user_id, "Ben")
 
 
+TIMES: list[tuple[dict[str, Any], str]] = [
+    ({}, "must expire"),
+    ({"exp": None}, "cannot be read"),
+    ({"exp": True}, "cannot be read"),
+    ({"exp": "1000"}, "cannot be read"),
+    ({"exp": -1}, "cannot be read"),
+    ({"exp": 969}, "has expired"),
+    ({"exp": 971}, ""),
+    ({"exp": 1000 + 86_400 + 29}, ""),
+    ({"exp": 1000 + 86_400 + 31}, "within 24 hours"),
+    ({"exp": 1e300}, "within 24 hours"),
+    ({"exp": 1060, "nbf": 1029}, ""),
+    ({"exp": 1060, "nbf": 1031}, "not valid yet"),
+    ({"exp": 1060, "iat": 1029}, ""),
+    ({"exp": 1060, "iat": 1031}, "not valid yet"),
+    ({"exp": 1060, "iat": "now"}, "cannot be read"),
+]
+"""Claims at 1000 seconds, and what is wrong with them."""
+
+
+@rows(("times", "said"), TIMES)
+def test_a_token_is_valid_for_a_time(times: dict[str, Any], said: str) -> None:
+    sent = token({"email": "ben@example.com"} | times)
+    if not said:
+        assert json_web_tokens.claims_of(sent, SECRET, 1000)["email"] == "ben@example.com"
+        return
+    with pytest.raises(BadToken, match=said):
+        json_web_tokens.claims_of(sent, SECRET, 1000)
+
+
 async def test_a_token_that_proves_nothing_signs_nobody_in(org: Organization) -> None:
     now, email = org.node.clock(), org["ben"].email
+    soon = {"exp": now + 60}
+    good = {"email": email} | soon
     for wrong in (
         "",
         "a.b.c",
@@ -146,20 +180,21 @@ async def test_a_token_that_proves_nothing_signs_nobody_in(org: Organization) ->
         "x" * 20_000,
         f"{base64.b64encode(b'[' * 7000).decode()}.b.c",
         f"{base64.b64encode(BROKEN).decode()}.b.c",
-        token({"email": email}, secret="another secret"),
-        token({"email": email}, algorithm="none"),
-        token({"email": email}, algorithm="HS512"),
-        token({"email": email}).rpartition(".")[0] + ".",
+        token(good, secret="another secret"),
+        token(good, algorithm="none"),
+        token(good, algorithm="HS512"),
+        token(good).rpartition(".")[0] + ".",
         token({"email": email, "exp": now - 120}),
         token({"email": email, "exp": "later"}),
-        token({"email": email, "nbf": now + 120}),
+        token(good | {"nbf": now + 120}),
         token([email]),
-        token({"email": "no address"}),
+        token({"email": email}),
+        token({"email": "no address"} | soon),
     ):
         (await org.nobody.post("/jwt/fetch_api_key", token=wrong)).refused()
     for claims in ({}, {"email": 5}, {"email": "nobody@example.com"}):
-        reply = await org.nobody.post("/jwt/fetch_api_key", token=token(claims))
+        reply = await org.nobody.post("/jwt/fetch_api_key", token=token(claims | soon))
         reply.refused("AUTHENTICATION_FAILED", 401)
     assert (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
-    reply = await org.nobody.post("/jwt/fetch_api_key", token=token({"email": email}))
+    reply = await org.nobody.post("/jwt/fetch_api_key", token=token(good))
     reply.refused("USER_DEACTIVATED", 401)

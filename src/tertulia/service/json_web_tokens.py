@@ -13,6 +13,8 @@ MAX_TOKEN: Final = 10_000
 _DIGESTS: Final = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}
 LEEWAY: Final = 30
 """Seconds by which the clocks of two machines may differ."""
+MAX_SECONDS: Final = 24 * 3600
+"""How far ahead a token may expire: one that leaks can be used no longer."""
 
 
 class BadToken(Exception):
@@ -21,7 +23,8 @@ class BadToken(Exception):
 
 
 def claims_of(token: str, secret: str, now: float) -> Mapping[str, Any]:
-    """What the token says. `now` is in UNIX seconds. Raises BadToken."""
+    """What the token says. `now` is in UNIX seconds. Raises BadToken, also for a token that does
+    not expire within `MAX_SECONDS`."""
     if len(token) > MAX_TOKEN or token.count(".") != 2 or not token.isascii():
         raise BadToken("This is no JSON web token.")
     said, _, signature = token.rpartition(".")
@@ -33,18 +36,26 @@ def claims_of(token: str, secret: str, now: float) -> Mapping[str, Any]:
     if not hmac.compare_digest(own, _bytes(signature)):
         raise BadToken("The token was not signed with the secret of this server.")
     claims = _object(payload)
-    if not _is_time(claims, "exp") or not _is_time(claims, "nbf"):
-        raise BadToken("The token's times cannot be read.")
-    if "exp" in claims and now >= claims["exp"] + LEEWAY:
+    expires, begins, issued = (_time(claims, name) for name in ("exp", "nbf", "iat"))
+    if expires is None:
+        raise BadToken("The token must expire: add the claim exp.")
+    if now >= expires + LEEWAY:
         raise BadToken("The token has expired.")
-    if "nbf" in claims and now < claims["nbf"] - LEEWAY:
-        raise BadToken("The token is not valid yet.")
+    if expires > now + MAX_SECONDS + LEEWAY:
+        raise BadToken(f"The token must expire within {MAX_SECONDS // 3600} hours.")
+    if any(time is not None and now < time - LEEWAY for time in (begins, issued)):
+        raise BadToken("The token is not valid yet: compare the clocks of the two servers.")
     return claims
 
 
-def _is_time(claims: Mapping[str, Any], name: str) -> bool:
-    value = claims.get(name, 0)
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    """The claim's time in UNIX seconds, if the token has it."""
+    value = claims.get(name)
+    if value is None and name not in claims:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
+        raise BadToken("The token's times cannot be read.")
+    return value
 
 
 def _object(part: str) -> Mapping[str, Any]:
