@@ -357,6 +357,37 @@ def head(*lines: str, first: str = "POST /health HTTP/1.1") -> bytes:
     return ("\r\n".join((first, *lines)) + "\r\n\r\n").encode()
 
 
+NO_HOSTS = (
+    "",
+    "example.com:",
+    "example.com:80abc",
+    "example.com:-1",
+    "example.com:65536",
+    "example.com:80:80",
+    ":80",
+    "[",
+    "[::1",
+    "::1",
+    "[:::1]",
+    "[fe80::1%eth0]",
+    "[example.com]",
+    "a b",
+    "a@b",
+    "a:b@c",
+    "a/b",
+    "a?b",
+    "a#b",
+    "a\\b",
+    "a,b",
+    "a..b",
+    ".a",
+    "a%41",
+    "\N{LATIN SMALL LETTER E WITH ACUTE}.example",
+    '"><script>',
+    "x" * 256,
+)
+
+
 @rows(
     "unclear",
     [
@@ -374,6 +405,8 @@ def head(*lines: str, first: str = "POST /health HTTP/1.1") -> bytes:
         head("Host: a", "Transfer-Encoding: identity") + b"0\r\n\r\n",
         head("Host: a", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + b"0\r\n\r\n",
         head("Host: a", "Transfer-Encoding: chunked", first="POST / HTTP/1.0") + b"0\r\n\r\n",
+        *(head(f"Host: {host}") for host in NO_HOSTS),
+        head("Host: ", first="GET /health HTTP/1.0"),
         head("Host: a", "X: b", " c"),
         head(" Host: a"),
         head("Host : a"),
@@ -407,7 +440,8 @@ async def test_what_two_servers_could_read_differently_is_refused(
     [
         head("Host: a"),
         head(first="GET /health HTTP/1.0"),
-        head("Host:"),
+        head("Host: a_b.example.com.:65535"),
+        head("Host: [2001:db8::1]:443"),
         head("Host: a:1", first="GET http://A:1/health?x HTTP/1.1"),
         head("Host: a", "Transfer-Encoding: Chunked") + b"3\r\nabc\r\n0\r\n\r\n",
         head("Host: a", "Connection: Upgrade", "Upgrade: h2c", first="GET / HTTP/1.1"),

@@ -1,12 +1,13 @@
 """The changes that begin and end subscriptions, for verbs of channels, users and subscriptions."""
 
 from collections.abc import Iterable
+from itertools import islice
 from operator import attrgetter
-from typing import Final
+from typing import Final, cast
 
 from tertulia.domain import permissions
 from tertulia.model.changes import AnyChange, Subscribed, Unsubscribed
-from tertulia.model.channels import Channel
+from tertulia.model.channels import Channel, Subscription
 from tertulia.model.users import User
 from tertulia.state.organization import State
 
@@ -20,15 +21,17 @@ _COLOR: Final = attrgetter("color")
 
 
 def color_for(state: State, user_id: int, taken: Iterable[str] = ()) -> str:
-    """The first color that the user has, and had, for no channel yet (`taken`: given in this
-    command)."""
-    # Asked for thousands of people at once, each with many subscriptions.
-    used = set(map(_COLOR, state.subscriptions.of_user[user_id].values()))
-    used.update(taken)
+    """The first color that none of the user's newest subscriptions has (`taken`: given in this
+    command). All colors in turn where each is used."""
+    # Asked for thousands of people at once, each with up to thousands of subscriptions.
+    own = state.subscriptions.of_user[user_id]
+    given = [*taken]
+    newest = islice(reversed(cast(dict[int, Subscription], own).values()), len(COLORS))
+    used = {*given, *map(_COLOR, newest)}
     for color in COLORS:
         if color not in used:
             return color
-    return COLORS[len(used) % len(COLORS)]
+    return COLORS[(len(own) + len(given)) % len(COLORS)]
 
 
 def subscribed(
