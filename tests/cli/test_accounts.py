@@ -248,6 +248,8 @@ def test_a_password_is_read_from_standard_input(tmp_path: Path) -> None:
         ((*NEW[:2], "--full-name", "B\0b", *NEW[4:]), 1, "A name cannot contain"),
         ((*NEW[:2], "--full-name", "", *NEW[4:]), 1, "A name has 2 to 100 characters."),
         ((*NEW[:4], "--password", "short"), 1, "A password has 8 to 100 characters."),
+        ((*NEW[:4], "--password", "ben@example.com"), 1, "guessed too easily"),
+        ((*NEW[:4], "--password", "2026 Example 2026"), 1, "it is your address, your name"),
         (NEW[:4], 2, "A password is needed"),
         ((*NEW, "--role", "king"), 2, "king"),
         ((*NEW, "--config", "/nowhere/at.toml"), 2, "Cannot read /nowhere/at.toml"),
@@ -315,6 +317,17 @@ async def test_the_operator_gives_an_account_another_password(place: Place) -> N
             reply = await org.nobody.post("/fetch_api_key", **sent)
             assert reply.status == status
         assert reply.ok["api_key"] != owner["api_key"]
+
+
+def test_the_operator_gives_nobody_their_own_name_for_a_password(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    name, email = "Bernadette Longname-Featherstone", "bernadette@example.com"
+    new = ("--email", email, "--full-name", name, "--password", PASSWORD)
+    assert place.run("create-user", *new).exit_code == 0
+    for known in (name, "2026 Example 2026", email):
+        result = place.run("password", "--email", email, "--password", known)
+        assert (result.exit_code, "guessed too easily" in result.stderr) == (1, True)
 
 
 async def test_the_operator_signs_somebody_out_everywhere(place: Place) -> None:

@@ -38,6 +38,31 @@ def test_what_is_guessed_at_once_is_refused(text: str) -> None:
         RULES.require(text, OWN)
 
 
+LONG = (
+    "bernadette.longname@example-company.com",
+    "Bernadette Longname-Featherstone",
+    "The Society of Letters and Digits",
+)
+
+
+@pytest.mark.parametrize("min_guesses", [0, 1_000_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *LONG,
+        LONG[0].upper(),
+        LONG[0] + "1",
+        "bernadette.longname",
+        "Bernadette_Longname 99",
+        "bernadettelongnamefeatherstone",
+        "2026 The Society of Letters & and Digits!",
+    ],
+)
+def test_what_everybody_knows_of_its_person_is_no_password(text: str, min_guesses: int) -> None:
+    with pytest.raises(Refused, match="guessed too easily"):
+        PasswordRules(min_length=1, min_guesses=min_guesses).require(text, LONG)
+
+
 @pytest.mark.parametrize(
     "text", ["correct horse", "a few good words", DEMONSTRATION, "vT4#kq9!x", "x" * 7 + "mein hund"]
 )

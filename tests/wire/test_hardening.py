@@ -43,6 +43,18 @@ async def test_a_weak_password_is_taken_nowhere(org: Organization) -> None:
     assert (data["password_min_length"], data["password_min_guesses"]) == (8, 1_000_000)
 
 
+async def test_what_is_known_of_its_person_is_a_password_nowhere(org: Organization) -> None:
+    name = "Bernadette Longname-Featherstone"
+    address = "bernadette.longname@example-company.com"
+    asked = {"email": address, "full_name": name}
+    for known in (name, address, address.upper(), "bernadette.longname", "2026 Example 2026"):
+        reply = await org["ann"].post("/users", **asked, password=known)
+        assert "guessed too easily" in reply.refused()["msg"]
+    (await org["ann"].patch("/settings", full_name=name)).ok
+    new = {"old_password": PASSWORD, "new_password": name}
+    assert "guessed too easily" in (await org["ann"].patch("/settings", **new)).refused()["msg"]
+
+
 async def test_what_is_asked_of_passwords_is_a_setting(config: Config) -> None:
     lax = msgspec.structs.replace(config, password_min_length=3, password_min_guesses=0)
     async with founded(lax) as org:

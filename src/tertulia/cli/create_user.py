@@ -15,6 +15,7 @@ from tertulia.domain import names
 from tertulia.domain.accounts import users
 from tertulia.model.users import Role
 from tertulia.service.config import Config
+from tertulia.service.passwords import password_rules
 
 EXAMPLE = (
     "Example: `tertulia create-user --data-dir data --email ben@example.com --full-name 'Ben'"
@@ -52,6 +53,7 @@ async def _create_user(
         log,
         vault,
     ):
+        password_rules(settings).require(password, (email, full_name, log.state.realm.name))
         credential = await vault.credential(0, password)
         new = users.NewUser(address=email, full_name=full_name, role=role, credential=credential)
         user = await log.submit(None, users.create, new)

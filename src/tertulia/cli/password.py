@@ -13,6 +13,7 @@ from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Passw
 from tertulia.cli.password_input import password_from
 from tertulia.domain.accounts import sessions
 from tertulia.service.config import Config
+from tertulia.service.passwords import password_rules
 
 EXAMPLE = "Example: `tertulia password --data-dir data --email ben@example.com`"
 
@@ -42,6 +43,7 @@ async def _replace(settings: Config, email: str, password: str) -> None:
         vault,
     ):
         user = person_with(log.state, email)
+        password_rules(settings).require(password, (user.full_name, log.state.realm.name))
         hashed = await vault.hash_password(password)
         await log.submit(
             None, sessions.replace_password, user.id, hashed, vault.new_key(), settings.mail_site

@@ -369,7 +369,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             ge=0,
             le=10**15,
             description="Guesses that a new password takes at least, by the estimate of zxcvbn; 0"
-            " for any.",
+            " for any but the person's address or name, or the organization's.",
         ),
     ] = 1_000_000
     confirm_password_minutes: Annotated[

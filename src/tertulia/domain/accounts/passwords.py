@@ -23,17 +23,36 @@ class PasswordRules(Struct, frozen=True, kw_only=True):
 
     def require(self, text: str, own: Iterable[str] = ()) -> str:
         """The password as it is. Refused for one that is too short, too long, or guessed too
-        easily. `own` is what others know of its person: address, name, organization.
+        easily. `own` is what others know of its person: address, name, organization. None of these
+        is a password, whatever the installation asks for.
 
         It computes for a quarter of a second at most, and so does not belong on the event loop.
         """
         if not self.min_length <= len(text) <= MAX_LENGTH:
             raise Refused(f"A password has {self.min_length} to {MAX_LENGTH} characters.")
+        own = tuple(own)
+        if not _cores(text).isdisjoint(core for one in own for core in _own_cores(one)):
+            raise Refused(
+                "This password is guessed too easily: it is your address, your name, or the name of"
+                " the organization. Use a few words that have nothing to do with these."
+            )
         if self.min_guesses and _guesses(text, own) < self.min_guesses:
             raise Refused(
                 "This password is guessed too easily. Take some words that do not belong together."
             )
         return text
+
+
+def _own_cores(own: str) -> set[str]:
+    """Those of a name, or of an address and of what is before its @."""
+    return _cores(own) | _cores(own.partition("@")[0])
+
+
+def _cores(text: str) -> set[str]:
+    """The text's letters and digits, whatever their case and width, and the same without digits at
+    its ends."""
+    plain = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
+    return {plain, plain.strip("0123456789")} - {""}
 
 
 def _guesses(text: str, own: Iterable[str]) -> int:
