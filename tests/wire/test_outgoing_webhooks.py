@@ -9,12 +9,13 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import parse_qs
 
 import msgspec
 import pytest
 
+from tertulia.outbound import http_client
 from tertulia.service.config import Config
 from tertulia.service.webhooks import calling
 from tertulia.service.webhooks.calling import Encoded, Encoder, ServiceCaller
@@ -408,7 +409,41 @@ PRIVATE = [
 """An address, and what is said of it."""
 
 
-async def test_private_addresses_are_refused_unless_they_are_listed(org: Organization) -> None:
+async def test_private_addresses_cannot_be_set_unless_they_are_listed(
+    org: Organization, service: Service
+) -> None:
+    bot = await made(org, service.url)
+    for url, reason in (*PRIVATE, ("http://2130706434/", "the host is not on the internet")):
+        with row(url):
+            asked = {"full_name": "Pal", "short_name": "pal", "bot_type": 3}
+            new = await org["ben"].post("/bots", **asked, payload_url=json.dumps(url))
+            assert reason in new.refused()["msg"]
+            changed = {"service_payload_url": json.dumps(url)}
+            reply = await org["ben"].patch(f"/bots/{bot.user_id}", **changed)
+            assert reason in reply.refused()["msg"]
+    # A name may have an address later, and what it has is looked up again for each call.
+    await made(org, "http://nowhere.test/", full_name="Pal", short_name="pal")
+
+
+async def test_a_host_that_is_not_found_in_time_is_accepted(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(_host: str, _port: int) -> NoReturn:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(http_client, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(org.node.services, "_resolve", resolve)
+    await made(org, "http://slow.test/")
+
+
+async def test_private_addresses_are_not_called_unless_they_are_listed(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def allowed(_: str) -> None:
+        """They had other addresses when they were set."""
+
+    monkeypatch.setattr(org.node.services, "require_allowed", allowed)
     for number, (url, reason) in enumerate(PRIVATE):
         with row(url):
             bot = await made(org, url, full_name=f"Hal {number}", short_name=f"hal{number}")

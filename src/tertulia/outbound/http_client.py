@@ -57,6 +57,10 @@ _NOTHING_THERE: Final = frozenset({404, 410})
 Resolver = Callable[[str, int], Awaitable[Sequence[Address]]]
 
 
+CHECK_SECONDS: Final = 2.0
+"""How long `Web.require_allowed` waits for a host's addresses."""
+
+
 class NotFetched(Exception):
     """It could not be had. `str(error)` says why, for the log."""
 
@@ -66,6 +70,10 @@ class NotFetched(Exception):
         super().__init__(reason)
         self.status = status
         self.wait = wait
+
+
+class NotAllowed(NotFetched):
+    """The host has an address that this server does not connect to."""
 
 
 class NotModified(NotFetched):
@@ -177,6 +185,19 @@ class Web:
                         yield answer
             except TimeoutError:
                 raise NotFetched("it took too long") from None
+
+    async def require_allowed(self, url: str) -> None:
+        """Raise NotAllowed if a request to the URL would be refused for its host's addresses. A
+        host whose addresses aren't found within `CHECK_SECONDS` passes: each request checks them
+        again."""
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                host, port, _ = self._split(url)
+                await self._addresses(host, port)
+        except NotAllowed:
+            raise
+        except (NotFetched, TimeoutError):
+            return
 
     async def send(
         self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, limit: int
@@ -419,9 +440,9 @@ class Web:
             # Which address a name has within this network is not for whoever asks.
             said = f"{address}" if literal is not None else "the host"
             if not self._may_ask(address):
-                raise NotFetched(f"{said} is not on the internet")
+                raise NotAllowed(f"{said} is not on the internet")
             if address in own or embedded(address) in own:
-                raise NotFetched(f"{said} is this server")
+                raise NotAllowed(f"{said} is this server")
         return list(found)
 
     async def _own_addresses(self, host: str) -> Set[Address]:

@@ -11,6 +11,7 @@ from tertulia.embedded import catalog
 from tertulia.model.errors import Refused
 from tertulia.model.users import BotKind, Role, User
 from tertulia.model.webhooks import EmbeddedService, OutgoingService, ServiceFormat
+from tertulia.outbound.http_client import NotAllowed
 from tertulia.service.files.avatars import delete, deleted_on_failure
 from tertulia.wire.api.objects.bots import bot_object, config_names
 from tertulia.wire.api.objects.users import api_email, avatar_address
@@ -109,7 +110,7 @@ class CreatedBot(Answer, kw_only=True):
 async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
     """Create a bot that the caller owns."""
     call.consider(bots.allow, BotKind(params.bot_type))
-    service, embedded = _new_service(call, params), _new_embedded(call, params)
+    service, embedded = await _new_service(call, params), _new_embedded(call, params)
     vault = call.node.vault
     picture = await kept_if_sent(call)
     new = bots.NewBot(
@@ -138,7 +139,7 @@ async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
     )
 
 
-def _new_service(call: Call, params: CreateBot) -> OutgoingService | None:
+async def _new_service(call: Call, params: CreateBot) -> OutgoingService | None:
     if BotKind(params.bot_type) is not BotKind.OUTGOING_WEBHOOK:
         if params.payload_url is not None:
             raise Refused("Only outgoing webhooks have a service.")
@@ -149,10 +150,23 @@ def _new_service(call: Call, params: CreateBot) -> OutgoingService | None:
         raise MissingParameter("payload_url")
     vault = call.node.vault
     return OutgoingService(
-        url=bots.service_url(_unquoted(params.payload_url)),
+        url=await _service_url(call, params.payload_url),
         format=ServiceFormat(params.interface_type),
         token_sealed=vault.sealed(vault.nonce()),
     )
+
+
+async def _service_url(call: Call, text: str) -> str:
+    """The address of a service in its final form. Refused if it would never be called."""
+    url = bots.service_url(_unquoted(text))
+    try:
+        await call.node.services.require_allowed(url)
+    except NotAllowed as error:
+        raise Refused(
+            f"This server doesn't call that address: {error}. Ask its operator to add the address"
+            " to outgoing_webhook_networks."
+        ) from None
+    return url
 
 
 def _new_embedded(call: Call, params: CreateBot) -> EmbeddedService | None:
@@ -231,6 +245,7 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
     call.consider(bots.check_managed, params.bot_id)
     settings = _new_settings(call, params)
     url, format_ = params.service_payload_url, params.service_interface
+    service_url = None if url is None else await _service_url(call, url)
     picture = await kept_if_sent(call)
     before = call.state.users[params.bot_id].avatar_file
     revision = bots.Revision(
@@ -242,7 +257,7 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
         default_sending_channel=params.default_sending_stream,
         default_events_channel=params.default_events_register_stream,
         default_all_public_channels=params.default_all_public_streams,
-        service_url=None if url is None else _unquoted(url),
+        service_url=service_url,
         service_format=None if format_ is None else ServiceFormat(format_),
         settings_sealed=settings,
         avatar_file=picture,
