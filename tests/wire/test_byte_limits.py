@@ -21,7 +21,7 @@ async def test_a_page_of_long_messages_ends_early_and_says_so(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_search, "PAGE_BYTES", 100_000)
-    monkeypatch.setattr(message_search, "_PAGE_STEP", 4)
+    monkeypatch.setattr(message_search, "_FIRST_STEP", 4)
     await org.channel("lounge", "ann")
     ids = [await org["ann"].send("lounge", "t", LONG) for _ in range(20)]
     narrow = json.dumps([{"operator": "channel", "operand": "lounge"}])
@@ -92,12 +92,23 @@ async def test_earlier_versions_of_a_message_are_bounded(
     history = (await org["ann"].get(f"/messages/{sent}/history")).ok
     versions = history["message_history"]
     assert len(versions) == 11
-    assert (versions[0]["content"], versions[-1]["content"][:3]) == ("the first", "19 ")
-    assert "truncated" not in history
+    assert (versions[0]["content"], versions[1]["prev_content"]) == ("the first", "the first")
+    assert [one["content"][:3] for one in versions[1:]] == [f"{n} "[:3] for n in range(10, 20)]
+    assert "next_before" not in history
+    # The same comes in pages.
     monkeypatch.setattr(editing, "HISTORY_BYTES", 60_000)
-    history = (await org["ann"].get(f"/messages/{sent}/history")).ok
-    assert history["truncated"] is True
-    assert [one["content"][:3] for one in history["message_history"]] == ["17 ", "18 ", "19 "]
+    pages = [(await org["ann"].get(f"/messages/{sent}/history")).ok]
+    while "next_before" in pages[-1]:
+        before = pages[-1]["next_before"]
+        pages.append((await org["ann"].get(f"/messages/{sent}/history", before=before)).ok)
+    assert [len(page["message_history"]) for page in pages] == [3, 3, 5]
+    assert [one for page in pages[::-1] for one in page["message_history"]] == versions
+    # They are bounded in bytes, too.
+    monkeypatch.setattr(editing, "KEPT_BYTES", 60_000)
+    monkeypatch.setattr(editing, "HISTORY_BYTES", 1_000_000)
+    (await org["ann"].patch(f"/messages/{sent}", content="the last")).ok
+    history = (await org["ann"].get(f"/messages/{sent}/history")).ok["message_history"]
+    assert [one["content"][:3] for one in history] == ["the", "17 ", "18 ", "19 ", "the"]
 
 
 class _Client:

@@ -1,6 +1,7 @@
 """An entry of the log in memory, with its events as they were encoded."""
 
 from collections.abc import Hashable, Sequence
+from sys import getsizeof
 from typing import Any
 
 from tertulia.model.changes import Entry, MessageEdited, MessageSent, MessagesMoved
@@ -16,7 +17,8 @@ def entry_size(entry: Entry) -> int:
         case MessageSent():
             size += change.message.text_size
         case MessageEdited():
-            size += change.message.text_size + len(change.was_content) + len(change.was_rendered)
+            size += change.message.text_size
+            size += getsizeof(change.was_content) + getsizeof(change.was_rendered)
         case MessagesMoved():
             size += 32 * len(change.message_ids)
             size += sum(one.message.text_size for one in change.arrivals if one.message)

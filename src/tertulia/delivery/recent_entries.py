@@ -22,7 +22,7 @@ RECENT: Final = 2048
 """Entries kept in memory with their encoded events."""
 RECENT_BYTES: Final = 32 * 1024 * 1024
 """What they and their events may take together. Beyond it the oldest are dropped."""
-_LOOK_AFTER: Final = 64
+_LOOK_AFTER: Final = 16
 """Entries after which their size is looked at again, for events are encoded later."""
 PAGE: Final = 500
 """Entries read from the database at once, and events in one answer at most."""
@@ -56,7 +56,7 @@ class RecentEntries:
         self._encoder = encoder
         self._entries: deque[CachedEntry] = deque(maxlen=RECENT)
         self._added = 0
-        """Bytes of what was added since the size of all was looked at."""
+        """Bytes that were added, or encoded by a read, since the size of all was looked at."""
 
     # What is in memory
 
@@ -70,11 +70,16 @@ class RecentEntries:
             self._entries.clear()
         self._entries.extend(added)
         self._added += sum(cached.size for cached in added)
-        if self._added > RECENT_BYTES // 8 or entries[-1].seq % _LOOK_AFTER < len(entries):
+        if entries[-1].seq % _LOOK_AFTER < len(entries):
             self._make_room()
+        self._make_room_if_much()
         for entry in entries:
             self._withdraw(entry)
         return added
+
+    def _make_room_if_much(self) -> None:
+        if self._added > RECENT_BYTES // 8:
+            self._make_room()
 
     def _make_room(self) -> None:
         self._added = 0
@@ -148,10 +153,12 @@ class RecentEntries:
         looked at."""
         for index in range(after + 1 - self._first, len(self._entries)):
             cached = self._entries[index]
-            after = cached.entry.seq
+            after, before = cached.entry.seq, cached.size
             self._add_events(found, cached, queue, cursor)
+            self._added += cached.size - before
             if found.is_full:
                 break
+        self._make_room_if_much()
         return after
 
     def _add_events(self, found: _Found, cached: CachedEntry, queue: Queue, cursor: int) -> None:

@@ -1,6 +1,7 @@
 """Messages, direct conversations, and readers' flags."""
 
 from enum import Enum, IntFlag
+from sys import getsizeof
 
 from msgspec import Struct
 
@@ -55,8 +56,8 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def text_size(self) -> int:
-        """Characters of its content and HTML."""
-        return len(self.content) + len(self.rendered)
+        """Bytes that its content and HTML take in memory."""
+        return getsizeof(self.content) + getsizeof(self.rendered)
 
     @property
     def conversation(self) -> tuple[int | None, str, int | None]:

@@ -1,10 +1,12 @@
 """Edits, moves and deletions of messages: how they are written, and what is read to decide them."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pyroaring import BitMap
 
 from tertulia.model import changes
@@ -20,9 +22,13 @@ EDIT_COLUMNS = (
     " channel_id"
 )
 KEPT_EDITS = 100
-"""Edits and moves of a message that are kept: the first, and the newest others."""
-HISTORY_BYTES = 4 * 1024 * 1024
-"""Earlier content and HTML in one answer with a message's history."""
+KEPT_BYTES = 4 * 1024 * 1024
+"""The newest edits of a message that are kept, and their earlier content and HTML. All edits before
+them become one, which has the message's first content."""
+HISTORY_BYTES = 2 * 1024 * 1024
+"""Earlier content and HTML in one page of a message's history."""
+TEXT_SIZE = "COALESCE(OCTET_LENGTH(was_content) + OCTET_LENGTH(was_rendered), -1)"
+"""Bytes that an edit keeps of what the message said before, in SQL; -1 if it changed no content."""
 DEPENDENT = ("message_flags", "message_edits", "reactions", "submessages")
 """Tables whose rows belong to a message, by their column `message_id`."""
 
@@ -77,14 +83,49 @@ def _write_content(connection: Connection, entry: Entry, change: changes.Message
         was_content=change.was_content,
         was_rendered=change.was_rendered,
     )
-    connection.run(
-        "DELETE FROM message_edits WHERE message_id = ? AND seq <"
-        " (SELECT seq FROM message_edits WHERE message_id = ?"
-        f" ORDER BY seq DESC LIMIT 1 OFFSET {KEPT_EDITS - 2})"
-        " AND seq > (SELECT MIN(seq) FROM message_edits WHERE message_id = ?)",
-        (message.id, message.id, message.id),
-    )
+    _merge_oldest_edits(connection, message.id)
     search_index.refresh(connection, [message.id])
+
+
+def _merge_oldest_edits(connection: Connection, message_id: int) -> None:
+    """Make one edit of all those that are not kept: from what the message said and where it was
+    before the first of them, to what it was after the last."""
+    sizes = connection.query(
+        f"SELECT seq, {TEXT_SIZE} FROM message_edits WHERE message_id = ? ORDER BY seq DESC",
+        (message_id,),
+    )
+    totals = itertools.accumulate(size for _, size in sizes)
+    kept = sum(total <= KEPT_BYTES for total in itertools.islice(totals, KEPT_EDITS - 1))
+    if len(sizes) - kept < 2:
+        return
+    first, last = sizes[-1][0], sizes[kept][0]
+    rows = connection.query(
+        f"SELECT {EDIT_COLUMNS} FROM message_edits WHERE message_id = ? AND seq IN (?, ?)"
+        " ORDER BY seq",
+        (message_id, first, last),
+    )
+    was, now = map(edit_of, rows)
+    connection.run(
+        "DELETE FROM message_edits WHERE message_id = ? AND seq < ?", (message_id, last)
+    )
+    connection.run(
+        "UPDATE message_edits SET was_content = ?, was_rendered = ?, was_topic = ?, topic = ?,"
+        " was_channel_id = ?, channel_id = ? WHERE message_id = ? AND seq = ?",
+        (
+            *_either((was.was_content, was.was_rendered), (now.was_content, now.was_rendered)),
+            *_either((was.was_topic, now.topic or was.topic), (now.was_topic, now.topic)),
+            *_either(
+                (was.was_channel_id, now.channel_id or was.channel_id),
+                (now.was_channel_id, now.channel_id),
+            ),
+            message_id,
+            last,
+        ),
+    )
+
+
+def _either(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+    return other if one[0] is None else one
 
 
 def _write_place(connection: Connection, entry: Entry, change: changes.MessagesMoved) -> None:
@@ -140,21 +181,35 @@ def _delete(connection: Connection, change: changes.MessagesDeleted) -> None:
 # Reading
 
 
-def history(connection: Connection, message_id: int) -> tuple[list[Edit], bool]:
-    """Return a message's edits and moves, newest first, and whether all of them are included: the
-    oldest are left out where they would be more than `HISTORY_BYTES`."""
-    found: list[Edit] = []
-    size = 0
-    for row in connection.query(
-        f"SELECT {EDIT_COLUMNS} FROM message_edits WHERE message_id = ? ORDER BY seq DESC",
+class HistoryPage(Struct, frozen=True):
+    """A message's edits and moves, newest first, of which those of one page have their texts."""
+
+    edits: list[Edit]
+    begin: int
+    end: int
+    """Those of the page are `edits[begin:end]`."""
+
+
+def history(connection: Connection, message_id: int, before: int | None) -> HistoryPage:
+    """Return a page of a message's history: the newest edits, or those before one."""
+    rows = connection.query(
+        "SELECT message_id, seq, at, user_id, NULL, NULL, was_topic, topic, was_channel_id,"
+        f" channel_id, {TEXT_SIZE} FROM message_edits WHERE message_id = ? ORDER BY seq DESC",
         (message_id,),
-    ):
-        edit = edit_of(row)
-        size += len(edit.was_content or "") + len(edit.was_rendered or "")
-        if found and size > HISTORY_BYTES:
-            return found, False
-        found.append(edit)
-    return found, True
+    )
+    edits = [edit_of(row[:-1]) for row in rows]
+    sizes = [row[-1] for row in rows]
+    begin = 0 if before is None else sum(edit.seq >= before for edit in edits)
+    totals = itertools.accumulate(sizes[begin:])
+    end = begin + max(sum(total <= HISTORY_BYTES for total in totals), 1)
+    # The newest version of the page says what the next edit of the content replaced.
+    newer = next((place for place in reversed(range(begin)) if sizes[place] >= 0), begin)
+    shown = [*edits[newer : newer + 1], *edits[begin:end]]
+    texts = texts_before(connection, [message_id], [edit.seq for edit in shown])
+    for place, edit in enumerate(edits):
+        if found := texts.get((message_id, edit.seq)):
+            edits[place] = replace(edit, was_content=found[0], was_rendered=found[1])
+    return HistoryPage(edits, begin, end)
 
 
 def edit_of(row: Sequence[Any]) -> Edit:

@@ -73,7 +73,6 @@ def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, 
     dialect = connection.dialect
     among = dialect.among("message_id")
     # What edits changed is read afterwards, as far as there is room for it.
-    size = "COALESCE(OCTET_LENGTH(was_content) + OCTET_LENGTH(was_rendered), -1)"
     sizes: dict[tuple[int, int], int] = {}
     reactions: dict[int, list[Reaction]] = defaultdict(list)
     submessages: dict[int, list[Submessage]] = defaultdict(list)
@@ -81,7 +80,7 @@ def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, 
     # One query for all three: most messages have none of it, and each costs a way to the database.
     for what, *row in connection.query(
         f"SELECT 'edit', message_id, seq, at, user_id, NULL, NULL, was_topic, topic,"
-        f" was_channel_id, channel_id, {size} FROM message_edits WHERE {among}"
+        f" was_channel_id, channel_id, {editing.TEXT_SIZE} FROM message_edits WHERE {among}"
         " UNION ALL SELECT 'reaction', message_id, seq, neutral, user_id, kind, code, name, NULL,"
         f" NULL, NULL, 0 FROM reactions WHERE {among}"
         " UNION ALL SELECT 'part', message_id, id, 0, sender_id, kind, content, NULL, NULL, NULL,"

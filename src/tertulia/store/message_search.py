@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from pyroaring import BitMap
 
 from tertulia.model import narrow
+from tertulia.model.errors import Refused
 from tertulia.model.messages import Message
 from tertulia.model.narrow import Scope, Search, Term
 from tertulia.model.tokenizer import Phrase, folded, folded_say
@@ -29,11 +30,13 @@ from tertulia.store.narrow_sql import (
     scope_condition,
 )
 
-PAGE_BYTES = 8 * 1024 * 1024
-"""Content and HTML of the messages on either side of a page's anchor. A page ends earlier than it
-was asked for where there is more, and says that there is."""
-_PAGE_STEP = 512
-"""Messages that are read before their size is looked at."""
+PAGE_BYTES = 4 * 1024 * 1024
+"""Content and HTML of the messages on either side of a page's anchor, those of a search counted
+twice, since it returns them with the matches marked as well. A page ends early where there is more,
+and says so."""
+_FIRST_STEP = 128
+_MOST_STEP = 1024
+"""Messages that are read before their size is looked at: first, and later at most."""
 _FIRST_SLICE = 1000
 """Unread messages that are searched first."""
 _LARGEST = 2**32 - 1
@@ -129,18 +132,20 @@ def _side(
     """Return at most `limit` messages on one side of the anchor, the nearest first, and whether
     there would have been more had they not been as large."""
     found: list[Message] = []
-    size = 0
+    size, step = 0, _FIRST_STEP
+    each = 1 + bool(narrow.phrases_in(search.terms))
     while len(found) < limit:
-        step = min(limit - len(found), _PAGE_STEP)
+        step = min(limit - len(found), step)
         some = _one_side(connection, search, comparison, anchor, step, seen)
         for message in some:
-            size += message.text_size
+            size += each * message.text_size
             if found and size > PAGE_BYTES:
                 return found, True
             found.append(message)
         if len(some) < step:
             break
         anchor, seen = some[-1].id, None
+        step = min(max((PAGE_BYTES - size) * len(found) // size, 1), _MOST_STEP)
     return found, False
 
 
@@ -478,15 +483,25 @@ def _all_of(clauses: Iterable[Clause]) -> Clause:
 
 
 def matching(connection: Connection, search: Search, ids: list[int]) -> list[Message]:
-    """Those of the messages that the search's scope and terms let through, ascending."""
+    """Those of the messages that the search's scope and terms let through, ascending. Refused if
+    they are too large for one page, because nothing could say which of them are missing."""
     texts, rest = split_terms(search.terms)
     where, values = narrow_condition(connection, search.scope, rest)
-    rows = connection.query(
-        f"SELECT {MESSAGE_COLUMNS} FROM messages"
-        f" WHERE {where} AND {connection.dialect.among('messages.id')} ORDER BY messages.id",
-        [*values, connection.dialect.array(ids)],
-    )
-    return _matching_text(connection, map(message_of, rows), texts)
+    found: list[Message] = []
+    size, ids = 0, sorted(set(ids))
+    for begin in range(0, len(ids), _FIRST_STEP):
+        some = ids[begin : begin + _FIRST_STEP]
+        rows = connection.query(
+            f"SELECT {MESSAGE_COLUMNS} FROM messages"
+            f" WHERE {where} AND {connection.dialect.among('messages.id')} ORDER BY messages.id",
+            [*values, connection.dialect.array(some)],
+        )
+        matches = _matching_text(connection, map(message_of, rows), texts)
+        size += sum((1 + bool(texts)) * message.text_size for message in matches)
+        if size > 2 * PAGE_BYTES and len(found) + len(matches) > 1:
+            raise Refused("Those messages are too large for one answer. Ask for fewer of them.")
+        found += matches
+    return found
 
 
 def any_in(connection: Connection, scope: Scope, ids: Sequence[int]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.messages.moving import Move
@@ -116,6 +116,9 @@ class GetHistory(Params, kw_only=True, frozen=True):
 
     message_id: Annotated[Int, Path()]
     allow_empty_topic_name: bool = False
+    before: Annotated[
+        Int | None, Meta(description="The `next_before` of another page, for the one before it.")
+    ] = None
 
 
 class Version(Struct, kw_only=True):
@@ -134,11 +137,11 @@ class Version(Struct, kw_only=True):
 
 
 class MessageHistory(Answer, kw_only=True):
-    """The versions, the oldest first. If `truncated`, the oldest are missing because together they
-    are too large for one answer."""
+    """The versions, the oldest first: the newest page of them, or the one that was asked for. If
+    there are older ones, `next_before` is the parameter that asks for these."""
 
     message_history: list[Version]
-    truncated: bool | UnsetType = UNSET
+    next_before: int | UnsetType = UNSET
 
 
 async def get_history(call: Call, params: GetHistory) -> MessageHistory:
@@ -149,21 +152,22 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     policy = call.state.realm.message_edit_history_visibility_policy
     if policy == "none":
         raise Refused("The history of messages is not shown here.")
-    found, is_whole = await call.node.store.read(rows.history, message.id)
-    edits = permissions.history_open(call.state, call.user, found)
-    is_whole = is_whole or len(edits) < len(found)
+    page = await call.node.store.read(rows.history, message.id, params.before)
+    edits = permissions.history_open(call.state, call.user, page.edits)
     versions = _versions(message, edits, empty_topic_name=params.allow_empty_topic_name)
-    if not is_whole:
-        del versions[0]  # The sender's own version is not known to be this one.
+    is_last = page.end >= len(edits)
+    versions = versions[page.begin : None if is_last else page.end][::-1]
     if policy == "moves":
         for version in versions:
             version.content = version.rendered_content = UNSET
             version.prev_content = version.prev_rendered_content = UNSET
-    return MessageHistory(message_history=versions, truncated=UNSET if is_whole else True)
+    return MessageHistory(
+        message_history=versions, next_before=UNSET if is_last else edits[page.end - 1].seq
+    )
 
 
 def _versions(message: Message, edits: Sequence[Edit], *, empty_topic_name: bool) -> list[Version]:
-    """From the newest edit back to the beginning."""
+    """From the newest edit back to the beginning. Only those of the page have their contents."""
 
     def shown(topic: str) -> str:
         return topic_shown(topic, empty_topic_name=empty_topic_name)
@@ -195,4 +199,4 @@ def _versions(message: Message, edits: Sequence[Edit], *, empty_topic_name: bool
             timestamp=message.sent_at,
         )
     )
-    return found[::-1]
+    return found
