@@ -5,14 +5,20 @@ import json
 from collections.abc import MutableMapping
 from typing import Any
 
+import msgspec
 import pytest
 from starlette.requests import Request
 
 from tertulia.delivery import recent_entries
+from tertulia.model.errors import Refused
+from tertulia.model.users import Bot, BotKind
 from tertulia.store import editing, message_details, message_search
+from tertulia.wire.api.resources import history as resources_history
 from tertulia.wire.http import responses
-from tertulia.wire.http.responses import PART_BYTES, AnswerRoom, JsonResponse
+from tertulia.wire.http.errors import TooMuchUnread
+from tertulia.wire.http.responses import IN_PROGRESS, PART_BYTES, AnswerRoom, JsonResponse
 from tests.support import Organization
+from tests.unit.test_log import until
 
 LONG = "x" * 9000
 
@@ -140,8 +146,62 @@ class _Client:
         return b"".join(one.get("body", b"") for one in self.sent)
 
 
+async def test_bots_count_for_their_owner_and_everybody_for_their_network(
+    org: Organization,
+) -> None:
+    room = AnswerRoom(60, of_network=50, of_one=30)
+    ann, ben = (org.node.state.users[org[name].user_id] for name in ("ann", "ben"))
+    bot = msgspec.structs.replace(ben, id=99, bot=Bot(kind=BotKind.GENERIC, owner_id=ann.id))
+    releases = [room.take(ann, "192.0.2.1", 25)]
+    with pytest.raises(TooMuchUnread):
+        room.take(bot, "192.0.2.2", 10)
+    releases.append(room.take(ben, "192.0.2.1", 25))
+    with pytest.raises(TooMuchUnread):
+        room.take(None, "192.0.2.1", 1)
+    with pytest.raises(TooMuchUnread):
+        room.take(None, "192.0.2.2", 11)
+    releases.append(room.take(None, "192.0.2.2", 10))
+    for release in releases:
+        release()
+    assert (room.taken, dict(room.taken_by)) == (0, {})
+
+
+async def test_many_large_answers_at_once_are_refused_before_they_are_made(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = AnswerRoom(9 * IN_PROGRESS, 9 * IN_PROGRESS, 3 * IN_PROGRESS)
+    monkeypatch.setattr(responses, "answer_room", room)
+    reads, go_on = [], asyncio.Event()
+
+    async def find(*_: object) -> None:
+        reads.append(1)
+        await go_on.wait()
+        raise Refused("Enough.")
+
+    monkeypatch.setattr(resources_history, "find_messages", find)
+    asked = {"anchor": "newest", "num_before": 1, "num_after": 0}
+    replies = asyncio.gather(*(org["ann"].get("/messages", **asked) for _ in range(5)))
+    await until(lambda: len(reads) == 3)
+    go_on.set()
+    statuses = sorted(reply.status for reply in await replies)
+    assert (statuses, len(reads)) == ([400, 400, 400, 503, 503], 3)
+    assert (room.taken, dict(room.taken_by)) == (0, {})
+
+
+async def test_messages_by_id_that_are_too_large_together_are_refused(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("lounge", "ann")
+    ids = [await org["ann"].send("lounge", "t", LONG) for _ in range(4)]
+    monkeypatch.setattr(message_search, "PAGE_BYTES", 30_000)
+    reply = await org["ann"].get("/messages", message_ids=json.dumps(ids))
+    assert (reply.status, "Ask for fewer" in reply.body["msg"]) == (400, True)
+    some = (await org["ann"].get("/messages", message_ids=json.dumps(ids[:3]))).ok["messages"]
+    assert [one["id"] for one in some] == ids[:3]
+
+
 async def test_who_reads_slowly_uses_up_their_own_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    room = AnswerRoom(6 * PART_BYTES, 3 * PART_BYTES)
+    room = AnswerRoom(6 * PART_BYTES, 5 * PART_BYTES, 3 * PART_BYTES)
     monkeypatch.setattr(responses, "answer_room", room)
     large = b"x" * (2 * PART_BYTES)
     slow, other = _Client("192.0.2.1"), _Client("192.0.2.2")

@@ -5,7 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
+from tertulia.delivery.recent_entries import RecentEntries
 from tertulia.model.changes import RealmChanged
+from tertulia.wire.http import responses
+from tertulia.wire.http.responses import AnswerRoom
 from tertulia.wire.protocol.http1 import READ_AHEAD, TertuliaHttp
 from tests.browsers import FIREFOX, signed_in, token_of
 from tests.support import Listener, Organization
@@ -277,3 +280,39 @@ async def test_a_poll_that_is_answered_while_the_server_stops_is_the_last(
     assert [event["type"] for event in answer.events] == ["message"]
     assert answer.header("connection") == "close"
     assert await line.ended() == b""
+
+
+async def test_events_that_are_not_read_use_up_the_persons_own_room(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    huge = 16 * 2**20
+    room = AnswerRoom(6 * huge, 4 * huge, 2 * huge)
+    monkeypatch.setattr(responses, "answer_room", room)
+    org = server.org
+    ann, ben = await org["ann"].register(), await org["ben"].register()
+    begins = b'{"id":%d,"type":"realm","name":"' % (ann.last_event_id + 1)
+    events = [b'%b%b"}' % (begins, b"x" * huge)]
+    monkeypatch.setattr(RecentEntries, "read", lambda *_: events)
+
+    async def read_log(*_: object) -> list[bytes]:
+        return events
+
+    monkeypatch.setattr(RecentEntries, "read_log", read_log)
+    await org.do(RealmChanged(values={"name": "There"}))
+    again = poll(ann.queue_id, ann.last_event_id, ann.person)
+    slow = await server.connect()
+    slow.write(again)
+    await until(lambda: room.taken > huge)
+    other = await server.connect()
+    refused = await other.ask(again)
+    assert (refused.status, refused.header("retry-after") is None) == (503, False)
+    assert "has not been read yet" in refused.told["msg"]
+    assert len((await other.ask(poll(ben.queue_id, ben.last_event_id, ben.person))).body) > huge
+    # Reading them gives the room back, and so does going away.
+    assert len((await slow.read()).body) > huge
+    await until(lambda: not room.taken)
+    slow.write(again)
+    await until(lambda: room.taken > huge)
+    slow.reset()
+    await until(lambda: not room.taken)
+    assert not room.taken_by

@@ -105,9 +105,7 @@ def _merge_oldest_edits(connection: Connection, message_id: int) -> None:
         (message_id, first, last),
     )
     was, now = map(edit_of, rows)
-    connection.run(
-        "DELETE FROM message_edits WHERE message_id = ? AND seq < ?", (message_id, last)
-    )
+    connection.run("DELETE FROM message_edits WHERE message_id = ? AND seq < ?", (message_id, last))
     connection.run(
         "UPDATE message_edits SET was_content = ?, was_rendered = ?, was_topic = ?, topic = ?,"
         " was_channel_id = ?, channel_id = ? WHERE message_id = ? AND seq = ?",

@@ -2,7 +2,8 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -10,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from tertulia.model.users import User
 from tertulia.wire.http.client_address import client_network
 from tertulia.wire.http.errors import TooMuchUnread, error_response
 from tertulia.wire.http.fragments import FragmentedAnswer, Part
@@ -21,41 +23,67 @@ _JSON: Final = (b"content-type", b"application/json")
 _encoder = msgspec.json.Encoder()
 
 
-PART_BYTES: Final = 256 * 1024
-"""A larger body is sent in parts of this size, each when the client has taken the one before."""
+PART_BYTES: Final = 64 * 1024
+"""A larger body is sent in parts of this size, each when the client has taken the previous one."""
+MIB: Final = 2**20
+IN_PROGRESS: Final = 2 * MIB
+"""How much an answer counts for while it is made, because its size is not known yet."""
 
 
 class AnswerRoom:
-    """How much the bodies may have, together, that clients have not taken yet. Clients that read
-    slowly use up what they have themselves, and not the memory of the server."""
+    """How much clients may leave unread: all together, one network, and one person with their bots
+    (or one network without accounts). Only bodies larger than `PART_BYTES` count."""
 
-    def __init__(self, most: int, most_each: int) -> None:
-        """In bytes: of all clients, and of one account or one network without account."""
-        self.most, self.most_each = most, most_each
+    def __init__(self, most: int, of_network: int, of_one: int) -> None:
+        """In bytes."""
+        self._most, self._of_network, self._of_one = most, of_network, of_one
         self.taken = 0
         self.taken_by: Counter[Hashable] = Counter()
 
-    def has(self, who: Hashable, size: int) -> bool:
-        """Whether there is room for a body of that size. A client always has room for one body."""
-        own = self.taken_by[who]
-        return self.taken + size <= self.most and (not own or own + size <= self.most_each)
+    def take(self, user: User | None, network: str | None, size: int) -> Callable[[], None]:
+        """Count a body until what is returned is called. A client always has room for one body if
+        the others leave it. TooMuchUnread."""
+        counted = self._counted(user, network)
+        for who, most in counted:
+            if self.taken_by[who] and self.taken_by[who] + size > most:
+                raise TooMuchUnread
+        if self.taken + size > self._most:
+            raise TooMuchUnread
+        self._add(counted, size)
+        return partial(self._add, counted, -size)
 
-    @contextlib.contextmanager
-    def take(self, who: Hashable, size: int) -> Iterator[None]:
-        """Count a body while it is sent."""
+    def _counted(self, user: User | None, network: str | None) -> list[tuple[Hashable, int]]:
+        if user is None:
+            return [(network, self._of_one)]
+        owner = user.bot.owner_id if user.bot is not None else None
+        found: list[tuple[Hashable, int]] = [(user.id if owner is None else owner, self._of_one)]
+        return found if network is None else [*found, (network, self._of_network)]
+
+    def _add(self, counted: Iterable[tuple[Hashable, int]], size: int) -> None:
         self.taken += size
-        self.taken_by[who] += size
-        try:
-            yield
-        finally:
-            self.taken -= size
-            self.taken_by[who] -= size
+        for who, _ in counted:
+            self.taken_by[who] += size
             if not self.taken_by[who]:
                 del self.taken_by[who]
 
 
-answer_room: Final = AnswerRoom(256 * 2**20, 48 * 2**20)
-"""Of this process."""
+answer_room: Final = AnswerRoom(256 * MIB, of_network=128 * MIB, of_one=48 * MIB)
+"""That of this process."""
+
+
+@contextlib.contextmanager
+def making_large_answer(request: Request) -> Iterator[None]:
+    """Count an answer that may be large while it is made, so that a client that leaves too much
+    unread, or asks for too much at once, is refused before the work is done. TooMuchUnread."""
+    release = answer_room.take(*_asking(request), IN_PROGRESS)
+    try:
+        yield
+    finally:
+        release()
+
+
+def _asking(request: Request) -> tuple[User | None, str | None]:
+    return getattr(request.state, "user", None), client_network(request)
 
 
 class JsonResponse(Response):
@@ -68,30 +96,27 @@ class JsonResponse(Response):
         if len(body) <= PART_BYTES:
             await super().__call__(scope, receive, send)
             return
-        who = _who(Request(scope))
-        if not answer_room.has(who, len(body)):
-            await failure(TooMuchUnread())(scope, receive, send)
+        try:
+            release = answer_room.take(*_asking(Request(scope)), len(body))
+        except TooMuchUnread as refusal:
+            await failure(refusal)(scope, receive, send)
             return
-        with answer_room.take(who, len(body)):
-            start = {"type": "http.response.start", "status": self.status_code}
+        start = {"type": "http.response.start", "status": self.status_code}
+        try:
             await send({**start, "headers": self.raw_headers})
             for begin in range(0, len(body), PART_BYTES):
                 end = begin + PART_BYTES
                 part = bytes(body[begin:end])
                 more = end < len(body)
                 await send({"type": "http.response.body", "body": part, "more_body": more})
+        finally:
+            release()
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
         if headers:
             super().init_headers(headers)
         else:
             self.raw_headers = [(b"content-length", b"%d" % len(self.body)), _JSON]
-
-
-def _who(request: Request) -> Hashable:
-    """Whose room an answer takes: the account's, or the network's that it comes from."""
-    user = getattr(request.state, "user", None)
-    return client_network(request) if user is None else user.id
 
 
 def success(answer: Any, ignored: list[str]) -> list[Part]:

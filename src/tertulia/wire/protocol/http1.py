@@ -21,7 +21,7 @@ from tertulia.wire.http.errors import (
 )
 from tertulia.wire.http.readiness import METRICS
 from tertulia.wire.http.response_headers import HEADERS_API
-from tertulia.wire.http.responses import failure
+from tertulia.wire.http.responses import PART_BYTES, failure
 from tertulia.wire.http.routing import POLLS
 from tertulia.wire.protocol.asgi_exchange import AsgiExchange
 from tertulia.wire.protocol.connections import Admission, Connections, Wait
@@ -123,6 +123,8 @@ class TertuliaHttp(HttpToolsProtocol):
     """Whether a request is answered already of what is being read."""
     _refusal: Exception = BadHttp()
     """Why it has ended: sent when all requests before are answered."""
+    _release: Callable[[], None] | None = None
+    """Called when the client has taken what was written."""
 
     def __init__(
         self,
@@ -425,6 +427,7 @@ class TertuliaHttp(HttpToolsProtocol):
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
         self._on_response_begins()
+        self._release_answer()
         self._connections.lost(self, self._client_host)
         # What is being answered is cancelled; the requests behind it are never begun.
         current, self._current = self._current, None
@@ -450,6 +453,26 @@ class TertuliaHttp(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._watch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._release_answer()
+
+    def on_taken(self, release: Callable[[], None]) -> None:
+        """See `tertulia.wire.protocol.polling.Connection`."""
+        self._release_answer()
+        self._release = release
+        self.loop.call_soon(self._release_if_taken)
+
+    def _release_if_taken(self) -> None:
+        # With more than this the transport pauses writing, and resumes it later.
+        if self.unsent <= PART_BYTES:
+            self._release_answer()
+
+    def _release_answer(self) -> None:
+        release, self._release = self._release, None
+        if release is not None:
+            release()
 
     def eof_received(self) -> None:
         # The transport closes when all is taken that was written.

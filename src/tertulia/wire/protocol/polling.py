@@ -5,7 +5,7 @@ the endpoint's (`tertulia.wire.api.resources.events`), which answers the same.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
 from typing import Final, Protocol
 
@@ -15,6 +15,7 @@ from tertulia.domain.accounts import sessions
 from tertulia.model.errors import Refused
 from tertulia.model.sessions import Session
 from tertulia.model.users import BotKind, User
+from tertulia.wire.http import responses
 from tertulia.wire.http.authentication import (
     authenticated,
     by_header,
@@ -22,11 +23,12 @@ from tertulia.wire.http.authentication import (
     session_in,
     session_with,
 )
+from tertulia.wire.http.errors import TooMuchUnread
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.request_headers import Headers, first_of_each
 from tertulia.wire.http.request_log import log_request, logs_polls
 from tertulia.wire.http.response_headers import HEADERS_API
-from tertulia.wire.http.responses import SUCCESS, failure
+from tertulia.wire.http.responses import PART_BYTES, SUCCESS, failure
 from tertulia.wire.http.routing import POLLS
 from tertulia.wire.http.session_cookies import asked_by_browser, without_dialogue
 from tertulia.wire.protocol.outgoing import Outgoing
@@ -61,6 +63,9 @@ class Connection(Protocol):
     def reply(self, to: "WaitingPoll", head: bytes, *body: bytes) -> None:
         """Send the answer, whose body may come in parts. The head has all its lines, but not the
         empty one at its end."""
+
+    def on_taken(self, release: Callable[[], None]) -> None:
+        """Call `release` when the client has taken what is being sent, or is gone."""
 
     @property
     def outgoing(self) -> Outgoing:
@@ -288,6 +293,14 @@ class WaitingPoll:
     def answer(self, events: Sequence[bytes]) -> None:
         polls, ends = self._polls, self._ends
         begins, goes_on = polls.shared(self._server.default_headers, events, len(ends))
+        if len(goes_on) > PART_BYTES:
+            user = polls.node.state.users[self._user_id]
+            try:
+                release = responses.answer_room.take(user, None, len(goes_on))
+            except TooMuchUnread as refusal:
+                self.fail(refusal)
+                return
+            self._connection.on_taken(release)
         own = polls.own_headers(self._user_id)
         if self.keep_alive and not self.is_followed:
             self.response_complete = True

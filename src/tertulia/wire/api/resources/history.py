@@ -18,6 +18,7 @@ from tertulia.wire.api.objects.messages import MessageObject, subject_of
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import JsonParts, encode, fragmented, json_array
 from tertulia.wire.http.parameters import Int, Params, Path, Reads
+from tertulia.wire.http.responses import making_large_answer
 from tertulia.wire.http.routing import Answer
 
 _READ_FLAG = encode(["read"])
@@ -85,10 +86,12 @@ class MessagePage(Answer, kw_only=True):
 async def get_messages(call: Call, params: GetMessages) -> MessagePage:
     """Messages around an anchor, filtered by a narrow."""
     user = _spectator_or_user(call, params)
-    found = await find_messages(call.node, user, params.query())
+    with making_large_answer(call.request):
+        found = await find_messages(call.node, user, params.query())
+        encoded = _encoded(call, user, found, params)
     page, anchor = found.page, found.anchor
     fields = {
-        "messages": json_array(_encoded(call, user, found, params)),
+        "messages": json_array(encoded),
         "found_anchor": any(m.id == anchor for m in page.messages),
         "found_newest": page.found_newest,
         "found_oldest": page.found_oldest,
