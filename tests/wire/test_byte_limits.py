@@ -10,9 +10,10 @@ import pytest
 from starlette.requests import Request
 
 from tertulia.delivery import recent_entries
+from tertulia.model.changes import MessageSent
 from tertulia.model.errors import Refused
 from tertulia.model.users import Bot, BotKind
-from tertulia.store import editing, message_details, message_search
+from tertulia.store import editing, history, log_entries, message_details, message_search
 from tertulia.wire.api.resources import history as resources_history
 from tertulia.wire.http import responses
 from tertulia.wire.http.errors import TooMuchUnread
@@ -73,6 +74,42 @@ async def test_a_poll_of_long_messages_is_several(
         told.append([event["message"]["id"] for event in await listener.events()])
     assert [one for some in told for one in some] == ids
     assert all(0 < len(some) <= 8 for some in told)
+
+
+async def test_what_is_encoded_later_counts_too(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent_entries, "RECENT_BYTES", 400_000)
+    await org.channel("lounge", "ann", "ben")
+    listeners = [
+        await org["ben"].register(apply_markdown=is_html, client_gravatar=has_gravatar)
+        for is_html in (True, False)
+        for has_gravatar in (True, False)
+    ]
+    for _ in range(12):
+        await org["ann"].send("lounge", "t", LONG)
+    for listener in listeners:
+        assert sum(event["type"] == "message" for event in await listener.events()) == 12
+    # At each look there was room; what has come since is a small part.
+    assert sum(cached.size for cached in org.node.delivery.recent) <= 400_000 * 9 // 8
+
+
+async def test_the_log_comes_in_parts_of_some_bytes(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_entries, "GROWTH_BYTES", 50_000)
+    head = await org.node.store.read(history.head)
+    await org.channel("lounge", "ann")
+    for _ in range(5):
+        await org["ann"].send("lounge", "t", LONG)
+    after, parts = history.Position(head.history, head.seq, head.batch), []
+    while True:
+        part = await org.node.store.read(log_entries.growth, after, 100)
+        parts.append(sum(isinstance(one.change, MessageSent) for one in part.entries))
+        if part.is_all:
+            break
+        after = part.position
+    assert parts == [2, 2, 1]
 
 
 async def test_earlier_versions_of_a_message_are_bounded(

@@ -434,6 +434,18 @@ async def test_of_moved_messages_with_very_much_on_them_fewer_are_told(
     assert [event["message"]["id"] for event in await cleo.events()] == ids[3:]
 
 
+async def test_of_large_moved_messages_fewer_are_told(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_details, "ARRIVALS_BYTES", 5000)
+    lounge = await org.channel("lounge", "ann", "cleo")
+    await org.channel("vault", "ann", is_private=True)
+    ids = [await org["ann"].send("vault", "t", "x" * 1000) for _ in range(4)]
+    cleo = await org["cleo"].register(event_types=["message"])
+    await move(org, ids[0], lounge, propagate_mode="change_all")
+    assert [event["message"]["id"] for event in await cleo.events()] == ids[2:]
+
+
 async def test_the_log_has_no_copy_of_what_moved_messages_say(org: Organization) -> None:
     lounge = await org.channel("lounge", "ann", "cleo")
     await org.channel("vault", "ann", is_private=True)

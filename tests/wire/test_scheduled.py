@@ -63,6 +63,21 @@ async def test_a_channel_message_waits_as_it_was_written(org: Organization, kind
     ]
 
 
+async def test_what_somebody_has_scheduled_is_bounded_in_text(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduled_domain, "MAX_TEXT", 5000)
+    await org.channel("lounge", "ann", "ben")
+    made = await schedule(org, content="x" * 2000)
+    refused = await org["ann"].patch(f"{PATH}/{made}", content="x" * 3000)
+    assert (refused.status, "too large" in refused.body["msg"]) == (400, True)
+    (await org["ann"].patch(f"{PATH}/{made}", content="x" * 2400)).ok
+    message = await org["ann"].send("lounge", "t", "hi")
+    remind = {"message_id": message, "scheduled_delivery_timestamp": later(org), "note": "x" * 1000}
+    replies = [await org["ben"].post("/reminders", **remind) for _ in range(3)]
+    assert [reply.status for reply in replies] == [200, 200, 400]
+
+
 RECIPIENTS: list[tuple[list[str], list[str]]] = [
     (["ben"], ["ben"]),
     (["cleo", "ben"], ["ben", "cleo"]),

@@ -52,8 +52,13 @@ class Growth(Struct, frozen=True):
         return self.position.seq == self.head.seq
 
 
+GROWTH_BYTES = 8 * 1024 * 1024
+"""Content and HTML of the messages in one part of a log's growth."""
+
+
 def growth(connection: Connection, after: Position, limit: int) -> Growth:
-    """The log's entries after one, at most so many. HistoryChanged where the log does not have
+    """Return the log's entries after one, at most `limit`, and only as many as have `GROWTH_BYTES`
+    together. HistoryChanged where the log does not have
     that one any more, HistoryPruned where one after it is pruned, NewerDatabase where a newer
     program writes it."""
     end = history.head(connection)
@@ -64,7 +69,7 @@ def growth(connection: Connection, after: Position, limit: int) -> Growth:
         return Growth(end, [], after)
     if after.seq < end.pruned:
         raise HistoryPruned(after, end)
-    found = entries(connection, after.seq, limit)
+    found = entries(connection, after.seq, limit, most_bytes=GROWTH_BYTES)
     last = found[-1].seq
     batch = end.batch if last == end.seq else history.batch_of(connection, last)
     return Growth(end, found, Position(end.history, last, batch or ""))
@@ -128,14 +133,7 @@ def _within(connection: Connection, found: list[Entry], most_bytes: int) -> list
     for entry in found:
         if isinstance(entry.change, MessagesMoved):
             ids.update(one.message_id for one in entry.change.arrivals)
-    dialect = connection.dialect
-    sizes: dict[int, int] = dict(
-        connection.query(
-            "SELECT id, OCTET_LENGTH(content) + OCTET_LENGTH(rendered) FROM messages"
-            f" WHERE {dialect.among('id')}",
-            (dialect.array(sorted(ids)),),
-        )
-    )
+    sizes = queries.text_sizes(connection, ids)
     size = 0
     for place, entry in enumerate(found):
         match entry.change:

@@ -33,6 +33,8 @@ EDITS_BYTES = 1024 * 1024
 """Earlier content and HTML that come with a page of messages."""
 MAX_ARRIVALS = 100
 """Messages of a move that are told in full to those to whom they are new."""
+ARRIVALS_BYTES = 1024 * 1024
+"""Content and HTML that they have together; and"""
 MAX_DETAILS = 2000
 """Reactions, parts of widgets and flags that they have, all together; so many messages are told
 that they have no more. (The newest is told whatever it has.)"""
@@ -155,11 +157,13 @@ def arrivals(connection: Connection, message_ids: Sequence[int]) -> list[Arrival
     on them, ascending; as many as one move tells in full."""
     newest = message_ids[-MAX_ARRIVALS:]
     counts = _detail_counts(connection, newest)
+    sizes = queries.text_sizes(connection, newest)
     chosen: list[int] = []
-    total = 0
+    total = size = 0
     for message_id in reversed(newest):
         total += counts[message_id]
-        if chosen and total > MAX_DETAILS:
+        size += sizes.get(message_id, 0)
+        if chosen and (total > MAX_DETAILS or size > ARRIVALS_BYTES):
             break
         chosen.append(message_id)
     chosen.reverse()

@@ -61,6 +61,18 @@ def channels_of(connection: Connection, ids: Sequence[int]) -> dict[int, int | N
     return dict(rows)
 
 
+def text_sizes(connection: Connection, message_ids: Iterable[int]) -> dict[int, int]:
+    """Return the bytes of content and HTML of those of the messages that exist."""
+    dialect = connection.dialect
+    return dict(
+        connection.query(
+            "SELECT id, OCTET_LENGTH(content) + OCTET_LENGTH(rendered) FROM messages"
+            f" WHERE {dialect.among('id')}",
+            (dialect.array(sorted(message_ids)),),
+        )
+    )
+
+
 def newest_messages(
     connection: Connection, after: int, until: int, limit: int, most_bytes: int
 ) -> tuple[list[Message], bool]:

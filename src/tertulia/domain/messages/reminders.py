@@ -5,7 +5,7 @@ import msgspec
 from tertulia.domain import names, permissions
 from tertulia.domain.messages import notices
 from tertulia.domain.messages.notices import Notice, Render
-from tertulia.domain.messages.scheduled import require_future
+from tertulia.domain.messages.scheduled import require_future, require_text_room
 from tertulia.domain.messages.sending import ToPeople
 from tertulia.model.changes import ReminderRemoved, ReminderSet
 from tertulia.model.errors import NoSuchItem, Refused
@@ -51,6 +51,7 @@ def set_reminder(
         rendered=render(moment, content).html,
         deliver_at=deliver_at,
     )
+    require_text_room(state.reminders.of_user[actor.id], reminder)
     return Decision(reminder.id, (ReminderSet(user_id=actor.id, reminder=reminder),))
 
 

@@ -4,6 +4,8 @@ What is scheduled could be sent at that moment, and is sent as any message is: w
 its author has when its time has come.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 from tertulia.domain import permissions
@@ -18,12 +20,15 @@ from tertulia.model.changes import (
     ScheduledMessageRemoved,
 )
 from tertulia.model.errors import NoSuchItem, Refused
-from tertulia.model.scheduled import ScheduledMessage
+from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 MAX_SCHEDULED = 1000
 """Of one author."""
+MAX_TEXT = 4_000_000
+"""Characters of content and HTML of all messages that one person has scheduled, and again of all
+their reminders: every node keeps them in memory."""
 
 
 def schedule(moment: Moment, draft: sending.Draft, deliver_at: int) -> Decision[int]:
@@ -36,6 +41,7 @@ def schedule(moment: Moment, draft: sending.Draft, deliver_at: int) -> Decision[
     if state.scheduled_messages.of_user.count(actor.id) >= MAX_SCHEDULED:
         raise Refused(f"You can have {MAX_SCHEDULED} messages waiting.")
     scheduled = _as_scheduled(moment, state.scheduled_messages.next_id(), draft, deliver_at)
+    require_text_room(state.scheduled_messages.of_user[actor.id], scheduled)
     return Decision(scheduled.id, (MessageScheduled(user_id=actor.id, message=scheduled),))
 
 
@@ -59,6 +65,7 @@ def change(
     after = msgspec.structs.replace(before, deliver_at=deliver_at or before.deliver_at)
     if draft is not None:
         after = _as_scheduled(moment, before.id, draft, after.deliver_at)
+        require_text_room(moment.state.scheduled_messages.of_user[moment.actor.id], after)
     after = msgspec.structs.replace(after, failed=False)
     return Decision(True, (ScheduledMessageChanged(user_id=moment.actor.id, message=after),))
 
@@ -132,6 +139,15 @@ def give_up(
 def require_future(moment: Moment, deliver_at: int) -> None:
     """Refuse a time (UNIX seconds) that is not to come."""
     permissions.require(deliver_at > moment.now, "The time of delivery must be in the future.")
+
+
+def require_text_room(
+    kept: Iterable[ScheduledMessage | Reminder], added: ScheduledMessage | Reminder
+) -> None:
+    """Refuse what would make a person's scheduled messages, or reminders, too large together."""
+    size = sum(len(one.content) + len(one.rendered) for one in kept if one.id != added.id)
+    if size + len(added.content) + len(added.rendered) > MAX_TEXT:
+        raise Refused("What you have scheduled is too large. Delete some of it, then try again.")
 
 
 def _failed(
