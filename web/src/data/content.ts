@@ -5,6 +5,8 @@ import { characters } from "./emoji";
 const TAG = /<[a-z][^<>]*>/g;
 const PLAIN_EMOJI =
   /(?=[^\x00-\x7f])\p{Emoji}[\ufe0f\p{Emoji_Modifier}]*(?:\u200d(?=[^\x00-\x7f])\p{Emoji}[\ufe0f\p{Emoji_Modifier}]*)*/gu;
+/** As many emoji as are shown large where there is nothing else. */
+const MOST_LARGE = 4;
 const UNICODE = /(<span [^<>]*class="emoji emoji-([0-9a-f-]+)"[^<>]*>)[^<]*(<\/span>)/g;
 
 const FILM = /(<video [^<>]*src="[^"#]*)(?=")/g;
@@ -33,11 +35,13 @@ export function isOnlyEmoji(html: string): boolean {
   const signs = inner.match(
     /<span [^<>]*class="emoji [^<>]*>[^<]*<\/span>|<img [^<>]*class="emoji"[^<>]*>/g,
   );
+  // Taking each of thousands out of a long text would take seconds.
+  if (signs && signs.length > MOST_LARGE) return false;
   const rest = (signs ?? []).reduce((text, sign) => text.replace(sign, " "), inner);
   // Those without a name, as with skin tones, are characters.
   const plain = rest.match(PLAIN_EMOJI) ?? [];
   const count = (signs?.length ?? 0) + plain.length;
-  return count > 0 && count <= 4 && rest.replace(PLAIN_EMOJI, "").trim() === "";
+  return count > 0 && count <= MOST_LARGE && rest.replace(PLAIN_EMOJI, "").trim() === "";
 }
 
 /** Its words alone, as for a notice: without tags, on one line. */

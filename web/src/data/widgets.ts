@@ -47,6 +47,8 @@ function parsed(text: string): Json | null {
 }
 
 const text = (value: unknown) => (typeof value === "string" ? value : "");
+/** A number or text as part of a key; what is neither may not even have a text. */
+const keyed = (value: unknown) => (typeof value === "number" ? String(value) : text(value));
 const list = (value: unknown) => (Array.isArray(value) ? (value as unknown[]) : []);
 
 /** What a message's submessages make of it; null where it is an ordinary message. */
@@ -79,7 +81,7 @@ function pollOf(extra: Json, rest: readonly Submessage[], author: number): Poll 
   for (const part of rest) {
     const done = parsed(part.content);
     if (done?.["type"] === "new_option") {
-      add(`${part.sender_id},${String(done["idx"])}`, text(done["option"]));
+      add(`${part.sender_id},${keyed(done["idx"])}`, text(done["option"]));
     } else if (done?.["type"] === "question") {
       if (part.sender_id === author) question = text(done["question"]);
     } else if (done?.["type"] === "vote") {
@@ -102,7 +104,7 @@ function todoOf(extra: Json, rest: readonly Submessage[], author: number): Todo 
   list(extra["tasks"]).forEach((task, at) => add(`canned,${at}`, (task ?? {}) as Json));
   for (const part of rest) {
     const done = parsed(part.content);
-    if (done?.["type"] === "new_task") add(`${part.sender_id},${String(done["key"])}`, done);
+    if (done?.["type"] === "new_task") add(`${part.sender_id},${keyed(done["key"])}`, done);
     else if (done?.["type"] === "new_task_list_title") {
       if (part.sender_id === author) title = text(done["title"]);
     } else if (done?.["type"] === "strike") {

@@ -1,0 +1,200 @@
+/** Whatever a message contains, what makes lists and notices of it never fails, nor takes long. */
+
+import * as fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
+import type { Reaction, Submessage } from "../wire/objects";
+import {
+  fitted,
+  isOnlyEmoji,
+  ownFragment,
+  plainText,
+  prepared,
+  styled,
+  withoutMe,
+} from "./content";
+import { characters } from "./emoji";
+import { excerpt } from "./excerpt";
+import { endingOf, kindOf, pathOf, savedAt } from "./fileKinds";
+import { reactionsOf } from "./reactions";
+import { nextIndex, widgetOf } from "./widgets";
+
+const RUNS = { numRuns: 500, seed: 20 };
+
+const text = fc.oneof(
+  fc.string({ unit: "binary" }),
+  fc.constantFrom(
+    "%E0%A4%A",
+    "http://[",
+    "\u202e",
+    "\ud800",
+    "__proto__",
+    "1e999xNaN",
+    "$&$1",
+    "&#0;",
+  ),
+);
+const name = fc.constantFrom(
+  "p",
+  "a",
+  "img",
+  "span",
+  "video",
+  "time",
+  "li",
+  "blockquote",
+  "table",
+  "b-",
+);
+const attribute = fc.constantFrom(
+  "href",
+  "src",
+  "class",
+  "style",
+  "alt",
+  "datetime",
+  "data-user-id",
+  "data-original-dimensions",
+);
+const value = fc.oneof(
+  text,
+  fc.constantFrom(
+    "emoji emoji-ffffffff",
+    "emoji emoji--",
+    "message_inline_image",
+    "spoiler-content",
+    "katex-html",
+    "background-image: url(%)",
+    "/user_uploads/%ff/%E0%A4%A.png",
+    "+275760-09-13T00:00:01Z",
+  ),
+);
+const tag = fc
+  .tuple(fc.boolean(), name, fc.array(fc.tuple(attribute, value), { maxLength: 3 }))
+  .map(
+    ([end, of, with_]) =>
+      `<${end ? "/" : ""}${of}${with_.map(([k, v]) => ` ${k}="${v}"`).join("")}>`,
+  );
+const html = fc.array(fc.oneof(tag, text), { maxLength: 12 }).map((parts) => parts.join(""));
+
+/** JSON with the fields that widgets have, and anything in them. */
+const json = fc
+  .record(
+    Object.fromEntries(
+      [
+        "widget_type",
+        "extra_data",
+        "type",
+        "idx",
+        "key",
+        "option",
+        "vote",
+        "question",
+        "choices",
+      ].map((field) => [
+        field,
+        fc.oneof(
+          fc.jsonValue(),
+          fc.constantFrom(
+            "poll",
+            "todo",
+            "zform",
+            "choices",
+            "new_option",
+            "new_task",
+            "vote",
+            "strike",
+          ),
+          fc.constant({ toString: 1, valueOf: 1 }),
+          fc.record({
+            options: fc.jsonValue(),
+            tasks: fc.jsonValue(),
+            type: fc.constant("choices"),
+          }),
+        ),
+      ]),
+    ),
+    { requiredKeys: [] },
+  )
+  .map((found) => JSON.stringify(found));
+
+const begun = fc
+  .constantFrom("poll", "todo", "zform")
+  .map((kind) => JSON.stringify({ widget_type: kind, extra_data: { type: "choices" } }));
+
+describe("a message with anything in it", () => {
+  it("has an excerpt, plain text and a form to show", () => {
+    fc.assert(
+      fc.property(html, (content) => {
+        for (const made of [prepared, plainText, withoutMe])
+          expect(typeof made(content)).toBe("string");
+        expect(excerpt(content).text.length).toBeLessThanOrEqual(201);
+        isOnlyEmoji(content);
+      }),
+      RUNS,
+    );
+  });
+
+  it("has links, files and pictures with any address", () => {
+    fc.assert(
+      fc.property(value, (address) => {
+        for (const made of [pathOf, savedAt, endingOf, kindOf, characters]) {
+          expect(typeof made(address)).toBe("string");
+        }
+        ownFragment(address, ["https://chat.example"]);
+        styled(address, "text-align");
+        fitted(address, 420, 280);
+      }),
+      RUNS,
+    );
+  });
+
+  it("has a widget or none, whatever its parts say", () => {
+    fc.assert(
+      fc.property(fc.oneof(begun, json, text), fc.array(fc.oneof(json, text)), (first, rest) => {
+        const contents = [first, ...rest];
+        const parts = contents.map((content, id): Submessage => {
+          return { id, message_id: 1, sender_id: 2, msg_type: "widget", content };
+        });
+        const widget = widgetOf(parts, 2);
+        if (widget?.kind === "poll")
+          nextIndex(
+            widget.options.map((one) => one.key),
+            2,
+          );
+        if (widget?.kind === "todo")
+          nextIndex(
+            widget.tasks.map((one) => one.key),
+            2,
+          );
+      }),
+      RUNS,
+    );
+  });
+
+  it("has reactions of any kind", () => {
+    const reaction = fc.record({
+      emoji_name: text,
+      emoji_code: text,
+      reaction_type: text,
+      user_id: fc.integer(),
+    });
+    fc.assert(
+      fc.property(fc.array(reaction), (found) => {
+        const chips = reactionsOf(found as Reaction[], 1);
+        expect(chips.reduce((sum, chip) => sum + chip.people.length, 0)).toBe(found.length);
+      }),
+      RUNS,
+    );
+  });
+});
+
+it("looks no further when there are more emoji than are shown large", () => {
+  const sign = '<span class="emoji emoji-1f1e9-1f1ea" role="img">:germany:</span>';
+  const replace = vi.spyOn(String.prototype, "replace");
+  expect(isOnlyEmoji(`<p>${sign.repeat(4)}</p>`)).toBe(true);
+  replace.mockClear();
+  expect(isOnlyEmoji(`<p>${sign.repeat(2000)}</p>`)).toBe(false);
+  const calls = replace.mock.calls.length;
+  replace.mockRestore();
+  expect(calls).toBe(0);
+});
