@@ -114,5 +114,11 @@ def test_made_up_messages_leave_the_others_visible(sqlite_town: Town, seated: Op
     expect(ann.message("number 39")).to_be_visible()
     for message_id in ids[-8:]:
         expect(ann.page.locator(f'[data-message="{message_id}"]')).to_be_attached()
+    # Nor do they take anything from a search, the inbox, or the other conversations there.
+    ann.go("narrow/search/number")
+    expect(ann.message("number 39")).to_be_visible()
+    ann.go("inbox")
+    ann.page.reload()
+    expect(ann.page.get_by_role("main").get_by_text("hostile").first).to_be_visible()
     # A message that cannot be shown is logged, as are its pictures that cannot be loaded.
     ann.troubles.clear()
