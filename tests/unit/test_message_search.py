@@ -477,8 +477,11 @@ def test_a_reader_may_have_been_in_very_many_channels(archived: Connection) -> N
     assert [m.id for m in page.messages] == [*range(1, 11), *range(21, 31), *range(2991, 3001)]
 
 
-def test_no_channel_is_asked_for_what_was_looked_at(connection: Connection) -> None:
+def test_no_channel_is_asked_for_what_was_looked_at(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a small organization, and where what the reader has of a channel begins and ends."""
+    monkeypatch.setattr(message_search, "_FIRST_STEP", 500)
     written(connection, archive(str)[:300], {})
     whole = Scope(user_id=READER, channel_ids=frozenset({1, 2}), direct_ids=frozenset({1}))
     parts = Scope(user_id=READER, spans=(Span(1, 9, 20), Span(1, 30, 40)))
