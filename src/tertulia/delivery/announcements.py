@@ -123,7 +123,7 @@ class Announcements:
         if count > MOST_PIECES:
             logger.error(
                 "an announcement is too large for other nodes",
-                extra={"fields": {"kind": type(announcement).__name__, "size": len(text)}},
+                extra={"fields": {"size": len(text)}},
             )
             return []
         whole = f"{random.getrandbits(64):016x}"
