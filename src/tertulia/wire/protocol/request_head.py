@@ -9,6 +9,7 @@ from typing import Final
 import httptools
 
 from tertulia.wire.http.errors import BadHttp, HeadTooLarge
+from tertulia.wire.http.hosts import is_authority
 
 MAX_HEAD: Final = 64 * 1024
 """Bytes of a request line and its headers; and of what stands around a body's bytes."""
@@ -67,6 +68,8 @@ class RequestHead:
             if self._host is not None:
                 raise BadHttp("A request has one Host header, and not several.")
             self._host = value.strip()
+            if not is_authority(self._host):
+                raise BadHttp("The Host header must be a host name, with or without a port.")
             return
         self._has_body = True
         if name == b"transfer-encoding" and (
