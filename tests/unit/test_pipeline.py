@@ -1,14 +1,20 @@
 """Statements that are sent to PostgreSQL together."""
 
-from collections.abc import Sequence
+import asyncio
+import socket
+import struct
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import psycopg
 import pytest
+import uvloop
+from psycopg.pq.abc import PGconn
 
 from tertulia.model.changes import Entry, RealmChanged
 from tertulia.store.history import Position
-from tertulia.store.pipeline import together
+from tertulia.store.pipeline import _Exchange, together
 from tertulia.store.postgres_dialect import PostgresDialect
 from tertulia.store.store import Store, database_at
 from tertulia.store.writing import Batch, PresenceSeen
@@ -73,3 +79,47 @@ async def test_what_is_inserted_together_is_all_there(postgres_url: str) -> None
             assert rows == [(1, 6, 4), (2, 7, 0)]
         finally:
             await store.close()
+
+
+class _CutOff:
+    """A connection to a server that resets it after half an answer."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self._client = socket.create_connection(listener.getsockname())
+            self._server, _ = listener.accept()
+        self.socket = self._client.fileno()
+
+    def flush(self) -> int:
+        self._server.send(b"half an answer")
+        self._server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._server.close()
+        return 0
+
+    def consume_input(self) -> None:
+        try:
+            self._client.recv(1000)
+        except ConnectionResetError as error:
+            raise psycopg.OperationalError from error
+
+    def is_busy(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_a_reset_after_half_an_answer_is_noticed(run: Callable[..., None]) -> None:
+    """uvloop calls a reader once when a connection is reset, even if there is more to read."""
+
+    async def ask() -> None:
+        connection = _CutOff()
+        exchange = _Exchange(cast(PGconn, connection), [True], patience=3600)
+        try:
+            with pytest.raises(psycopg.OperationalError):
+                await asyncio.wait_for(exchange.done(), 60)
+        finally:
+            connection.close()
+
+    run(ask())

@@ -7,6 +7,7 @@ writes everything and commits.
 
 import asyncio
 import re
+import select
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -133,6 +134,14 @@ class Pipeline:
         return expected
 
 
+def has_ended(socket: int) -> bool:
+    """Return whether the other side has reset the connection. What came before can still be read,
+    but uvloop doesn't call the reader again."""
+    poll = select.poll()
+    poll.register(socket, 0)  # Errors and hang-ups are always reported.
+    return bool(poll.poll(0))
+
+
 class _Exchange:
     """One exchange under way."""
 
@@ -188,6 +197,9 @@ class _Exchange:
         try:
             self._connection.consume_input()
             self._take_answers()
+            while not self._done.done() and has_ended(self._connection.socket):
+                self._connection.consume_input()  # Raises once nothing is left.
+                self._take_answers()
         except psycopg.Error as error:
             self._fail(error)
 

@@ -51,6 +51,7 @@ from tertulia.store.pipeline import (
     Statement,
     Unencodable,
     encoded,
+    has_ended,
     together,
 )
 from tertulia.store.postgres_dialect import CHANNEL, PostgresDialect
@@ -447,6 +448,8 @@ class PostgresConnection:
             connection.consume_input()
             while notification := connection.notifies():
                 payloads.append(notification.extra.decode())
+            while has_ended(connection.socket):
+                connection.consume_input()  # Raises once nothing is left.
         except psycopg.Error as error:
             self._raise_ours(error)
             raise
