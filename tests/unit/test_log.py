@@ -406,6 +406,7 @@ async def test_as_long_as_it_cannot_be_known_what_was_done_nothing_is_said_of_it
     later = asyncio.create_task(log.submit(None, create, "later"))
     await asyncio.sleep(0)
     monkeypatch.setattr(inbox, "ANSWER_SECONDS", 0)
+    monkeypatch.setattr(inbox, "BEGIN_SECONDS", 0)
     log._tick()
     reply = await sending
     assert "not known" in reply.refused("SERVER_NOT_READY", 503)["msg"]

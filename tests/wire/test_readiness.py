@@ -7,11 +7,20 @@ from typing import Any
 import apsw
 import pytest
 
-from tertulia.log import durability, freshness, head_watch, inbox, write_probe
+from tertulia.log import (
+    durability,
+    forwarding,
+    freshness,
+    head_watch,
+    inbox,
+    requests,
+    write_probe,
+)
 from tertulia.log import log as log_module
+from tertulia.log.errors import not_done_error
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
-from tertulia.store.database import Connection, DatabaseUnavailable
+from tertulia.store.database import WRITING, Connection, ConnectionLost, DatabaseUnavailable
 from tertulia.store.log_formats import LOG_FORMAT
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.store import SQLITE_FILE
@@ -76,6 +85,8 @@ async def test_a_node_that_cannot_see_whether_it_is_up_to_date_answers_nothing(
     await until(lambda: org.node.delivery.waiting == 1)
     with monkeypatch.context() as patch:
         patch.setattr(org.node.store, "look", away)
+        # The watch of the file may have the log read at any moment.
+        patch.setattr(log.freshness, "verified", lambda _: None)
         log.freshness.verified_at = time.monotonic() - freshness.STALE_SECONDS - 1
         await log._head_watch.look()
         log._tick()
@@ -263,7 +274,7 @@ async def test_ready_has_the_writer_try_where_it_has_not_written_lately(
 async def test_a_connection_that_was_lost_meanwhile_is_replaced_without_a_word(
     org: Organization, counting: Counting
 ) -> None:
-    real, lost = org.node.store.begin, [DatabaseUnavailable("lost")]
+    real, lost = org.node.store.begin, [ConnectionLost("lost")]
 
     async def begin(after: Any, *more: Any) -> Any:
         if lost:
@@ -274,6 +285,47 @@ async def test_a_connection_that_was_lost_meanwhile_is_replaced_without_a_word(
     generation = org.node.log.generation
     assert await org.node.log.submit(None, create, "one") == 1
     assert org.node.log.generation == generation
+
+
+async def test_a_lock_that_another_program_keeps_is_waited_for_once(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = 0
+
+    async def begin(*_: Any) -> Any:
+        nonlocal attempts
+        attempts += 1
+        raise DatabaseUnavailable("Another process does not let go of it.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(org.node.store, "begin", begin)
+        answer = await org["ann"].post("/users/me/status", status_text="busy")
+        assert "Nothing was done" in answer.refused("SERVER_NOT_READY", 503)["msg"]
+        assert answer.headers["Retry-After"] == "1"
+        assert attempts == 1
+    (await org["ann"].post("/users/me/status", status_text="busy")).ok
+
+
+def test_a_send_is_answered_within_ten_seconds_whatever_holds_the_database() -> None:
+    most = requests.BEGIN_SECONDS + log_module.TICK_SECONDS + forwarding.FORWARDED_SECONDS
+    assert most < 10
+    assert WRITING.idle < requests.BEGIN_SECONDS < WRITING.lock
+
+
+async def test_a_change_that_was_made_is_not_called_undone_for_another_ones_sake(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit that fails after it is somebody else's."""
+
+    async def settled(_: int | None = None) -> None:
+        raise not_done_error()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(org.node.log, "settled", settled)
+        answer = await org["ann"].post("/users/me/status", status_text="busy")
+        assert "not known" in answer.refused("SERVER_NOT_READY", 503)["msg"]
+    status = (await org["ann"].get(f"/users/{org['ann'].user_id}/status")).ok["status"]
+    assert status["status_text"] == "busy"
 
 
 async def test_what_waits_for_the_writer_is_answered_in_time_and_not_done_later(
@@ -299,7 +351,7 @@ async def test_what_waits_for_the_writer_is_answered_in_time_and_not_done_later(
     log._tick()
     assert not any(task.done() for task in waiting)
     with monkeypatch.context() as patch:
-        patch.setattr(inbox, "ANSWER_SECONDS", 0)
+        patch.setattr(inbox, "BEGIN_SECONDS", 0)
         log._tick()
     for task in waiting:
         with pytest.raises(Unavailable, match="Nothing was done"):
@@ -320,7 +372,7 @@ async def test_a_reader_does_not_wait_for_ever_for_what_is_being_written(
     for _ in range(20):
         await asyncio.sleep(0)
     with monkeypatch.context() as patch:
-        patch.setattr(durability, "ANSWER_SECONDS", -1)
+        patch.setattr(durability, "BEGIN_SECONDS", -1)
         log._tick()
     (await looking).refused("SERVER_NOT_READY", 503)
     counting.gate.set()

@@ -69,7 +69,9 @@ class Commits:
         """
         try:
             if self.freshness.write_trouble:
-                self.replica.adopt(await self.transactions.prove(self._position))
+                with self.inbox.blocked():
+                    growth = await self.transactions.prove(self._position)
+                self.replica.adopt(growth)
             with tracing.span("commit", commands=len(group.commands), notes=len(group.notes)):
                 await self._commit(group)
         except NotBegun as error:
@@ -83,7 +85,8 @@ class Commits:
         began = time.monotonic()
         with self.replica.hearing():  # What is missing comes with the lock.
             await self.gathering.wait(group)
-            growth = await self.transactions.begin(self._position)
+            with self.inbox.blocked():
+                growth = await self.transactions.begin(self._position)
         locked = time.monotonic()
         self.replica.adopt(growth)
         self.freshness.verified(began)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tertulia.log.errors import not_done_error
-from tertulia.log.requests import ANSWER_SECONDS
+from tertulia.log.requests import BEGIN_SECONDS
 from tertulia.model.errors import Unavailable
 
 RELOAD_WAIT_SECONDS: Final = 5.0
@@ -54,8 +54,8 @@ class Durability:
         self._loaded.set()
 
     def expire(self) -> None:
-        """Refuse those who wait for longer than `ANSWER_SECONDS`."""
-        if self._settling is not None and time.monotonic() - self._since > ANSWER_SECONDS:
+        """Refuse those who wait for longer than `BEGIN_SECONDS`."""
+        if self._settling is not None and time.monotonic() - self._since > BEGIN_SECONDS:
             self._refuse()
 
     def _refuse(self) -> None:

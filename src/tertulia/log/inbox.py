@@ -7,7 +7,15 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from tertulia.log.errors import not_done_error
-from tertulia.log.requests import ANSWER_SECONDS, Command, Group, Request, Snapshot, now
+from tertulia.log.requests import (
+    ANSWER_SECONDS,
+    BEGIN_SECONDS,
+    Command,
+    Group,
+    Request,
+    Snapshot,
+    now,
+)
 from tertulia.model.errors import OutcomeUnknown, Unavailable
 from tertulia.store.writing import InputSeen, Note, PresenceSeen, Probe, QueueSeen
 
@@ -28,6 +36,8 @@ class Inbox:
         read."""
         self.is_committing = False
         """Whether what is in hand may be on disk already."""
+        self.is_blocked = False
+        """Whether the writer waits for the database, so that nothing else can begin."""
         self._commands: deque[Command] = deque()
         self._snapshots: deque[Snapshot[Any, Any]] = deque()
         self._in_hand: list[Request] = []
@@ -127,11 +137,21 @@ class Inbox:
         self._in_hand += joining
 
     @contextmanager
+    def blocked(self) -> Iterator[None]:
+        """For the time that the writer waits for the database."""
+        self.is_blocked = True
+        try:
+            yield
+        finally:
+            self.is_blocked = False
+
+    @contextmanager
     def committing(self) -> Iterator[None]:
         """For the time in which what is in hand may come to be on disk."""
         self.is_committing = True
         try:
-            yield
+            with self.blocked():
+                yield
         finally:
             self.is_committing = False
 
@@ -170,20 +190,25 @@ class Inbox:
         self.has_grown = self._must_probe = False
 
     def expire(self) -> None:
-        """Answer the requests that are older than `ANSWER_SECONDS` with what is known of them."""
-        before = now() - ANSWER_SECONDS
+        """Answer the requests that have waited for too long with what is known of them: after
+        `ANSWER_SECONDS`, and while the writer waits for the database, after `BEGIN_SECONDS` if they
+        have not begun."""
+        time = now()
+        waiting = BEGIN_SECONDS if self.is_blocked else ANSWER_SECONDS
         for queue in (self._commands, self._snapshots):
-            while queue and queue[0].since <= before:
+            while queue and queue[0].since <= time - waiting:
                 self.refuse(not_done_error(), [queue.popleft()])
         for request in self._in_hand:
-            if request.since > before or request.answer.done():
+            if request.answer.done():
                 continue
             if isinstance(request, Command):
                 if self.is_committing or request.is_begun:
-                    self.refuse(OutcomeUnknown(), [request])
+                    if request.since <= time - ANSWER_SECONDS:
+                        self.refuse(OutcomeUnknown(), [request])
                     continue
-                request.is_expired = True
-            self.refuse(not_done_error(), [request])
+                request.is_expired = request.since <= time - waiting
+            if request.since <= time - waiting:
+                self.refuse(not_done_error(), [request])
 
 
 def _bounded(notes: Sequence[Note]) -> list[Note]:

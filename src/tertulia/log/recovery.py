@@ -38,8 +38,9 @@ class Recovery:
         self.inbox.refuse(answer, requests)
         while True:
             try:
-                await self.store.rollback()
-                is_other_history = await self.replica.reload()
+                with self.inbox.blocked():
+                    await self.store.rollback()
+                    is_other_history = await self.replica.reload()
                 break
             except NewerDatabase as newer:
                 await self.give_up(newer)
@@ -49,7 +50,8 @@ class Recovery:
                 if self.transactions.is_closing:
                     self.inbox.discard(not_done_error())
                     return False
-                await asyncio.sleep(RETRY_SECONDS)
+                with self.inbox.blocked():
+                    await asyncio.sleep(RETRY_SECONDS)
         self.durability.restore()
         self.subscribers.reloaded(is_other_history=is_other_history)
         return True

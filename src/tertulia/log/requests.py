@@ -18,6 +18,10 @@ R = TypeVar("R")
 ANSWER_SECONDS: Final = 30.0
 """After so long every request is answered with what is known by then, whatever the database
 does."""
+BEGIN_SECONDS: Final = 6.0
+"""While the writer waits for the database, a request that has not begun is refused after this time.
+Longer than a node that stands still may hold the head (`WRITING.idle`); and together with
+`FORWARDED_SECONDS` and the log's tick, less than 10 seconds."""
 
 
 def now() -> float:

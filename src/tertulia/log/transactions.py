@@ -8,7 +8,7 @@ from typing import Final
 from tertulia.log.errors import described
 from tertulia.log.freshness import Freshness
 from tertulia.log.measures import Measures
-from tertulia.store.database import CommitUnknown, DatabaseUnavailable
+from tertulia.store.database import CommitUnknown, ConnectionLost, DatabaseUnavailable
 from tertulia.store.history import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
 from tertulia.store.log_entries import Growth
 from tertulia.store.store import Store
@@ -41,9 +41,10 @@ class Transactions:
 
     async def begin(self, position: Callable[[], Position]) -> Growth:
         """Keep other writers out, and return what they wrote since the position, which may go on
-        while they are waited for. A failure is tried once more on a new connection. NotBegun where
-        that fails too; HistoryChanged, HistoryPruned and NewerDatabase. `abandon` must follow
-        whatever fails between this and `commit`."""
+        while they are waited for. If the connection was lost, this is tried once more on a new one.
+        Raises NotBegun if that fails too, or if the database can't be reached or doesn't answer in
+        time; HistoryChanged, HistoryPruned and NewerDatabase. `abandon` must follow whatever fails
+        between this and `commit`."""
         try:
             return await self._begin_or_retry(position)
         except (NewerDatabase, HistoryChanged, HistoryPruned):
@@ -59,6 +60,8 @@ class Transactions:
         except (NewerDatabase, HistoryChanged, HistoryPruned):
             raise
         except Exception as error:
+            if isinstance(error, DatabaseUnavailable) and not isinstance(error, ConnectionLost):
+                raise  # Another try would take as long again.
             logger.warning("the database was lost, and is asked again: %s", described(error))
             self._measures.retried += 1
             await self.abandon()

@@ -7,7 +7,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from tertulia.model.errors import NotAuthenticated, Refused, Unavailable
+from tertulia.model.errors import NotAuthenticated, OutcomeUnknown, Refused, Unavailable
 from tertulia.model.users import BotKind, User
 from tertulia.store.uploads import ArrivedFile
 from tertulia.wire.http.authentication import (
@@ -151,7 +151,13 @@ class Endpoint:
         answer = await route.handler(call, params)
         # What the answer shows may be ahead of the disk by a moment.
         # (Where a command was carried out since, it saw the state that counts.)
-        await node.log.settled(generation if route.method == "GET" else None)
+        try:
+            await node.log.settled(generation if route.method == "GET" else None)
+        except Unavailable:
+            if route.method == "GET":
+                raise
+            # It may have been committed before what was lost.
+            raise OutcomeUnknown from None
         if isinstance(answer, Redirect):
             return RedirectResponse(answer.address, status_code=302)
         if call.answer_headers:
