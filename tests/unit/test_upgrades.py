@@ -9,7 +9,7 @@ import pytest
 from msgspec import Struct
 
 from tertulia.jobs.upgrades import upgrades
-from tertulia.log import deciding
+from tertulia.log import commits, deciding
 from tertulia.model.changes import ChannelCreated, MessageSent
 from tertulia.model.channels import Channel
 from tertulia.model.errors import NotBeforeUpgrade
@@ -201,6 +201,23 @@ async def test_what_older_nodes_could_not_read_is_not_written_before_they_are_go
     with pytest.raises(NewerDatabase, match="format"):
         async with reopened(config):
             raise AssertionError
+
+
+async def test_people_write_and_edit_while_older_nodes_serve(
+    org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lounge = await org.channel("lounge", "ann", "ben")
+    decide = commits.decide
+
+    async def with_older_nodes(*arguments: Any) -> Any:
+        return await decide(*arguments[:-1], FIRST_FORMAT)
+
+    monkeypatch.setattr(commits, "decide", with_older_nodes)
+    attempt = {"queue_id": "q", "local_id": "1"}
+    sent = await org["ann"].send(lounge, "t", "hi", **attempt)
+    assert await org["ann"].send(lounge, "t", "hi", **attempt) == sent
+    (await org["ann"].patch(f"/messages/{sent}", content="hello", topic="u")).ok
+    (await org["ann"].delete(f"/messages/{sent}")).ok
 
 
 async def test_nodes_end_an_upgrade_by_themselves(

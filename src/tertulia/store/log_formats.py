@@ -41,7 +41,6 @@ SINCE: Mapping[str, int] = {
     "BannerPosted": 101,
     "BannersEnded": 101,
     "MessagePinned": 101,
-    "MessageSent.request_digest": 101,
     "MessageUnpinned": 101,
     "Pin": 101,
     "Realm.upload_quota_per_user_mib": 101,
@@ -55,6 +54,9 @@ SINCE: Mapping[str, int] = {
 """What came later, each with the format since which it may be written: a kind of change by its
 name (`BannerPosted`), or of a struct or an enumeration that is stored a field or a value
 (`Channel.pinned`). What one release adds has one format, a higher one than all before."""
+
+IGNORED: frozenset[str] = frozenset({"MessageSent.request_digest"})
+"""New fields that nodes of older versions may ignore, so they are written at any time."""
 
 _RECORDS: Final[Mapping[type, str]] = {RealmChanged: "Realm", UserChanged: "User"}
 """Changes that have a record's new values by the names of its fields."""
