@@ -234,3 +234,19 @@ async def test_what_is_too_large_for_other_nodes_is_logged(
     road.announcements.add(typing(2))
     assert await road.all_told() == [typing(2)]
     assert "too large for other nodes" in caplog.text
+
+
+async def test_pieces_of_what_got_lost_are_forgotten(
+    road: Road, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(announcements, "LATE_SECONDS", 0)
+    first, *rest = road.announcements._texts(typing(1, topic="x" * 10_000))
+    assert road._elsewhere.received(first) is None
+    await until(lambda: not road._elsewhere._incomplete)
+    for text in rest:
+        assert road._elsewhere.received(text) is None
+    await until(lambda: not road._elsewhere._incomplete)
+
+
+async def test_a_text_that_is_no_json_means_nothing(road: Road) -> None:
+    assert road.announcements.received('["another node", {"type": "typ') is None

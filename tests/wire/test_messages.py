@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tertulia.log import replica
 from tertulia.model.changes import ChannelChanged, MessageSent, RealmChanged, UserDeactivated
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.groups import SystemGroup
@@ -441,6 +442,49 @@ async def test_a_local_id_used_for_several_messages_loses_none(org: Organization
     first = await all_of_them()
     assert len(set(first)) == 4
     assert await all_of_them() == first
+
+
+async def test_a_destination_may_be_named_differently_when_a_request_is_repeated(
+    org: Organization,
+) -> None:
+    lounge = await org.channel("lounge", "ann", "ben")
+    ann, ben = org["ann"], org["ben"]
+    ways: tuple[tuple[dict[str, Any], ...], ...] = (
+        tuple(
+            {"type": "channel", "to": to, "topic": topic}
+            for to in ("lounge", "Lounge", lounge)
+            for topic in ("Tea", "tea")
+        ),
+        tuple(
+            {"type": "direct", "to": to}
+            for to in ([ben.user_id], [ben.email], [ann.user_id, ben.user_id])
+        ),
+        ({"type": "direct", "to": [ann.user_id]}, {"type": "direct", "to": [ann.email]}),
+    )
+    attempt = {"queue_id": "q", "local_id": "1", "content": "hi"}
+    found = [
+        {(await ann.post("/messages", **way, **attempt)).ok["id"] for way in same} for same in ways
+    ]
+    assert [len(ids) for ids in found] == [1, 1, 1]
+    assert len(set().union(*found)) == 3
+
+
+async def test_a_request_is_recognized_after_many_others_and_a_restart(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 50
+    monkeypatch.setattr(replica, "RECALLED", most)
+    assert sent_messages.RECALLED >= sent_messages.KEPT
+    attempt = {"queue_id": "q", "local_id": "1"}
+    async with founded(config) as org:
+        await org.channel("lounge", "ann")
+        first = await org["ann"].send("lounge", "t", "hi", **attempt)
+        seq = org.node.state.seq
+        while org.node.state.seq < seq + most - 5:
+            await org["ann"].send("lounge", "t", "another")
+    async with reopened(config) as org:
+        assert org.node.state.seq - seq < most
+        assert await org["ann"].send("lounge", "t", "hi", **attempt) == first
 
 
 async def test_a_request_is_recognized_after_its_message_changed(config: Config) -> None:

@@ -31,7 +31,8 @@ and in UTF-8, they still do."""
 MOST_PIECES: Final = 200
 """Pieces that an announcement may have. A larger one is not sent, and logged as an error."""
 MOST_INCOMPLETE: Final = 20
-"""Announcements whose pieces are waited for. Beyond that, the oldest is given up."""
+"""Announcements whose pieces are waited for. Beyond that, the oldest is given up, as is one that is
+not complete after `LATE_SECONDS`."""
 PAUSE_SECONDS: Final = 0.02
 """Between two batches, where there is always one more."""
 
@@ -93,7 +94,7 @@ class Announcements:
         version, whose announcement has no meaning here."""
         try:
             node, announcement = _decoder.decode(text)
-        except msgspec.ValidationError:
+        except msgspec.DecodeError:
             return None
         if node == self._node:
             return None
@@ -105,7 +106,11 @@ class Announcements:
     def _put_together(self, node: str, piece: Piece) -> str | None:
         """Keep a piece. Returns the whole text once all of it is here."""
         key = (node, piece.whole)
-        pieces = self._incomplete.setdefault(key, {})
+        pieces = self._incomplete.get(key)
+        if pieces is None:
+            pieces = self._incomplete[key] = {}
+            loop = asyncio.get_running_loop()
+            loop.call_later(LATE_SECONDS, self._incomplete.pop, key, None)
         pieces[piece.number] = piece.text
         if len(pieces) < min(piece.count, MOST_PIECES):
             while len(self._incomplete) > MOST_INCOMPLETE:

@@ -9,8 +9,9 @@ from tertulia.model.changes import AnyChange, MessageSent
 
 KEPT: Final = 10_000
 """Sends that are remembered. The oldest are forgotten first."""
-RECALLED: Final = 2000
-"""Entries at the end of the log that are searched for sends when the state is loaded."""
+RECALLED: Final = KEPT
+"""Entries at the end of the log that are searched for sends when the state is loaded. So a send is
+recognized, also after a restart, until this many entries have followed it."""
 
 _Key = tuple[int, str, str, str]
 """The sender, the queue ID, the local ID, and a digest of what was asked for."""
