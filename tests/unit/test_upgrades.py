@@ -207,7 +207,7 @@ async def test_people_write_and_edit_while_older_nodes_serve(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
-    decide = commits.decide
+    decide: Any = deciding.decide
 
     async def with_older_nodes(*arguments: Any) -> Any:
         return await decide(*arguments[:-1], FIRST_FORMAT)

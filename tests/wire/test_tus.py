@@ -17,7 +17,7 @@ from tertulia.jobs.files import FileCleanup
 from tertulia.service.config import Config
 from tertulia.store import partial_uploads
 from tertulia.store.bucket_partials import BucketPartials
-from tertulia.store.partial_uploads import DiskPartials, DiskPieces, Reservation
+from tertulia.store.partial_uploads import DiskPartials, DiskPieces, InUse, Reservation
 from tertulia.store.uploads import Uploads
 from tertulia.wire.files import tus
 from tests.pictures import picture
@@ -508,6 +508,37 @@ async def test_a_silent_request_at_another_process_gives_the_file_up(org: Organi
         assert pieces is not None
         assert pieces.size == 5
     assert (await first).status_code == 423
+
+
+async def test_of_three_processes_the_last_gets_the_file(org: Organization) -> None:
+    where = await begun(org["ben"], 10)
+    processes = [DiskPartials(org.node.uploads) for _ in range(3)]
+    partial = await processes[0].load(org["ben"].user_id, where.rpartition("/")[2])
+    assert partial is not None
+    asked: list[int] = []
+
+    async def write(number: int) -> int:
+        asked.append(number)
+        async with processes[number].opened(partial) as pieces:
+            assert pieces is not None
+            assert not pieces.is_wanted
+            return pieces.size
+
+    async with processes[0].opened(partial) as pieces:
+        assert pieces is not None
+        await pieces.begin(checked=True)
+        waiting = []
+        for number in (1, 2):
+            waiting.append(asyncio.create_task(write(number)))
+            await asyncio.sleep(0)
+        assert asked == [1, 2]
+        assert pieces.is_wanted
+        await pieces.append(b"hello")
+        await pieces.end()
+    with pytest.raises(InUse):
+        await waiting[0]
+    # What counts since it began to wait is there.
+    assert await waiting[1] == 5
 
 
 async def test_a_key_that_ended_finishes_no_upload(org: Organization) -> None:

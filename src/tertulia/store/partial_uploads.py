@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import os
 import secrets
-import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -148,17 +147,19 @@ class Partials(ABC):
 class DiskPieces(Pieces):
     """A file, which no other process has open so."""
 
-    def __init__(self, partials: "DiskPartials", partial: Partial, descriptor: int) -> None:
+    def __init__(
+        self, partials: "DiskPartials", partial: Partial, descriptor: int, ticket: int
+    ) -> None:
         self._partials = partials
         self._partial = partial
         self._descriptor = descriptor
         self._begun = 0
         self._is_checked = False
-        self._asked_at = os.fstat(descriptor).st_atime_ns
+        self._ticket = ticket
 
     @property
     def is_wanted(self) -> bool:
-        return os.fstat(self._descriptor).st_atime_ns != self._asked_at
+        return os.fstat(self._descriptor).st_atime_ns > self._ticket
 
     @property
     def size(self) -> int:  # type: ignore[override]  # it is not set
@@ -246,12 +247,17 @@ class DiskPartials(Partials):
             yield None
             return
         try:
-            await _locked(descriptor)
-            if partial.doubtful is not None:
-                os.ftruncate(descriptor, partial.doubtful)
-                partial = msgspec.structs.replace(partial, doubtful=None)
-                await self.save(partial)
-            yield DiskPieces(self, partial, descriptor)
+            ticket = await _locked(descriptor)
+            # Another process may have written it while this one waited.
+            now = await self.load(partial.user_id, partial.key)
+            if now is None or now.path is not None:
+                yield None
+                return
+            if now.doubtful is not None:
+                os.ftruncate(descriptor, now.doubtful)
+                now = msgspec.structs.replace(now, doubtful=None)
+                await self.save(now)
+            yield DiskPieces(self, now, descriptor, ticket)
         finally:
             os.close(descriptor)
 
@@ -302,21 +308,30 @@ class DiskPartials(Partials):
                     yield partial
 
 
-async def _locked(descriptor: int) -> None:
-    """Lock the file. If another process has it, ask for it (`Pieces.is_wanted`) and wait a little:
-    its connection may be dead. Raises InUse."""
+async def _locked(descriptor: int) -> int:
+    """Lock the file, and return a ticket that is higher than those of earlier requests. If another
+    process has the file, ask for it (`Pieces.is_wanted`) and wait a little: its connection may be
+    dead. Raises InUse if it keeps the file, or a later request asks for it.
+
+    The last ticket is the file's access time, which has no other use before the file is complete.
+    It grows by whole seconds, since some file systems count no smaller unit; the random part tells
+    requests apart that come at the same moment.
+    """
+    status = os.fstat(descriptor)
+    ticket = status.st_atime_ns + 2_000_000_000 + secrets.randbelow(1_000_000_000)
+    os.utime(descriptor, ns=(ticket, status.st_mtime_ns))
     loop = asyncio.get_running_loop()
     until = loop.time() + TAKE_OVER_SECONDS
     while True:
+        if os.fstat(descriptor).st_atime_ns > ticket:
+            raise InUse
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if loop.time() >= until:
                 raise InUse from None
         else:
-            return
-        # The access time is not used otherwise: files are read by others once they are whole.
-        os.utime(descriptor, ns=(time.time_ns(), os.fstat(descriptor).st_mtime_ns))
+            return ticket
         await asyncio.sleep(0.1)
 
 

@@ -245,6 +245,12 @@ class _Tus:
             raise TusRefused(410, "The upload was not ended in time.")
         return partial
 
+    async def _known_now(self, partial: Partial) -> Partial:
+        now = await self._partials.load(partial.user_id, partial.key)
+        if now is None:
+            raise TusRefused(404, "There is no such upload.")
+        return now
+
     # One file at a time
 
     @contextlib.asynccontextmanager
@@ -264,15 +270,15 @@ class _Tus:
                 hold.stop = stop = asyncio.Event()
                 if hold.wanted > 1:
                     stop.set()  # Another one came while this one waited.
-                now = await self._partials.load(partial.user_id, partial.key)
-                if now is None:
-                    raise TusRefused(404, "There is no such upload.")
+                now = await self._known_now(partial)
                 async with contextlib.AsyncExitStack() as stack:
                     try:
                         opening = stack.enter_async_context(self._partials.opened(now))
                         pieces = await _with_room(opening)
                     except InUse:
                         raise TusRefused(423, "Another request is writing this file.") from None
+                    if pieces is None:
+                        now = await self._known_now(partial)
                     yield now, pieces, stop
         finally:
             hold.wanted -= 1
@@ -296,6 +302,7 @@ class _Tus:
                 raise TusRefused(409, f"The file goes on at {present}, and not at {offset}.")
             if pieces is not None:
                 await self._take(request, partial, pieces, stop, checksum)
+                self._node.log.hear()
                 self._who(request)  # Rights may have been lost in the meantime.
                 present = pieces.size
         headers = {**headers, "Upload-Offset": str(present)}

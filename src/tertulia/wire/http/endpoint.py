@@ -113,6 +113,7 @@ class Endpoint:
             raise
         limit = node.config.max_file_upload_size_mib * MIB
         async with received_file(request, node.uploads, limit) as (sent, file):
+            node.log.hear()
             self._authenticated(request, route)  # Rights may have been lost in the meantime.
             return await self._handled(request, route, user, sent, file=file)
 
