@@ -5,7 +5,7 @@ import gc
 import logging
 import socket
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
@@ -13,7 +13,7 @@ from uvicorn.protocols.http import httptools_impl
 
 from tertulia.wire.http import forms
 from tertulia.wire.http.endpoint import ANONYMOUS_BODY
-from tertulia.wire.http.errors import Overloaded
+from tertulia.wire.http.errors import BodyTooLarge, Overloaded
 from tertulia.wire.http.forms import BodyBuffers
 from tertulia.wire.protocol.connections import (
     RESERVE,
@@ -870,7 +870,8 @@ async def test_connecting_and_leaving_leaves_nothing(
 class Told:
     """A request whose body comes in pieces, and what came of them."""
 
-    def __init__(self, *pieces: bytes) -> None:
+    def __init__(self, *pieces: bytes, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        self.scope = {"headers": headers}
         self._pieces = list(pieces)
         self.read = 0
 
@@ -896,6 +897,28 @@ async def test_of_all_bodies_together_no_more_is_kept_than_there_is_room_for() -
     assert {type(one) for one in found if isinstance(one, Exception)} == {Overloaded}
     # They were read to their end, or their clients would hear nothing.
     assert [body.read for body in bodies] == [4] * 10
+
+
+async def test_nothing_is_kept_of_a_body_that_says_that_it_is_too_large() -> None:
+    buffers = BodyBuffers(1000)
+    kept: list[int] = []
+
+    class Watched(Told):
+        async def receive(self) -> Message:
+            kept.append(buffers.taken)
+            return await super().receive()
+
+    length = (b"content-length", b"40")
+    body = Watched(*[b"x" * 10] * 4, headers=[length])
+    with pytest.raises(BodyTooLarge):
+        await buffers.body(body, 39)  # type: ignore[arg-type]
+    assert (kept, body.read) == ([0, 0, 0, 0], 4)
+    # A client that waits for a word before it sends has nothing to send.
+    waiting = Watched(*[b"x" * 10] * 4, headers=[length, (b"expect", b"100-continue")])
+    with pytest.raises(BodyTooLarge):
+        await buffers.body(waiting, 39)  # type: ignore[arg-type]
+    assert waiting.read == 0
+    assert await buffers.body(waiting, 40) == b"x" * 40  # type: ignore[arg-type]
 
 
 async def test_a_stranger_leaves_less_than_somebody_with_an_account(org: Organization) -> None:

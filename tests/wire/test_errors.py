@@ -1,13 +1,20 @@
 """What is answered to requests that are no proper ones."""
 
+import asyncio
 import logging
+from random import Random
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 import pytest
+from starlette.datastructures import Headers
 
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
+from tertulia.wire.api.routes import ROUTES
+from tertulia.wire.http.errors import BadBody
+from tertulia.wire.http.forms import FORM_BYTES, fields, urlencoded
 from tests.support import Organization, Person, founded, row, rows
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
@@ -205,6 +212,67 @@ async def test_a_body_beyond_the_limit_is_too_large(config: Config) -> None:
         (await org.nobody.raw("POST", "/messages", content=huge)).refused("UNAUTHORIZED", 401)
         just_below = b"type=stream&to=lounge&topic=t&content=" + b"x" * (1024 * 1024 - 38)
         (await ann.raw("POST", "/messages", content=just_below)).ok
+
+
+async def test_only_where_pictures_are_sent_a_body_may_be_larger_than_a_form(
+    unchanged: Organization,
+) -> None:
+    ann, large = unchanged["ann"], "x" * FORM_BYTES
+    assert [route.path for route in ROUTES if route.body_bytes != FORM_BYTES] == [
+        "/users/me/avatar",
+        "/realm/emoji/{emoji_name}",
+        "/bots",
+        "/bots/{bot_id:int}",
+        "/realm/icon",
+        "/realm/logo",
+    ]
+    for path in ("/messages", "/drafts", "/users/me/avatar"):
+        (await ann.raw("POST", path, data={"content": large})).refused("BAD_REQUEST", 413)
+    files = {"content": ("a.png", large)}
+    (await ann.raw("POST", "/messages", files=files)).refused("BAD_REQUEST", 413)
+    (await ann.raw("POST", "/users/me/avatar", files=files)).refused("BAD_IMAGE")
+
+
+async def test_a_large_multipart_form_is_parsed_in_several_turns_of_the_event_loop() -> None:
+    head = b'--line\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+    body = head + b"x" * (5 * 1024 * 1024) + b"\r\n--line--\r\n"
+    turns = 0
+
+    async def counted() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(counted())
+    headers = Headers({"content-type": "multipart/form-data; boundary=line"})
+    assert await fields(headers, body) == {}
+    counting.cancel()
+    assert turns >= 5 * 4
+
+
+def test_a_form_is_decoded_as_the_standard_library_does_it() -> None:
+    random = Random(7)
+    for _ in range(3000):
+        raw = "".join(random.choices("%%%==&+4aAfFg_ \r\n\tä.-", k=random.randrange(20))).encode()
+        pairs = [one.partition("=") for one in raw.decode().replace("+", " ").split("&") if one]
+        try:
+            expected = {
+                unquote_to_bytes(name).decode(): unquote_to_bytes(value).decode()
+                for name, _, value in pairs
+            }
+        except UnicodeDecodeError:
+            with pytest.raises(BadBody):
+                urlencoded(raw)
+        else:
+            assert urlencoded(raw) == expected
+    assert urlencoded(b"a=%41%c3%a4&b=1+%3D=2&c=100%") == {"a": "Aä", "b": "1 ==2", "c": "100%"}
+
+
+def test_percent_signs_that_encode_nothing_are_bounded() -> None:
+    assert urlencoded(b"content=" + b"%" * 10_000) == {"content": "%" * 10_000}
+    with pytest.raises(BadBody):
+        urlencoded(b"content=" + b"%" * 10_001)
 
 
 async def test_the_line_of_what_was_refused_says_why(

@@ -212,7 +212,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 1000
     max_body_mib: Annotated[
-        int, Meta(ge=1, le=1024, description="Largest request body, in MiB, without file uploads.")
+        int,
+        Meta(
+            ge=1,
+            le=1024,
+            description="Largest request with a picture (avatar, logo, emoji), in MiB. Requests"
+            " without files have at most 1 MiB, and uploaded files a limit of their own.",
+        ),
     ] = 8
     max_file_upload_size_mib: Annotated[
         int, Meta(ge=0, le=10_000, description="Largest uploaded file, in MiB.")

@@ -32,8 +32,6 @@ logger = logging.getLogger("tertulia.http")
 
 ANONYMOUS_BODY = 256 * 1024
 """Bytes of a body from somebody without an account."""
-MAX_PAYLOAD = MIB
-"""Bytes of what another service sends: a hundred times of what is usual, and read in no time."""
 
 
 class Endpoint:
@@ -81,11 +79,13 @@ class Endpoint:
                 await drained(request)
             raise
         limit = node.config.max_body_mib * MIB
+        if route.body_bytes is not None:
+            limit = min(limit, route.body_bytes)
         seen, generation = node.state.seq, node.log.generation
         uploads: Sequence[Upload] = ()
         body = b""
         if route.payload:
-            sent, body = await received_payload(request, min(limit, MAX_PAYLOAD))
+            sent, body = await received_payload(request, limit)
         else:
             sent, uploads = await received(
                 request, limit if user is not None else min(limit, ANONYMOUS_BODY)

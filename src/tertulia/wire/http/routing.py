@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from tertulia.wire.http.call import Call
+from tertulia.wire.http.forms import FORM_BYTES
 from tertulia.wire.http.parameters import Params
 
 PREFIX = "/api/v1"
@@ -64,6 +65,9 @@ class Route:
     payload: bool = False
     """Whether its body is what another service sends: `Call.body`. Then the parameters are those
     of the address, and `api_key`, which says whose it is, may be one of them."""
+    body_bytes: int | None = FORM_BYTES
+    """The largest body. None, where pictures are sent in multipart forms: as configured
+    (`max_body_mib`)."""
     forbids: bool = False
     """Whether it answers 403 for what the caller may not open, apart from 404 for what does not
     exist."""
