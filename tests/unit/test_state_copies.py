@@ -3,6 +3,7 @@
 import contextlib
 import copy
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import msgspec
@@ -147,6 +148,38 @@ def test_copies_of_copies_follow_both() -> None:
     assert twice.users.members_by_joining.between(None, None) == [2, 3, 5, 6]
     assert twice.memberships.members(21) == {1, 4}
     assert once.memberships.members(21) == {1, 2, 3}
+
+
+def test_topics_stay_in_the_order_of_their_newest_messages() -> None:
+    random, state = Random(3), State()
+
+    def in_order(where: State) -> list[list[str]]:
+        return [[topic.key for topic in where.topics.by_newest_message[one]] for one in (1, 2)]
+
+    def expected(where: State) -> list[list[str]]:
+        topics = sorted(where.topics, key=lambda topic: topic.last_message_id)
+        return [[topic.key for topic in topics if topic.channel_id == one] for one in (1, 2)]
+
+    for newest in range(1, 500):
+        where, key = random.choice((1, 2)), random.choice("abcdefgh")
+        known = state.topics.get((where, key))
+        match random.randrange(4):
+            case 0 if known is not None:
+                state.topics.remove((where, key))
+            case 1 if known is not None and (other := random.choice("ijkl")):
+                # One topic takes in another: first it has its messages, then the other is gone.
+                state.topics.put(msgspec.structs.replace(known, key=other))
+                state.topics.remove((where, key))
+            case _:
+                number = random.choice((newest, -newest))  # Or its newest message was deleted.
+                topic = Topic(
+                    channel_id=where, key=key, name=key, last_message_id=number, message_count=1
+                )
+                copied = state.with_changes(topic)
+                assert in_order(copied) == expected(copied)
+                assert in_order(state) == expected(state)
+                state.topics.put(topic)
+        assert in_order(state) == expected(state)
 
 
 def test_an_index_that_cannot_follow_says_so() -> None:

@@ -1,5 +1,6 @@
 """The topics of a channel: listing them, and which can be."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from tertulia.model.changes import RealmChanged, Subscribed, Unsubscribed
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.groups import SystemGroup
+from tertulia.wire.api.resources import topics as resource
+from tertulia.wire.http.fragments import array_items
 from tests.support import Organization, Person, row
 
 
@@ -21,6 +24,25 @@ async def test_topics_are_listed_by_their_newest_messages(org: Organization) -> 
     cake = await org["ann"].send("lounge", "cake", "b")
     tea = await org["ann"].send("lounge", "Tea", "c")
     assert await topics(org["ben"], channel) == [("Tea", tea), ("cake", cake)]
+
+
+async def test_many_topics_are_encoded_in_several_turns_of_the_event_loop(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = await org.channel("lounge", "ann")
+    sent = [(str(n), await org["ann"].send("lounge", str(n), "a")) for n in range(7)]
+    steps: list[int] = []
+
+    def counted(values: Iterable[Any]) -> bytes:
+        found = list(values)
+        steps.append(len(found))
+        return array_items(found)
+
+    monkeypatch.setattr(resource, "STEP", 3)
+    monkeypatch.setattr(resource, "array_items", counted)
+    assert await topics(org["ann"], channel) == sent[::-1]
+    assert steps == [3, 3, 1, 0]
+    assert await topics(org["ann"], await org.channel("empty", "ann")) == []
 
 
 CAPABLE: list[tuple[dict[str, Any], str]] = [

@@ -1,7 +1,9 @@
 """Channels, their subscribers and topics: the tables and their indexes."""
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, cast
 
 from pyroaring import BitMap
 
@@ -42,6 +44,47 @@ class Topics(Table[Topic]):
         self.of_channel = Nested(self, "channel_id", "key")
         """By channel ID, then topic key."""
         self.message_counts = MessageCounts(self)
+        self.by_newest_message = TopicsByNewestMessage(self)
+
+
+class TopicsByNewestMessage(TableIndex[Topic]):
+    """The topics of each channel in the order of their newest messages: sorted when they are first
+    asked for, and then kept in order."""
+
+    def __init__(self, topics: "Topics") -> None:
+        self._ordered: dict[int, list[Topic]] = {}
+        super().__init__(topics)
+
+    def _update(self, before: Topic | None, after: Topic | None) -> None:
+        topic = before or after
+        found = None if topic is None else self._ordered.get(topic.channel_id)
+        if found is None:
+            return
+        if before is not None:
+            index = bisect_left(found, before.last_message_id, key=_newest_message)
+            # While a topic takes in another one, both have the same newest message.
+            while found[index].key != before.key:
+                index += 1
+            del found[index]
+        if after is not None:
+            insort(found, after, key=_newest_message)
+
+    def _detach(self, records: Collection[Topic]) -> None:
+        changed = {record.channel_id for record in records} & self._ordered.keys()
+        self._ordered = {**self._ordered, **{one: [*self._ordered[one]] for one in changed}}
+
+    def __getitem__(self, channel_id: int) -> Sequence[Topic]:
+        """The channel's topics, the one with the newest message last. Not to be changed, nor kept:
+        it changes with the state."""
+        found = self._ordered.get(channel_id)
+        if found is None:
+            topics = cast(Topics, self.table).of_channel[channel_id]
+            found = sorted(topics.values(), key=_newest_message)
+            self._ordered[channel_id] = found
+        return found
+
+
+_newest_message = attrgetter("last_message_id")
 
 
 class MessageCounts(TableIndex[Topic]):

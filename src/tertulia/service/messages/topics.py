@@ -1,5 +1,7 @@
 """The topics of a channel that somebody can read."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from tertulia.domain import permissions
@@ -16,16 +18,16 @@ class TopicByNewest(Struct, frozen=True):
     newest_id: int
 
 
-async def topics_of(caller: Caller, channel_id: int) -> list[TopicByNewest]:
-    """The topics of the channel, the most recent first. Refused where the caller cannot read it."""
+async def topics_of(caller: Caller, channel_id: int) -> Iterable[TopicByNewest]:
+    """The topics of the channel as of now, the most recent first. Refused where the caller cannot
+    read it. A channel can have 100,000 topics: they are made while they are iterated over."""
     state = caller.state
     user = caller.user if caller.user_id is not None else None
     channel = permissions.readable_channel(state, user, channel_id)
     if user is None or channel.history_public:
-        known = state.topics.of_channel[channel.id].values()
-        found = [TopicByNewest(topic.name, topic.last_message_id) for topic in known]
-    else:
-        found = await _received(caller, user, channel)
+        known = state.topics.by_newest_message[channel.id][::-1]
+        return (TopicByNewest(topic.name, topic.last_message_id) for topic in known)
+    found = await _received(caller, user, channel)
     return sorted(found, key=lambda one: -one.newest_id)
 
 

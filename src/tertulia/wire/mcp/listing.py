@@ -166,16 +166,17 @@ class Topics(Outcome, kw_only=True):
 async def list_topics(call: ToolCall, asked: ListTopics) -> Topics:
     """List the topics of a channel, the most recent first."""
     channel = channel_called(call, asked.channel)
-    found = await topics_of(call.agent, channel.id)
+    known = await topics_of(call.agent, channel.id)
     state, user = call.agent.state, call.agent.user
     wanted = (asked.name_contains or "").casefold()
     subscription = state.subscription(user.id, channel.id)
-    found = [
+    matching = (
         one
-        for one in found
-        if wanted in topic_shown(one.name).casefold()
-        and (asked.older_than is None or one.newest_id < asked.older_than)
-    ]
+        for one in known
+        if (asked.older_than is None or one.newest_id < asked.older_than)
+        and wanted in topic_shown(one.name).casefold()
+    )
+    found = list(islice(matching, asked.limit + 1))
     shown = found[: asked.limit]
     set_to = {one.name: state.visibility(user.id, channel.id, topic_key(one.name)) for one in shown}
     return Topics(

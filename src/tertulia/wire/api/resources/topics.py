@@ -1,14 +1,20 @@
 """The topics of a channel."""
 
-from typing import Annotated
+import asyncio
+from itertools import islice
+from typing import Annotated, Final
 
 from msgspec import Struct
 
 from tertulia.service.messages.topics import topics_of
 from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.http.call import Call
+from tertulia.wire.http.fragments import array_items, fragmented, json_array
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
+
+STEP: Final = 2000
+"""Topics that are encoded in one turn of the event loop."""
 
 
 class GetTopics(Params, kw_only=True, frozen=True):
@@ -33,12 +39,14 @@ class Topics(Answer, kw_only=True):
 
 async def get_topics(call: Call, params: GetTopics) -> Topics:
     """The topics of a channel that the caller can read, the most recent first."""
-    return Topics(
-        topics=[
-            TopicEntry(
-                name=topic_shown(one.name, empty_topic_name=params.allow_empty_topic_name),
-                max_id=one.newest_id,
-            )
-            for one in await topics_of(call, params.stream_id)
-        ]
-    )
+    found, items = iter(await topics_of(call, params.stream_id)), list[bytes]()
+    while some := array_items(
+        TopicEntry(
+            name=topic_shown(one.name, empty_topic_name=params.allow_empty_topic_name),
+            max_id=one.newest_id,
+        )
+        for one in islice(found, STEP)
+    ):
+        items.append(some)
+        await asyncio.sleep(0)
+    return fragmented(Topics, {"topics": json_array(items)})
