@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,8 +12,11 @@ from starlette.requests import Request
 from tertulia.delivery import recent_entries
 from tertulia.model.changes import MessageSent
 from tertulia.model.errors import Refused
+from tertulia.model.narrow import Matches, Term
+from tertulia.model.tokenizer import Phrase, phrases_of
 from tertulia.model.users import Bot, BotKind
 from tertulia.store import editing, history, log_entries, message_details, message_search
+from tertulia.wire.api import highlighting
 from tertulia.wire.api.resources import history as resources_history
 from tertulia.wire.http import responses
 from tertulia.wire.http.errors import TooMuchUnread
@@ -265,3 +268,65 @@ async def test_who_reads_slowly_uses_up_their_own_room(monkeypatch: pytest.Monke
     whole.cancel()
     await asyncio.gather(whole, return_exceptions=True)
     assert room.taken == 0
+
+
+async def test_a_page_of_hits_is_marked_in_steps_and_up_to_a_bound(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("lounge", "ann")
+    for text in ("tea", "thé " * 100 + "tea", "tea " * 100, "tea at last"):
+        await org["ann"].send("lounge", "tea", text)
+    searched = json.dumps([{"operator": "search", "operand": "tea"}])
+    work: list[int] = []
+    marked = highlighting.marked
+
+    def counted(text: str, phrases: Sequence[Phrase]) -> str:
+        work.append(len(text))
+        return marked(text, phrases)
+
+    monkeypatch.setattr(highlighting, "marked", counted)
+
+    async def shown() -> list[bool]:
+        page = await org["ann"].get(
+            "/messages", anchor="newest", num_before=9, num_after=0, narrow=searched
+        )
+        ids = [one["id"] for one in page.ok["messages"]]
+        matches = await org["ann"].get("/messages/matches_narrow", msg_ids=ids, narrow=searched)
+        found = [one["match_content"] for one in page.ok["messages"]]
+        assert found == [one["match_content"] for one in matches.ok["messages"].values()]
+        return ["highlight" in one for one in found]
+
+    assert await shown() == [True, True, True, True]
+    # The French costs twenty times as much as what is after it: all but that fits.
+    monkeypatch.setattr(highlighting, "PAGE_WORK", 5000)
+    work.clear()
+    assert await shown() == [True, False, True, True]
+    assert sum(work) < 2 * 5000
+
+
+async def test_marking_a_page_gives_others_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(highlighting, "STEP_WORK", 1000)
+    condition = Matches(phrases=phrases_of("tea"))
+    highlighter = highlighting.Highlighter([Term(condition=condition)])
+    turns = 0
+
+    async def counted() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(counted())
+    for _ in range(50):
+        assert "highlight" in await highlighter.content("tea " * 100, is_html=True)
+    counting.cancel()
+    assert turns >= 50 * 400 // 1000 - 1
+
+
+def test_of_a_long_search_the_first_words_are_marked() -> None:
+    words = [f"w{n}x" for n in range(highlighting.MAX_WORDS + 1)]
+    condition = Matches(phrases=phrases_of(" ".join(words)))
+    highlighter = highlighting.Highlighter([Term(condition=condition)])
+    shown = asyncio.run(highlighter.content(" ".join(words), is_html=False))
+    assert shown.count("highlight") == highlighting.MAX_WORDS
+    assert shown.endswith(words[-1])

@@ -307,10 +307,15 @@ def _placed(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
         is_beginning = phrase.is_open and len(phrase.words) == 1
         (beginnings if is_beginning else by_first[phrase.words[0]]).append(phrase)
     words = list(placed_words(text))
+    # One call finds most of the words that begin with none of these.
+    any_beginning = tuple(phrase.words[0] for phrase in beginnings)
     found = [
         stretch
         for first, word in enumerate(words)
-        for phrase in (*beginnings, *by_first.get(word.text, ()))
+        for phrase in (
+            *(beginnings if word.text.startswith(any_beginning) else ()),
+            *by_first.get(word.text, ()),
+        )
         if (stretch := _stretch(words[first : first + len(phrase.words)], phrase)) is not None
     ]
     texts = [word.text for word in words] if long else []

@@ -1,9 +1,11 @@
 """Marking in messages what a search found."""
 
+import asyncio
 import html
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Final
 
 from tertulia.model.narrow import Term, phrases_in
 from tertulia.model.tokenizer import MAX_LENGTH, Phrase, places
@@ -44,25 +46,57 @@ def _mark(match: re.Match[str]) -> str:
     return match[0] if word is None else f"{_OPENING}{word}{_CLOSING}"
 
 
+MAX_WORDS: Final = 50
+"""Words of a search that are marked. A page that has more of them is not easier to read."""
+PAGE_WORK: Final = 10_000_000
+"""What may be marked on one page: that many characters of ASCII where one phrase is searched, or a
+twentieth of that in other alphabets. Later messages of the page are shown without marks."""
+STEP_WORK: Final = 200_000
+"""The same for one turn of the event loop: some 10 ms."""
+_OTHER_ALPHABETS: Final = 20
+"""How many times longer a character takes that is not ASCII: it can be written in several ways, or
+be a word of its own."""
+
+
 class Highlighter:
-    """Marks what a narrow's terms search for: true where they search for anything."""
+    """Marks what a narrow's terms search for in the messages of one page: true where they search
+    for anything."""
 
     def __init__(self, terms: Iterable[Term]) -> None:
-        self._phrases = phrases_in(terms)
+        phrases, words = list[Phrase](), 0
+        for phrase in phrases_in(terms):
+            words += len(phrase.words)
+            if words <= MAX_WORDS:
+                phrases.append(phrase)
+        self._phrases = phrases
+        self._is_search = bool(words)
         self._topics: dict[str, str] = {}
+        self._done = self._done_in_turn = 0
 
     def __bool__(self) -> bool:
-        return bool(self._phrases)
+        return self._is_search
 
-    def content(self, content: str, *, is_html: bool) -> str:
-        """HTML of a message's content with what is found in it marked."""
-        return marked(content if is_html else html.escape(content), self._phrases)
+    async def content(self, content: str, *, is_html: bool) -> str:
+        """Return a message's content as HTML with what is found in it marked."""
+        return await self._marked(content if is_html else html.escape(content))
 
-    def topic(self, name: str) -> str:
-        """The same of a topic's name."""
+    async def topic(self, name: str) -> str:
+        """Return a topic's name as HTML with what is found in it marked."""
         if name not in self._topics:
-            self._topics[name] = marked(html.escape(name), self._phrases)
+            self._topics[name] = await self._marked(html.escape(name))
         return self._topics[name]
+
+    async def _marked(self, text: str) -> str:
+        of_character = len(self._phrases) + (0 if text.isascii() else _OTHER_ALPHABETS)
+        work = len(text) * of_character
+        if self._done + work > PAGE_WORK:
+            return text
+        if self._done_in_turn and self._done_in_turn + work > STEP_WORK:
+            self._done_in_turn = 0
+            await asyncio.sleep(0)
+        self._done += work
+        self._done_in_turn += work
+        return marked(text, self._phrases)
 
 
 def marked(text: str, phrases: Sequence[Phrase]) -> str:

@@ -88,7 +88,7 @@ async def get_messages(call: Call, params: GetMessages) -> MessagePage:
     user = _spectator_or_user(call, params)
     with making_large_answer(call.request):
         found = await find_messages(call.node, user, params.query())
-        encoded = _encoded(call, user, found, params)
+        encoded = await _encoded(call, user, found, params)
     page, anchor = found.page, found.anchor
     fields = {
         "messages": json_array(encoded),
@@ -102,7 +102,7 @@ async def get_messages(call: Call, params: GetMessages) -> MessagePage:
     return fragmented(MessagePage, fields)
 
 
-def _encoded(call: Call, user: User | None, found: Found, params: GetMessages) -> list[bytes]:
+async def _encoded(call: Call, user: User | None, found: Found, params: GetMessages) -> list[bytes]:
     """The messages as the user (None: a spectator) sees them, in the way that was asked for."""
     state, extras = call.state, found.extras
     user = None if user is None else state.users[user.id]
@@ -126,14 +126,14 @@ def _encoded(call: Call, user: User | None, found: Found, params: GetMessages) -
         encoded = messages.of(message, extras.details.get(message.id, NO_DETAILS))
         part = b'%b,"flags":%b' % (encoded, flags)
         if highlighter:
-            content = highlighter.content(
+            content = await highlighter.content(
                 message.rendered if is_html else message.content, is_html=is_html
             )
             subject = subject_of(message, empty_topic_name=params.allow_empty_topic_name)
             part = b'%b,"match_content":%b,"match_subject":%b' % (
                 part,
                 encode(content),
-                encode(highlighter.topic(subject)),
+                encode(await highlighter.topic(subject)),
             )
         parts.append(part + b"}")
     return parts
@@ -182,5 +182,5 @@ async def get_message(call: Call, params: GetMessage) -> OneMessage:
         allow_empty_topic_name=params.allow_empty_topic_name,
         client_gravatar=False,
     )
-    (shown,) = _encoded(call, user, found, asked)
+    (shown,) = await _encoded(call, user, found, asked)
     return fragmented(OneMessage, {"raw_content": message.content, "message": JsonParts([shown])})

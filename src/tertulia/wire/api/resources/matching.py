@@ -42,8 +42,8 @@ async def get_matches(call: Call, params: MatchesNarrow) -> MatchingMessages:
     return MatchingMessages(
         messages={
             str(message.id): Match(
-                match_content=highlighter.content(message.rendered, is_html=True),
-                match_subject=highlighter.topic(subject_of(message, empty_topic_name=False)),
+                match_content=await highlighter.content(message.rendered, is_html=True),
+                match_subject=await highlighter.topic(subject_of(message, empty_topic_name=False)),
             )
             for message in found.page.messages
         }
