@@ -1,10 +1,12 @@
 """Whatever is typed renders, soon, and nothing in it can run."""
 
+import asyncio
 import re
 import time
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -222,6 +224,51 @@ def test_linkifiers_that_find_the_same_are_bounded_together(
     shown = rendered("x " + "a " * 4900, EVE, state).html
     assert "https://links.example/" in shown
     assert calls <= linkifiers.MAX_MATCHES
+
+
+async def test_linkifiers_are_compiled_each_in_its_turn_and_once() -> None:
+    state, count = organization(), 2 * linkifiers._SET_SIZE
+    for number in range(100, 100 + count):
+        state.linkifiers.put(
+            Linkifier(
+                id=number, order=number, pattern=f"K{number}-[0-9]+", url_template="https://a.b/"
+            )
+        )
+    turns = 0
+
+    async def counted() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(counted())
+    text = " ".join(f"K{number}-1" for number in range(100, 100 + count))
+    before = linkifiers._compilations()
+    await linkifiers.prepare(state, text)
+    assert turns >= count
+    compiled = linkifiers._compilations()
+    assert compiled - before >= count
+    counting.cancel()
+    # Then they are there: also where one of them is another one, but for that.
+    assert len(linkifiers.matches(state, text)) == count
+    assert linkifiers._compilations() == compiled
+    last = state.linkifiers[100 + count - 1]
+    state.linkifiers.put(msgspec.structs.replace(last, pattern="other"))
+    assert len(linkifiers.matches(state, text)) == count - 1
+    assert linkifiers._compilations() == compiled + 1  # The set with it.
+
+
+def test_linkifiers_that_are_too_complex_together_are_tried_one_by_one() -> None:
+    state = organization()
+    for number in range(100, 130):
+        pattern = rf"[a-z\pL]{{1,5}}{number}"
+        state.linkifiers.put(
+            Linkifier(id=number, order=number, pattern=pattern, url_template="https://a.b/")
+        )
+    (patterns,) = linkifiers._linkifiers(state).sets
+    assert linkifiers._search_set(patterns) is None
+    assert len(linkifiers.matches(state, "é105 and é129 and é130")) == 2
 
 
 @pytest.mark.parametrize("rows", [500, 1000])

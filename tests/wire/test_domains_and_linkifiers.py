@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]  # without types
 
 from tertulia.domain import names
+from tertulia.domain.organization import linkifiers
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests.support import Organization, founded, reopened, rows
@@ -174,6 +176,33 @@ async def test_a_linkifier_is_added_changed_and_removed(org: Organization) -> No
     # A list is told as it is by now.
     assert events[-1]["realm_linkifiers"] == []
     assert (await ann.post("/realm/filters", **ISSUE)).ok["id"] > linkifier_id
+
+
+async def test_linkifiers_are_limited_in_number_and_size(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = org["ann"]
+    monkeypatch.setattr(linkifiers, "MAX_LINKIFIERS", 2)
+    monkeypatch.setattr(linkifiers, "MAX_CHARACTERS", 100)
+    first = (await ann.post("/realm/filters", **ISSUE)).ok["id"]
+    long = {"pattern": "!(?P<id>[0-9]+)", "url_template": "https://example.com/" + "x" * 50}
+    long["url_template"] += "{id}"
+    assert "100 characters" in (await ann.post("/realm/filters", **long)).refused()["msg"]
+    second = {"pattern": "!(?P<id>[0-9]+)", "url_template": "https://example.com/{id}"}
+    (await ann.post("/realm/filters", **second)).ok
+    third = {**second, "pattern": "x(?P<id>[0-9]+)"}
+    assert "2 linkifiers" in (await ann.post("/realm/filters", **third)).refused()["msg"]
+    path = f"/realm/filters/{first}"
+    (await ann.patch(path, url_template=long["url_template"])).refused()
+    # What is larger by now, from a time without a limit, can still be made smaller.
+    monkeypatch.setattr(linkifiers, "MAX_CHARACTERS", 10)
+    (await ann.patch(path, url_template="https://a.b/{id}")).ok
+
+
+async def test_a_pattern_that_is_too_complex_is_refused(org: Organization) -> None:
+    given = {"pattern": r"(?P<id>[a-z\pL]{1,900})", "url_template": "https://example.com/{id}"}
+    refused = (await org["ann"].post("/realm/filters", **given)).refused()
+    assert "too complex" in refused["msg"]
 
 
 async def test_each_linkifier_event_has_the_whole_list(org: Organization) -> None:

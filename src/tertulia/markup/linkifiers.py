@@ -1,18 +1,23 @@
 """Linkifiers: patterns of the organization whose matches become links, like `#123` to a ticket."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import asyncio
+import logging
+from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
 from markdown_it.token import Token
+from msgspec import Struct
 
-from tertulia.domain.organization.linkifiers import options
+from tertulia.domain.organization.linkifiers import between_words, options
 from tertulia.markup.addresses import safe
 from tertulia.markup.links import Match, addresses, bare
 from tertulia.markup.render_context import RenderContext
 from tertulia.model.organization import Linkifier
 from tertulia.state.organization import State
+
+logger = logging.getLogger("tertulia.markup")
 
 MAX_LINKS: Final = 200
 """Links that linkifiers make in one piece of text."""
@@ -20,58 +25,106 @@ MAX_MATCHES: Final = 1000
 """Matches that are tried in one piece of text, overlapping ones included."""
 
 
-@dataclass(frozen=True)
-class CompiledLinkifiers:
-    """An organization's linkifiers with their compiled patterns: `any_pattern` finds which of them
-    match at all, and `patterns` where."""
+_SET_SIZE: Final = 50
+"""Linkifiers that are tried on a text together. More would take too long to compile at once."""
+_KEPT: Final = 1000
+"""Patterns that stay compiled: a change of one linkifier leaves the others as they are."""
 
+
+class _Linkifiers(Struct, frozen=True):
+    """An organization's linkifiers in their order."""
+
+    version: int
+    """Of the table."""
     defined: tuple[Linkifier, ...]
-    any_pattern: Any
-    patterns: tuple[Any, ...]
+    sets: tuple[tuple[str, ...], ...]
+    """Their patterns, in groups of `_SET_SIZE`."""
+
+    def found_in(self, text: str) -> Iterator[int]:
+        """Yield the indexes of the linkifiers that match the text, regardless of what is around
+        their matches."""
+        for number, patterns in enumerate(self.sets):
+            search = _search_set(patterns)
+            found = range(len(patterns)) if search is None else sorted(search.Match(text) or ())
+            yield from (number * _SET_SIZE + index for index in found)
 
 
-_last_compiled: dict[tuple[Linkifier, ...], CompiledLinkifiers] = {}
+_last: _Linkifiers | None = None
 """A cache of one: linkifiers change seldom."""
 
 
-def compiled_linkifiers(state: State) -> CompiledLinkifiers | None:
-    """The organization's linkifiers, compiled; None where it has none."""
-    if not len(state.linkifiers):
-        return None
-    defined = tuple(state.linkifiers_in_order)
-    found = _last_compiled.get(defined)
-    if found is None:
-        _last_compiled.clear()
-        found = _last_compiled[defined] = _compiled(defined)
-    return found
+def _linkifiers(state: State) -> _Linkifiers:
+    global _last
+    if _last is None or _last.version != state.linkifiers.version:
+        defined = tuple(state.linkifiers_in_order)
+        patterns = [linkifier.pattern for linkifier in defined]
+        begins = range(0, len(patterns), _SET_SIZE)
+        sets = tuple(tuple(patterns[one : one + _SET_SIZE]) for one in begins)
+        _last = _Linkifiers(state.linkifiers.version, defined, sets)
+    return _last
 
 
-def _compiled(defined: Sequence[Linkifier]) -> CompiledLinkifiers:
+@lru_cache(maxsize=_KEPT // _SET_SIZE)
+def _search_set(patterns: tuple[str, ...]) -> Any:
+    """What finds which of the patterns match a text; None if they are too complex together, so
+    that each of them has to be tried."""
     import re2  # type: ignore[import-untyped]  # it comes without types
 
-    quiet = options()
-    every = re2.Set.SearchSet(quiet)
-    for linkifier in defined:
-        every.Add(linkifier.pattern)
-    every.Compile()
-    # A match must not be part of a word. The first group is the match itself.
-    patterns = tuple(
-        re2.compile(rf"(?:^|[^\pL\pN])({linkifier.pattern})(?:$|[^\pL\pN])", quiet)
-        for linkifier in defined
-    )
-    return CompiledLinkifiers(tuple(defined), every, patterns)
+    search = re2.Set.SearchSet(options())
+    try:
+        for pattern in patterns:
+            search.Add(pattern)
+        search.Compile()
+    except re2.error:
+        return None
+    return search
+
+
+@lru_cache(maxsize=_KEPT)
+def _between_words(pattern: str) -> Any:
+    """What finds the pattern where it is not part of a word, as group 1; None if it is too
+    complex, which `tertulia.domain.organization.linkifiers` refuses today."""
+    import re2
+
+    try:
+        return re2.compile(between_words(pattern), options())
+    except re2.error:
+        logger.warning("a linkifier is ignored: its pattern is too complex: %s", pattern)
+        return None
+
+
+async def prepare(state: State, text: str) -> None:
+    """Compile what `matches` needs for the text, each pattern in its own turn of the event loop:
+    200 of them take 0.4 s."""
+    if not len(state.linkifiers):
+        return
+    linkifiers, misses = _linkifiers(state), _compilations()
+    for patterns in linkifiers.sets:
+        _search_set(patterns)
+        if misses != (misses := _compilations()):
+            await asyncio.sleep(0)
+    for index in linkifiers.found_in(text):
+        _between_words(linkifiers.defined[index].pattern)
+        if misses != (misses := _compilations()):
+            await asyncio.sleep(0)
+
+
+def _compilations() -> int:
+    """How many patterns and sets were compiled until now."""
+    return _search_set.cache_info().misses + _between_words.cache_info().misses
 
 
 def matches(state: State, text: str) -> list[Match]:
     """The links that the linkifiers make of the text, by position. Where two overlap, that of the
     earlier linkifier wins."""
-    linkifiers = compiled_linkifiers(state)
-    if linkifiers is None:
+    if not len(state.linkifiers):
         return []
+    linkifiers = _linkifiers(state)
     found: list[Match] = []
     left = MAX_MATCHES
-    for index in sorted(linkifiers.any_pattern.Match(text) or ()):
-        for match in islice(_of_one(linkifiers, index, text), left):
+    for index in linkifiers.found_in(text):
+        pattern = _between_words(linkifiers.defined[index].pattern)
+        for match in islice(_of_one(pattern, text), left):
             left -= 1
             if len(found) >= MAX_LINKS:
                 break
@@ -84,11 +137,10 @@ def matches(state: State, text: str) -> list[Match]:
     return sorted(found, key=lambda match: match.begin)
 
 
-def _of_one(linkifiers: CompiledLinkifiers, index: int, text: str) -> Iterator[Any]:
+def _of_one(pattern: Any, text: str) -> Iterator[Any]:
     """The matches of one linkifier in the text."""
-    pattern = linkifiers.patterns[index]
     position = 0
-    while position <= len(text):
+    while pattern is not None and position <= len(text):
         match = pattern.search(text, position)
         if match is None:
             return

@@ -20,6 +20,7 @@ from tertulia.markup import (
     fenced_blocks,
     formulas,
     html_output,
+    linkifiers,
     links,
     mentions,
     plain_text,
@@ -71,7 +72,9 @@ class Markdown:
         self._parser = _parser()
 
     async def prepare(self, moment: Moment, content: str) -> None:
-        """Have a worker render the code and formulas of the content, for `render` to find."""
+        """Have a worker render the code and formulas of the content, and compile the linkifiers
+        that match it, for `render` to find."""
+        await linkifiers.prepare(moment.state, content)
         if _EXPENSIVE.search(content) is None:
             return
         to_render = PartsToRender()

@@ -19,6 +19,11 @@ MAX_PATTERN: Final = 1000
 MAX_TEXT: Final = 1000
 """Of an example, and of a template for what is written."""
 MAX_ALTERNATIVES: Final = 50
+MAX_LINKIFIERS: Final = 200
+MAX_CHARACTERS: Final = 100_000
+"""Of the patterns, templates and examples of all linkifiers: every client gets them."""
+MAX_PATTERN_BYTES: Final = 2 * 1024 * 1024
+"""Memory for one compiled pattern, which bounds how long it takes to compile: 35 ms."""
 
 
 class LinkifierValues(Struct, frozen=True, kw_only=True):
@@ -35,11 +40,16 @@ def add(moment: Moment, given: LinkifierValues) -> Decision[int]:
     """Add a linkifier, after all others. Returns its ID. For administrators.
 
     Refused for a pattern that is none or is another linkifier's, for templates that are none or
-    have other variables than the pattern, and for a reverse template that does not make the
-    example again.
+    have other variables than the pattern, for a reverse template that does not make the
+    example again, and beyond the limits.
     """
     permissions.require_administrator(moment.state, moment.actor)
     state = moment.state
+    if len(state.linkifiers) >= MAX_LINKIFIERS:
+        raise Refused(
+            f"An organization can have {MAX_LINKIFIERS} linkifiers. Remove one that you no longer"
+            " need."
+        )
     last = max((linkifier.order for linkifier in state.linkifiers), default=0)
     blank = Linkifier(id=state.linkifiers.next_id(), order=last + 1, pattern="", url_template="")
     linkifier = _checked(state, _revised(blank, given))
@@ -106,9 +116,24 @@ def _checked(state: State, linkifier: Linkifier) -> Linkifier:
         for text in (linkifier.url_template, *linkifier.alternative_url_templates)
     )
     _check_example(linkifier, pattern)
+    others_size = sum(_size(one) for one in state.linkifiers if one.id != linkifier.id)
+    size = _size(linkifier)
+    before = state.linkifiers.get(linkifier.id)
+    if others_size + size > MAX_CHARACTERS and (before is None or size > _size(before)):
+        raise Refused(
+            f"All linkifiers together can have {MAX_CHARACTERS:,} characters. Shorten this one, or"
+            " remove one that you no longer need."
+        )
     return msgspec.structs.replace(
         linkifier, url_template=first, alternative_url_templates=tuple(others)
     )
+
+
+def _size(linkifier: Linkifier) -> int:
+    """The characters of all its texts."""
+    texts = (linkifier.example_input or "", linkifier.reverse_template or "")
+    templates = (linkifier.url_template, *linkifier.alternative_url_templates)
+    return sum(map(len, (linkifier.pattern, *templates, *texts)))
 
 
 def options() -> Any:
@@ -117,7 +142,13 @@ def options() -> Any:
 
     quiet = re2.Options()
     quiet.log_errors = False
+    quiet.max_mem = MAX_PATTERN_BYTES
     return quiet
+
+
+def between_words(pattern: str) -> str:
+    """Return the pattern for where a match is not part of a word. Its first group is the match."""
+    return rf"(?:^|[^\pL\pN])({pattern})(?:$|[^\pL\pN])"
 
 
 def compiled(pattern: str) -> Any:
@@ -128,8 +159,12 @@ def compiled(pattern: str) -> Any:
     if not 0 < len(pattern) <= MAX_PATTERN:
         raise Refused(f"A pattern has 1 to {MAX_PATTERN} characters.")
     try:
-        return re2.compile(pattern, options())
-    except re2.error:
+        found = re2.compile(pattern, options())
+        re2.compile(between_words(pattern), options())
+        return found
+    except re2.error as error:
+        if "too large" in str(error):
+            raise Refused("This regular expression is too complex. Make it shorter.") from None
         raise Refused("This is not a valid regular expression.") from None
 
 
