@@ -18,7 +18,7 @@ from tertulia.model.messages import Flag, Message
 from tertulia.model.narrow import LARGEST, Condition, Scope, Search, Span, Term
 from tertulia.model.tokenizer import Phrase, phrases_of
 from tertulia.service.config import Config
-from tertulia.store import message_search, queries
+from tertulia.store import editing, message_search, queries
 from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection, Row, TimeLimitReached
 from tertulia.store.narrow_sql import Few, fewest
@@ -656,3 +656,51 @@ def test_a_search_ends_in_time_where_what_takes_long_is_to_compare(
     with pytest.raises(TimeLimitReached):
         message_search.find(archived, saying(Term(narrow.Matches(phrases_of("the")))))
     assert compared <= 20
+
+
+# Jobs that look for old or new messages
+
+
+def test_a_digest_reads_what_its_time_has(archived: Connection) -> None:
+    if archived.dialect.name == "postgresql":
+        archived.run("ANALYZE messages")
+    working: Any = Working(archived)
+    assert queries.lively_topics(working, MANY + 1) == []
+    found = queries.lively_topics(working, MANY - 7)
+    assert {(one.key, one.count, one.sender_ids, one.first_id) for one in found} == {
+        ("topic 3", 2, (2, 3), MANY - 7),
+        ("topic 4", 2, (1, 3), MANY - 6),
+        ("topic 0", 2, (1, 2), MANY - 5),
+        ("topic 1", 1, (3,), MANY - 4),
+        ("topic 2", 1, (1,), MANY - 3),
+    }
+    assert [one.count for one in found[:3]] == [2, 2, 2]
+    assert working.work < 1000
+
+
+def test_of_a_lively_time_a_digest_reads_the_newest_messages(
+    archived: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "LIVELY_MESSAGES", 20)
+    working: Any = Working(archived)
+    assert sum(one.count for one in queries.lively_topics(working, 1)) == 20
+    assert working.work < 1500
+
+
+@pytest.mark.parametrize("place", ["channel", "direct"])
+def test_retention_reads_the_oldest_messages_of_a_place(connection: Connection, place: str) -> None:
+    channel_id = 1 if place == "channel" else None
+    messages = [
+        replace(one, channel_id=channel_id, direct_id=None if channel_id else 7)
+        for one in archive(str)
+    ]
+    written(connection, messages, {})
+    if connection.dialect.name == "postgresql":
+        connection.run("ANALYZE messages")
+    working: Any = Working(connection)
+    assert editing.older_than(working, channel_id, before=1, limit=10) == []
+    found = editing.older_than(working, channel_id, before=8, limit=10)
+    assert sorted(mid for ids in found for mid in ids) == [*range(1, 8)]
+    found = editing.older_than(working, channel_id, before=MANY, limit=10)
+    assert sorted(mid for ids in found for mid in ids) == [*range(1, 11)]
+    assert working.work < 1000

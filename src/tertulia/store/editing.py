@@ -320,23 +320,22 @@ def written_by(
 def older_than(
     connection: Connection, channel_id: int | None, before: int, limit: int
 ) -> list[list[int]]:
-    """The oldest messages of a channel (None: direct ones) that were sent before that time (UNIX
-    seconds), at most so many, by conversation."""
-    if channel_id is None:
-        rows = connection.query(
-            "SELECT direct_id, id FROM messages WHERE direct_id IS NOT NULL AND sent_at < ?"
-            f" ORDER BY id LIMIT {int(limit)}",
-            (before,),
-        )
-    else:
-        rows = connection.query(
-            "SELECT topic_key, id FROM messages WHERE channel_id = ? AND sent_at < ?"
-            f" ORDER BY id LIMIT {int(limit)}",
-            (channel_id, before),
-        )
+    """Return messages of a channel (None: direct ones) that were sent before that time (UNIX
+    seconds), by conversation: those among its `limit` oldest.
+
+    The oldest are those with the lowest IDs. A clock that was set back can give a later message an
+    earlier time: it is found when those before it are old enough.
+    """
+    column, where, parameters = "direct_id", "direct_id IS NOT NULL", list[Any]()
+    if channel_id is not None:
+        column, where, parameters = "topic_key", "channel_id = ?", [channel_id]
     found: dict[Any, list[int]] = defaultdict(list)
-    for conversation, message_id in rows:
-        found[conversation].append(message_id)
+    for conversation, message_id, sent_at in connection.query(
+        f"SELECT {column}, id, sent_at FROM messages WHERE {where} ORDER BY id LIMIT {int(limit)}",
+        parameters,
+    ):
+        if sent_at < before:
+            found[conversation].append(message_id)
     return list(found.values())
 
 

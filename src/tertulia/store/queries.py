@@ -380,15 +380,26 @@ LIVELY = 300
 """Topics that count as lively, at most."""
 
 
+LIVELY_MESSAGES = 100_000
+"""The newest messages by which it is decided which topics are lively."""
+
+
 def lively_topics(connection: Connection, since: float) -> list[LivelyTopic]:
-    """The topics in which something was written since that UNIX time: first those in which most
-    people wrote, of these those with most messages."""
+    """Return the topics with messages since that UNIX time: first those in which most people wrote,
+    of these those with most messages. Of a time with more than `LIVELY_MESSAGES` messages, the
+    newest of them count."""
+    first_id = first_at_or_after(connection, since)
+    if first_id is None:
+        return []
+    # The limit keeps the database from grouping along the index of topics, through all messages.
     rows = connection.query(
         "SELECT channel_id, topic_key, COUNT(*), COUNT(DISTINCT sender_id), MIN(id),"
-        f" {connection.dialect.collected('sender_id')} FROM messages"
-        " WHERE sent_at >= ? AND channel_id IS NOT NULL GROUP BY channel_id, topic_key"
+        f" {connection.dialect.collected('sender_id')} FROM"
+        " (SELECT id, channel_id, topic_key, sender_id FROM messages"
+        " WHERE id >= ? AND sent_at >= ? AND channel_id IS NOT NULL"
+        f" ORDER BY id DESC LIMIT {LIVELY_MESSAGES}) AS newest GROUP BY channel_id, topic_key"
         " ORDER BY COUNT(DISTINCT sender_id) DESC, COUNT(*) DESC, MIN(id) LIMIT ?",
-        (since, LIVELY),
+        (first_id, since, LIVELY),
     )
     return [
         LivelyTopic(
