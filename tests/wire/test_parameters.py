@@ -271,6 +271,25 @@ async def test_forms_of_both_kinds_are_read(org: Organization) -> None:
     ]
 
 
+async def test_json_with_very_many_values_is_not_decoded(org: Organization) -> None:
+    ann = org["ann"]
+    ids = list(range(1, 100_002))
+    given = {"messages": ids, "op": "add", "flag": "starred"}
+    msg = (await ann.post("/messages/flags", **given)).refused("REQUEST_VARIABLE_INVALID")["msg"]
+    assert "more than 100,000 values" in msg
+    given["messages"] = ids[:100_000]
+    msg = (await ann.post("/messages/flags", **given)).refused("REQUEST_VARIABLE_INVALID")["msg"]
+    assert "length <= 10000" in msg
+    empty = "[" + "[]," * 60_000 + "[]]"
+    narrow: dict[str, Any] = {"narrow": empty, "anchor": "newest", "num_before": 1, "num_after": 0}
+    given = {**narrow, "op": "add", "flag": "read"}
+    (await ann.post("/messages/flags/narrow", **given)).refused("REQUEST_VARIABLE_INVALID")
+    given["narrow"] = "[" + "[]," * 30_000 + "[]]"
+    (await ann.post("/messages/flags/narrow", **given)).refused("BAD_NARROW")
+    data = [1] * 1001
+    (await ann.delete("/users/me/profile_data", data=data)).refused("REQUEST_VARIABLE_INVALID")
+
+
 async def test_the_body_wins_over_the_query(org: Organization) -> None:
     await org.channel("lounge", "ann")
     ann = org["ann"]

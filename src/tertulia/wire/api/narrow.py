@@ -48,11 +48,15 @@ class _Term(msgspec.Struct):
 
 
 _MAX_TERMS = 100
+_MAX_CHARACTERS = 64 * 1024
+"""Of a narrow as JSON: as much as a query can have."""
 
 
 def read(text: str) -> tuple[NarrowTerm, ...]:
     """The terms of a narrow. Raises ValueError for what is not JSON, BadNarrow for what is no
     narrow."""
+    if len(text) > _MAX_CHARACTERS:
+        raise BadNarrow(f"more than {_MAX_CHARACTERS} characters")
     try:
         found = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):

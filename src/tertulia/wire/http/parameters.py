@@ -118,6 +118,8 @@ def _parameter(field: msgspec.structs.FieldInfo, hint: Any) -> Parameter:
         read = _text_reader(value_type, unquote=quoted)
     else:
         read = _json_reader(value_type)
+    if not is_text:
+        read = _bounded(read)
     default = field.default if field.default is not msgspec.NODEFAULT else None
     return Parameter(
         field=field.name,
@@ -155,6 +157,21 @@ def _text_kind(hint: Any) -> tuple[bool, bool]:
     return hint is str, False
 
 
+MAX_JSON_VALUES = 100_000
+"""Values in a parameter of JSON, one within another included: more take too long to decode."""
+
+
+def _bounded(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    def bounded(text: str) -> Any:
+        # Each value but the first of a list or an object has a comma before it. (What strings
+        # have of these signs counts too, since it takes no time to count.)
+        if len(text) > MAX_JSON_VALUES and sum(map(text.count, ",[{")) > MAX_JSON_VALUES:
+            raise ValueError(f"it has more than {MAX_JSON_VALUES:,} values")
+        return read(text)
+
+    return bounded
+
+
 _NULL_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 """Written as JSON: a backslash that is not itself escaped, and the number."""
 
@@ -169,7 +186,7 @@ def _json_reader(kind: Any) -> Callable[[str], Any]:
             raise ValueError(str(error)) from None
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             raise ValueError("it is not valid JSON") from None
-        if _NULL_BYTE.search(text):
+        if "\\u0000" in text and _NULL_BYTE.search(text):
             raise ValueError("it contains a null byte")
         return value
 

@@ -1,6 +1,6 @@
 """The fields that profiles have, and what one's own profile has in them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -17,6 +17,9 @@ from tertulia.wire.api.resources.server import NoParams
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
+
+MAX_ENTRIES: Final = 1000
+"""Of a profile, in one request."""
 
 # The fields
 
@@ -176,7 +179,7 @@ async def new_profile(call: Call, entries: list[ProfileEntry]) -> NewProfile:
 class UpdateProfile(Params, kw_only=True, frozen=True):
     """What is to be in one's own profile."""
 
-    data: list[ProfileEntry]
+    data: Annotated[list[ProfileEntry], Meta(max_length=MAX_ENTRIES)]
 
 
 async def update_own_profile(call: Call, params: UpdateProfile) -> Answer:
@@ -188,7 +191,7 @@ async def update_own_profile(call: Call, params: UpdateProfile) -> Answer:
 class EmptyProfile(Params, kw_only=True, frozen=True):
     """The fields to empty."""
 
-    data: list[Int]
+    data: Annotated[list[Int], Meta(max_length=MAX_ENTRIES)]
 
 
 async def empty_own_profile(call: Call, params: EmptyProfile) -> Answer:
