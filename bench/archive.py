@@ -130,37 +130,35 @@ def add_topics(
     connection = database_at(config.data_path, config.database_url).connect(readonly=True)
     ((first,),) = connection.query("SELECT COALESCE(MAX(id), 0) + 1 FROM messages")
     connection.close()
-    found = []
+    found, topics = [], []
+    messages: list[tuple[Any, ...]] = []
+    texts: list[tuple[int, list[str], list[str]]] = []
+    for number, name in enumerate(names):
+        ids = range(first + number * count, first + (number + 1) * count)
+        found.append(ids)
+        text = f"What there is to say about {name}"
+        messages += (
+            (
+                *(one, senders[one % len(senders)], BEGAN + 10 * one, channel_id),
+                *(name, name, None, text, f"<p>{text}</p>", "bench", 0, 0, 0, 0, 0),
+            )
+            for one in ids
+        )
+        words, in_topic = _words(text), _words(name)
+        texts += ((one, words, in_topic) for one in ids)
+        topic = Topic(
+            channel_id=channel_id,
+            key=name,
+            name=name,
+            last_message_id=ids[-1],
+            message_count=count,
+        )
+        topics.append((channel_id, name, encode(topic)))
     with filling.begun(config) as bulk:
-        for number, name in enumerate(names):
-            ids = range(first + number * count, first + (number + 1) * count)
-            found.append(ids)
-            text = f"What there is to say about {name}"
-            bulk.insert(
-                "messages",
-                _COLUMNS,
-                [
-                    (
-                        *(one, senders[one % len(senders)], BEGAN + 10 * one, channel_id),
-                        *(name, name, None, text, f"<p>{text}</p>", "bench", 0, 0, 0, 0, 0),
-                    )
-                    for one in ids
-                ],
-            )
-            words, in_topic = _words(text), _words(name)
-            bulk.insert(
-                "message_search",
-                bulk.search_columns,
-                [bulk.search_row(one, words, in_topic) for one in ids],
-            )
-            topic = Topic(
-                channel_id=channel_id,
-                key=name,
-                name=name,
-                last_message_id=ids[-1],
-                message_count=count,
-            )
-            bulk.insert("topics", ("channel_id", "key", "doc"), [(channel_id, name, encode(topic))])
+        bulk.insert("messages", _COLUMNS, messages)
+        search = [bulk.search_row(*one) for one in texts]
+        bulk.insert("message_search", bulk.search_columns, search)
+        bulk.insert("topics", ("channel_id", "key", "doc"), topics)
         counter = encode(Counter(name="messages", last=found[-1][-1])).replace("'", "''")
         bulk.run(f"UPDATE counters SET doc = '{counter}' WHERE name = 'messages'")
     return found

@@ -40,6 +40,10 @@ TOPICS = (
 """Those of so many messages, in the channel of 5,000; but the third, which is in a private one."""
 QUIET = 0.004
 """Seconds: when no callback takes longer, the operation is over."""
+MANY_TOPICS = 30
+"""The channel with 60,000 topics is so many after the first."""
+LONG_HITS = 60
+LINKIFIERS = 200
 LAST_WORDS = 3000
 """Characters of what the server wrote that are shown where it refused something."""
 PATIENCE = 60.0
@@ -553,11 +557,81 @@ def _operations() -> Sequence[Operation]:
     )
 
 
+def _operations_on_bytes() -> Sequence[Operation]:
+    """Operations whose work grows with the bytes of a request, or with the records of a kind."""
+
+    def form(of: str, size: int) -> Callable[[_Company], Any]:
+        def sent(c: _Company) -> None:
+            body = "status_text=" + of * (size // len(of))
+            head = (
+                f"POST /api/v1/users/me/status HTTP/1.1\r\nHost: localhost\r\n"
+                f"Authorization: {c.owner}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n"
+            )
+            asking.asked(c.server.port, head + body)
+
+        return sent
+
+    def long_messages(c: _Company) -> None:
+        for number in range(LONG_HITS):
+            c.do(
+                *("POST", "/messages", c.people[0]),
+                type="stream",
+                to=c.channel,
+                topic=f"long {number}",
+                content="日本語の長い文章を検索" * 900,
+            )
+
+    def narrow_of(text: str) -> Callable[[_Company], Any]:
+        def sent(c: _Company) -> None:
+            values = {"anchor": "newest", "num_before": 1, "num_after": 0, "narrow": text}
+            request = asking.form(
+                "POST", "/messages/flags/narrow", c.owner, {**values, "op": "add", "flag": "read"}
+            )
+            asking.asked(c.server.port, request)
+
+        return sent
+
+    def linkifiers(c: _Company) -> None:
+        for number in range(LINKIFIERS):
+            c.do(
+                *("POST", "/realm/filters", c.owner),
+                pattern=f"L{number}-(?P<id>[0-9]+)",
+                url_template="https://links.example/{id}",
+            )
+
+    def linked(c: _Company) -> None:
+        content = " ".join(f"L{number}-1" for number in range(LINKIFIERS))
+        values = {"type": "stream", "to": c.channel, "topic": "links", "content": content}
+        c.do("POST", "/messages", c.people[0], **values)
+
+    def topics(c: _Company) -> None:
+        c.do("GET", f"/users/me/{c.channel + MANY_TOPICS}/topics", c.people[1])
+
+    return (
+        ("a form of 8 MiB, percent-encoded", form("%41", 8 * 2**20)),
+        ("a form of 1 MiB, percent-encoded", form("%41", 2**20 - 100)),
+        ("a form of 1 MiB of percent signs", form("%", 2**20 - 100)),
+        ("a narrow of 300,000 empty lists", narrow_of("[" + "[]," * 300_000 + "[]]")),
+        ("GET /users/me/…/topics, of 60,000", topics),
+        ("… again", topics),
+        (f"{LONG_HITS} messages of 10,000 characters, Japanese", long_messages),
+        (
+            "GET /messages, a search that finds them",
+            lambda c: c.messages(c.people[0], ("search", "検索")),
+        ),
+        (f"{LINKIFIERS} linkifiers are added", linkifiers),
+        ("the first message that all of them match", linked),
+    )
+
+
 def _measure(bench: Bench) -> Iterator[Line]:
     with bench.datasets.copied(OLD_COMPANY) as made:
         one = made.organization
         large = one.first_channel_id + one.channels + 2
         senders = range(one.first_user_id, one.first_user_id + 50)
+        many = [f"one of many {number}" for number in range(60_000)]
+        archive.add_topics(made.config, one.first_channel_id + MANY_TOPICS, many, 1, senders)
         ranges = archive.add_topics(made.config, large, TOPICS, LONG_TOPIC, senders)
         with _measured(made) as server:
             company = _Company(made, server, dict(zip(TOPICS, ranges, strict=True)))
@@ -565,7 +639,9 @@ def _measure(bench: Bench) -> Iterator[Line]:
             step = len(company.people) // LISTENERS
             with listening(server.port, [company.owner, *company.people[::step]][:LISTENERS]):
                 server.longest()
-                for number, (title, operation) in enumerate(_operations()):
+                for number, (title, operation) in enumerate(
+                    (*_operations(), *_operations_on_bytes())
+                ):
                     yield _line(bench, number, title, company, operation)
 
 
