@@ -219,3 +219,18 @@ def calls(work: Callable[[], object]) -> int:
     profile = cProfile.Profile()
     profile.runcall(work)
     return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]  # it is there
+
+
+def test_plain_texts_have_the_same_words_as_when_looked_at_character_by_character(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chance = random.Random(4)
+    signs = "日本語テスト한국ไทย abcäéß.,-*~ー゙ｶﾞ１２ﬁ😀\n\t　\u0301①é:'_"
+    texts = ["".join(chance.choices(signs, k=chance.randrange(1, 14))) for _ in range(5000)]
+    texts += ["日" * 3 + "x" * 120, "x" * 120 + "日"]
+    assert 1000 < sum(map(words_module._is_plain, texts)) < 4000
+    found = [(words_of(text), list(placed_words(text))) for text in texts]
+    monkeypatch.setattr(words_module, "_is_plain", lambda _: False)
+    for text, (words, placed) in zip(texts, found, strict=True):
+        assert (words, placed) == (words_of(text), list(placed_words(text))), text
+        assert words == [word.text for word in placed]

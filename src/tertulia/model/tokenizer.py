@@ -43,6 +43,9 @@ _CHARACTERS = re.compile(f"[{_SCRIPTS}][{_JOINING}]*|.", re.DOTALL)
 _EMPHASIS = "*~"
 """Signs of Markdown that may be inside of a run and do not end it, since they are not shown."""
 _ASCII_WORDS = re.compile("[a-z0-9]+")
+_PLAIN_RUNS = re.compile(rf"[{_SCRIPTS}]+|[^\s{_SCRIPTS}]+")
+_SPECIAL = re.compile(f"[{_JOINING}{_EMPHASIS}]")
+"""Characters that belong to the one before them, or do not end a run."""
 
 
 class Word(Struct, frozen=True):
@@ -97,7 +100,15 @@ def words_of(text: str) -> list[str]:
     folded = text.translate(_FOLDING)
     if _UNSPACED.search(folded) is None:
         return [word[:MAX_LENGTH] for word in folded.split()]
-    return [word.text for word in placed_words(text)]
+    if not _is_plain(text):
+        return [word.text for word in placed_words(text)]
+    words: list[str] = []
+    for run in _PLAIN_RUNS.findall(folded):
+        if _UNSPACED.match(run) is None:
+            words.append(run[:MAX_LENGTH])
+        else:
+            words += (run[at : at + 2] for at in range(len(run)))
+    return words
 
 
 def placed_words(text: str) -> Iterator[Word]:
@@ -107,6 +118,9 @@ def placed_words(text: str) -> Iterator[Word]:
             start, end = match.span()
             word = match[0][:MAX_LENGTH]
             yield Word(word, start, (*range(start + 1, start + len(word)), end))
+        return
+    if _is_plain(text):
+        yield from _placed_plain_words(text)
         return
     for run in _runs(text):
         if not run[0].is_unspaced:
@@ -118,6 +132,25 @@ def placed_words(text: str) -> Iterator[Word]:
             yield Word(first.text + second.text, first.start, (first.end, second.end), is_pair=True)
         last = run[-1]
         yield Word(last.text, last.start, (last.end,), is_pair=True, is_last=True)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether each character stands for itself, in a run of its script: true of most texts without
+    spaces between words, whose words are found ten times as fast then."""
+    return _SPECIAL.search(text) is None and _keeps_places(text)
+
+
+def _placed_plain_words(text: str) -> Iterator[Word]:
+    for match in _PLAIN_RUNS.finditer(text.translate(_FOLDING)):
+        run, (start, end) = match[0], match.span()
+        if _UNSPACED.match(run) is None:
+            word = run[:MAX_LENGTH]
+            yield Word(word, start, (*range(start + 1, start + len(word)), end))
+            continue
+        for at in range(start, end - 1):
+            word = run[at - start : at - start + 2]
+            yield Word(word, at, (at + 1, at + 2), is_pair=True)
+        yield Word(run[-1], end - 1, (end,), is_pair=True, is_last=True)
 
 
 def _runs(text: str) -> Iterator[list[_Character]]:
@@ -209,10 +242,7 @@ def says(texts: Iterable[str], phrases: Iterable[Phrase]) -> bool:
 def folded(texts: Iterable[str]) -> tuple[str, ...]:
     """The words of each text, separated by spaces, to be matched several times."""
     found = ((text, _spaced(text)) for text in texts)
-    return tuple(
-        " ".join(word.text for word in placed_words(text)) if spaced is None else spaced
-        for text, spaced in found
-    )
+    return tuple(" ".join(words_of(text)) if spaced is None else spaced for text, spaced in found)
 
 
 def folded_say(texts: Sequence[str], phrases: Iterable[Phrase]) -> bool:
