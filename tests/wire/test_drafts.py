@@ -209,13 +209,6 @@ async def test_turning_it_off_deletes_them_and_tells_by_the_setting_alone(
     assert len(await drafts(org["ben"])) == 1
 
 
-async def test_not_too_many_are_kept(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drafts_domain, "MAX_DRAFTS", 2)
-    await create(org["ann"], NOTE)
-    (await org["ann"].post(PATH, drafts=[NOTE, NOTE])).refused()
-    await create(org["ann"], NOTE)
-
-
 async def test_an_id_is_not_given_twice_not_even_after_a_restart(
     org: Organization, config: Config
 ) -> None:

@@ -57,7 +57,7 @@ def uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_persons_files_and_those_of_their_bots_have_a_limit(org: Organization) -> None:
     ann, ben = org["ann"], org["ben"]
     listener = await ben.register(client_capabilities=EXTENDED)
-    assert listener.data["realm_upload_quota_per_user_mib"] is None
+    assert listener.data["realm_upload_quota_per_user_mib"] == 10_240
     plain = await ben.register()
     assert "realm_upload_quota_per_user_mib" not in plain.data
     (await ben.patch("/realm", upload_quota_per_user_mib=1)).refused("UNAUTHORIZED_PRINCIPAL")

@@ -358,12 +358,12 @@ async def test_of_files_that_begin_at_once_the_first_has_the_room(
 
 
 async def test_so_many_files_can_be_begun_and_not_ended(
-    org: Organization, monkeypatch: pytest.MonkeyPatch
+    org: Organization,
 ) -> None:
-    monkeypatch.setattr(tus, "MAX_UNFINISHED", 2)
+    await org["ann"].patch("/realm", max_unfinished_uploads_per_user=2)
     first = await begun(org["ben"], 1)
     await begun(org["ben"], 1)
-    refused(await ask(org["ben"], "POST", Upload_Length="1"), 400)
+    refused(await ask(org["ben"], "POST", Upload_Length="1"), 400, "QUOTA_REACHED")
     await begun(org["cleo"], 1)
     await piece(org["ben"], first, 0, b"x")
     await begun(org["ben"], 1)
@@ -683,11 +683,11 @@ async def test_a_file_whose_end_was_not_written_down_counts_once(
         with monkeypatch.context() as patched:
             patched.setattr(type(partials), "finish", killed)
             assert (await piece(ann, where, 0, b"x" * MIB)).status_code == 500
-        assert (await partials.unfinished(ann.user_id), len(await partials.begun())) == (1, 1)
+        assert (await partials.unfinished([ann.user_id]), len(await partials.begun())) == (1, 1)
         assert await ann.upload("as much again", b"x" * MIB)
         # The next start tells it apart.
         await cleanup(org).once()
-        assert (await partials.unfinished(ann.user_id), await partials.begun()) == (0, [])
+        assert (await partials.unfinished([ann.user_id]), await partials.begun()) == (0, [])
         assert await partials.reservations(org.node.clock()) == []
         assert await offset_of(ann, where) == MIB
         assert (await piece(ann, where, MIB, b"")).status_code == 200

@@ -125,6 +125,16 @@ class SystemGroupRequired(Refused):
         super().__init__(f"'{setting}' must be a system group.")
 
 
+class QuotaReached(Refused):
+    """A person has as many things of a kind as the organization lets one person have. `quota` is
+    the setting with the limit."""
+
+    def __init__(self, quota: str, limit: int, sentence: str) -> None:
+        self.quota = quota
+        self.limit = limit
+        super().__init__(sentence)
+
+
 class UploadQuotaReached(Refused):
     """There is no room for the file: all of the organization's, or of one person's, may have so
     many bytes only. `left` are those that are not used yet."""

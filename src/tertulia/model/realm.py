@@ -27,6 +27,9 @@ Days = Annotated[int, Meta(ge=0, le=36_500)]
 Seconds = Annotated[int, Meta(ge=1, le=10_000_000_000)]
 MAX_MEBIBYTES: Final = 1_000_000_000
 Mebibytes = Annotated[int, Meta(ge=1, le=MAX_MEBIBYTES)]
+MAX_QUOTA: Final = 1_000_000
+Quota = Annotated[int, Meta(ge=1, le=MAX_QUOTA)]
+"""How many things one person can have; see `tertulia.domain.quotas`."""
 
 
 class Picture(Struct, frozen=True, omit_defaults=True):
@@ -106,8 +109,13 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     want_advertise_in_communities_directory: bool = False
     welcome_message_custom_text: str = ""
     updates_announcements_channel_id: int = -1
-    upload_quota_per_user_mib: Mebibytes | None = None
+    upload_quota_per_user_mib: Mebibytes | None = 10_240
     """How much the files of one person, and of their bots, may come to; see `User`."""
+    max_bots_per_user: Quota | None = 100
+    max_channels_per_user: Quota | None = 500
+    max_drafts_per_user: Quota | None = 1000
+    max_groups_per_user: Quota | None = 200
+    max_unfinished_uploads_per_user: Quota | None = 50
     can_access_all_users_group: GroupSetting = _EVERYONE
     can_add_custom_emoji_group: GroupSetting = _MEMBERS
     can_add_subscribers_group: GroupSetting = _MEMBERS

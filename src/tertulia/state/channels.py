@@ -11,7 +11,7 @@ from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.nouns import Noun
 from tertulia.model.users import User
 from tertulia.state.channel_activity import ChannelActivity
-from tertulia.state.indexes import Nested, TableIndex, Unique
+from tertulia.state.indexes import Grouped, Nested, TableIndex, Unique
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, Table
 
@@ -22,6 +22,7 @@ class Channels(Table[Channel]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_name = Unique(self, lambda channel: channel.name.casefold())
+        self.of_creator = Grouped(self, lambda channel: channel.creator_id)
         self.activity = ChannelActivity(self)
 
 

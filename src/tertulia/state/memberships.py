@@ -10,7 +10,7 @@ from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
 from tertulia.model.nouns import Noun
 from tertulia.model.realm import Realm
 from tertulia.model.users import Role, User
-from tertulia.state.indexes import TableIndex, Unique
+from tertulia.state.indexes import Grouped, TableIndex, Unique
 from tertulia.state.tables import Index, Table, next_version
 from tertulia.state.users import Users
 
@@ -29,6 +29,7 @@ class Groups(Table[UserGroup]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_name = Unique(self, lambda group: group.name.casefold())
+        self.of_creator = Grouped(self, lambda group: group.creator_id)
         self.named_members = NamedMembers(self)
 
 

@@ -1,5 +1,7 @@
 """Accounts, and what they sign in with: the tables and their indexes."""
 
+from collections.abc import Iterator
+
 from pyroaring import BitMap
 
 from tertulia.model.agents import AgentKey
@@ -22,6 +24,8 @@ class Users(Table[User]):
         """Without the system's bots."""
         self.bots = Subset(self, lambda user: user.is_bot)
         """Deactivated ones and the system's too."""
+        self.of_owner = Grouped(self, _owner_id)
+        """The bots of each person, deactivated ones too."""
         self.services = Subset(self, _has_service)
         """Active bots whose service, of outgoing webhooks or embedded, is told of messages."""
         self.guests = Subset(self, lambda user: user.is_guest)
@@ -35,17 +39,26 @@ class Users(Table[User]):
 
     def bots_of(self, owner_id: int) -> list[User]:
         """The active bots that the person owns, in ascending order of ID."""
-        bots = (self[bot_id] for bot_id in self.bots)
-        return [
-            bot
-            for bot in bots
-            if bot.is_active and bot.bot is not None and bot.bot.owner_id == owner_id
-        ]
+        return [bot for bot in self.of_owner[owner_id] if bot.is_active]
+
+    def person_of(self, user: User) -> User:
+        """The owner of a bot. The account itself if it is a person's, or a bot without an owner."""
+        owner_id = _owner_id(user)
+        return user if owner_id is None else self[owner_id]
+
+    def accounts_of(self, person: User) -> Iterator[int]:
+        """The IDs of the account and of its bots, deactivated ones too."""
+        yield person.id
+        yield from self.of_owner.keys(person.id)
 
     @property
     def maybe_guests(self) -> BitMap:
         """The accounts that can have no more than a guest's rights, deactivated ones too."""
         return self.guests.ids | self.bots.ids
+
+
+def _owner_id(user: User) -> int | None:
+    return None if user.bot is None else user.bot.owner_id
 
 
 def _has_service(user: User) -> bool:

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import re
 import secrets
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
@@ -41,6 +41,8 @@ PIECE: Final = 4 * 1024 * 1024
 """Bytes of an object at most: so many are in memory while it is written."""
 MOST_PIECES: Final = 10_000
 """Objects of one file: a client that sends a few bytes at a time makes no end of them."""
+MOST_LISTINGS: Final = 4
+"""Accounts whose uploads are listed one account at a time."""
 _OLD_SECONDS: Final = 43_200
 """Only what was written so long ago can have expired."""
 
@@ -229,24 +231,41 @@ class BucketPartials(Partials):
         await self._files.delete(_reservation(partial))
         await self._files.delete(_record(_WHOLE, partial))
 
-    async def unfinished(self, user_id: int) -> int:
-        return len([one async for one in self._files.below(f"{_BEGUN}/{user_id}")])
+    async def unfinished(self, user_ids: Collection[int]) -> int:
+        found = [_RECORD.fullmatch(one) async for one in self._below(_BEGUN, user_ids)]
+        return sum(match is not None and int(match[1]) in user_ids for match in found)
+
+    async def _below(self, directory: str, user_ids: Collection[int] | None) -> AsyncIterator[str]:
+        """The paths in a directory that has one for each account: those of these accounts, and
+        perhaps of others. Each account is a listing, so that many are listed with all others."""
+        is_whole = user_ids is None or len(user_ids) > MOST_LISTINGS
+        for place in [directory] if is_whole else [f"{directory}/{one}" for one in user_ids or ()]:
+            async for one in self._files.below(place):
+                yield one.path
 
     async def begun(self) -> list[tuple[int, str]]:
         found = [_RECORD.fullmatch(one.path) async for one in self._files.below(_BEGUN)]
         return [(int(match[1]), match[2]) for match in found if match]
 
-    async def reservations(self, now: float) -> list[Reservation]:
-        return [one for _, one in await self._reserved() if one.expires > now]
+    async def reservations(
+        self, now: float, user_ids: Collection[int] | None = None
+    ) -> list[Reservation]:
+        return [
+            one
+            for _, one in await self._reserved(user_ids)
+            if one.expires > now and (user_ids is None or one.user_id in user_ids)
+        ]
 
-    async def _reserved(self) -> list[tuple[str, Reservation]]:
+    async def _reserved(
+        self, user_ids: Collection[int] | None = None
+    ) -> list[tuple[str, Reservation]]:
         """Each with the object's path before it."""
         found: list[tuple[str, Reservation]] = []
-        async for one in self._files.below(_RESERVED):
-            if match := _RESERVATION.fullmatch(one.path):
+        async for path in self._below(_RESERVED, user_ids):
+            if match := _RESERVATION.fullmatch(path):
                 user_id, key, length, expires = match.groups()
                 reserved = Reservation(int(user_id), key, int(length), int(expires))
-                found.append((one.path, reserved))
+                found.append((path, reserved))
         return found
 
     async def keys(self) -> set[str]:

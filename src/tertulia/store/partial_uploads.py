@@ -11,7 +11,7 @@ import fcntl
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Container, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple
 
@@ -123,8 +123,8 @@ class Partials(ABC):
         """Delete the pieces, if it is not whole and in its place, and what is known of it."""
 
     @abstractmethod
-    async def unfinished(self, user_id: int) -> int:
-        """How many of the user's files are not whole yet."""
+    async def unfinished(self, user_ids: Collection[int]) -> int:
+        """How many of these accounts' files are not whole yet."""
 
     @abstractmethod
     async def begun(self) -> list[tuple[int, str]]:
@@ -132,8 +132,11 @@ class Partials(ABC):
         keys."""
 
     @abstractmethod
-    async def reservations(self, now: float) -> list[Reservation]:
-        """Of all files that are not whole yet, and whose time is not over (UNIX seconds)."""
+    async def reservations(
+        self, now: float, user_ids: Collection[int] | None = None
+    ) -> list[Reservation]:
+        """Of all files (or those of these accounts) that are not whole yet, and whose time is not
+        over (UNIX seconds)."""
 
     @abstractmethod
     async def keys(self) -> set[str]:
@@ -273,22 +276,24 @@ class DiskPartials(Partials):
         name = f"{partial.user_id}-{partial.key}{_ENDING}"
         await asyncio.to_thread((self._uploads.incoming / name).unlink, missing_ok=True)
 
-    async def unfinished(self, user_id: int) -> int:
-        return await asyncio.to_thread(self._unfinished, user_id)
-
-    def _unfinished(self, user_id: int) -> int:
-        return sum(one.user_id == user_id and one.path is None for one in self._all())
+    async def unfinished(self, user_ids: Collection[int]) -> int:
+        return await asyncio.to_thread(
+            lambda: sum(one.path is None for one in self._all(frozenset(user_ids)))
+        )
 
     async def begun(self) -> list[tuple[int, str]]:
         return await asyncio.to_thread(
             lambda: [(one.user_id, one.key) for one in self._all() if one.path is None]
         )
 
-    async def reservations(self, now: float) -> list[Reservation]:
+    async def reservations(
+        self, now: float, user_ids: Collection[int] | None = None
+    ) -> list[Reservation]:
+        of = None if user_ids is None else frozenset(user_ids)
         return await asyncio.to_thread(
             lambda: [
                 Reservation(one.user_id, one.key, one.length, one.expires)
-                for one in self._all()
+                for one in self._all(of)
                 if one.path is None and one.expires > now
             ]
         )
@@ -299,10 +304,15 @@ class DiskPartials(Partials):
     async def expired(self, now: float) -> list[Partial]:
         return await asyncio.to_thread(lambda: [p for p in self._all() if p.expires <= now])
 
-    def _all(self) -> Iterator[Partial]:
+    def _all(self, of: Container[int] | None = None) -> Iterator[Partial]:
+        """Those of everybody, or of these accounts; the others' are not read."""
         for entry in self._uploads.entries():
             user_id, _, key = entry.name.removesuffix(_ENDING).partition("-")
-            if entry.suffix == _ENDING and user_id.isdecimal():
+            if (
+                entry.suffix == _ENDING
+                and user_id.isdecimal()
+                and (of is None or int(user_id) in of)
+            ):
                 partial = self._load(int(user_id), key)
                 if partial is not None:
                     yield partial

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import names, permissions
+from tertulia.domain import names, permissions, quotas
 from tertulia.domain.accounts import avatars, users
 from tertulia.domain.messages import notices
 from tertulia.domain.messages.notices import Notice, Render
@@ -51,8 +51,9 @@ class NewBot(Struct, frozen=True, kw_only=True):
 def create(moment: Moment, new: NewBot) -> Decision[User]:
     """Create a bot of the actor's.
 
-    NotPermitted for bots and guests; Refused for those who may not have such bots, for names and
-    addresses that are impossible or in use. NoSuchChannel for channels that the actor does not see.
+    NotPermitted for bots and guests; QuotaReached; Refused for those who may not have such bots,
+    for names and addresses that are impossible or in use. NoSuchChannel for channels that the actor
+    does not see.
     """
     state, actor = moment.state, moment.actor
     allow(moment, new.kind)
@@ -83,6 +84,7 @@ def allow(moment: Moment, kind: BotKind) -> Decision[None]:
         permissions.may_create_bot(moment.state, moment.actor, kind),
         "You are not allowed to create such bots.",
     )
+    quotas.check(moment.state, moment.actor, quotas.BOTS)
     return Decision(None)
 
 
@@ -145,7 +147,7 @@ def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
         values |= avatars.replaced(moment, target, revision.avatar_file)
     bot: dict[str, Any] = {}
     if revision.owner_id is not None:
-        bot["owner_id"] = _new_owner(moment, revision.owner_id).id
+        bot["owner_id"] = _new_owner(moment, target, revision.owner_id).id
     if revision.default_sending_channel is not UNSET:
         bot["default_sending_channel_id"] = _channel_id(moment, revision.default_sending_channel)
     if revision.default_events_channel is not UNSET:
@@ -307,7 +309,7 @@ def change_incoming(
     )
 
 
-def _new_owner(moment: Moment, owner_id: int) -> User:
+def _new_owner(moment: Moment, bot: User, owner_id: int) -> User:
     state, actor = moment.state, moment.actor
     owner = permissions.visible_user(state, actor, owner_id)
     if owner.is_bot or not owner.is_active:
@@ -317,6 +319,8 @@ def _new_owner(moment: Moment, owner_id: int) -> User:
         permissions.may_lend_rights(state, actor, owner),
         "A bot is not given to somebody who may do what you may not.",
     )
+    if owner != state.users.person_of(bot):
+        quotas.check(state, actor, quotas.BOTS, of=owner)
     return owner
 
 

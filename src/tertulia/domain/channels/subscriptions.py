@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import names, permissions
+from tertulia.domain import names, permissions, quotas
 from tertulia.domain.channels import channels, subscription_changes
 from tertulia.domain.channels.channels import NewChannel
 from tertulia.domain.messages import notices
@@ -169,6 +169,7 @@ def _checked_channel(
     channel = _existing(moment, new, wanted)
     is_new = channel is None
     if channel is None:
+        quotas.check(moment.state, moment.actor, quotas.CHANNELS, len(created) + 1)
         channels.check_unlike(created, name)
         channel = channels.made(moment, new, moment.state.channels.next_id() + len(created))
     if _may_subscribe(moment, people, channel):

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import lookalikes, names, permissions
+from tertulia.domain import lookalikes, names, permissions, quotas
 from tertulia.domain.channels import subscriptions, visibility
 from tertulia.domain.groups import group_settings
 from tertulia.domain.groups.group_settings import (
@@ -100,6 +100,7 @@ def create(moment: Moment, new: NewGroup) -> Decision[UserGroup]:
     permissions.require(
         permissions.may_create_groups(state, actor), "You are not allowed to create groups."
     )
+    quotas.check(state, actor, quotas.GROUPS)
     own = Members((actor.id,), ())
     settings: dict[str, GroupSetting] = {
         name: own

@@ -4,15 +4,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from tertulia.domain import names, permissions
+from tertulia.domain import names, permissions, quotas
 from tertulia.model.changes import DraftChanged, DraftDeleted, DraftsCreated
 from tertulia.model.drafts import DraftKind, SavedDraft
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
-
-MAX_DRAFTS = 1000
-"""Of one author."""
 
 
 class Writing(Struct, frozen=True, kw_only=True):
@@ -30,14 +27,13 @@ class Writing(Struct, frozen=True, kw_only=True):
 def create(moment: Moment, writings: Sequence[Writing]) -> Decision[tuple[int, ...]]:
     """Keep drafts of the actor's, all or none. Returns their IDs, in order.
 
-    Refused where drafts are turned off, where there are too many, and for what `Writing` cannot be.
+    QuotaReached; Refused where drafts are turned off, and for what `Writing` cannot be.
     """
     _require_synchronized(moment)
     state, actor = moment.state, moment.actor
     if not writings:
         return Decision(())
-    if state.drafts.of_user.count(actor.id) + len(writings) > MAX_DRAFTS:
-        raise Refused(f"You can have {MAX_DRAFTS} drafts.")
+    quotas.check(state, actor, quotas.DRAFTS, len(writings))
     first = state.drafts.next_id()
     drafts = tuple(_draft(moment, first + n, writing) for n, writing in enumerate(writings))
     ids = tuple(draft.id for draft in drafts)

@@ -1,6 +1,6 @@
 """How much room there is for uploaded files: all of them together, and those of one person."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -32,11 +32,11 @@ class Room(Struct, frozen=True, kw_only=True):
 def room_of(state: State, user: User) -> Room:
     """The room of the person, or of the bot's owner. Bots of nobody, the server's own, have no
     limit, and keep no files themselves."""
-    person = _person(state, user)
+    person = state.users.person_of(user)
     own = person.upload_quota_mib
     mib = state.realm.upload_quota_per_user_mib if own is None else own
     return Room(
-        used=sum(state.uploads.space_of(one) for one in _accounts(state, person)),
+        used=sum(state.uploads.space_of(one) for one in state.users.accounts_of(person)),
         limit=None if person.is_bot or mib is None or mib == UNLIMITED else mib * MIB,
         own_limit_mib=own,
     )
@@ -55,7 +55,7 @@ def check(
     arrive, by whose they are: there is no room for others where these will be."""
     room = room_of(state, user)
     if room.limit is not None:
-        accounts = _accounts(state, _person(state, user))
+        accounts = state.users.accounts_of(state.users.person_of(user))
         used = room.used + sum(reserved.get(one, 0) for one in accounts)
         if used + size > room.limit:
             raise UploadQuotaReached(left=room.limit - used, of_person=True)
@@ -91,16 +91,3 @@ def set_limit(moment: Moment, user_id: int, mib: int | None) -> Decision[None]:
 def _require_person(user: User) -> None:
     if user.is_bot:
         raise Refused("The files of bots count among those of their owners.")
-
-
-def _person(state: State, user: User) -> User:
-    owner_id = None if user.bot is None else user.bot.owner_id
-    return user if owner_id is None else state.users[owner_id]
-
-
-def _accounts(state: State, person: User) -> Iterator[int]:
-    yield person.id
-    for bot_id in state.users.bots:  # Deactivated ones too: their files are still there.
-        bot = state.users[bot_id].bot
-        if bot is not None and bot.owner_id == person.id:
-            yield bot_id

@@ -4,7 +4,7 @@ after the server was restarted."""
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from email.utils import formatdate
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
@@ -14,11 +14,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from tertulia.domain import quotas
 from tertulia.domain.messages import upload_quotas
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
-from tertulia.service.files.uploads import reserved, stored
+from tertulia.service.files.uploads import require_disk_space, reserved, stored
 from tertulia.store.partial_uploads import InUse, Partial, Pieces, new_key
 from tertulia.wire.api.resources.uploads import UploadedFile
 from tertulia.wire.files.tus_headers import (
@@ -48,8 +49,6 @@ PATH: Final = f"{PREFIX}/tus"
 VERSION: Final = "1.0.0"
 EXTENSIONS: Final = "creation,creation-with-upload,termination,checksum,expiration"
 EXPIRY_SECONDS: Final = 86400
-MAX_UNFINISHED: Final = 50
-"""Uploads that one account may have begun and not finished."""
 PIECE: Final = "application/offset+octet-stream"
 LOOK_SECONDS: Final = 0.5
 """How often a request that waits for its body looks whether another process wants the upload."""
@@ -99,7 +98,7 @@ class _Tus:
         self._partials = node.partials
         self._holds: dict[str, _Hold] = {}
         self._beginning = WeakValueDictionary[int, asyncio.Lock]()
-        """By account, while it begins a file."""
+        """By person, while they or one of their bots begin a file."""
 
     async def answer(self, request: Request) -> Response:
         """The response to any request."""
@@ -178,9 +177,15 @@ class _Tus:
             expires=int(node.clock()) + EXPIRY_SECONDS,
         )
         # One at a time, so that those that follow see the room that it takes.
-        async with self._beginning.setdefault(user.id, asyncio.Lock()):
+        person = node.state.users.person_of(user)
+        async with self._beginning.setdefault(person.id, asyncio.Lock()):
             await self._require_room(user, length)
             await _with_room(self._partials.begin(partial))
+            try:
+                await self._require_few_unfinished(user)
+            except Refused:
+                await self._partials.delete(partial)
+                raise
         headers = {"Location": f"{PATH}/{partial.key}", **_expiry(partial)}
         if content_type(request) != PIECE and length:
             await drained(request)
@@ -190,13 +195,18 @@ class _Tus:
     async def _require_room(self, user: User, length: int) -> None:
         node, quota = self._node, self._node.config.upload_quota
         others = await reserved(node, user)
-        try:
+        with _as_too_large():
+            await require_disk_space(node, length)
             upload_quotas.check(node.state, user, length, quota, others)
-        except UploadQuotaReached as error:
-            _, body, _ = error_response(error)
-            raise TusRefused(413, str(error), body["code"]) from None
-        if await self._partials.unfinished(user.id) >= MAX_UNFINISHED:
-            raise Refused("Too many files have been begun and not ended.")
+
+    async def _require_few_unfinished(self, user: User) -> None:
+        """Refuse where the person has more unfinished uploads than the quota, with the one that has
+        just begun. It is counted after it began, so that none is missed that begins at another
+        node meanwhile: at worst both are refused."""
+        state = self._node.state
+        accounts = [*state.users.accounts_of(state.users.person_of(user))]
+        unfinished = await self._partials.unfinished(accounts)
+        quotas.check(state, user, quotas.UNFINISHED_UPLOADS, used=unfinished - 1)
 
     async def _head(self, request: Request, user: User) -> Response:
         """How many bytes of the file have arrived."""
@@ -301,6 +311,8 @@ class _Tus:
             if offset != present:
                 raise TusRefused(409, f"The file goes on at {present}, and not at {offset}.")
             if pieces is not None:
+                with _as_too_large():
+                    await require_disk_space(self._node, partial.length - present)
                 await self._take(request, partial, pieces, stop, checksum)
                 self._node.log.hear()
                 self._who(request)  # Rights may have been lost in the meantime.
@@ -359,6 +371,16 @@ class _Tus:
     async def _stored(self, partial: Partial) -> str:
         async with self._partials.whole(partial) as file:
             return (await stored(self._node, partial.user_id, file)).path
+
+
+@contextlib.contextmanager
+def _as_too_large() -> Iterator[None]:
+    """Refuse what there is no room for by the protocol's status for it."""
+    try:
+        yield
+    except UploadQuotaReached as error:
+        _, body, _ = error_response(error)
+        raise TusRefused(413, str(error), body["code"]) from None
 
 
 async def _with_room(writing: Awaitable[T]) -> T:

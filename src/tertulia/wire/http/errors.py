@@ -233,6 +233,8 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
                 "CANNOT_DEACTIVATE_GROUP_IN_USE",
                 {"objections": [_objection(use) for use in uses]},
             )
+        case errors.QuotaReached(quota=quota, limit=limit):
+            code, extra = "QUOTA_REACHED", {"quota": quota, "limit": limit}
         case errors.UploadQuotaReached(of_person=of_person):
             code = "USER_UPLOAD_QUOTA" if of_person else "REALM_UPLOAD_QUOTA"
         case errors.MayNotOpen():

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, Final
 
+from tertulia.domain import quotas
 from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.model.groups import GroupSetting, SystemGroup
 from tertulia.model.realm import Picture, Realm
@@ -43,7 +44,11 @@ UNSHOWN: Final = frozenset(
 """Fields of the organization that the wire has no name for."""
 
 
-EXTENSIONS: Final = frozenset({"upload_quota_per_user_mib"})
+QUOTAS: Final = frozenset(
+    {"upload_quota_per_user_mib", *(quota.setting for quota in quotas.QUOTAS)}
+)
+"""Limits on what one person can have; null is no limit."""
+EXTENSIONS: Final = QUOTAS
 """Fields of the organization that only this server has: for clients that say that they know of
 such."""
 

@@ -79,6 +79,8 @@ _ERROR_FIELDS: Final[Json] = {
         "description": "Of INVITATION_FAILED: whether the others were invited.",
     },
     "daily_limit_reached": {"type": "boolean", "description": "Of INVITATION_FAILED."},
+    "quota": {"type": "string", "description": "Of QUOTA_REACHED: the setting with the limit."},
+    "limit": {"type": "integer", "description": "Of QUOTA_REACHED."},
     "webhook_name": {"type": "string", "description": "Of UNSUPPORTED_WEBHOOK_EVENT_TYPE."},
     "event_type": {"type": "string", "description": "Of UNSUPPORTED_WEBHOOK_EVENT_TYPE."},
     "license_limit_reached": {

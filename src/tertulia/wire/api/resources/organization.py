@@ -24,7 +24,12 @@ from tertulia.model.realm import (
 from tertulia.service.caller import Caller
 from tertulia.service.video_calls import is_offered
 from tertulia.wire.api.objects.groups import GivenChange, given_change
-from tertulia.wire.api.objects.realm import authentication_methods, shown_fields, wire_name
+from tertulia.wire.api.objects.realm import (
+    QUOTAS,
+    authentication_methods,
+    shown_fields,
+    wire_name,
+)
 from tertulia.wire.api.objects.settings import SettingParams, settings_sent
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.call import Call
@@ -57,6 +62,13 @@ QUOTED = Reads(_read_quoted, {"type": "string"})
 """A string that clients send as JSON, with its quotes."""
 
 Limit = Annotated[int | UnsetType, LIMIT]
+
+
+def _quota(what: str) -> Meta:
+    return Meta(
+        description=f"How many {what}, or `unlimited`. Lowering it takes nothing away. Only this"
+        " server has it."
+    )
 
 
 class UpdateRealm(Params, kw_only=True, frozen=True):
@@ -99,6 +111,27 @@ class UpdateRealm(Params, kw_only=True, frozen=True):
         str | UnsetType,
         QUOTED,
         Meta(description="Where video calls are; `default` for where the server has them."),
+    ] = UNSET
+    max_bots_per_user: Annotated[
+        int | UnsetType,
+        LIMIT,
+        _quota("bots one person can own, including deactivated ones; administrators, any number"),
+    ] = UNSET
+    max_channels_per_user: Annotated[
+        int | UnsetType,
+        LIMIT,
+        _quota("channels one person can create; administrators, any number"),
+    ] = UNSET
+    max_drafts_per_user: Annotated[
+        int | UnsetType, LIMIT, _quota("drafts one person can have on the server")
+    ] = UNSET
+    max_groups_per_user: Annotated[
+        int | UnsetType,
+        LIMIT,
+        _quota("user groups one person can create; administrators, any number"),
+    ] = UNSET
+    max_unfinished_uploads_per_user: Annotated[
+        int | UnsetType, LIMIT, _quota("resumable uploads one person can have begun")
     ] = UNSET
     media_preview_size: PreviewSize | UnsetType = UNSET
     message_content_allowed_in_email_notifications: bool | UnsetType = UNSET
@@ -210,7 +243,7 @@ def _placed(field: str, value: Any) -> Any:
     """A value as the organization has it."""
     if field == "message_retention_days":
         return FOR_EVER if value == UNLIMITED else value
-    if field.endswith("_limit_seconds") or field == "upload_quota_per_user_mib":
+    if field.endswith("_limit_seconds") or field in QUOTAS:
         return None if value == UNLIMITED else value
     if field == "jitsi_server_url":
         return None if value == "default" else value

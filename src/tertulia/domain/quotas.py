@@ -1,0 +1,93 @@
+"""How many lasting things one person can have. Each quota is a setting of the organization.
+
+A person's bots count with the person. Everything counts that stays stored: archived channels,
+deactivated groups and deactivated bots too. Counts come from the state's indexes, and the verbs
+that add something check them, so concurrent requests can't exceed a quota together.
+
+Lowering a quota takes nothing away: it only refuses what would be added.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.domain import permissions
+from tertulia.model.errors import QuotaReached
+from tertulia.model.users import User
+from tertulia.state.organization import State
+
+
+class Quota(Struct, frozen=True, kw_only=True):
+    """A limit on one kind of thing."""
+
+    setting: str
+    """The field of `Realm` with the limit. None there is no limit."""
+    count: Callable[[State, int], int] | None
+    """How many of these an account has, by its ID. None where the state doesn't know: the caller
+    counts."""
+    refusal: str
+    """What is said beyond the limit, with `{limit}` in it."""
+    binds_administrators: bool = True
+    """False for what administrators create for everybody."""
+
+
+_MORE: Final = "or ask an administrator to raise the limit."
+
+CHANNELS: Final = Quota(
+    setting="max_channels_per_user",
+    count=lambda state, user_id: state.channels.of_creator.count(user_id),
+    refusal="One person can create at most {limit} channels, including archived ones. Use an"
+    f" existing channel, {_MORE}",
+    binds_administrators=False,
+)
+GROUPS: Final = Quota(
+    setting="max_groups_per_user",
+    count=lambda state, user_id: state.groups.of_creator.count(user_id),
+    refusal="One person can create at most {limit} user groups, including deactivated ones. Use an"
+    f" existing group, {_MORE}",
+    binds_administrators=False,
+)
+BOTS: Final = Quota(
+    setting="max_bots_per_user",
+    count=lambda state, user_id: state.users.of_owner.count(user_id),
+    refusal="One person can own at most {limit} bots, including deactivated ones. Use an existing"
+    f" bot, {_MORE}",
+    binds_administrators=False,
+)
+DRAFTS: Final = Quota(
+    setting="max_drafts_per_user",
+    count=lambda state, user_id: state.drafts.of_user.count(user_id),
+    refusal=f"One person can have at most {{limit}} drafts. Delete some, {_MORE}",
+)
+UNFINISHED_UPLOADS: Final = Quota(
+    setting="max_unfinished_uploads_per_user",
+    count=None,
+    refusal="One person can have at most {limit} unfinished uploads. Finish or cancel some,"
+    f" {_MORE}",
+)
+QUOTAS: Final = (CHANNELS, GROUPS, BOTS, DRAFTS, UNFINISHED_UPLOADS)
+
+
+def check(
+    state: State,
+    actor: User,
+    quota: Quota,
+    more: int = 1,
+    *,
+    of: User | None = None,
+    used: int | None = None,
+) -> None:
+    """Raise QuotaReached unless there is room for `more` of these things. They are the actor's
+    person's, or those of the account `of`. `used` is how many there are, for a quota that the state
+    can't count."""
+    limit: int | None = getattr(state.realm, quota.setting)
+    if limit is None or (
+        not quota.binds_administrators and permissions.is_administrator(state, actor)
+    ):
+        return
+    if quota.count is not None:
+        accounts = state.users.accounts_of(state.users.person_of(of or actor))
+        used = sum(quota.count(state, user_id) for user_id in accounts)
+    if (used or 0) + more > limit:
+        raise QuotaReached(quota.setting, limit, quota.refusal.format(limit=limit))
