@@ -1,6 +1,7 @@
 """Limits hold for all nodes together."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Hashable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,6 +13,7 @@ from tertulia.delivery import announcements
 from tertulia.service.config import Config
 from tertulia.wire.http import shared_limits
 from tertulia.wire.http.attempt_limits import TRIES, TRIES_PER_ACCOUNT
+from tertulia.wire.http.rate_limits import BOTS_OF_OWNER
 from tertulia.wire.mail import server
 from tests import postgres
 from tests.nodes import Cluster, cluster
@@ -95,6 +97,23 @@ async def test_polls_and_requests_without_an_account_too(three: Cluster) -> None
     for number in range(3):
         (await ben.at(number).get("/events", **asked)).refused("RATE_LIMIT_HIT", 429)
         (await nobody.at(number).get("/server_settings")).refused("RATE_LIMIT_HIT", 429)
+
+
+async def test_the_bots_of_one_owner_share_a_budget(three: Cluster) -> None:
+    ben, first = three.client(), three.nodes[0]
+    bots = [(await first.add(f"bot{number}", owner="ben")) for number in range(BOTS_OF_OWNER + 1)]
+    head = first.node.log.durable
+    await until(lambda: all(one.node.log.state.seq >= head for one in three.nodes))
+    for count, bot in enumerate(bots[:-1], start=1):
+        for number in range(REQUESTS):
+            as_bot = dataclasses.replace(ben.at(number), email=bot.email, api_key=bot.api_key)
+            (await as_bot.get("/users/me")).ok
+        left = (BOTS_OF_OWNER - count) * REQUESTS
+        await all_know(three, "requests of an owner's bots", ben.person.user_id, left)
+    for number in range(3):
+        as_bot = dataclasses.replace(ben.at(number), email=bots[-1].email, api_key=bots[-1].api_key)
+        (await as_bot.get("/users/me")).refused("RATE_LIMIT_HIT", 429)
+    (await ben.at(1).get("/users/me")).ok
 
 
 async def test_who_guesses_at_one_node_after_the_other_has_one_limit(three: Cluster) -> None:

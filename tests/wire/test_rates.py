@@ -294,3 +294,45 @@ async def test_what_is_left_does_not_depend_on_how_the_clock_is_set(
         assert int(answer.headers["x-ratelimit-reset"]) == NOW + jump + 60
         elapsed.ahead = 6
         (await org["ann"].get("/users/me")).ok
+
+
+async def test_the_bots_of_one_owner_share_a_budget(config: Config) -> None:
+    async with limited(config) as (org, clock):
+        ben = org["ben"]
+        bots = [await org.add(f"bot{n}", owner="ben") for n in range(7)]
+        other = await org.add("other", owner="ann")
+        # Each has its own limit, as before, and all together have five times that.
+        assert told(await bots[0].get("/users/me"))[:2] == (10, 9)
+        await used_up(bots[0])
+        for bot in bots[1:5]:
+            for _ in range(10):
+                (await bot.get("/users/me")).ok
+        reply = await bots[5].get("/users/me")
+        wait = reply.refused("RATE_LIMIT_HIT", 429)["retry-after"]
+        assert wait == pytest.approx(1.2, abs=0.01)
+        assert told(reply)[:2] == (50, 0)
+        (await ben.get("/users/me")).ok
+        assert told(await other.get("/users/me"))[:2] == (10, 9)
+        # What was refused did not count: the budget comes back evenly, and the bot's own is whole.
+        clock.ahead = wait
+        assert told(await bots[5].get("/users/me"))[:2] == (50, 0)
+        clock.ahead = 60
+        assert told(await bots[5].get("/users/me"))[:2] == (10, 9)
+
+        queue = await bots[6].register()
+        asked = {"queue_id": queue.queue_id, "last_event_id": -1, "dont_block": True}
+        for _ in range(30):
+            (await bots[6].get("/events", **asked)).ok
+        reply = await bots[6].get("/events", **asked)
+        reply.refused("RATE_LIMIT_HIT", 429)
+        assert told(reply)[:2] == (30, 0)
+
+
+async def test_bots_of_nobody_and_of_somebody_who_left_are_counted(config: Config) -> None:
+    async with limited(config) as (org, _):
+        robo = await org.add("robo", owner="ben")
+        limits, state = org.node.request_limits, org.node.state
+        (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
+        (gateway, *_) = (one for one in state.users if one.is_system_bot)
+        for user in gateway, state.users[robo.user_id]:
+            assert sum(limits.admits_poll(user) for _ in range(40)) == 30

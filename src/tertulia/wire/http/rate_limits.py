@@ -1,7 +1,7 @@
 """How much an account may ask in a minute, and a computer without one."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
@@ -15,6 +15,8 @@ from tertulia.wire.http.rate_limiter import RateLimiter
 from tertulia.wire.http.shared_limits import Limiters
 
 Who = TypeVar("Who", bound=User | None)
+Charged = Sequence[tuple[RateLimiter, int | str | None]]
+"""Limiters, each with whom it counts an attempt for."""
 
 MAX_ACCOUNTS: Final = 100_000
 """Of so many accounts is remembered what they asked in the last minute."""
@@ -24,6 +26,8 @@ RESET: Final = "X-RateLimit-Reset"
 _LIMIT, _REMAINING, _RESET = (name.lower().encode() for name in (LIMIT, REMAINING, RESET))
 _LINES: Final = b"".join(name + b": %d\r\n" for name in (_LIMIT, _REMAINING, _RESET))
 _MINUTE: Final = 60.0
+BOTS_OF_OWNER: Final = 5
+"""All bots of one owner together can send this many times the requests of one account."""
 
 
 class RequestLimits:
@@ -31,6 +35,10 @@ class RequestLimits:
 
     GET /events is counted apart: following a busy organization takes many polls, which must not
     use up what the account may ask besides.
+
+    A bot's requests count for the bot, and in a budget that all bots of its owner share: more bots
+    are not more requests. The owner's own requests are not in it, so that a bot out of control
+    doesn't keep its owner from stopping it. A bot without an owner is counted by itself.
     """
 
     def __init__(self, config: Config, clock: Callable[[], float], limiters: Limiters) -> None:
@@ -42,6 +50,20 @@ class RequestLimits:
         )
         self._polls = limiters.limiter(
             "polls", config.polls_per_minute, _MINUTE, MAX_ACCOUNTS, is_rare=False
+        )
+        self._bot_requests = limiters.limiter(
+            "requests of an owner's bots",
+            BOTS_OF_OWNER * config.requests_per_minute,
+            _MINUTE,
+            MAX_ACCOUNTS,
+            is_rare=False,
+        )
+        self._bot_polls = limiters.limiter(
+            "polls of an owner's bots",
+            BOTS_OF_OWNER * config.polls_per_minute,
+            _MINUTE,
+            MAX_ACCOUNTS,
+            is_rare=False,
         )
         self._anonymous = limiters.limiter(
             "anonymous", config.anonymous_requests_per_minute, _MINUTE, is_rare=False
@@ -58,42 +80,70 @@ class RequestLimits:
             self.count(request, None)
             raise
         request.state.user = user
-        self.count(request, None if user is None else user.id, polls=polls)
+        self.count(request, user, polls=polls)
         return user
 
-    def count(self, request: Request, user_id: int | None, *, polls: bool = False) -> None:
+    def count(self, request: Request, user: User | None, *, polls: bool = False) -> None:
         """Count a request of the account, or, for None, of the network that it comes from. What is
         left goes into the headers of the answer (`rate_headers`). TooManyRequests where that is
         nothing."""
         if not self._is_on:
             return
-        if user_id is None:
-            self._charge(request, self._anonymous, client_network(request))
-        else:
-            self._charge(request, self._polls if polls else self._requests, user_id)
+        charged = (
+            [(self._anonymous, client_network(request))]
+            if user is None
+            else self._limiters(user, polls=polls)
+        )
+        least, wait = _charge(charged)
+        request.state.rate = _state_of(*least, self._clock())
+        if wait:
+            raise TooManyRequests(wait)
 
-    def admits_poll(self, user_id: int) -> bool:
+    def admits_poll(self, user: User) -> bool:
         """Count a GET /events of the account, to be answered with the headers of `poll_lines`.
         False, without counting it, where it is one too many."""
-        return not self._is_on or self._polls.admits(user_id)
+        return not self._is_on or not _charge(self._limiters(user, polls=True))[1]
 
-    def forgive_poll(self, user_id: int) -> None:
+    def forgive_poll(self, user: User) -> None:
         """Count the account's last GET /events no more."""
         if self._is_on:
-            self._polls.forgive(user_id)
+            for limiter, who in self._limiters(user, polls=True):
+                limiter.forgive(who)
 
-    def poll_lines(self, user_id: int) -> bytes:
+    def poll_lines(self, user: User) -> bytes:
         """The headers of an answer to GET /events, as of now and as they go over the wire."""
         if not self._is_on:
             return b""
-        ahead = self._polls.ahead(user_id)
-        return _LINES % _state_of(self._polls, ahead, self._clock())
+        found = [(one, one.ahead(who)) for one, who in self._limiters(user, polls=True)]
+        return _LINES % _state_of(*_least(found), self._clock())
 
-    def _charge(self, request: Request, limiter: RateLimiter, who: int | str | None) -> None:
+    def _limiters(self, user: User, *, polls: bool) -> Charged:
+        """Where a request of the account counts, and as whose."""
+        own, of_bots = (
+            (self._polls, self._bot_polls) if polls else (self._requests, self._bot_requests)
+        )
+        if user.bot is None or user.bot.owner_id is None:
+            return [(own, user.id)]
+        return [(own, user.id), (of_bots, user.bot.owner_id)]
+
+
+def _charge(charged: Charged) -> tuple[tuple[RateLimiter, float], float]:
+    """Count an attempt with each of the limiters, or with none where it is too many for one.
+    Returns the limiter that has least left, with what it answered, and the seconds to wait."""
+    found: list[tuple[RateLimiter, float]] = []
+    for limiter, who in charged:
         ahead = limiter.charge(who)
-        request.state.rate = _state_of(limiter, ahead, self._clock())
         if wait := limiter.excess(ahead):
-            raise TooManyRequests(wait)
+            for before, whose in charged[: len(found)]:
+                before.forgive(whose)
+            return (limiter, ahead), wait
+        found.append((limiter, ahead))
+    return _least(found), 0.0
+
+
+def _least(found: Sequence[tuple[RateLimiter, float]]) -> tuple[RateLimiter, float]:
+    """The limiter that has least left."""
+    return min(found, key=lambda one: one[0].left(one[1]))
 
 
 def rate_headers(state: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:

@@ -166,7 +166,7 @@ class Polls:
         if user is None or (user.bot is not None and user.bot.kind is BotKind.INCOMING_WEBHOOK):
             return None
         limits = self._limits
-        if not limits.admits_poll(user.id):
+        if not limits.admits_poll(user):
             return None
         poll = WaitingPoll(self, connection, queue_id, user.id, is_browser=is_browser)
         is_started = self.node.delivery.start(
@@ -180,7 +180,7 @@ class Polls:
         if is_started:
             return poll
         # The endpoint counts it.
-        limits.forgive_poll(user.id)
+        limits.forgive_poll(user)
         return None
 
     def _asking(
@@ -205,7 +205,8 @@ class Polls:
 
     def own_headers(self, user_id: int) -> bytes:
         """The headers of an answer to the account that are not the same for all."""
-        return self._limits.poll_lines(user_id) + self._positions.line
+        user = self.node.state.users[user_id]
+        return self._limits.poll_lines(user) + self._positions.line
 
     def _response_start(self, of_all: Headers) -> bytes:
         """The answers' head, up to the length of the body."""
