@@ -455,6 +455,14 @@ def _operations() -> Sequence[Operation]:
             ),
         ),
         (
+            "subscribe 200 to 500 new channels",
+            lambda c: c.do(
+                *("POST", "/users/me/subscriptions", c.owner),
+                subscriptions=[{"name": f"bulk {n}"} for n in range(500)],
+                principals=[*c.in_large][:200],
+            ),
+        ),
+        (
             "unsubscribe 5,000",
             lambda c: c.do(
                 *("DELETE", "/users/me/subscriptions", c.owner),

@@ -1,12 +1,17 @@
 """Requests about very many subscriptions: done in parts, so that none holds the loop for long."""
 
+from collections import Counter
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tertulia.domain.channels import subscriptions
-from tertulia.model.changes import Subscribed, Unsubscribed
+from tertulia.domain.channels import subscription_changes, subscriptions
+from tertulia.model.changes import StatusChanged, Subscribed, Unsubscribed
+from tertulia.model.channels import Subscription
 from tertulia.model.errors import Refused
+from tertulia.service import bulk_subscriptions
 from tertulia.store import log_entries
 from tests.support import Organization, Person
 
@@ -154,3 +159,52 @@ async def test_what_changes_meanwhile_stops_the_rest_and_the_answer_says_so(
     # Asked again, it is done.
     assert (await org["ann"].post("/users/me/subscriptions", **request(org, ["a", "b"]))).ok
     assert len(state.subscribers(channel.id)) == len(PEOPLE)
+
+
+@pytest.mark.usefixtures("in_parts")
+async def test_after_each_part_others_have_the_database_for_as_long(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    times = count(step=3)
+    monkeypatch.setattr(org.node.log, "elapsed", lambda: next(times) / 100)
+
+    async def pause(seconds: float) -> None:
+        if seconds:
+            pauses.append(seconds)
+            # Somebody else's command is decided before the next part.
+            (await org["ben"].post("/users/me/status", status_text=str(len(pauses)))).ok
+
+    monkeypatch.setattr(bulk_subscriptions, "asyncio", SimpleNamespace(sleep=pause))
+    names = ["a", "b", "c"]
+    (await org["ann"].post("/users/me/subscriptions", **request(org, names))).ok
+    # Three parts for each channel: five people, two at a time.
+    assert len(pauses) == 9
+    assert all(0 < one <= bulk_subscriptions.LONGEST_PAUSE for one in pauses)
+    gone = {**request(org, []), "subscriptions": names}
+    (await org["ann"].delete("/users/me/subscriptions", **gone)).ok
+    assert len(pauses) == 18
+    entries = await org.node.store.read(lambda c: log_entries.entries(c, 0, 10_000))
+    assert sum(isinstance(one.change, StatusChanged) for one in entries) == len(pauses)
+
+
+async def test_a_color_is_chosen_without_looking_at_all_subscriptions(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleo, looks = org["cleo"], 0
+
+    def color(subscription: Subscription) -> str:
+        nonlocal looks
+        looks += 1
+        return subscription.color
+
+    every = len(subscription_changes.COLORS)
+    for first in range(0, 5 * every, every):
+        new = [{"name": f"channel {number}"} for number in range(first, first + every)]
+        (await cleo.post("/users/me/subscriptions", subscriptions=new)).ok
+    monkeypatch.setattr(subscription_changes, "_COLOR", color)
+    subscription_changes.color_for(org.node.state, cleo.user_id)
+    assert looks == every
+    shown = (await cleo.get("/users/me/subscriptions")).ok["subscriptions"]
+    # Each color is in use as often as any other.
+    assert set(Counter(one["color"] for one in shown).values()) == {5}

@@ -25,7 +25,7 @@ from tertulia.state.organization import State
 
 MAX_BULK_NEW_SUBSCRIPTION_MESSAGES = 100
 """Of more people at once, none gets a direct message that they were subscribed."""
-MAX_AT_ONCE = 250_000
+MAX_AT_ONCE = 100_000
 """Subscriptions that one request may begin or end."""
 PART = 1000
 """Subscriptions that one decision begins or ends: what is more is done in several."""
@@ -110,7 +110,10 @@ def accounts(moment: Moment, principals: Principals) -> list[User]:
 
 def _check_size(channel_count: int, people: Sequence[User]) -> None:
     if channel_count * len(people) > MAX_AT_ONCE:
-        raise Refused(f"At most {MAX_AT_ONCE} subscriptions are changed at once.")
+        raise Refused(
+            f"One request can change at most {MAX_AT_ONCE:,} subscriptions, and {channel_count:,}"
+            f" channels for {len(people):,} people are more. Send several smaller requests."
+        )
 
 
 # Subscribing
