@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tertulia.domain.messages import reactions as reactions_domain
 from tertulia.model.changes import RealmChanged, Subscribed, Unsubscribed
 from tertulia.service.config import Config
 from tests.support import Organization, Person, reopened, row
@@ -421,3 +422,30 @@ async def test_a_queue_that_follows_all_channels_hears_of_nobody_else_s_business
     assert (await ben.post("/users/me/alert_words", alert_words=["x"])).ok
     assert (await ben.post(f"/users/me/muted_users/{org['ann'].user_id}")).ok
     assert await listener.events() == []
+
+
+async def test_a_message_has_so_many_emoji_and_a_person_so_many_reactions(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reactions_domain, "MAX_EMOJI", 4)
+    monkeypatch.setattr(reactions_domain, "MAX_OF_PERSON", 2)
+    await org.channel("lounge", "ann", "ben", "cleo", "gus", "robo")
+    sent, other = [await org["ann"].send("lounge", "t", text) for text in ("x", "y")]
+    for emoji in ("octopus", "tada"):
+        await react(org["ben"], sent, emoji_name=emoji)
+    path = f"/messages/{sent}/reactions"
+    body = (await org["ben"].post(path, emoji_name="heart")).refused()
+    assert "at most 2 reactions" in body["msg"]
+    (await org["ben"].post(path, emoji_name="tada")).refused("REACTION_ALREADY_EXISTS")
+    await react(org["ben"], other, emoji_name="heart")
+    # Of new emoji at the same moment, as many are added as there is room for.
+    new = {"ann": "heart", "cleo": "wave", "gus": "+1", "robo": "car"}
+    tries = [org[who].post(path, emoji_name=emoji) for who, emoji in new.items()]
+    replies = await asyncio.gather(*tries)
+    assert sorted(one.status for one in replies) == [200, 200, 400, 400]
+    late = next(one for one in replies if one.status == 400)
+    assert "at most 4 different emoji" in late.refused()["msg"]
+    await react(org["cleo"], sent, emoji_name="octopus")
+    # One that is removed makes room.
+    (await org["ben"].delete(path, emoji_name="tada")).ok
+    await react(org["ben"], sent, emoji_name="cat")

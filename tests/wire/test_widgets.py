@@ -1,12 +1,14 @@
 """Polls, lists of things to do, and forms: messages that are more than a text."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from tertulia.domain.messages import widgets
 from tertulia.service.config import Config
-from tests.support import Listener, Organization, Person, reopened, row
+from tests.support import Listener, Organization, Person, Reply, reopened, row
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -255,3 +257,35 @@ async def test_messages_sent_at_once_have_widgets_of_their_own(org: Organization
     found = [(await parts(org["ben"], one))[0] for one in sent]
     assert [part["message_id"] for part in found] == sent
     assert len({part["id"] for part in found}) == 3
+
+
+async def test_what_people_add_to_a_widget_has_a_limit_in_bytes(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = ("ann", "ben", "cleo", "gus")
+    await org.channel("lounge", *people)
+    one, two = [await org["ann"].send("lounge", "t", "/todo Today") for _ in range(2)]
+
+    def task(key: int) -> dict[str, Any]:
+        text = {"task": "\u00e4" * 40, "desc": "", "completed": False}  # Two bytes each.
+        return {"type": "new_task", "key": key, **text}
+
+    size = len(json.dumps(task(1), ensure_ascii=False).encode())
+    first = len((await parts(org["ann"], one))[0]["content"].encode())
+    monkeypatch.setattr(widgets, "MAX_OF_PERSON", 3 * size)
+    monkeypatch.setattr(widgets, "MAX_OF_MESSAGE", first + 5 * size)
+
+    async def add(who: str, message_id: int, key: int) -> Reply:
+        reply: Reply = await use(org[who], message_id, json.dumps(task(key), ensure_ascii=False))
+        return reply
+
+    replies = await asyncio.gather(*(add("ben", one, key) for key in range(5)))
+    assert sorted(reply.status for reply in replies) == [200, 200, 200, 400, 400]
+    late = next(reply for reply in replies if reply.status == 400)
+    assert "You have reached the limit" in late.refused()["msg"]
+    replies = await asyncio.gather(*(add(who, one, 9) for who in ("cleo", "gus", "ann")))
+    assert sorted(reply.status for reply in replies) == [200, 200, 400]
+    late = next(reply for reply in replies if reply.status == 400)
+    assert "All people together have reached" in late.refused()["msg"]
+    (await add("ben", two, 1)).ok
+    assert len(await parts(org["ann"], one)) == 6

@@ -1,6 +1,7 @@
 """Reacting to messages."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -11,6 +12,14 @@ from tertulia.model.errors import Conflict, NoSuchMessage, NoSuchReaction, React
 from tertulia.model.messages import Flag, Message, place_of
 from tertulia.model.reactions import Emoji, EmojiKind, Reaction
 from tertulia.state.moment import Decision, Moment
+
+MAX_EMOJI: Final = 100
+"""Different emoji on one message."""
+MAX_OF_PERSON: Final = 50
+"""Reactions of one account to one message."""
+MAX_UNDER_WAY: Final = 50
+"""Reactions to one message that are decided at the same moment: so close to `MAX_EMOJI`, one is
+decided after the other."""
 
 
 class ReactedMessage(Struct, frozen=True, kw_only=True):
@@ -47,11 +56,14 @@ def react(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Decisio
         chosen = Emoji(kind=present.kind, code=present.code, name=present.name)
     else:
         chosen = emoji.chosen(state, wanted.name or "", wanted.code, wanted.kind)
-    if any(
-        (one.user_id, one.kind, one.code) == (actor.id, chosen.kind, chosen.code)
-        for one in on.reactions
-    ):
+        _check_emoji(moment, on)
+    own = [one for one in on.reactions if one.user_id == actor.id]
+    if any((one.kind, one.code) == (chosen.kind, chosen.code) for one in own):
         raise ReactionExists
+    if len(own) >= MAX_OF_PERSON:
+        raise Refused(
+            f"One person can add at most {MAX_OF_PERSON} reactions to a message. Remove one first."
+        )
     added = Reaction(
         message_id=on.message.id,
         user_id=actor.id,
@@ -65,6 +77,20 @@ def react(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Decisio
         reaction=added, place=place_of(on.message), recorded=is_new, holders=on.holders
     )
     return Decision(None, (change,))
+
+
+def _check_emoji(moment: Moment, on: ReactedMessage) -> None:
+    """Refuse an emoji that the message doesn't have yet, where it has too many."""
+    present = len({(one.kind, one.code) for one in on.reactions})
+    if present >= MAX_EMOJI:
+        raise Refused(
+            f"A message can have at most {MAX_EMOJI} different emoji. React with one of those that"
+            " it has."
+        )
+    if present + MAX_UNDER_WAY >= MAX_EMOJI and moment.state.recent_writes.since(
+        on.seq, [("reactions", on.message.id)]
+    ):
+        raise Conflict
 
 
 def _like(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Reaction | None:

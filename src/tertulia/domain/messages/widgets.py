@@ -22,6 +22,13 @@ WIDGET: Final = "widget"
 """The only kind of submessage."""
 MAX_CONTENT: Final = 10_000
 """Characters of a submessage's JSON text."""
+MAX_OF_MESSAGE: Final = 1_000_000
+"""Bytes of all submessages of one message."""
+MAX_OF_PERSON: Final = 100_000
+"""Bytes of one account's submessages of one message."""
+MAX_UNDER_WAY: Final = 100
+"""Submessages of one size that are decided at the same moment: so close to a limit, one is decided
+after the other."""
 _COMMAND: Final = re.compile(r"/(poll|todo)(?=\s|$)")
 _BULLET: Final = re.compile(r"^[-*]\s*")
 _COUNTER: Final = "submessages"
@@ -164,6 +171,7 @@ def submit(
         done = msgspec.json.decode(content, type=_FORMS[begun.widget_type])
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise Refused(f"This cannot be done with a {begun.widget_type}: {error}.") from None
+    _check_room(moment, message, present, seq, len(content.encode()))
     if isinstance(done, _ONLY_AUTHOR) and actor.id != message.sender_id:
         raise Refused("Only who sent the message can change its heading.")
     submessage = Submessage(
@@ -175,3 +183,24 @@ def submit(
     )
     change = SubmessageAdded(submessage=submessage, place=place_of(message), holders=holders)
     return Decision(None, (change,))
+
+
+def _check_room(
+    moment: Moment, message: Message, present: Sequence[Submessage], seq: int, size: int
+) -> None:
+    """Refuse so many more bytes where the message, or the actor, has too many on it."""
+    actor_id, of_message = moment.actor.id, ("submessages", message.id)
+    own = sum(len(one.content.encode()) for one in present if one.sender_id == actor_id)
+    everybody = sum(len(one.content.encode()) for one in present)
+    for used, limit, written in (
+        (own, MAX_OF_PERSON, (*of_message, actor_id)),
+        (everybody, MAX_OF_MESSAGE, of_message),
+    ):
+        if used + size > limit:
+            whose = "You have" if limit == MAX_OF_PERSON else "All people together have"
+            raise Refused(
+                f"{whose} reached the limit of {limit // 1000:,} KB for one poll or to-do list."
+                " Start a new one."
+            )
+        if used + MAX_UNDER_WAY * size > limit and moment.state.recent_writes.since(seq, [written]):
+            raise Conflict

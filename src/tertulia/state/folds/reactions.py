@@ -12,7 +12,8 @@ FOLDS = Folds()
 
 def _touch(state: State, reaction: Reaction) -> None:
     # The entry that is being folded is the next one.
-    state.recent_writes.note([("reactions", reaction.message_id, reaction.user_id)], state.seq + 1)
+    of_message = ("reactions", reaction.message_id)
+    state.recent_writes.note([of_message, (*of_message, reaction.user_id)], state.seq + 1)
 
 
 @FOLDS.of(changes.ReactionAdded)
@@ -34,7 +35,8 @@ def _(state: State, change: changes.ReactionRemoved) -> None:
 def _(state: State, change: changes.SubmessageAdded) -> None:
     part = change.submessage
     state.counters.put(Counter(name="submessages", last=part.id))
-    state.recent_writes.note([("submessages", part.message_id)], state.seq + 1)
+    of_message = ("submessages", part.message_id)
+    state.recent_writes.note([of_message, (*of_message, part.sender_id)], state.seq + 1)
 
 
 @FOLDS.of(changes.CustomEmojiAdded)
