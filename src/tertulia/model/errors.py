@@ -143,9 +143,12 @@ class UploadQuotaReached(Refused):
         self.of_person = of_person
         room = f"{max(left, 0) / 2**20:.1f} MiB are left"
         super().__init__(
-            f"There is no room for this file among yours: {room}. Delete some that you do not need."
+            f"There's no room for this file: {room} of what your files, and those of your bots, can"
+            " take up. Delete files that you no longer need, or ask an administrator to raise your"
+            " limit."
             if of_person
-            else f"The organization has no room for this file: {room} for all of its files."
+            else f"The server has no room for this file: {room} for all files of the organization."
+            " Delete files that nobody needs any longer, or ask whoever runs the server for more."
         )
 
 

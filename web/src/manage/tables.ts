@@ -4,6 +4,9 @@ import type { FieldGroup, FieldOf } from "../settings/form/fields";
 
 const holders = (...names: string[]): FieldOf[] =>
   names.map((name) => ({ name, kind: "holders" as const }));
+/** How many things one person can have. */
+const quotas = (...names: string[]): FieldOf[] =>
+  names.map((name) => ({ name, kind: "size" as const, min: 1, max: 1_000_000 }));
 const switches = (...names: string[]): FieldOf[] =>
   names.map((name) => ({ name, kind: "switch" as const }));
 
@@ -191,6 +194,16 @@ export const PERMISSIONS: readonly FieldGroup[] = [
       "can_create_bots_group",
       "can_create_write_only_bots_group",
       "can_add_custom_emoji_group",
+    ),
+  },
+  {
+    name: "limits",
+    fields: quotas(
+      "max_channels_per_user",
+      "max_groups_per_user",
+      "max_bots_per_user",
+      "max_drafts_per_user",
+      "max_unfinished_uploads_per_user",
     ),
   },
 ];

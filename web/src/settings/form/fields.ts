@@ -15,7 +15,7 @@ export interface FieldOf {
     | "text"
     | "area"
     | "number"
-    /** MiB; empty without a limit. */
+    /** MiB, or how many; empty without a limit. */
     | "size"
     /** Seconds or days, or without a limit. */
     | "limit"

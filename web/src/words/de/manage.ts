@@ -453,6 +453,7 @@ export const manage: AllWords["manage"] = {
       directRights: "Direktnachrichten",
       peopleRights: "Leute",
       botRights: "Bots und Emoji",
+      limits: "Grenzwerte pro Person",
     },
     labels: {
       name: "Name",
@@ -520,6 +521,11 @@ export const manage: AllWords["manage"] = {
       can_create_bots_group: "Wer beliebige Bots anlegen kann",
       can_create_write_only_bots_group: "Wer Bots anlegen kann, die nur schreiben",
       can_add_custom_emoji_group: "Wer Emoji hinzufügen kann",
+      max_channels_per_user: "Kanäle, die eine Person erstellen kann",
+      max_groups_per_user: "Benutzergruppen, die eine Person erstellen kann",
+      max_bots_per_user: "Bots, die eine Person besitzen kann",
+      max_drafts_per_user: "Entwürfe, die eine Person haben kann",
+      max_unfinished_uploads_per_user: "Unfertige Uploads, die eine Person haben kann",
       welcome_message_custom_text: "Eigene Worte in der Willkommensnachricht",
     },
     cautions: {
@@ -527,6 +533,15 @@ export const manage: AllWords["manage"] = {
         "Ältere Nachrichten werden endgültig gelöscht, mit ihren Dateien. Das lässt sich nicht rückgängig machen.",
     },
     hints: {
+      max_channels_per_user:
+        "Einschließlich archivierter. Für Administratoren unbegrenzt. Leer lassen für kein Limit.",
+      max_groups_per_user:
+        "Einschließlich deaktivierter. Für Administratoren unbegrenzt. Leer lassen für kein Limit.",
+      max_bots_per_user:
+        "Einschließlich deaktivierter. Für Administratoren unbegrenzt. Leer lassen für kein Limit.",
+      max_drafts_per_user: "Leer lassen für kein Limit.",
+      max_unfinished_uploads_per_user:
+        "Einschließlich der Uploads ihrer Bots. Leer lassen für kein Limit.",
       jitsi_server_url:
         "Seine Adresse, etwa https://calls.example.com. Leer: der, den der Server nennt, meet.jit.si.",
       description: "Steht auf der Seite zum Anmelden. Markdown geht.",

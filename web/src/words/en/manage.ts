@@ -445,6 +445,7 @@ export const manage = {
       directRights: "Direct messages",
       peopleRights: "People",
       botRights: "Bots and emoji",
+      limits: "Limits per person",
     },
     labels: {
       name: "Name",
@@ -509,6 +510,11 @@ export const manage = {
       can_create_bots_group: "Who can create any bots",
       can_create_write_only_bots_group: "Who can create bots that only write",
       can_add_custom_emoji_group: "Who can add emoji",
+      max_channels_per_user: "Channels one person can create",
+      max_groups_per_user: "User groups one person can create",
+      max_bots_per_user: "Bots one person can own",
+      max_drafts_per_user: "Drafts one person can have",
+      max_unfinished_uploads_per_user: "Unfinished uploads one person can have",
       welcome_message_custom_text: "Words of your own in the welcome message",
     },
     cautions: {
@@ -516,6 +522,14 @@ export const manage = {
         "Messages that are older are deleted for good, with their files. This cannot be undone.",
     },
     hints: {
+      max_channels_per_user:
+        "Including archived ones. Administrators can create any number. Leave empty for no limit.",
+      max_groups_per_user:
+        "Including deactivated ones. Administrators can create any number. Leave empty for no limit.",
+      max_bots_per_user:
+        "Including deactivated ones. Administrators can own any number. Leave empty for no limit.",
+      max_drafts_per_user: "Leave empty for no limit.",
+      max_unfinished_uploads_per_user: "Including those of their bots. Leave empty for no limit.",
       description: "Shown on the page for signing in. Markdown works.",
       jitsi_server_url:
         "Its address, such as https://calls.example.com. Empty: the one that the server names, meet.jit.si.",

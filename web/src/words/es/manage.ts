@@ -439,6 +439,7 @@ export const manage: AllWords["manage"] = {
       directRights: "Mensajes directos",
       peopleRights: "Personas",
       botRights: "Bots y emojis",
+      limits: "Límites por persona",
     },
     labels: {
       name: "Nombre",
@@ -504,6 +505,11 @@ export const manage: AllWords["manage"] = {
       can_create_bots_group: "Quién puede crear cualquier bot",
       can_create_write_only_bots_group: "Quién puede crear bots que solo escriben",
       can_add_custom_emoji_group: "Quién puede añadir emojis",
+      max_channels_per_user: "Canales que puede crear una persona",
+      max_groups_per_user: "Grupos que puede crear una persona",
+      max_bots_per_user: "Bots que puede tener una persona",
+      max_drafts_per_user: "Borradores que puede tener una persona",
+      max_unfinished_uploads_per_user: "Subidas sin terminar que puede tener una persona",
       welcome_message_custom_text: "Palabras propias en el mensaje de bienvenida",
     },
     cautions: {
@@ -511,6 +517,15 @@ export const manage: AllWords["manage"] = {
         "Los mensajes más antiguos se eliminarán para siempre, con sus archivos. Esto no se puede deshacer.",
     },
     hints: {
+      max_channels_per_user:
+        "Incluye los archivados. Sin límite para los administradores. Déjalo vacío para no poner límite.",
+      max_groups_per_user:
+        "Incluye los desactivados. Sin límite para los administradores. Déjalo vacío para no poner límite.",
+      max_bots_per_user:
+        "Incluye los desactivados. Sin límite para los administradores. Déjalo vacío para no poner límite.",
+      max_drafts_per_user: "Déjalo vacío para no poner límite.",
+      max_unfinished_uploads_per_user:
+        "Incluye las de sus bots. Déjalo vacío para no poner límite.",
       jitsi_server_url:
         "Su dirección, como https://calls.example.com. Vacío: el que indica el servidor, meet.jit.si.",
       description: "Se muestra en la página de inicio de sesión. Admite Markdown.",

@@ -454,6 +454,7 @@ export const manage: AllWords["manage"] = {
       directRights: "Messages directs",
       peopleRights: "Personnes",
       botRights: "Bots et émojis",
+      limits: "Limites par personne",
     },
     labels: {
       name: "Nom",
@@ -522,6 +523,11 @@ export const manage: AllWords["manage"] = {
       can_create_bots_group: "Qui peut créer toutes sortes de bots",
       can_create_write_only_bots_group: "Qui peut créer des bots qui écrivent seulement",
       can_add_custom_emoji_group: "Qui peut ajouter des émojis",
+      max_channels_per_user: "Canaux qu’une personne peut créer",
+      max_groups_per_user: "Groupes qu’une personne peut créer",
+      max_bots_per_user: "Bots qu’une personne peut posséder",
+      max_drafts_per_user: "Brouillons qu’une personne peut avoir",
+      max_unfinished_uploads_per_user: "Envois de fichiers inachevés par personne",
       welcome_message_custom_text: "Vos propres mots dans le message de bienvenue",
     },
     cautions: {
@@ -529,6 +535,15 @@ export const manage: AllWords["manage"] = {
         "Les messages plus anciens sont supprimés définitivement, avec leurs fichiers. Cette action est irréversible.",
     },
     hints: {
+      max_channels_per_user:
+        "Y compris les canaux archivés. Illimité pour les administrateurs. Laissez vide pour ne fixer aucune limite.",
+      max_groups_per_user:
+        "Y compris les groupes désactivés. Illimité pour les administrateurs. Laissez vide pour ne fixer aucune limite.",
+      max_bots_per_user:
+        "Y compris les bots désactivés. Illimité pour les administrateurs. Laissez vide pour ne fixer aucune limite.",
+      max_drafts_per_user: "Laissez vide pour ne fixer aucune limite.",
+      max_unfinished_uploads_per_user:
+        "Y compris ceux de ses bots. Laissez vide pour ne fixer aucune limite.",
       jitsi_server_url:
         "Son adresse, par exemple https://calls.example.com. Vide : celui que le serveur indique, meet.jit.si.",
       description: "Affichée sur la page de connexion. Markdown fonctionne.",

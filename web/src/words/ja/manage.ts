@@ -439,6 +439,7 @@ export const manage: AllWords["manage"] = {
       directRights: "ダイレクトメッセージ",
       peopleRights: "メンバー",
       botRights: "ボットと絵文字",
+      limits: "1人あたりの上限",
     },
     labels: {
       name: "名前",
@@ -503,6 +504,11 @@ export const manage: AllWords["manage"] = {
       can_create_bots_group: "すべての種類のボットを作成できる人",
       can_create_write_only_bots_group: "書き込み専用のボットを作成できる人",
       can_add_custom_emoji_group: "絵文字を追加できる人",
+      max_channels_per_user: "1人が作成できるチャンネル数",
+      max_groups_per_user: "1人が作成できるユーザーグループ数",
+      max_bots_per_user: "1人が所有できるボット数",
+      max_drafts_per_user: "1人が保存できる下書き数",
+      max_unfinished_uploads_per_user: "1人あたりの未完了アップロード数",
       welcome_message_custom_text: "歓迎メッセージに添える文章",
     },
     cautions: {
@@ -510,6 +516,15 @@ export const manage: AllWords["manage"] = {
         "これより古いメッセージは、ファイルとともに完全に削除されます。この操作は取り消せません。",
     },
     hints: {
+      max_channels_per_user:
+        "アーカイブ済みを含みます。管理者には上限がありません。空欄にすると無制限になります。",
+      max_groups_per_user:
+        "無効化済みを含みます。管理者には上限がありません。空欄にすると無制限になります。",
+      max_bots_per_user:
+        "無効化済みを含みます。管理者には上限がありません。空欄にすると無制限になります。",
+      max_drafts_per_user: "空欄にすると無制限になります。",
+      max_unfinished_uploads_per_user:
+        "その人のボットの分を含みます。空欄にすると無制限になります。",
       jitsi_server_url:
         "アドレス（例：https://calls.example.com）。空欄なら、サーバーが示すmeet.jit.siを使います。",
       description: "ログインページに表示されます。Markdownが使えます。",

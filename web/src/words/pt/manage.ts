@@ -447,6 +447,7 @@ export const manage: AllWords["manage"] = {
       directRights: "Mensagens diretas",
       peopleRights: "Pessoas",
       botRights: "Bots e emojis",
+      limits: "Limites por pessoa",
     },
     labels: {
       name: "Nome",
@@ -511,6 +512,11 @@ export const manage: AllWords["manage"] = {
       can_create_bots_group: "Quem pode criar quaisquer bots",
       can_create_write_only_bots_group: "Quem pode criar bots que só escrevem",
       can_add_custom_emoji_group: "Quem pode adicionar emojis",
+      max_channels_per_user: "Canais que uma pessoa pode criar",
+      max_groups_per_user: "Grupos que uma pessoa pode criar",
+      max_bots_per_user: "Bots que uma pessoa pode ter",
+      max_drafts_per_user: "Rascunhos que uma pessoa pode ter",
+      max_unfinished_uploads_per_user: "Envios de arquivos não concluídos por pessoa",
       welcome_message_custom_text: "Palavras suas na mensagem de boas-vindas",
     },
     cautions: {
@@ -518,6 +524,15 @@ export const manage: AllWords["manage"] = {
         "Mensagens mais antigas são excluídas para sempre, com seus arquivos. Isto não pode ser desfeito.",
     },
     hints: {
+      max_channels_per_user:
+        "Inclui os arquivados. Sem limite para administradores. Deixe vazio para não limitar.",
+      max_groups_per_user:
+        "Inclui os desativados. Sem limite para administradores. Deixe vazio para não limitar.",
+      max_bots_per_user:
+        "Inclui os desativados. Sem limite para administradores. Deixe vazio para não limitar.",
+      max_drafts_per_user: "Deixe vazio para não limitar.",
+      max_unfinished_uploads_per_user:
+        "Inclui os dos bots da pessoa. Deixe vazio para não limitar.",
       jitsi_server_url:
         "O endereço dele, como https://calls.example.com. Vazio: o que o servidor indica, meet.jit.si.",
       description: "Aparece na página de entrada. Markdown funciona.",
