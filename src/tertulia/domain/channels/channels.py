@@ -77,7 +77,8 @@ def known(state: State, actor: User, channel_id: int) -> Channel:
 
 def check_unlike(others: Iterable[Channel], name: str, *, but: int | None = None) -> None:
     """Refuse a name that looks like that of one of these channels, other than the channel `but`."""
-    if any(lookalikes.alike(one.name, name) for one in others if one.id != but):
+    names_of_others = (one.name for one in others if one.id != but)
+    if next(lookalikes.alike_among(name, names_of_others), None) is not None:
         raise Refused(f"Another channel has a name that looks like '{name}'.")
 
 

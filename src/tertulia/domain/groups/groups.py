@@ -82,7 +82,8 @@ def managed(moment: Moment, group_id: int) -> UserGroup:
 
 def _free_name(state: State, text: str, group_id: int | None = None) -> str:
     name = names.group_name(text)
-    if any(lookalikes.alike(one.name, name) for one in state.groups if one.id != group_id):
+    others = (one.name for one in state.groups if one.id != group_id)
+    if next(lookalikes.alike_among(name, others), None) is not None:
         raise Refused(f"There is a group '{name}' already.")
     return name
 
