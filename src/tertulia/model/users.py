@@ -92,6 +92,13 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return self.bot is not None and self.bot.is_system
 
     @property
+    def person_id(self) -> int:
+        """The account whose shares and limits apply: a bot's owner, if it has one."""
+        if self.bot is None or self.bot.owner_id is None:
+            return self.id
+        return self.bot.owner_id
+
+    @property
     def is_guest(self) -> bool:
         return self.role is Role.GUEST
 

@@ -43,8 +43,7 @@ class Users(Table[User]):
 
     def person_of(self, user: User) -> User:
         """The owner of a bot. The account itself if it is a person's, or a bot without an owner."""
-        owner_id = _owner_id(user)
-        return user if owner_id is None else self[owner_id]
+        return self[user.person_id]
 
     def accounts_of(self, person: User) -> Iterator[int]:
         """The IDs of the account and of its bots, deactivated ones too."""
