@@ -18,6 +18,10 @@ TextRow = tuple[bytes | None, ...]
 """A row as text, as a server sends it."""
 
 
+def never() -> bool:
+    return False
+
+
 class DatabaseError(Exception):
     """The database cannot be used. `str(error)` says why and what to do, to the operator."""
 
@@ -142,12 +146,13 @@ class Connection(Protocol):
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters."""
 
-    def begin_read(self, seconds: float) -> None:
-        """Start a transaction that sees one moment throughout. Its statements may take so many
-        seconds altogether: TimeLimitReached afterwards."""
+    def begin_read(self, seconds: float, is_given_up: Callable[[], bool] = never) -> None:
+        """Start a transaction that sees one moment throughout. Its statements may take `seconds`
+        altogether: TimeLimitReached afterwards, and also when nobody waits for the result anymore
+        (`is_given_up`)."""
 
     def require_time(self) -> None:
-        """TimeLimitReached where the transaction has no time left. For computations between two
+        """Raise TimeLimitReached if the transaction has no time left. For computations between two
         statements that may take long."""
 
     def commit(self) -> None:

@@ -94,6 +94,29 @@ class Seen(Struct, frozen=True):
     """Some of them, the newest first."""
 
 
+def is_bounded(search: Search) -> bool:
+    """Whether an index leads to what the search is for, so that a page costs what it contains. This
+    is where it is decided which reads have the share of searches."""
+    wanted = [term.condition for term in search.terms if not term.negated]
+    kinds = {type(one) for one in wanted}
+    for condition in wanted:
+        match condition:
+            case narrow.InChannels() | narrow.HasId() | narrow.IsUnread() | narrow.Nothing():
+                pass
+            case narrow.InTopic() if narrow.InChannels in kinds:
+                pass
+            case narrow.InDirect(direct_ids=ids) if len(ids) <= 1:
+                pass
+            case _:
+                return False
+    # The first unread message is looked for outside of what is muted.
+    return all(
+        isinstance(term.condition, narrow.IsMuted) and narrow.IsUnread in kinds
+        for term in search.terms
+        if term.negated
+    )
+
+
 def find(connection: Connection, search: Search, seen: Seen | None = None) -> Page:
     """The page that the search asks for."""
     older: list[Message] = []

@@ -178,7 +178,7 @@ async def _older(
         return page, MessageExtras(relations, message_details.details_of(connection, ids))
 
     await node.log.settled()
-    page, extras = await node.store.read(look)
+    page, extras = await node.store.search(search, look)
     ids = [message.id for message in page.messages]
     relations = await relations_now(node, user, ids + newer, extras.relations)
     return page, MessageExtras(relations, extras.details)
