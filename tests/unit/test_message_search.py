@@ -313,7 +313,7 @@ def test_read_state_survives_being_cut_into_rows(connection: Connection) -> None
             seq += 1
             entries.append(Entry(seq, 0.0, READER, change))
         write(connection, Batch(entries, {}))
-        bitmap, kept = queries.reader(connection, READER)
+        bitmap, kept = queries.readers(connection, [READER])[READER]
         assert set(bitmap) == read
         assert {flag: set(mids) for flag, mids in kept.items() if mids} == {
             flag: having
@@ -325,7 +325,7 @@ def test_read_state_survives_being_cut_into_rows(connection: Connection) -> None
     assert {mid: r.flags for mid, r in relations.items()} == {
         mid: flags.get(mid, Flag(0)) for mid in ids
     }
-    assert queries.reader(connection, READER + 1) == (BitMap(), {})
+    assert queries.readers(connection, [READER + 1]) == {READER + 1: (BitMap(), {})}
 
 
 class Counting:

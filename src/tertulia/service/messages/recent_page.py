@@ -59,7 +59,7 @@ async def _attempt(
     recent = node.recent_messages
     await recent.bring_up_to_date(node)
     if not is_loaded(node, user_id):
-        node.reader_loads.want(node.log, user_id)
+        node.log.want_reader(user_id)
     first = recent.first
     marks = None
     begun = _begun(node, user_id, terms, before + 1, first, marks)
