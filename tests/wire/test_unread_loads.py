@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 from pyroaring import BitMap
 
+from tertulia.domain.messages import editing as decided
 from tertulia.log import unread_loads
 from tertulia.service.config import Config
+from tertulia.service.messages import preconditions
 from tertulia.state import unread
 from tertulia.state.unread import UnreadIndex, bytes_of
+from tertulia.store import editing, queries
+from tertulia.store.database import Connection
 from tests.support import Organization, Person, reopened
 from tests.wire.stage import flag
 
@@ -195,3 +199,118 @@ def test_the_bytes_of_a_bitmap_are_about_what_it_takes() -> None:
     half = BitMap(range(0, 1_000_000, 2))
     for bitmap, taken in ((BitMap([5]), 202), (many, 5206), (read, 1320), (half, 134_850)):
         assert taken * 0.85 < bytes_of(bitmap) < taken * 1.15
+
+
+# What else asks for read state, or for what was received
+
+
+def without_snapshots(org: Organization, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Refuse whatever holds the writer to look at the database; the reads besides."""
+    reads: list[Any] = []
+    read = org.node.store.read
+
+    async def counted(function: Any, *arguments: Any) -> Any:
+        reads.append(function)
+        return await read(function, *arguments)
+
+    async def refused(*_: Any) -> None:
+        raise AssertionError("a snapshot was taken")
+
+    monkeypatch.setattr(org.node.log, "snapshot", refused)
+    monkeypatch.setattr(org.node.store, "read", counted)
+    return reads
+
+
+async def test_an_edit_asks_only_for_those_who_may_not_have_read_it(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("lounge", "ann", "ben", "cleo", "gus")
+    await org.channel("den", "ann", "ben")
+    asked: list[list[int]] = []
+    read_by = editing.read_by
+
+    def counted(connection: Connection, message_id: int, user_ids: list[int]) -> list[int]:
+        asked.append(sorted(user_ids))
+        return read_by(connection, message_id, user_ids)
+
+    monkeypatch.setattr(editing, "read_by", counted)
+    ann, ben = org["ann"], org["ben"]
+    sent = await ann.send("lounge", "tea", "hello")
+    for name in ("ben", "cleo", "gus"):
+        await flag(org, name, "add", "read", sent)
+    ids = [await ann.send("den", "tea", "hello"), await ann.write([ben.user_id], "hello")]
+    forget(org.node.state.unread)
+    without_snapshots(org, monkeypatch)
+    for one in ids:
+        (await ann.patch(f"/messages/{one}", content="again")).ok
+    assert asked == [sorted([ann.user_id, ben.user_id])] * 2
+    monkeypatch.undo()
+
+
+async def test_an_edit_knows_who_has_read_it_by_now(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben", "cleo")
+    sent = await org["ann"].send("lounge", "tea", "hello")
+    await flag(org, "ann", "add", "read", sent)
+    await flag(org, "cleo", "add", "read", sent)
+    listener = await org["ben"].register(event_types=["update_message"])
+    forget(org.node.state.unread)
+    await unread_of(org["ben"])
+    found = await preconditions.to_edit(org.node.log, sent)
+    await flag(org, "ben", "add", "read", sent)
+    readers = sorted(org[name].user_id for name in ("ann", "ben", "cleo"))
+    assert list(decided.read_by(org.node.state, found)) == readers
+    (await org["ann"].patch(f"/messages/{sent}", content="again")).ok
+    (event,) = await listener.events()
+    assert event["flags"] == ["read"]
+
+
+async def test_topics_of_a_protected_history_hold_nobody_up(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, ben = org["ann"], org["ben"]
+    den = await org.channel("den", "ann", is_private=True, history_public=False)
+    await ann.send("den", "before", "x")
+    await ann.post(
+        "/users/me/subscriptions", subscriptions=[{"name": "den"}], principals=[ben.user_id]
+    )
+    received = {"tea": await ann.send("den", "tea", "x")}
+    both = await ann.send("den", "both", "x")
+    await ann.delete("/users/me/subscriptions", subscriptions=["den"], principals=[ben.user_id])
+    await ann.send("den", "both", "x")
+    await ann.send("den", "between", "x")
+    await ann.post(
+        "/users/me/subscriptions", subscriptions=[{"name": "den"}], principals=[ben.user_id]
+    )
+    received |= {"both": both, "after": await ann.send("den", "after", "x")}
+    reads = without_snapshots(org, monkeypatch)
+
+    async def topics() -> dict[str, int]:
+        found = (await ben.get(f"/users/me/{den}/topics")).ok["topics"]
+        return {one["name"]: one["max_id"] for one in found}
+
+    assert await topics() == received
+    assert reads == [queries.newest_by_topic]
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_the_newest_by_topic_are_read_from_an_index(org: Organization) -> None:
+    plans: list[str] = []
+
+    class Explained:
+        def __init__(self, connection: Connection) -> None:
+            self.dialect, self._connection = connection.dialect, connection
+
+        def query(self, sql: str, parameters: Any) -> list[Any]:
+            rows = self._connection.query(f"EXPLAIN QUERY PLAN {sql}", parameters)
+            plans.extend(row[-1] for row in rows)
+            return []
+
+    def explain(connection: Connection) -> None:
+        explained: Any = Explained(connection)
+        queries.newest_by_topic(explained, 1, ["tea", "coffee"], [(1, 5), (7, None)])
+
+    await org.node.store.read(explain)
+    assert any(
+        "COVERING INDEX messages_by_topic (channel_id=? AND topic_key=?)" in p for p in plans
+    )

@@ -21,9 +21,9 @@ from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.log")
 
-AT_ONCE: Final = 64
-"""People whose unread messages are in use at the same time. What they need is not evicted until
-they are done, so this bounds memory."""
+AT_ONCE: Final = 8
+"""People whose unread messages are in use at the same time: what they need is not evicted until
+they are done, and between two groups of commands the writer answers no more of them."""
 MOST_WAITING: Final = 10_000
 """People who may wait for one of these places; beyond it they are refused."""
 _READERS: Final = 32

@@ -22,7 +22,7 @@ from tertulia.state.tables import next_version
 if TYPE_CHECKING:
     from tertulia.state.organization import State
 
-ROOM: Final = 32 * 2**20
+ROOM: Final = 48 * 2**20
 """Bytes that everything loaded may take. What questions under way need is never evicted."""
 RECOUNTED: Final = 256
 """After as many questions, the bytes are counted again: bitmaps also grow between questions."""
@@ -556,13 +556,14 @@ class UnreadIndex:
 
     def make_room(self) -> None:
         """Evict the least recently used until the rest fits: first what was found to be unread,
-        then what it is found from. What is `held` stays, and what the last question used."""
+        then what it is found from. What the last question used stays, and what is `held`, but
+        for what was found: that is used at once."""
         if self.used <= ROOM:
             return
         left = ROOM * 7 // 8  # So that there isn't an eviction at each question.
         spared = min([self.questions, *self._held])
         for reader in self.readers.values():
-            if self.used <= left or reader.used_at >= spared:
+            if self.used <= left or reader.used_at >= self.questions:
                 break
             if reader.forget_found():
                 self._count(reader)

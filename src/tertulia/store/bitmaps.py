@@ -100,9 +100,11 @@ def of_users(connection: Connection, table: str, user_ids: Sequence[int]) -> dic
     return found
 
 
-def users_with(connection: Connection, table: str, message_id: int) -> list[int]:
-    """The users who have the message, ascending."""
-    rows = _rows(connection, table, message_id >> CHUNK_BITS)
+def users_with(
+    connection: Connection, table: str, message_id: int, users: Iterable[int] | None = None
+) -> list[int]:
+    """Return the users who have the message, ascending; of all, or of these."""
+    rows = _rows(connection, table, message_id >> CHUNK_BITS, users)
     return sorted(user for user, bitmap in rows if message_id in bitmap)
 
 

@@ -338,20 +338,21 @@ def presence(connection: Connection) -> list[PresenceSeen]:
 
 
 def newest_by_topic(
-    connection: Connection, channel_id: int, spans: Iterable[tuple[int, int | None]]
+    connection: Connection,
+    channel_id: int,
+    keys: Sequence[str],
+    spans: Sequence[tuple[int, int | None]],
 ) -> dict[str, int]:
-    """The newest message of each topic, by its key, among those with after < id <= until for one
-    of the spans `(after, until)`."""
-    either, parameters = [], [channel_id]
-    for after, until in spans:
-        either.append("(id > ? AND id <= ?)")
-        parameters += [after, narrow.LARGEST if until is None else until]
-    if not either:
-        return {}
+    """Return the newest message of each of the topics, by its key, among those with
+    after < id <= until for one of the spans `(after, until)`."""
+    dialect = connection.dialect
+    # An index covers the columns. (By the IDs' own index, rows of `messages` would be read.)
+    either = " OR ".join("(+id > ? AND +id <= ?)" for _ in spans)
+    bounds = [(after, narrow.LARGEST if until is None else until) for after, until in spans]
     rows = connection.query(
         "SELECT topic_key, MAX(id) FROM messages WHERE channel_id = ?"
-        f" AND ({' OR '.join(either)}) GROUP BY topic_key",
-        parameters,
+        f" AND {dialect.among('topic_key')} AND ({either}) GROUP BY topic_key",
+        (channel_id, dialect.array(keys), *(bound for span in bounds for bound in span)),
     )
     return dict(rows)
 
