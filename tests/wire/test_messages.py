@@ -507,8 +507,8 @@ def test_few_attempts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = sent_messages.SentMessages()
     for number in range(5):
         message = Message(id=number, sender_id=1, sent_at=1)
-        long = {"queue_id": "q" * 10_000, "local_id": "1" * 10_000}
-        kept.note(MessageSent(message=message, request_digest=str(number), **long))
+        queue_id, digest = "q" * 10_000, str(number)
+        kept.note(MessageSent(message=message, queue_id=queue_id, request_digest=digest))
     found = [kept.find(1, str(number)) for number in range(5)]
     assert found == [None, None, 2, 3, 4]
     held = [text for sender, *texts in kept._ids for text in texts]
