@@ -23,7 +23,7 @@ from tertulia.store.store import database_at
 
 SETTLED = 1.0
 """Seconds after it was ready."""
-MOST: Final = 400 * 2**20
+MOST: Final = 300 * 2**20
 """Bytes for the company: its state, 48 MiB of what is unread, 64 MiB of fragments, and what
 allocating all this leaves."""
 

@@ -1,8 +1,11 @@
 """Loading what somebody has not read, while other things happen."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from pyroaring import BitMap
 
 from tertulia.domain.messages import editing as decided
 from tertulia.log import unread_loads
+from tertulia.model.errors import Refused
 from tertulia.service.config import Config
 from tertulia.service.messages import preconditions
 from tertulia.state import unread
@@ -314,3 +318,31 @@ async def test_the_newest_by_topic_are_read_from_an_index(org: Organization) -> 
     assert any(
         "COVERING INDEX messages_by_topic (channel_id=? AND topic_key=?)" in p for p in plans
     )
+
+
+async def test_refusals_and_long_answers_leave_no_cycles(org: Organization) -> None:
+    """What an exception's traceback knows would stay until a full garbage collection, which comes
+    once in millions of objects."""
+    held: list[weakref.ref[Any]] = []
+
+    class Made:
+        """What was made until then, megabytes perhaps."""
+
+    def too_long(*_: Any) -> Any:
+        made = Made()
+        held.append(weakref.ref(made))
+        raise Refused("It takes too long.")
+
+    await org.channel("lounge", "ann", "ben")
+    gc.disable()
+    try:
+        for _ in range(3):
+            with suppress(Refused):
+                await org.node.log.snapshot(org["ben"].user_id, lambda _: None, too_long)
+            with suppress(Refused):
+                await org.node.log.submit(None, too_long)
+        for _ in range(3):  # The writer has turned to something else.
+            await org["ann"].send("lounge", "tea", "hello")
+        assert [one() for one in held] == [None] * 6
+    finally:
+        gc.enable()

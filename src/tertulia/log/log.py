@@ -307,7 +307,10 @@ class Log:
         self._require_open()
         answer = asyncio.get_running_loop().create_future()
         self._inbox.add(Command(actor_id, verb, arguments, notes, answer))
-        result: T = await answer
+        try:
+            result: T = await answer
+        finally:
+            del answer  # As with a snapshot.
         return result
 
     def allow_elsewhere(self, errand: Errand) -> None:
@@ -340,9 +343,17 @@ class Log:
 
         async def taken() -> R:
             self._require_open()
-            answer = asyncio.get_running_loop().create_future()
-            self._inbox.add(Snapshot(reader_id, look, conclude, queue, answer))
-            result: R = await answer
+            loop = asyncio.get_running_loop()
+            request = Snapshot(reader_id, look, conclude, queue, loop.create_future())
+            self._inbox.add(request)
+            try:
+                result: R = await request.answer
+            finally:
+                # An exception knows the frames that it came through, and so the request. If that
+                # still led to the exception, all that `conclude` had made by then would stay until
+                # a full garbage collection.
+                request.answer = loop.create_future()
+                request.answer.cancel()
             return result
 
         if reader_id is None:
