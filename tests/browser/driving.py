@@ -110,7 +110,7 @@ class Window:
     @property
     def box(self) -> Locator:
         """Where one writes in a conversation."""
-        return self.page.get_by_role("textbox", name=re.compile("^(Write to|Escribe)"))
+        return self.page.get_by_role("textbox", name=re.compile("^(Message .|Escribe)"))
 
     def say(self, text: str) -> None:
         """Write it in the conversation that is shown, and send it."""
@@ -123,7 +123,7 @@ class Window:
 
     def link(self, name: str) -> Locator:
         """The way to a view or a channel, at the side."""
-        side = self.page.get_by_role("navigation", name="Views and channels")
+        side = self.page.get_by_role("navigation", name="Navigation")
         return side.get_by_role("link", name=re.compile(rf"\b{re.escape(name)}\b"))
 
     @property

@@ -158,7 +158,7 @@ def test_a_file_that_is_given_to_the_box_is_sent(
     expect(ann.box).to_have_value("")
     ann.page.get_by_role("button", name="Preview").click()
     expect(ann.page.get_by_role("link", name="hat.png").first).to_be_visible()
-    ann.page.get_by_role("button", name="Go on writing").click()
+    ann.page.get_by_role("button", name="Continue editing").click()
     ann.box.press("Control+Enter")
 
     ben = seated(sqlite_town.server, sqlite_town.ben)
