@@ -123,7 +123,7 @@ class Window:
 
     def link(self, name: str) -> Locator:
         """The way to a view or a channel, at the side."""
-        side = self.page.get_by_role("navigation", name="Navigation")
+        side = self.page.get_by_role("navigation", name="Views and channels")
         return side.get_by_role("link", name=re.compile(rf"\b{re.escape(name)}\b"))
 
     @property

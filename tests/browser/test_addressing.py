@@ -47,7 +47,7 @@ def test_an_empty_new_message_goes_with_its_place(ann: Window) -> None:
 def test_a_full_one_says_that_it_does_not_go_here(ann: Window) -> None:
     begin_to_ben(ann, "For you alone")
     ann.go("narrow/channel/general/topic/garden")
-    expect(new_message(ann).get_by_role("status")).to_contain_text("goes to Ben, not to #general")
+    expect(new_message(ann).get_by_role("status")).to_contain_text("goes to Ben, not #general")
     new_message(ann).get_by_role("button", name="Write here instead").click()
     expect(new_message(ann)).to_be_hidden()
     expect(ann.page.get_by_role("textbox", name="Message  #general > garden")).to_be_focused()
@@ -68,7 +68,7 @@ def test_a_full_one_is_kept_where_nothing_is_written(ann: Window) -> None:
     begin_to_ben(ann, "Kept for later")
     ann.go("settings/account")
     expect(new_message(ann)).to_be_hidden()
-    kept = ann.page.get_by_text("Your message to Ben is in the drafts.")
+    kept = ann.page.get_by_text("Your message to Ben was saved as a draft.")
     expect(kept).to_be_visible()
     ann.page.get_by_role("button", name="Continue writing").click()
     expect(ann.page.get_by_role("textbox", name="Message  Ben")).to_have_value("Kept for later")

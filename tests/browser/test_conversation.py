@@ -37,10 +37,10 @@ def test_two_people_talk(kept_town: Town, seated: Open) -> None:
     expect(ann.box).to_have_value("")
 
     ben.box.press_sequentially("Morning")
-    expect(ann.page.get_by_text("Ben is writing")).to_be_visible()
+    expect(ann.page.get_by_text("Ben is typing")).to_be_visible()
     ben.say("Morning, Ann")
     expect(ann.message("Morning, Ann")).to_be_visible()
-    expect(ann.page.get_by_text("Ben is writing")).to_be_hidden()
+    expect(ann.page.get_by_text("Ben is typing")).to_be_hidden()
 
     answer = ann.message("Morning, Ann")
     answer.hover()

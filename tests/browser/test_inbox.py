@@ -37,7 +37,7 @@ def test_the_first_minutes_of_an_owner_and_of_a_newcomer(sqlite_town: Town, seat
     steps = page.get_by_role("list", name="Get started")
     expect(steps.get_by_role("button", name="Done: Invite people")).to_be_visible()
     # A new organization tells who joins.
-    expect(steps.get_by_role("button", name="Done: Hear who joins")).to_be_visible()
+    expect(steps.get_by_role("button", name="Done: Get notified when people join")).to_be_visible()
     steps.get_by_role("button", name="Set up email").click()
     expect(page.get_by_text("tertulia mail --test ann@example.com")).to_be_visible()
     page.get_by_role("button", name="Send test email").click()
@@ -47,11 +47,11 @@ def test_the_first_minutes_of_an_owner_and_of_a_newcomer(sqlite_town: Town, seat
     steps.get_by_role("button", name="Create channels").click()
     dialog = page.get_by_role("dialog", name="Create channels")
     dialog.get_by_label("#random").uncheck()
-    dialog.get_by_label("Others").fill("garden, general,  garden")
+    dialog.get_by_label("Other channels").fill("garden, general,  garden")
     dialog.get_by_role("button", name="Create 4 channels").click()
     expect(dialog).to_be_hidden()
     expect(ann.link("garden")).to_be_visible()
-    expect(steps.get_by_role("button", name="Done: Make channels")).to_be_visible()
+    expect(steps.get_by_role("button", name="Done: Create channels")).to_be_visible()
     page.get_by_role("button", name="Hide", exact=True).click()
     expect(steps).to_be_hidden()
 

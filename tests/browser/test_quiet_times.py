@@ -94,10 +94,10 @@ def test_a_pause_holds_in_every_window_and_ends_by_a_press(sqlite_town: Town, op
         expect(phone.page.get_by_label(day)).not_to_be_checked()
     page.get_by_role("link", name="Notification overview").last.click()
     row = page.get_by_role("listitem").filter(has_text="#general")
-    expect(row).to_contain_text("Desktop: no")
+    expect(row).to_contain_text("Desktop: off")
     expect(row).to_contain_text("your setting for all channels")
     page.get_by_label("Message type").select_option("mention")
-    expect(row).to_contain_text("Desktop: yes")
+    expect(row).to_contain_text("Desktop: on")
     expect(row).to_contain_text("your setting for mentions")
     # A status with an end, as the other window has it.
     name.click()

@@ -76,7 +76,7 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, open
     box = page.get_by_role("combobox", name="Search or jump to")
     box.fill("is:starred said")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("“is:” looks for what is")
+    expect(page.get_by_role("alert")).to_contain_text("Sign in to use “is:”")
     box.fill("said")
     page.keyboard.press("Enter")
     head = main.get_by_role("search")

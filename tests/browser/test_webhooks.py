@@ -61,7 +61,7 @@ def new_bot(window: Window, name: str, kind: str, **fields: str) -> Locator:
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name", exact=True).fill(name)
     dialog.get_by_label("Name", exact=True).press("Tab")
-    dialog.get_by_label("Kind", exact=True).select_option(kind)
+    dialog.get_by_label("Type", exact=True).select_option(kind)
     for label, text in fields.items():
         dialog.get_by_label(label).fill(text)
     dialog.get_by_role("button", name="Create").click()
@@ -195,7 +195,7 @@ def test_a_bot_that_the_server_runs_is_chosen_and_set(calling_town: Town, seated
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name", exact=True).fill("Images")
     dialog.get_by_label("Name", exact=True).press("Tab")
-    dialog.get_by_label("Kind", exact=True).select_option("Embedded bot")
+    dialog.get_by_label("Type", exact=True).select_option("Embedded bot")
     expect(dialog.get_by_role("button", name="Create")).to_be_disabled()
     dialog.get_by_label("Program").select_option("giphy")
     dialog.get_by_label("key", exact=True).fill("secret")

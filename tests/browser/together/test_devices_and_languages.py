@@ -96,7 +96,7 @@ def test_on_a_phone(cafe: Server, seated: Open) -> None:
     phone.go("inbox")
     phone.page.get_by_role("button", name=re.compile("^New message")).last.tap()
     expect(phone.page.get_by_role("combobox", name="Channel")).to_be_focused()
-    phone.page.get_by_role("button", name="Direct message").tap()
+    phone.page.get_by_role("button", name="Direct message", exact=True).tap()
     expect(phone.page.get_by_role("combobox", name="People")).to_be_focused()
 
 

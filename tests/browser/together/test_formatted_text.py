@@ -73,7 +73,7 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, seated: 
 
     page.route(EDITOR, lambda route: route.abort())
     box.press("Alt+m")
-    expect(page.get_by_text("Formatted text could not be loaded")).to_be_visible()
+    expect(page.get_by_text("Rich text couldn’t be loaded")).to_be_visible()
     expect(switch).to_have_attribute("aria-pressed", "false")
     assert is_plain(box)
     page.unroute(EDITOR)

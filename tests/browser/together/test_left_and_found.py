@@ -249,7 +249,7 @@ def test_what_waits_to_be_sent_goes_along_with_the_topic(sqlite_town: Town, seat
     page.unroute(sending)
     page.route(polls, lambda route: route.fulfill(status=400, json=gone), times=1)
     ann.context.set_offline(False)
-    expect(notes).to_contain_text("goes to #general > ships", timeout=60_000)
+    expect(notes).to_contain_text("will be sent to #general > ships", timeout=60_000)
     notes.get_by_role("button", name="View").click()
     ann.message("Mine is red").get_by_role("button", name="Send now").click()
     expect(ann.message("Mine is red").get_by_role("button", name="Send now")).to_have_count(0)

@@ -82,7 +82,7 @@ def test_a_call_and_who_will_be_told_and_a_way_back(
     ann.box.fill("Who comes, @**topic** and @**all**?")
     told = page.get_by_role("list", name="Who will be notified")
     expect(told).to_contain_text("@all 1 person in #general")
-    expect(told).to_contain_text("@topic nobody else has written in this topic")
+    expect(told).to_contain_text("@topic no one else has posted in this topic")
 
     page.get_by_role("button", name="Schedule message").click()
     page.get_by_role("menuitemradio", name="Allow undo for 20 seconds").click()

@@ -219,7 +219,7 @@ def test_an_animated_picture_is_looked_for_and_sent(sqlite_town: Town, seated: O
     # What comes under the pointer is chosen, whenever it comes.
     page.mouse.move(0, 0)
     picker = page.get_by_role("dialog", name="GIF")
-    expect(picker.get_by_role("alert")).to_contain_text("GIPHY does not answer")
+    expect(picker.get_by_role("alert")).to_contain_text("GIPHY isn’t responding")
     down = False
     field = picker.get_by_role("combobox")
     expect(field).to_be_focused()

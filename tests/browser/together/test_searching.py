@@ -32,7 +32,7 @@ def test_a_search_is_refined_above_its_results(cafe: Server, seated: Open) -> No
     keys.type("june")
     keys.press("Enter")
     expect(page).to_have_url(re.compile("sender/"))
-    chip = head.get_by_role("button", name="Without the filter “from June Okafor”")
+    chip = head.get_by_role("button", name="Remove filter “from June Okafor”")
     expect(chip).to_be_visible()
     expect(head.get_by_role("status")).not_to_have_text(f"{every} messages")
     head.get_by_role("button", name="Filters").click()
@@ -70,7 +70,7 @@ def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, seated: Open) -
     keys.press("Enter")
     expect(page.locator("html")).to_have_attribute("data-scheme", "dark")
     page.locator("#own-menu").click()
-    page.get_by_role("menuitemradio", name="Theme: as the system").click()
+    page.get_by_role("menuitemradio", name="Theme: match system").click()
     expect(page.locator("html")).to_have_attribute("data-scheme", "")
 
     keys.press("Control+k")
@@ -79,12 +79,12 @@ def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, seated: Open) -
     expect(page).to_have_url(re.compile("#settings/notifications$"))
 
     keys.press("Control+k")
-    box.fill("space between")
+    box.fill("line spacing")
     option.filter(has_text="Settings").first.click()
     expect(page).to_have_url(re.compile("#(settings|organization)/"))
 
     page.get_by_role("navigation", name="Views").get_by_role("button", name="Invite people").click()
-    dialog = page.get_by_role("dialog", name="Invite")
+    dialog = page.get_by_role("dialog", name="Email invitation")
     expect(dialog).to_be_visible()
     keys.press("Escape")
     expect(dialog).to_have_count(0)

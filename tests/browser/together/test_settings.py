@@ -52,10 +52,10 @@ def test_a_key_is_made_used_and_taken_away(sqlite_town: Town, ann: Window) -> No
     key = page.get_by_role("dialog").locator("code").first.inner_text()
     page.get_by_role("dialog").locator("footer").get_by_role("button", name="Close").click()
     row = page.get_by_role("listitem").filter(has_text="Helper")
-    expect(row).to_contain_text("reads and writes · all your channels · never used")
+    expect(row).to_contain_text("read and write · all your channels · never used")
     assert sent(town, key) == 200
     ann.go("narrow/channel/general/topic/agents")
-    expect(page.get_by_text("by agent Helper")).to_be_visible()
+    expect(page.get_by_text("via agent Helper")).to_be_visible()
     ann.go("settings/agents")
     expect(row).to_contain_text("Last used")
     row.get_by_role("button", name="Revoke key").click()
