@@ -124,7 +124,7 @@ def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
     taken_back("#deliveries: Muted")
     # Nobody comes into a private channel again by themselves: it is asked before.
     choose("numbers", "Unsubscribe")
-    dialog = page.get_by_role("dialog", name="Leave numbers")
+    dialog = page.get_by_role("dialog", name="Unsubscribe from numbers")
     expect(dialog).to_contain_text("only a subscriber can add you again")
     dialog.get_by_role("button", name="Cancel").click()
     expect(iris.link("numbers").first).to_be_visible()
@@ -141,7 +141,7 @@ def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
         out = main.get_by_role("button", name=f"Remove {name}", exact=True)
         out.click()
         expect(out).to_have_count(0)
-        taken_back(f"Removed {name} out")
+        taken_back(f"Removed {name}")
         expect(out).to_be_visible()
     iris.go("inbox")
     page.locator("#people li").filter(has_text="Marco Dias").click(button="right")

@@ -144,7 +144,7 @@ def test_a_command_goes_out_and_its_answer_comes_back(
     ann = seated(town.server, town.ann)
     page = ann.page
     row = new_bot(ann, "Deployer", "Outgoing webhook", **{"Endpoint URL": program})
-    row.get_by_role("button", name="Service").click()
+    row.get_by_role("button", name="Outgoing webhook").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text(program)
     dialog.get_by_label("Commands").fill("/Deploy")
@@ -161,7 +161,7 @@ def test_a_command_goes_out_and_its_answer_comes_back(
     ann.say("/deploy staging")
     expect(ann.message("Done: staging")).to_be_visible()
     ann.go("settings/your-bots")
-    row.get_by_role("button", name="Service").click()
+    row.get_by_role("button", name="Outgoing webhook").click()
     expect(dialog.get_by_role("listitem").first).to_contain_text("Delivered")
 
 
@@ -173,7 +173,7 @@ def test_a_feed_is_followed_and_left(calling_town: Town, seated: Open, program: 
     row.get_by_role("button", name="Webhook URL").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Feed URL").fill(f"{program}feed.xml")
-    pick(page, "Channel", "general")
+    pick(page, "Channel for new entries", "general")
     dialog.get_by_role("button", name="Follow", exact=True).click()
     feeds = dialog.locator("section").filter(has_text="Feeds (RSS, Atom)")
     expect(feeds.get_by_role("listitem")).to_contain_text("feed.xml")

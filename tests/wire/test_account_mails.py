@@ -70,7 +70,7 @@ async def test_a_sign_in_with_a_new_browser_is_told(org: Organization) -> None:
     browser = fresh(org)
     (await browser.post("/sessions", **ANN)).ok
     letter = await one(org)
-    assert "new sign-in" in letter.subject
+    assert "New sign-in" in letter.subject
     for said in ("127.0.0.1", "Firefox", "UTC", "http://chat.test/reset"):
         assert said in letter.text
     # Afterwards the browser is known, and so is where it is.
@@ -86,7 +86,7 @@ def csrf(browser: Person) -> dict[str, str]:
 
 async def test_a_sign_in_with_a_program_is_told_once(org: Organization) -> None:
     (await org.nobody.post("/fetch_api_key", **ANN)).ok
-    assert "new sign-in" in (await one(org)).subject
+    assert "New sign-in" in (await one(org)).subject
     (await org.nobody.post("/fetch_api_key", **ANN)).ok
     assert await mailed(org) == []
 

@@ -596,7 +596,7 @@ async def test_where_anybody_may_sign_up_the_address_is_confirmed(org: Organizat
     page = await org.http.get("/join")
     assert 'type="email"' in page.text
     # Who is here already finds the way in.
-    assert 'Have an account already? <a href="/login">Sign in</a>' in page.text
+    assert 'Already have an account? <a href="/login">Sign in</a>' in page.text
     assert (await send(org, "/join", email="nobody")).status_code == 400
     link = await confirmed(org, "/join", "zoe@example.com")
     early = await confirmed(org, "/join", "yan@example.com")

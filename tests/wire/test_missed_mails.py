@@ -309,7 +309,7 @@ async def test_a_digest_has_what_was_not_read_and_comes_once_on_the_day(away: Aw
     # Ann was here just now, and gus has nothing to read.
     assert sorted(mail.to for mail in mails) == ["ben@example.com", "cleo@example.com"]
     (mail,) = [one for one in mails if one.to == "ben@example.com"]
-    for part in ("#kitchen > cups", "who brings the cups?", "2 messages, by Ann, Cleo", "quiet"):
+    for part in ("#kitchen > cups", "who brings the cups?", "2 messages from Ann, Cleo", "quiet"):
         assert part in mail.text, part
     assert mail.text.index("cups") < mail.text.index("quiet")
     assert "old news" not in mail.text

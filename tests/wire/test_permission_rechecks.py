@@ -20,7 +20,7 @@ def after_reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[Between]:
     """What happens once, when the request that the test makes next has read something, and before
     it is answered. What the node reads by itself meanwhile (a reader's records, for instance) is
     another task's."""
-    read = Store.read
+    read, search = Store.read, Store.search
     pending: list[Callable[[], Awaitable[Any]]] = []
 
     def set_up(happens: Callable[[], Awaitable[Any]]) -> None:
@@ -28,12 +28,19 @@ def after_reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[Between]:
         pending.append(happens)
 
         async def reading(self: Store, *arguments: Any) -> Any:
-            found = await read(self, *arguments)
+            return await before_answer(read(self, *arguments))
+
+        async def searching(self: Store, *arguments: Any) -> Any:
+            return await before_answer(search(self, *arguments))
+
+        async def before_answer(finding: Awaitable[Any]) -> Any:
+            found = await finding
             if pending and asyncio.current_task() is asking:
                 await pending.pop()()
             return found
 
         monkeypatch.setattr(Store, "read", reading)
+        monkeypatch.setattr(Store, "search", searching)
 
     yield set_up
     assert not pending, "nothing was read"

@@ -27,7 +27,7 @@ describe("names", () => {
 
 describe("titles", () => {
   it("name the views that have a name", () => {
-    expect(titleOf([], data)).toBe("All messages");
+    expect(titleOf([], data)).toBe("Combined feed");
     expect(titleOf([{ operator: "is", operand: "starred" }], data)).toBe("Starred");
   });
 
@@ -39,7 +39,7 @@ describe("titles", () => {
       { operator: "search", operand: "almond cake" },
     ];
     expect(titleOf(narrow, data)).toBe(
-      "Found: #kitchen, from Ana, not with pictures, “almond cake”",
+      "Search results: #kitchen, from Ana, not with images, “almond cake”",
     );
   });
 });

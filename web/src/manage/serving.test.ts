@@ -9,7 +9,7 @@ test.each([
   [null, say.noBackups],
   [undefined, ""],
   [{ last_at: null, is_old: true }, say.backupMissing],
-  [{ last_at: YESTERDAY, is_old: false }, "The last good backup was made yesterday."],
+  [{ last_at: YESTERDAY, is_old: false }, "Last backup yesterday."],
 ])("backups are told of: %o", (backups, sentence) => {
   expect(aboutBackups(backups, say)).toBe(sentence);
 });
