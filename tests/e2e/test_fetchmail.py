@@ -60,7 +60,7 @@ def mailbox(port: int) -> Iterator[Path]:
 def test_fetchmail_brings_what_came_to_a_mailbox(sqlite_town: Town, tmp_path: Path) -> None:
     town = sqlite_town
     lmtp, imap = free_port(), free_port()
-    (lines,) = [one for one in written("Mails that come in") if "proto imap" in one]
+    (lines,) = [one for one in written("Incoming email") if "proto imap" in one]
     (town.server.data_dir / "tertulia.toml").write_text(
         'mail_in_pattern = "chat+%s@example.com"\n'
         f'mail_in_listen = "lmtp://127.0.0.1:{lmtp}"\n'

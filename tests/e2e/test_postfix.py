@@ -211,7 +211,7 @@ def api_of(town: Town, account: Account) -> httpx.Client:
 def talking(town: Town, world: World, pattern: str) -> Iterator[tuple[Talk, Path]]:
     """A server and Postfix that know each other by the lines of the documentation."""
     lmtp, port = free_port(), free_port()
-    settings, shared, own, *_ = written("Mails that come in")
+    settings, shared, own, *_ = written("Incoming email")
     main, _, table = (shared if pattern.startswith("chat+") else own).partition("# transport\n")
     assert f'"{pattern}"' in settings
     (town.server.data_dir / "tertulia.toml").write_text(

@@ -11,7 +11,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "voice.md"
-PAGES = ("README.md", "docs/using.md", "docs/translating.md")
+PAGES = (
+    "README.md",
+    "docs/using.md",
+    "docs/translating.md",
+    "docs/operating.md",
+)
 TEXTS = sorted(
     [*(ROOT / "web" / "words" / "en").glob("*.json"), ROOT / "src/tertulia/outbound/texts/en.json"]
 )
