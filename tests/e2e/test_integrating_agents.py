@@ -18,7 +18,7 @@ SITE, ADDRESS = "https://chat.example.com", "ann@example.com"
 
 def blocks(language: str) -> list[str]:
     """The examples in that language."""
-    section = PAGE.read_text().partition("## An agent\n")[2].partition("\n## ")[0]
+    section = PAGE.read_text().partition("## Agents\n")[2].partition("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
 
 

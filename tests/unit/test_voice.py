@@ -16,6 +16,8 @@ PAGES = (
     "docs/using.md",
     "docs/translating.md",
     "docs/operating.md",
+    "docs/administering.md",
+    "docs/integrating.md",
 )
 TEXTS = sorted(
     [*(ROOT / "web" / "words" / "en").glob("*.json"), ROOT / "src/tertulia/outbound/texts/en.json"]
