@@ -53,6 +53,7 @@ PAGES = {
         "decisions/README": "Decisions",
         "bench": "The bench",
         "translating": "Translating",
+        "voice": "How we write",
     },
 }
 """The pages by who reads them, with what they are called at the side."""

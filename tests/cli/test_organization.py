@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -572,6 +573,12 @@ def test_a_command_is_documented_and_answers_in_json(names: tuple[str, ...]) -> 
     assert command.epilog.startswith("Example: ")
     flags = {flag for one in command.params for flag in one.opts}
     assert "--json" in flags or names == ("serve",)
+
+
+def test_the_settings_of_the_server_are_documented() -> None:
+    document = DOCUMENT.read_text()
+    missing = [n for n in Config.__struct_fields__ if not re.search(rf"\b{n}\b", document)]
+    assert missing == []
 
 
 NUMBERS = [
