@@ -42,11 +42,16 @@ CHUNK_BITS = 16
 """Message IDs that share a row of `read_state`: 2 to the power of this."""
 
 MESSAGE_COLUMNS = (
-    "messages.id, messages.sender_id, messages.sent_at, messages.channel_id, messages.topic,"
+    "messages.id, messages.sender_id, messages.sent_at, messages.channel_id,"
+    " (SELECT name FROM message_topics WHERE message_topics.id = messages.topic_id),"
     " messages.direct_id, messages.content, messages.rendered, messages.client,"
     " messages.has_link, messages.has_image, messages.has_attachment, messages.is_me,"
     " messages.mentions_all"
 )
+
+
+OF_TOPIC = "topic_id = (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)"
+"""The condition that a message is in a topic; two parameters: its channel and key."""
 
 
 def encode(record: Any) -> str:

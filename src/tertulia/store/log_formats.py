@@ -41,6 +41,7 @@ SINCE: Mapping[str, int] = {
     "BannerPosted": 101,
     "BannersEnded": 101,
     "MessagePinned": 101,
+    "MessagesMoved.whole_topic": 101,
     "MessageUnpinned": 101,
     "Pin": 101,
     "Realm.upload_quota_per_user_mib": 101,

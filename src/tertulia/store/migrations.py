@@ -372,6 +372,42 @@ def _search_merged_by_steps(dialect: Dialect) -> Sequence[str]:
     return dialect.search_patience()
 
 
+def _say_that_it_takes_long(connection: Connection, report: Report) -> None:
+    ((count,),) = connection.query("SELECT COUNT(*) FROM messages")
+    if count:
+        report(f"Giving {count:,} messages the IDs of their topics")
+
+
+def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
+    """Messages refer to a topic by its ID, so that renaming one is the same work for any size."""
+    return (
+        f"CREATE TABLE message_topics (id {dialect.counted}, channel_id BIGINT NOT NULL,"
+        " key TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (channel_id, key))",
+        # Later topics have the number of the entry that began them. These numbers are taken.
+        "INSERT INTO message_topics (id, channel_id, key, name)"
+        " SELECT -messages.id, channel_id, topic_key, topic FROM messages"
+        " JOIN (SELECT MAX(id) AS newest FROM messages WHERE channel_id IS NOT NULL"
+        " GROUP BY channel_id, topic_key) AS of_topic ON messages.id = of_topic.newest",
+        "CREATE INDEX message_topics_by_key ON message_topics (key)",
+        "CREATE TABLE topic_renames (topic_id BIGINT NOT NULL, seq BIGINT NOT NULL,"
+        " at BIGINT NOT NULL, user_id BIGINT, was_topic TEXT NOT NULL, topic TEXT NOT NULL,"
+        " last_message_id BIGINT NOT NULL, PRIMARY KEY (topic_id, seq))",
+        _say_that_it_takes_long,
+        "ALTER TABLE messages ADD COLUMN topic_id BIGINT",
+        "ALTER TABLE messages ADD COLUMN topic_since BIGINT NOT NULL DEFAULT 0",
+        "UPDATE messages SET topic_id = (SELECT message_topics.id FROM message_topics WHERE"
+        " message_topics.channel_id = messages.channel_id AND key = messages.topic_key)"
+        " WHERE channel_id IS NOT NULL",
+        "DROP INDEX messages_by_topic",
+        "ALTER TABLE messages DROP COLUMN topic",
+        "ALTER TABLE messages DROP COLUMN topic_key",
+        "CREATE INDEX messages_by_topic ON messages (topic_id, id)",
+        *dialect.topic_search_schema(),
+        search_index.add_all_topics,
+        *([search_index.without_topics] if dialect.search_forgets_topics else []),
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -406,10 +442,14 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_quiet_times),
     Expand(_pins),
     Expand(_search_merged_by_steps),
+    _topics_by_id,
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1
 """The schema's version since which the search is filled by `tertulia.store.search_index`."""
+
+WITH_TOPIC_IDS = MIGRATIONS.index(_topics_by_id) + 1
+"""The schema's version since which topics are searched apart from messages."""
 
 WITH_HISTORY = MIGRATIONS.index(_history) + 1
 """The schema's version since which the log's head knows its history and the versions."""

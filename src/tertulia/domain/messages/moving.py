@@ -17,7 +17,7 @@ from tertulia.domain.messages.sending import Composed, ToChannel
 from tertulia.domain.permissions import ChannelReaders
 from tertulia.model.changes import AnyChange, MessageEdited, MessagesMoved
 from tertulia.model.changes.editing import Arrival, Groups
-from tertulia.model.channels import Channel, topic_key
+from tertulia.model.channels import Channel, Topic, topic_key
 from tertulia.model.errors import Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
 from tertulia.model.messages import Flag, Message, Propagation
@@ -52,14 +52,25 @@ def move(
     source = state.channels[message.channel_id]
     target = _target(moment, source, wanted.channel_id)
     topic = message.topic if wanted.topic is None else names.topic_name(wanted.topic)
+    there = (target.id, topic_key(topic))
+    is_respelled = there == (source.id, topic_key(message.topic))
+    if not is_respelled:
+        topic = sending.spelled(state, target.id, topic)
     moved = _open_to(moment, source, list(_selected(excerpt, message, wanted.propagation)))
     if (target.id, topic) == (source.id, message.topic):
         raise Refused("The message is there already.")
     resolves = target.id == source.id and topics.toggles_resolution(message.topic, topic)
     _check_rights(moment, source, target, topic, resolves=resolves)
+    before = state.topics[(source.id, topic_key(message.topic))]
+    is_whole = len(moved) == before.message_count
+    if is_respelled and not is_whole:
+        raise Refused("A topic is spelled in one way: rename all of it.")
     if not resolves:
         _check_age(moment, source, target, excerpt, moved, wanted.propagation)
-    change = _moved(moment, found, excerpt, moved, target, topic, wanted)
+    if is_whole and source.id == target.id and (is_respelled or there not in state.topics):
+        change = _renamed(moment, found, before, BitMap(line.id for line in moved), topic, wanted)
+    else:
+        change = _moved(moment, found, excerpt, moved, target, topic, wanted)
     written = _notices(moment, change, source, target, wanted, resolves=resolves)
     changes: list[AnyChange] = [
         change,
@@ -187,6 +198,29 @@ def _check_age(
     )
 
 
+def _renamed(
+    moment: Moment, found: Found, topic: Topic, ids: BitMap, name: str, wanted: Move
+) -> MessagesMoved:
+    """The change that gives a topic with all of its messages a name that no topic has."""
+    ids.run_optimize()
+    after = msgspec.structs.replace(topic, key=topic_key(name), name=name)
+    return MessagesMoved(
+        message_ids=(),
+        anchor_id=found.message.id,
+        channel_id=topic.channel_id,
+        topic=topic.name,
+        new_channel_id=topic.channel_id,
+        new_topic=name,
+        propagation=wanted.propagation,
+        topics=(after,),
+        emptied=() if after.key == topic.key else ((topic.channel_id, topic.key),),
+        flags=dict(sorted(found.flags.items())),
+        read_by=tuple(sorted(found.read_by)),
+        mentions_all=found.message.mentions_all,
+        whole_topic=ids.serialize(),
+    )
+
+
 def _moved(
     moment: Moment,
     found: Found,
@@ -203,9 +237,8 @@ def _moved(
     before = state.topics[(source.id, topic_key(message.topic))]
     rest = topics.without(before, excerpt, gone)
     there = (target.id, topic_key(topic))
-    same = there == (before.channel_id, before.key)
-    after = topics.joined(rest if same else state.topics.get(there), target.id, topic, ids)
-    kept = [after] if same or rest is None else [rest, after]
+    after = topics.joined(state.topics.get(there), target.id, topic, ids)
+    kept = [after] if rest is None else [rest, after]
     firsts: dict[int, int | None] = {}
     marked_read: Groups = ()
     recorded: Groups = ()
@@ -235,7 +268,7 @@ def _moved(
         new_topic=topic,
         propagation=wanted.propagation,
         topics=tuple(kept),
-        emptied=((before.channel_id, before.key),) if rest is None and not same else (),
+        emptied=((before.channel_id, before.key),) if rest is None else (),
         first_message_ids=firsts,
         lost=lost,
         marked_read=marked_read,
@@ -433,8 +466,8 @@ def _notices(
     if resolves:
         done = change.new_topic.startswith(RESOLVED)
         return [Notice(there, f"{who} marked this topic as {'' if done else 'un'}resolved.")]
-    count = len(change.message_ids)
-    is_all = not any(
+    count = len(change.ids)
+    is_all = change.renames or not any(
         t.channel_id == source.id and t.key == topic_key(change.topic) for t in change.topics
     )
     what = "This topic" if is_all else "A message" if count == 1 else f"{count} messages"

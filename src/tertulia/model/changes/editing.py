@@ -1,6 +1,7 @@
 """Edits, moves and deletions of messages."""
 
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.model.changes.base import Change
 from tertulia.model.channels import Topic
@@ -86,6 +87,7 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     """
 
     message_ids: tuple[int, ...]
+    """Empty where `whole_topic` has them."""
     anchor_id: int
     channel_id: int
     topic: str
@@ -108,6 +110,18 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     arrivals: tuple[Arrival, ...] = ()
     """The newest of the messages that are new to somebody, ascending."""
     moved_on: dict[int, int | None] = {}
+    whole_topic: bytes = b""
+    """Of a topic that is renamed with all of its messages these, as a serialized bitmap."""
+
+    @property
+    def renames(self) -> bool:
+        """Whether a topic with all of its messages has another name, which no topic had."""
+        return bool(self.whole_topic)
+
+    @property
+    def ids(self) -> BitMap:
+        """The messages."""
+        return BitMap.deserialize(self.whole_topic) if self.renames else BitMap(self.message_ids)
 
     @property
     def changes_channel(self) -> bool:

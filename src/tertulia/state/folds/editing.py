@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import msgspec
-from pyroaring import BitMap
 
 from tertulia.model import changes
 from tertulia.model.channels import Topic, topic_key
@@ -14,6 +13,7 @@ from tertulia.state.folds.pins import forget_pins, take_pins_along
 from tertulia.state.folds.previews import await_previews, forget_previews
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
+from tertulia.state.recent_writes import renaming
 
 FOLDS = Folds()
 
@@ -39,9 +39,10 @@ def _(state: State, change: changes.MessageEdited) -> None:
 def _(state: State, change: changes.MessagesMoved) -> None:
     old = (change.channel_id, topic_key(change.topic))
     new = (change.new_channel_id, topic_key(change.new_topic))
-    state.recent_writes.note((*change.message_ids, (*old, None), (*new, None)), state.seq + 1)
+    touched = (renaming(*old),) if change.renames else change.message_ids
+    state.recent_writes.note((*touched, (*old, None), (*new, None)), state.seq + 1)
     _settle(state, change.topics, change.emptied, change.first_message_ids)
-    moved = BitMap(change.message_ids)
+    moved = change.ids
     state.unread.moved(moved, old, new)
     take_pins_along(state, moved, change)
     for some, user_ids in change.lost:
