@@ -37,6 +37,11 @@ def ids_at(ids: Sequence[int] | BitMap, whole: BitMap, some: Places) -> BitMap:
     return BitMap.union(BitMap(), *parts) & whole
 
 
+def ids_in_spans(ids: BitMap, spans: Spans) -> BitMap:
+    """Those of the messages that lie in the spans."""
+    return ids if spans == EVERYTHING else ids_at(ids, ids, places(ids, spans))
+
+
 def ranges_of(part: BitMap, whole: BitMap) -> IdRanges:
     """The part as ranges of the whole set: a pair covers the IDs of the whole between its ends."""
     if not part:

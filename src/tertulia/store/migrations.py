@@ -392,6 +392,7 @@ def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
         "CREATE TABLE topic_renames (topic_id BIGINT NOT NULL, seq BIGINT NOT NULL,"
         " at BIGINT NOT NULL, user_id BIGINT, was_topic TEXT NOT NULL, topic TEXT NOT NULL,"
         " last_message_id BIGINT NOT NULL, PRIMARY KEY (topic_id, seq))",
+        records("topic_moves", "id BIGINT"),
         _say_that_it_takes_long,
         "ALTER TABLE messages ADD COLUMN topic_id BIGINT",
         "ALTER TABLE messages ADD COLUMN topic_since BIGINT NOT NULL DEFAULT 0",

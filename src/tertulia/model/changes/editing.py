@@ -8,6 +8,7 @@ from tertulia.model.channels import Topic
 from tertulia.model.messages import Flag, Message, Propagation, Submessage
 from tertulia.model.ranges import IdRanges
 from tertulia.model.reactions import Reaction
+from tertulia.model.topic_moves import TopicMove
 
 Groups = tuple[tuple[IdRanges, tuple[int, ...]], ...]
 """Pairs of some of the messages and the users they concern, ascending."""
@@ -130,6 +131,18 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     @property
     def changes_topic(self) -> bool:
         return self.topic != self.new_topic
+
+
+class TopicMoveStarted(Change, frozen=True, tag="topic_move_started"):
+    """Moving many messages was requested and allowed: `MessagesMoved` follow, until it ends."""
+
+    move: TopicMove
+
+
+class TopicMoveEnded(Change, frozen=True, tag="topic_move_ended"):
+    """All messages of such a move have been moved."""
+
+    move_id: int
 
 
 class MessagesDeleted(Change, frozen=True, tag="messages_deleted"):

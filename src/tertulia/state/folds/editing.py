@@ -43,6 +43,8 @@ def _(state: State, change: changes.MessagesMoved) -> None:
     state.recent_writes.note((*touched, (*old, None), (*new, None)), state.seq + 1)
     _settle(state, change.topics, change.emptied, change.first_message_ids)
     moved = change.ids
+    if change.renames:
+        _rename_in_moves(state, old, new, change.new_topic)
     state.unread.moved(moved, old, new)
     take_pins_along(state, moved, change)
     for some, user_ids in change.lost:
@@ -61,6 +63,26 @@ def _(state: State, change: changes.MessagesMoved) -> None:
         ids = ids_of(some, moved)
         for user_id in user_ids:
             state.unread.flag(user_id, ids, Flag.CHANNEL_WILDCARD_MENTIONED, added=True)
+
+
+def _rename_in_moves(state: State, old: tuple[int, str], new: tuple[int, str], name: str) -> None:
+    """Moves that are under way go on from a renamed topic, and to it."""
+    for move in list(state.topic_moves):
+        if (move.channel_id, topic_key(move.topic)) == old:
+            move = msgspec.structs.replace(move, topic=name)
+        if (move.new_channel_id, topic_key(move.new_topic)) == old:
+            move = msgspec.structs.replace(move, new_topic=name)
+        state.topic_moves.put(move)
+
+
+@FOLDS.of(changes.TopicMoveStarted)
+def _(state: State, change: changes.TopicMoveStarted) -> None:
+    state.topic_moves.put(change.move)
+
+
+@FOLDS.of(changes.TopicMoveEnded)
+def _(state: State, change: changes.TopicMoveEnded) -> None:
+    state.topic_moves.remove(change.move_id)
 
 
 @FOLDS.of(changes.MessagesDeleted)

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from pyroaring import BitMap
 
 from tertulia.domain import permissions
-from tertulia.model.changes import MessagesMoved
+from tertulia.model.changes import MessagesMoved, TopicMoveEnded, TopicMoveStarted
 from tertulia.model.messages import Flag, Message
 from tertulia.model.ranges import IdRanges, Places, Spans, ids_at, ids_of, places, ranges_of
 from tertulia.model.users import Role, User
@@ -19,7 +19,13 @@ from tertulia.wire.api.objects.message_flags import flag_names
 from tertulia.wire.api.objects.messages import message_object
 from tertulia.wire.api.objects.reactions import Reactor, reaction_object, reactor
 from tertulia.wire.api.objects.topics import topic_links, topic_shown
-from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projection import (
+    Projection,
+    ProjectionContext,
+    Projections,
+    Viewer,
+    unseen,
+)
 from tertulia.wire.api.projections.message_deletions import messages_gone
 from tertulia.wire.api.projections.message_edits import UpdateMessageEvent, flags_by_name
 from tertulia.wire.api.projections.messages import MessageEvent
@@ -435,4 +441,8 @@ def _news_events(
         yield MessageEvent(message=shown, flags=flags)
 
 
-PROJECTIONS: Final[Projections] = (MessagesMovedProjection(),)
+PROJECTIONS: Final[Projections] = (
+    MessagesMovedProjection(),
+    unseen(TopicMoveStarted),  # What is moved is told as it is moved.
+    unseen(TopicMoveEnded),
+)
