@@ -48,6 +48,8 @@ LINKIFIERS = 200
 LAST_WORDS = 3000
 """Characters of what the server wrote that are shown where it refused something."""
 PATIENCE = 60.0
+LONGEST_SECONDS = 600.0
+"""How long an operation may take."""
 BETWEEN = 0.005
 """Seconds between two requests of a client that is there to wait."""
 
@@ -153,7 +155,9 @@ class Company:
             request = asking.get("?".join([target, "&".join(texts)]).rstrip("?"), authorization)
         else:
             request = asking.form(method, target, authorization, values)
-        answer: dict[str, Any] = json.loads(body_of(asking.asked(self.server.port, request)))
+        answer: dict[str, Any] = json.loads(
+            body_of(asking.asked(self.server.port, request, LONGEST_SECONDS))
+        )
         return answer
 
     def messages(self, who: str, *narrow: tuple[str, Any], anchor: str = "newest") -> None:

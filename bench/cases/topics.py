@@ -28,16 +28,19 @@ def _deleted(company: Company, topic: str) -> None:
         pass
 
 
+def _names(size: int) -> list[str]:
+    return [f"{which} {size}" for which in ("first", "second", "third", "last")]
+
+
 def _operations(size: int) -> Iterator[tuple[str, Callable[[Company], Any]]]:
-    one, other = f"first {size}", f"second {size}"
+    one, other, third, last = _names(size)
     yield "nothing", _nothing
     yield f"resolve {size:,}", lambda c: c.move(one, name=f"✔ {one}")
     yield f"rename {size:,}", lambda c: c.move(one, name=f"renamed {size}")
     yield f"a page of {size:,}", lambda c: c.messages(c.owner, ("topic", f"renamed {size}"))
     yield f"merge {size:,} with another", lambda c: c.move(one, name=other)
-    yield f"move {2 * size:,} to a private channel", lambda c: c.move(other, to=c.private)
-    yield f"move {2 * size:,} back", lambda c: c.move(other, to=c.large)
-    yield f"delete {2 * size:,}", lambda c: _deleted(c, other)
+    yield f"move {size:,} to a private channel", lambda c: c.move(third, to=c.private)
+    yield f"delete {size:,}", lambda c: _deleted(c, last)
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -47,7 +50,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         senders = range(one.first_user_id, one.first_user_id + 50)
         topics: dict[str, range] = {}
         for size in SIZES:
-            names = [f"first {size}", f"second {size}"]
+            names = _names(size)
             ranges = archive.add_topics(made.config, large, names, size, senders)
             topics.update(zip(names, ranges, strict=True))
         with measured(made) as server:
