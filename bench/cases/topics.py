@@ -10,6 +10,7 @@ from bench.cases.holding import Company, measured, measured_line
 from bench.context import Bench
 from bench.datasets import COMPANY
 from bench.listeners import listening
+from bench.organization import LARGE
 from bench.report import Line
 
 SIZES = (28_000, 113_000)
@@ -37,7 +38,10 @@ def _operations(size: int) -> Iterator[tuple[str, Callable[[Company], Any]]]:
     yield "nothing", _nothing
     yield f"resolve {size:,}", lambda c: c.move(one, name=f"✔ {one}")
     yield f"rename {size:,}", lambda c: c.move(one, name=f"renamed {size}")
-    yield f"a page of {size:,}", lambda c: c.messages(c.owner, ("topic", f"renamed {size}"))
+    yield (
+        f"a page of {size:,}",
+        lambda c: c.messages(c.owner, ("channel", LARGE), ("topic", f"renamed {size}")),
+    )
     yield f"merge {size:,} with another", lambda c: c.move(one, name=other)
     yield f"move {size:,} to a private channel", lambda c: c.move(third, to=c.private)
     yield f"delete {size:,}", lambda c: _deleted(c, last)

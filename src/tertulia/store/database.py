@@ -258,10 +258,6 @@ class Dialect(ABC):
         """The statements after very many messages were added at once: what is to be merged of them,
         which the next commits would do else."""
 
-    search_forgets_topics: bool
-    """Whether the search must be made anew to no longer find messages by the topic that they were
-    in when it had the words of both."""
-
     @abstractmethod
     def topic_search_schema(self) -> Sequence[str]:
         """The statements that make the search of topics, with nothing in it."""
@@ -304,12 +300,8 @@ class Dialect(ABC):
         parameters follow, only those that both name: both are gone through to the end."""
 
     @abstractmethod
-    def search_match(self) -> str:
-        """A condition on `messages` by itself; one parameter: `search_query(…)`."""
-
-    @abstractmethod
     def search_query(self, phrases: Sequence[Phrase]) -> str:
-        """The parameter of `search_match`: all phrases must occur."""
+        """What the search is asked for: all phrases must occur."""
 
 
 class Database(ABC):

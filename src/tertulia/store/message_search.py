@@ -411,8 +411,7 @@ class _Walk:
         finds match: how many were passed, those, and whether there are no more."""
         if not self._phrases:
             # All terms are negated: the index would find what is not wanted.
-            nots = [self._says_not(phrases) for phrases, _ in self._texts]
-            return 0, self._next(need, self._where, *nots), True
+            return self._scan(size)
         is_all = self._queried == self._phrases and not any(negated for _, negated in self._texts)
         return self._named(size, need if is_all else size)
 
@@ -449,7 +448,9 @@ class _Walk:
 
     def _hits(self, among: str, own: Sequence[Any]) -> Clause:
         """A query for the next messages of which each phrase is in what they say or in their topic
-        (`id`), with its parameters; with `among`, a query for IDs, only those that both name."""
+        (`id`), with its parameters; with `among`, a query for IDs, only those that both name. Some
+        may have a phrase no longer: on PostgreSQL, old messages have the words that their topic had
+        before topics were searched by themselves."""
         dialect, comparison = self._connection.dialect, self._comparison
         queries = [dialect.search_hits(comparison, among)]
         parameters = [dialect.search_query(self._queried), self._last_id, *own]
@@ -467,20 +468,6 @@ class _Walk:
             return queries[0], parameters
         either = " UNION ".join(f"SELECT id FROM ({query}) AS part" for query in queries)
         return f"SELECT id FROM ({either}) AS either", parameters
-
-    def _says_not(self, phrases: tuple[Phrase, ...]) -> Clause:
-        """The condition that not all phrases are in what a message says or in its topic."""
-        dialect = self._connection.dialect
-        either = [dialect.search_match()]
-        parameters: list[Any] = [dialect.search_query(phrases)]
-        for topic_ids, rest in self._topics_saying(phrases):
-            inside = dialect.among("+messages.topic_id")
-            parameters.append(dialect.array(topic_ids))
-            if rest:
-                inside = f"({inside} AND {dialect.search_match()})"
-                parameters.append(dialect.search_query(rest))
-            either.append(inside)
-        return f"NOT COALESCE({' OR '.join(either)}, FALSE)", parameters
 
     def _topics_saying(
         self, phrases: tuple[Phrase, ...]

@@ -405,7 +405,6 @@ def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
         "CREATE INDEX messages_by_topic ON messages (topic_id, id)",
         *dialect.topic_search_schema(),
         search_index.add_all_topics,
-        *([search_index.without_topics] if dialect.search_forgets_topics else []),
     )
 
 

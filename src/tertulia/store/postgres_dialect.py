@@ -34,7 +34,6 @@ class PostgresDialect(Dialect):
     )
     hasty = ("SET synchronous_commit TO off",)
     intersects_indexes = True
-    search_forgets_topics = True
     begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     begin_write = ("BEGIN", "SELECT seq FROM head WHERE id = 1 FOR UPDATE")
     claim_checkpoint = (
@@ -190,12 +189,6 @@ class PostgresDialect(Dialect):
         return (
             "SELECT message_id + 0 AS id FROM message_search"
             f" WHERE words @@ CAST(? AS tsquery) AND message_id + 0 {comparison} ?{both}"
-        )
-
-    def search_match(self) -> str:
-        return (
-            "EXISTS (SELECT 1 FROM message_search WHERE message_search.message_id = messages.id"
-            " AND words @@ CAST(? AS tsquery))"
         )
 
     def search_query(self, phrases: Sequence[Phrase]) -> str:

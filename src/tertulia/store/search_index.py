@@ -52,12 +52,6 @@ def add_all(connection: Connection, report: Callable[[str], None]) -> None:
         connection.run(statement)
 
 
-def without_topics(connection: Connection, report: Callable[[str], None]) -> None:
-    """Index all messages anew, without the words of their topics."""
-    connection.run("DELETE FROM message_search")
-    add_all(connection, report)
-
-
 def add_topic(connection: Connection, channel_id: int, key: str, name: str) -> None:
     """Add a topic, unless the index has it."""
     dialect = connection.dialect

@@ -23,7 +23,6 @@ class SqliteDialect(Dialect):
     hasty = ("PRAGMA synchronous = NORMAL",)
     begin_read = "BEGIN"
     intersects_indexes = False
-    search_forgets_topics = False
     begin_write = ("BEGIN IMMEDIATE",)
 
     def begin_migration(self) -> Sequence[str]:
@@ -161,11 +160,8 @@ class SqliteDialect(Dialect):
             f" WHERE message_search MATCH ? AND rowid {comparison} ?{both}"
         )
 
-    def search_match(self) -> str:
-        return "messages.id IN (SELECT rowid FROM message_search WHERE message_search MATCH ?)"
-
     def search_query(self, phrases: Sequence[Phrase]) -> str:
-        # Messages that were sent long ago have the words of their topic in another column.
+        # Messages from before topics had an index of their own have a second column.
         both = " AND ".join(
             f'"{" ".join(phrase.words)}"' + ("*" if phrase.is_open else "") for phrase in phrases
         )

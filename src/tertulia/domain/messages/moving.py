@@ -1,5 +1,6 @@
 """Moving messages to another topic or channel; resolving topics."""
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -254,7 +255,9 @@ def move_piece(moment: Moment, piece: MovePiece, render: Render) -> Decision[boo
         written = _notices(
             state, user, move, wanted, is_all=move.is_whole, count=move.count, resolves=False
         )
-        changes += notices.sent(moment, written, render)
+        # Even if the channel no longer takes messages, the move has to end.
+        with contextlib.suppress(Refused):
+            changes += notices.sent(moment, written, render)
     return Decision(not piece.is_last, changes)
 
 
