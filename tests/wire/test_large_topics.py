@@ -181,9 +181,9 @@ async def test_a_large_move_is_made_in_pieces(
     }
     moved = mids[1:] if to == "later" else mids
     await move(org, moved[0], **{**targets[to], "send_notification_to_new_thread": True})
-    assert max(sizes) < 15, sizes
+    assert max(sizes) < 20, sizes
     events = [one for one in await ben.events() if one["type"] == "update_message"]
-    assert len(events) == 3
+    assert len(events) == (2 if to == "elsewhere" else 3)
     assert sorted(mid for event in events for mid in event["message_ids"]) == moved
     assert all(event["message_id"] in event["message_ids"] for event in events)
     channel = "attic" if to == "elsewhere" else "lounge"

@@ -63,7 +63,7 @@ class Move(Struct, frozen=True, kw_only=True):
     """Leave a notice in the new topic."""
 
 
-PIECE = 2000
+PIECE = 1000
 """Messages that one entry of the log moves at most, unless it renames their topic."""
 
 

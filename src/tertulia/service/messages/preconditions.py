@@ -123,9 +123,11 @@ async def to_move_next(log: Log, move: TopicMove) -> MovePiece:
 
     def look(connection: Connection) -> tuple[Sequence[int], bool, TopicExcerpt, _One]:
         place = conversation[:2]
+        # In another channel, every piece writes to the rows of the same people.
+        most = PIECE if move.channel_id == move.new_channel_id else 2 * PIECE
         # The history of each of them is written with it.
         renames = editing.count_renames(connection, *place)
-        limit = max(5 * PIECE // (5 + renames), _LEAST_PIECE)
+        limit = max(5 * most // (5 + renames), _LEAST_PIECE)
         ids = editing.newest_of_topic(connection, *place, move.ranges, limit)
         if not ids:
             return ids, True, _NO_TOPIC, None
