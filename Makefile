@@ -24,7 +24,7 @@ serve: $(VENV)/.run $(CLIENT) ## start a demonstration organization and print ho
 
 client: $(CLIENT) ## build the web client
 
-$(CLIENT): $(VENV)/.run web/package-lock.json web/index.html web/vite.config.ts $(shell find web/src web/public -type f 2>/dev/null)
+$(CLIENT): $(VENV)/.run web/package-lock.json web/index.html web/vite.config.ts $(shell find web/src web/words web/public -type f 2>/dev/null)
 	$(BIN)/python web/build.py
 	@touch $@
 

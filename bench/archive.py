@@ -37,6 +37,7 @@ _INDEXES = {
     "messages_by_channel": "messages (channel_id, id)",
     "messages_by_direct": "messages (direct_id, id)",
     "messages_by_sender": "messages (sender_id, id)",
+    "messages_by_author": "messages (sender_id, channel_id, id)",
 }
 """What is quicker to make at the end than to keep up meanwhile."""
 _TOPIC_COLUMNS = ("id", "channel_id", "key", "name")
@@ -124,10 +125,16 @@ def _count_messages(connection: Connection) -> None:
 
 
 def add_topics(
-    config: Config, channel_id: int, names: Sequence[str], count: int, senders: Sequence[int]
+    config: Config,
+    channel_id: int,
+    names: Sequence[str],
+    count: int,
+    senders: Sequence[int],
+    content: str | None = None,
 ) -> list[range]:
     """Give the channel more topics, each with so many messages of those senders, the newest of the
-    organization; the IDs of each topic's messages."""
+    organization; the IDs of each topic's messages. All have the content, or say what they are
+    about."""
     connection = database_at(config.data_path, config.database_url).connect(readonly=True)
     ((first,),) = connection.query("SELECT COALESCE(MAX(id), 0) + 1 FROM messages")
     connection.close()
@@ -137,7 +144,7 @@ def add_topics(
     for number, name in enumerate(names):
         ids = range(first + number * count, first + (number + 1) * count)
         found.append(ids)
-        text = f"What there is to say about {name}"
+        text = content or f"What there is to say about {name}"
         messages += (
             (
                 *(one, senders[one % len(senders)], BEGAN + 10 * one, channel_id),

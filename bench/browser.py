@@ -157,7 +157,7 @@ class Client:
         with self.context() as one, self.context() as other:
             place = f"narrow/dm/{self._own_id()}"
             writer, reader = self.opened(one, place), self.opened(other, place)
-            box = writer.get_by_role("textbox", name="Write to")
+            box = writer.get_by_role("textbox", name="Message ")
             box.wait_for()
             writer.evaluate(SENT)
             for number in range(SWITCHES):

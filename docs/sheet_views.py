@@ -88,7 +88,7 @@ def attached(page: Page) -> None:
 def away(page: Page) -> None:
     """Without a network for some seconds."""
     page.context.set_offline(True)
-    page.get_by_text(re.compile("cannot be reached")).first.wait_for()
+    page.get_by_text(re.compile("reach the server")).first.wait_for()
 
 
 def first_picture(page: Page) -> None:
@@ -211,9 +211,9 @@ VIEWS: Final = (
     View("pointer-message", TOPIC, (pressed("article .body", "right"),), on=("wide",)),
     View("pointer-channel", "inbox", (pressed("#side [data-side]", "right"),), on=("wide",)),
     View("told", TOPIC, (menu_of_message, ("menuitem", "^Copy link"))),
-    View("topic-menu", TOPIC, (("button", "What to do with this topic"),)),
-    View("topic-policy", TOPIC, (("button", "How you hear of this topic"),)),
-    View("channel-menu", "narrow/channel/{kitchen}", (("button", "to do with this channel"),)),
+    View("topic-menu", TOPIC, (("button", "Topic actions"),)),
+    View("topic-policy", TOPIC, (("button", "Topic notifications"),)),
+    View("channel-menu", "narrow/channel/{kitchen}", (("button", "Channel actions"),)),
     View("new-message", "inbox", (("button", "^New message"),)),
     View("writing", LUNCH, (written("**Soup** today: @**topic**\n\n- leek\n- barley"),)),
     View("files", MILK, (attached, written("The prices"))),
@@ -223,7 +223,7 @@ VIEWS: Final = (
     View(
         "schedule",
         CAKE,
-        (written("Soup"), ("button", "^Send later"), ("menuitem", "Another time")),
+        (written("Soup"), ("button", "^Send later"), ("menuitem", "Custom time")),
     ),
     View("poll", DOUGH, (("button", "^More$"), ("menuitem", "^Poll"))),
     View("time", DOUGH, (("button", "^More$"), ("menuitem", "^Time"))),
@@ -258,7 +258,7 @@ VIEWS: Final = (
     View(
         "status",
         "inbox",
-        (OWN_MENU, ("menuitem", "Set a status")),
+        (OWN_MENU, ("menuitem", "Set status")),
         on=("wide",),
     ),
     View("pause", "inbox", (OWN_MENU, ("menuitem", "^Until")), on=("wide",)),
@@ -269,7 +269,7 @@ VIEWS: Final = (
         on=("wide",),
     ),
     View("drawer", "inbox", (("button", "^Menu$"),), on=("phone",)),
-    View("suggested-channels", "inbox", (("button", "Make channels"),)),
+    View("suggested-channels", "inbox", (("button", "Create channels"),)),
     View("offline", DOUGH, (away,)),
     View("offline-writing", DOUGH, (away, written("Rye, 14 hours."), "Control+Enter")),
     # Dialogs of settings
@@ -278,10 +278,10 @@ VIEWS: Final = (
     View("bot-webhook", "settings/your-bots", (("button", "^Webhook"),)),
     View("new-agent", "settings/agents", (("button", "New agent"),)),
     View("new-snippet", "settings/snippets", (("button", "New snippet"),)),
-    View("leave-for-good", "settings/account", (("button", "Deactivate your account"),)),
+    View("leave-for-good", "settings/account", (("button", "Deactivate account"),)),
     View("edit-person", "organization/users", (("button", "^Edit "),)),
-    View("invite-mail", "organization/invitations", (("button", "Invite by e-mail"),)),
-    View("invite-link", "organization/invitations", (("button", "Make a link"),)),
+    View("invite-mail", "organization/invitations", (("button", "Email invitation"),)),
+    View("invite-link", "organization/invitations", (("button", "Invitation link"),)),
     View("new-linkifier", "organization/linkifier-settings", (("button", "New linkifier"),)),
     View("new-field", "organization/profile-field-settings", (("button", "New field"),)),
     View("new-folder", "channels/folders", (("button", "New folder"),)),

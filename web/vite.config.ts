@@ -3,6 +3,7 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { brotliCompressSync } from "node:zlib";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vitest/config";
+import { compileWords } from "./words.ts";
 
 const PACKAGE = "../src/tertulia/web";
 const BASE = "/app/";
@@ -38,6 +39,17 @@ function filesForTheServer(): Plugin {
       for (const [from, to] of Object.entries(FOR_THE_SERVER)) {
         copyFileSync(`node_modules/${from}`, `${PACKAGE}/${to}`);
       }
+    },
+  };
+}
+
+/** Compiles the texts, and again when one changes. */
+function compiledWords(): Plugin {
+  return {
+    name: "compiled-words",
+    config: compileWords,
+    configureServer({ watcher }) {
+      watcher.add("words").on("change", (file) => file.endsWith(".json") && compileWords());
     },
   };
 }
@@ -138,7 +150,14 @@ const passed = {
 };
 
 export default defineConfig({
-  plugins: [svelte(), openingFirst(), filesForTheServer(), filesForTheWorker(), packedBeside()],
+  plugins: [
+    compiledWords(),
+    svelte(),
+    openingFirst(),
+    filesForTheServer(),
+    filesForTheWorker(),
+    packedBeside(),
+  ],
   base: BASE,
   build: {
     outDir: PACKAGE,

@@ -1,17 +1,31 @@
-"""Memory at rest: the demonstration organization, as `make serve` starts it."""
+"""Memory: of the demonstration organization at rest, as `make serve` starts it, and of a company
+with a million messages when everybody's clients have come."""
 
+import random
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from typing import Final
 
-from bench import processes, serving
+from pyroaring import BitMap
+
+from bench import asking, processes, serving
 from bench.arithmetic import Target
 from bench.cases import Case
 from bench.context import Bench
+from bench.datasets import OLD_COMPANY, SHAPES, Made
 from bench.report import Line
+from tertulia.store.codec import CHUNK_BITS
+from tertulia.store.store import database_at
 
 SETTLED = 1.0
 """Seconds after it was ready."""
+MOST: Final = 300 * 2**20
+"""Bytes for the company: its state, 48 MiB of what is unread, 64 MiB of fragments, and what
+allocating all this leaves."""
 
 
 def _measure(bench: Bench) -> Iterator[Line]:
@@ -46,4 +60,59 @@ def _measure(bench: Bench) -> Iterator[Line]:
     yield line
 
 
-CASE = Case("memory", "the demonstration organization's memory, at rest", _measure)
+def _team(bench: Bench) -> Iterator[Line]:
+    """Everybody's clients come after a start, with a million messages, and come once more."""
+    teams = (60, 200) if bench.quick else (60, 200, 5_200)
+    with bench.fresh(OLD_COMPANY, refuses=False, prepare=_read_with_gaps) as served:
+        before = processes.pss(served.server.pid)
+        for size in teams:
+            found: list[float] = []
+            for _ in range(2):
+                with ThreadPoolExecutor(8) as clients:
+                    for _ in clients.map(partial(_come, served.port), served.made.people[:size]):
+                        pass
+                time.sleep(SETTLED)
+                found.append(processes.pss(served.server.pid))
+            line = Line(f"memory_{size}", f"memory, {size:,} people's clients came", "MiB", found)
+            line.limit, line.limit_title = [before, before], "nobody came"
+            line.targets = [Target("", max(found), MOST, "MiB")]
+            yield line
+
+
+def _come(port: int, person: str) -> None:
+    asking.asked(port, asking.register(person))
+
+
+def _read_with_gaps(made: Made) -> None:
+    """Everybody has read one message in six, here and there: the most that read state can take."""
+    rng = random.Random(14)
+    chunks = range(SHAPES[OLD_COMPANY].messages >> CHUNK_BITS)
+    patterns = [
+        [
+            BitMap(rng.sample(range(n << CHUNK_BITS, (n + 1) << CHUNK_BITS), 10_000)).serialize()
+            for n in chunks
+        ]
+        for _ in range(20)
+    ]
+    first = made.organization.first_user_id
+    database = database_at(made.config.data_path, made.config.database_url)
+    with closing(database.connect(readonly=False)) as connection:
+        connection.run("BEGIN")
+        connection.run_many(
+            "INSERT INTO read_state (user_id, chunk, bitmap) VALUES (?, ?, ?)"
+            " ON CONFLICT (user_id, chunk) DO UPDATE SET bitmap = excluded.bitmap",
+            [
+                (first + number, chunk, patterns[number % len(patterns)][chunk])
+                for number in range(len(made.people))
+                for chunk in chunks
+            ],
+        )
+        connection.run("COMMIT")
+
+
+def _both(bench: Bench) -> Iterator[Line]:
+    yield from _measure(bench)
+    yield from _team(bench)
+
+
+CASE = Case("memory", "memory at rest, and when everybody's clients have come", _both)

@@ -17,6 +17,8 @@ from tertulia.store.store import database_at
 
 NEWEST, SEARCH = 0.0015, 0.003
 """What GET /messages may take, in seconds."""
+LITTLE = 0.1
+"""What it may take to find that there is little or nothing."""
 OTHERS = 100_000
 """Messages of a channel that only ten are in, newer than all that others have."""
 
@@ -83,6 +85,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
             line.targets = [Target("p50", line.value, bound, "ms")]
         yield line
     yield from _after_others(bench)
+    yield from _little(bench)
 
 
 def _others_wrote(made: Made) -> None:
@@ -108,6 +111,54 @@ def _after_others(bench: Bench) -> Iterator[Line]:
     line.limit, line.limit_title = found["one"].medians(), "who received those"
     line.cpu, line.generator = rounds.cpu, rounds.generator
     yield line
+
+
+def _quiet_wrote(made: Made) -> None:
+    """One person wrote very much in a channel, without a link and without the common word."""
+    organization = made.organization
+    channel_id = organization.first_channel_id + organization.channels + list(SIZES).index(SMALL)
+    text = "apples and pears"
+    archive.add_topics(
+        made.config, channel_id, ["quiet"], OTHERS, [organization.first_user_id], text
+    )
+
+
+def _little(bench: Bench) -> Iterator[Line]:
+    """What little of it may be read, or nothing: of a million messages, half of which say the
+    word, and a channel of very many that don't."""
+    with bench.fresh(OLD_COMPANY, prepare=_quiet_wrote) as served:
+        made = served.made
+        one, nobody = made.people[0], made.organization.owner
+        common, quiet = ["search", f'"{COMMON}"'], ["channel", SMALL]
+        asked = {
+            "newest": asking.newest(one, []),
+            "word": asking.newest(one, [quiet, common]),
+            "sender": asking.newest(one, [quiet, ["sender", made.archive.sender]]),
+            "link": asking.newest(one, [quiet, ["has", "link"]]),
+            "nowhere": asking.newest(nobody, [common]),
+        }
+        for request in asked.values():
+            asking.asked(served.port, request)
+        found = bench.interleaved(
+            {
+                name: partial(bench.requests, served.server, request)
+                for name, request in asked.items()
+            }
+        )
+    titles = {
+        "word": f"a common word in {OTHERS:,} that don't say it",
+        "sender": f"of a sender, in {OTHERS:,} of others",
+        "link": f"with a link, in {OTHERS:,} without",
+        "nowhere": "a common word, of who is in no channel",
+    }
+    for name, title in titles.items():
+        rounds = found[name]
+        title = f"GET /messages, a million: {title}"
+        line = Line(f"read_little_{name}", title, "ms", rounds.medians(), rounds.p99())
+        line.limit, line.limit_title = found["newest"].medians(), "newest 100"
+        line.cpu, line.generator = rounds.cpu, rounds.generator
+        line.targets = [Target("p50", line.value, LITTLE, "ms")]
+        yield line
 
 
 CASE = Case("read", "GET /messages among a million: the newest, and searching", _measure)

@@ -30,7 +30,7 @@ def begin_to_ben(window: Window, text: str) -> None:
     expect(window.page.get_by_role("combobox", name="People")).to_be_focused()
     window.page.keyboard.type("ben")
     window.page.keyboard.press("Tab")
-    expect(window.page.get_by_role("textbox", name="Write to Ben")).to_be_focused()
+    expect(window.page.get_by_role("textbox", name="Message  Ben")).to_be_focused()
     window.page.keyboard.type(text)
 
 
@@ -41,25 +41,25 @@ def test_an_empty_new_message_goes_with_its_place(ann: Window) -> None:
         ann.go(there)
         expect(new_message(ann)).to_be_hidden()
     ann.go(PLACE)
-    expect(ann.page.get_by_role("textbox", name="Write to #general > kitchen")).to_be_visible()
+    expect(ann.page.get_by_role("textbox", name="Message  #general > kitchen")).to_be_visible()
 
 
 def test_a_full_one_says_that_it_does_not_go_here(ann: Window) -> None:
     begin_to_ben(ann, "For you alone")
     ann.go("narrow/channel/general/topic/garden")
-    expect(new_message(ann).get_by_role("status")).to_contain_text("goes to Ben, not to #general")
+    expect(new_message(ann).get_by_role("status")).to_contain_text("goes to Ben, not #general")
     new_message(ann).get_by_role("button", name="Write here instead").click()
     expect(new_message(ann)).to_be_hidden()
-    expect(ann.page.get_by_role("textbox", name="Write to #general > garden")).to_be_focused()
+    expect(ann.page.get_by_role("textbox", name="Message  #general > garden")).to_be_focused()
     expect(ann.box).to_have_value("")
 
     ann.go("drafts")
-    ann.page.get_by_role("main").get_by_role("button", name="Write on").click()
-    expect(ann.page.get_by_role("textbox", name="Write to Ben")).to_have_value("For you alone")
+    ann.page.get_by_role("main").get_by_role("button", name="Continue writing").click()
+    expect(ann.page.get_by_role("textbox", name="Message  Ben")).to_have_value("For you alone")
     ann.go(PLACE)
-    new_message(ann).get_by_role("button", name="Go there").click()
+    new_message(ann).get_by_role("button", name="View").click()
     expect(new_message(ann)).to_be_hidden()
-    expect(ann.page.get_by_role("textbox", name="Write to Ben")).to_have_value("For you alone")
+    expect(ann.page.get_by_role("textbox", name="Message  Ben")).to_have_value("For you alone")
     expect(ann.page).to_have_url(re.compile("narrow/dm"))
     ann.box.fill("")
 
@@ -68,11 +68,11 @@ def test_a_full_one_is_kept_where_nothing_is_written(ann: Window) -> None:
     begin_to_ben(ann, "Kept for later")
     ann.go("settings/account")
     expect(new_message(ann)).to_be_hidden()
-    kept = ann.page.get_by_text("Your message to Ben is in the drafts.")
+    kept = ann.page.get_by_text("Your message to Ben was saved as a draft.")
     expect(kept).to_be_visible()
-    ann.page.get_by_role("button", name="Write on").click()
-    expect(ann.page.get_by_role("textbox", name="Write to Ben")).to_have_value("Kept for later")
-    ann.page.get_by_role("textbox", name="Write to Ben").fill("")
+    ann.page.get_by_role("button", name="Continue writing").click()
+    expect(ann.page.get_by_role("textbox", name="Message  Ben")).to_have_value("Kept for later")
+    ann.page.get_by_role("textbox", name="Message  Ben").fill("")
 
 
 def test_tabs_lead_through_a_new_message_as_one_writes_it(ann: Window) -> None:
@@ -82,7 +82,7 @@ def test_tabs_lead_through_a_new_message_as_one_writes_it(ann: Window) -> None:
     expect(page.get_by_role("combobox", name="Topic")).to_be_focused()
     keys.type("bread")
     keys.press("Tab")
-    expect(page.get_by_role("textbox", name="Write to #general > bread")).to_be_focused()
+    expect(page.get_by_role("textbox", name="Message  #general > bread")).to_be_focused()
     keys.type("Who bakes")
     # No key alone does anything from a button of the box, and what is open stays.
     keys.press("Tab")
@@ -90,11 +90,11 @@ def test_tabs_lead_through_a_new_message_as_one_writes_it(ann: Window) -> None:
     keys.type("dtcx?[")
     expect(ann.page).to_have_url(re.compile("kitchen"))
     expect(page.get_by_role("dialog")).to_be_hidden()
-    expect(page.get_by_role("textbox", name="Write to")).to_have_value("Who bakes")
+    expect(page.get_by_role("textbox", name="Message ")).to_have_value("Who bakes")
     # Nor does the key that begins one take away the one that was begun.
     page.get_by_role("main").focus()
     keys.press("c")
-    box = page.get_by_role("textbox", name="Write to #general > bread")
+    box = page.get_by_role("textbox", name="Message  #general > bread")
     expect(box).to_be_focused()
     expect(box).to_have_value("Who bakes")
     box.fill("")

@@ -181,7 +181,7 @@ def test_people_sign_in_hear_and_upload_through_it(
         with closing(context):
             page = context.new_page()
             page.goto("/")
-            page.get_by_label("E-mail").fill(town.ben.email)
+            page.get_by_label("Email").fill(town.ben.email)
             page.get_by_label("Password").fill(PASSWORD)
             page.get_by_role("button", name="Sign in").click()
             expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
@@ -242,7 +242,7 @@ def test_a_proxy_that_hides_the_host_is_told_so(
         with closing(context):
             page = context.new_page()
             page.goto("/login")
-            page.get_by_label("E-mail").fill(town.ben.email)
+            page.get_by_label("Email").fill(town.ben.email)
             page.get_by_label("Password").fill(PASSWORD)
             page.get_by_role("button", name="Sign in").click()
             said = page.locator("body")

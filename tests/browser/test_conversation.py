@@ -37,10 +37,10 @@ def test_two_people_talk(kept_town: Town, seated: Open) -> None:
     expect(ann.box).to_have_value("")
 
     ben.box.press_sequentially("Morning")
-    expect(ann.page.get_by_text("Ben is writing")).to_be_visible()
+    expect(ann.page.get_by_text("Ben is typing")).to_be_visible()
     ben.say("Morning, Ann")
     expect(ann.message("Morning, Ann")).to_be_visible()
-    expect(ann.page.get_by_text("Ben is writing")).to_be_hidden()
+    expect(ann.page.get_by_text("Ben is typing")).to_be_hidden()
 
     answer = ann.message("Morning, Ann")
     answer.hover()
@@ -57,9 +57,9 @@ def test_two_people_talk(kept_town: Town, seated: Open) -> None:
     changed = ann.message("Good morning to you")
     changed.hover()
     changed.get_by_role("button", name="More").click()
-    ann.page.get_by_role("menuitem", name="Quote and reply").click()
+    ann.page.get_by_role("menuitem", name="Quote message").click()
     # It stands beside the text, in no Markdown; left out it is gone, and it outlives a reload.
-    quotes = ann.page.get_by_role("list", name="Quotations")
+    quotes = ann.page.get_by_role("list", name="Quotes")
     expect(quotes).to_contain_text("Good morning to you")
     expect(ann.box).to_have_value("")
     # What is offered goes by what one types, not by what is quoted.
@@ -70,7 +70,7 @@ def test_two_people_talk(kept_town: Town, seated: Open) -> None:
     ann.box.press("Enter")
     expect(ann.box).to_have_value("So I said to @**Ben** ")
     ann.page.reload()
-    expect(quotes.get_by_role("button", name="Leave out what")).to_be_visible()
+    expect(quotes.get_by_role("button", name="Remove quote from")).to_be_visible()
     expect(ann.box).to_have_value("So I said to @**Ben** ")
     ann.box.press("Control+Enter")
     expect(quotes).to_be_hidden()
@@ -86,7 +86,7 @@ def test_what_was_typed_while_the_server_was_away_is_sent_once(
 
     ann.away = ben.away = True
     kept_town.server.kill()
-    expect(ann.page.get_by_text("The server cannot be reached")).to_be_visible()
+    expect(ann.page.get_by_text("Can’t reach the server")).to_be_visible()
     ann.say("While it was away")
     expect(ann.message("While it was away")).to_be_visible()
     kept_town.server.start()
@@ -94,7 +94,7 @@ def test_what_was_typed_while_the_server_was_away_is_sent_once(
     expect(ben.message("While it was away")).to_have_count(1, timeout=30_000)
     ben.say("After")
     expect(ann.message("After")).to_be_visible(timeout=30_000)
-    expect(ann.page.get_by_text("The server cannot be reached")).to_be_hidden()
+    expect(ann.page.get_by_text("Can’t reach the server")).to_be_hidden()
     for one in (ann, ben):
         expect(one.message("While it was away")).to_have_count(1)
         one.away = False

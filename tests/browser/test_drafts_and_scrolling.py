@@ -158,7 +158,7 @@ def test_a_file_that_is_given_to_the_box_is_sent(
     expect(ann.box).to_have_value("")
     ann.page.get_by_role("button", name="Preview").click()
     expect(ann.page.get_by_role("link", name="hat.png").first).to_be_visible()
-    ann.page.get_by_role("button", name="Go on writing").click()
+    ann.page.get_by_role("button", name="Continue editing").click()
     ann.box.press("Control+Enter")
 
     ben = seated(sqlite_town.server, sqlite_town.ben)
@@ -208,9 +208,7 @@ def test_a_search_never_leaves_out_what_was_asked_for(sqlite_town: Town, ann: Wi
     page.keyboard.press("/")
     search = page.get_by_role("combobox").last
     search.press_sequentially("sender:zoe has:link")
-    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text(
-        "Nobody here is called “zoe”"
-    )
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("No one is named “zoe”")
     search.press("Enter")
     expect(page.get_by_role("dialog")).to_be_visible()
     assert "narrow" not in page.url

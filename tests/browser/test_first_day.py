@@ -38,7 +38,7 @@ def test_what_is_wide_is_taken_back(cafe: Server, seated: Open) -> None:
     main, toast = iris.page.get_by_role("main"), iris.page.locator(".toasts")
     before = unread(iris)
     assert before > 5
-    iris.page.get_by_role("button", name="Mark everything as read").click()
+    iris.page.get_by_role("button", name="Mark all as read").click()
     expect(toast).to_contain_text(f"Marked {before} messages as read")
     expect(iris.link("Inbox")).not_to_contain_text("unread")
     toast.get_by_role("button", name="Undo").click()
@@ -59,7 +59,7 @@ def test_what_is_wide_is_taken_back(cafe: Server, seated: Open) -> None:
     iris.page.get_by_role("menuitem", name="Groups").click()
     expect(main.get_by_role("heading", name="All groups")).to_be_visible()
     iris.go("narrow/channel/999-nowhere")
-    expect(main.get_by_role("heading", name="There is nothing at this address")).to_be_visible()
+    expect(main.get_by_role("heading", name="Page not found")).to_be_visible()
 
 
 def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
@@ -86,7 +86,7 @@ def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
     main.focus()
     keys.press("M")
     taken_back("staff lunch: Muted")
-    hears = main.get_by_role("button", name="How you hear of this topic")
+    hears = main.get_by_role("button", name="Topic notifications")
     hears.click()
     expect(page.get_by_role("menuitemradio", name="Muted", exact=True)).not_to_be_checked()
     keys.press("Escape")
@@ -125,7 +125,7 @@ def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
     # Nobody comes into a private channel again by themselves: it is asked before.
     choose("numbers", "Unsubscribe")
     dialog = page.get_by_role("dialog", name="Leave numbers")
-    expect(dialog).to_contain_text("somebody in it has to add you again")
+    expect(dialog).to_contain_text("only a subscriber can add you again")
     dialog.get_by_role("button", name="Cancel").click()
     expect(iris.link("numbers").first).to_be_visible()
 
@@ -141,16 +141,16 @@ def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
         out = main.get_by_role("button", name=f"Remove {name}", exact=True)
         out.click()
         expect(out).to_have_count(0)
-        taken_back(f"You took {name} out")
+        taken_back(f"Removed {name} out")
         expect(out).to_be_visible()
     iris.go("inbox")
     page.locator("#people li").filter(has_text="Marco Dias").click(button="right")
-    card = page.get_by_role("dialog", name="Person")
-    card.get_by_role("button", name="Mute this person").click()
-    expect(card.get_by_role("button", name="Stop muting")).to_be_visible()
+    card = page.get_by_role("dialog", name="User card")
+    card.get_by_role("button", name="Mute user").click()
+    expect(card.get_by_role("button", name="Unmute user")).to_be_visible()
     taken_back("Marco Dias: Muted")
     page.locator("#people li").filter(has_text="Marco Dias").click(button="right")
-    expect(card.get_by_role("button", name="Mute this person")).to_be_visible()
+    expect(card.get_by_role("button", name="Mute user")).to_be_visible()
     # It is about who was seen here.
     iris.go("drafts")
     expect(card).to_have_count(0)
@@ -194,7 +194,7 @@ def test_what_is_jumped_over_is_read_and_settings_are_followed(
     expect(ann.page.locator("html")).to_have_attribute("data-width", "full")
     assert body.evaluate("one => one.offsetWidth") > narrow * 1.3
     ann.go("settings/preferences")
-    expect(ann.page.get_by_label("List of people")).to_be_visible()
+    expect(ann.page.get_by_label("People list style")).to_be_visible()
     expect(ann.page.get_by_label("Emoji", exact=True)).to_have_count(0)
 
 
@@ -234,7 +234,7 @@ def test_a_long_press_opens_a_sheet_and_nothing_else(cafe: Server, opened: Open)
     expect(menu).to_be_hidden()
     assert phone.page.url == where
     article.get_by_role("button", name="More").tap()
-    menu.get_by_role("menuitem", name="Add a reaction").tap()
+    menu.get_by_role("menuitem", name="Add reaction").tap()
     search = phone.page.get_by_role("combobox", name="Search emoji")
     expect(search).to_be_visible()
     expect(search).not_to_be_focused()
@@ -245,15 +245,15 @@ def test_without_mail_an_invitation_is_a_link_to_hand_over(
 ) -> None:
     ann = seated(sqlite_town.server, sqlite_town.ann)
     ann.go("organization/invitations")
-    ann.page.get_by_role("button", name="Invite by e-mail").click()
+    ann.page.get_by_role("button", name="Email invitation").click()
     dialog = ann.page.get_by_role("dialog")
     dialog.get_by_label("Addresses").fill("zoe@example.com")
     dialog.get_by_role("button", name="Send invitations").click()
-    expect(dialog).to_contain_text("Nothing was mailed")
+    expect(dialog).to_contain_text("No emails were sent")
     link = dialog.get_by_label("zoe@example.com").first.input_value()
     zoe = opened(sqlite_town.server)
     zoe.page.goto(link)
-    expect(zoe.page.get_by_label("E-mail address")).to_have_value("zoe@example.com")
+    expect(zoe.page.get_by_label("Email")).to_have_value("zoe@example.com")
 
 
 def test_the_frame_is_seen_before_the_client_is_there(sqlite_town: Town, opened: Open) -> None:
@@ -285,12 +285,12 @@ def test_the_frame_is_seen_before_the_client_is_there(sqlite_town: Town, opened:
 def test_which_key_sends_is_asked_once(sqlite_town: Town, opened: Open) -> None:
     ben = opened(sqlite_town.server, sqlite_town.ben)
     ben.go("narrow/channel/general/topic/keys")
-    question = ben.page.get_by_role("group", name="Which key is to send?")
+    question = ben.page.get_by_role("group", name="Which key should send messages?")
     ben.box.fill("by this key")
     ben.box.press("Shift+Enter")
     expect(question).to_have_count(0)
     ben.box.press("Enter")
-    question.get_by_role("button", name="Enter sends", exact=True).click()
+    question.get_by_role("button", name="Press Enter to send", exact=True).click()
     expect(question).to_have_count(0)
     expect(ben.box).to_be_focused()
     ben.box.press("Enter")

@@ -130,7 +130,7 @@ def test_without_the_server_the_client_opens_says_so_and_comes_back(
     kept.away = True
     server.stop()
     kept.page.reload()
-    expect(kept.page.get_by_role("heading", name="cannot be reached")).to_be_visible()
+    expect(kept.page.get_by_role("heading", name="reach the server")).to_be_visible()
     assert kept.page.evaluate("document.fonts.ready.then(() => true)")
 
     server.start()
@@ -218,5 +218,5 @@ def test_a_newer_client_is_offered_and_loaded(kept: Window) -> None:
     # the usual address is another one again: what is offered then says nothing.)
     kept.page.evaluate("navigator.serviceWorker.register('/worker.js?newer', {scope: '/'})")
     with kept.page.expect_event("load"):
-        kept.page.get_by_role("button", name="Load it").click()
+        kept.page.get_by_role("button", name="Reload").click()
     expect(kept.page.get_by_role("navigation").first).to_be_visible()

@@ -23,7 +23,7 @@ def test_the_first_who_comes_makes_the_organization(
         owner.page.goto(f"/setup?code={code}")
         owner.page.get_by_label("organization").fill("Café Central")
         owner.page.get_by_label("Your name").fill("Ann")
-        owner.page.get_by_label("E-mail").fill("ann@example.com")
+        owner.page.get_by_label("Email").fill("ann@example.com")
         owner.page.get_by_label("Password").fill(PASSWORD)
         owner.page.get_by_role("button").click()
         expect(owner.page.get_by_role("heading", name="Welcome to Café Central")).to_be_visible()
@@ -34,11 +34,11 @@ def test_the_first_who_comes_makes_the_organization(
 def test_whoever_signs_in_comes_to_where_they_wanted(town: Town, opened: Open) -> None:
     ben = opened(town.server)
     ben.page.goto("/")
-    ben.page.get_by_label("E-mail").fill(town.ben.email)
+    ben.page.get_by_label("Email").fill(town.ben.email)
     ben.page.get_by_label("Password").fill("wrong")
     ben.page.get_by_role("button", name="Sign in").click()
     expect(ben.page.get_by_role("alert")).to_contain_text("wrong")
-    expect(ben.page.get_by_label("E-mail")).to_have_value(town.ben.email)
+    expect(ben.page.get_by_label("Email")).to_have_value(town.ben.email)
 
     ben.page.get_by_label("Password").fill(PASSWORD)
     ben.page.get_by_role("button", name="Sign in").click()
@@ -62,7 +62,7 @@ def test_a_session_that_ended_elsewhere_leads_to_the_door_and_back(
     # Typing is told to others: the answer is that nobody is signed in. (It may have been heard
     # before, by something else that was asked.)
     ann.page.keyboard.type("Of felt")
-    ann.page.get_by_label("E-mail").fill(sqlite_town.ann.email)
+    ann.page.get_by_label("Email").fill(sqlite_town.ann.email)
     ann.page.get_by_label("Password").fill(PASSWORD)
     ann.page.get_by_role("button", name="Sign in").click()
     expect(ann.message("Of straw")).to_be_visible()

@@ -42,9 +42,9 @@ def test_what_was_opened_while_offline_is_there_when_one_is_back(
     ann.context.set_offline(True)
     # A part of the client that was not loaded yet says so, and is no newer version of it.
     ann.page.keyboard.press("?")
-    expect(ann.page.get_by_text("Keyboard shortcuts could not be loaded")).to_be_visible()
+    expect(ann.page.get_by_text("Keyboard shortcuts couldn’t be loaded")).to_be_visible()
     ann.go("settings/profile")
-    expect(ann.page.get_by_role("main").get_by_role("alert")).to_contain_text("not be loaded")
+    expect(ann.page.get_by_role("main").get_by_role("alert")).to_contain_text("be loaded")
     ann.context.set_offline(False)
     expect(ann.page.get_by_role("heading", name="Profile")).to_be_visible(timeout=30_000)
     expect(ann.page.get_by_text("new version")).to_have_count(0)
@@ -65,7 +65,7 @@ def test_what_was_opened_while_offline_is_there_when_one_is_back(
     assert heard(sqlite_town.server, sqlite_town.ben, "harbour").count("From the sea") == 1
     # So does a part of a message, which is loaded when one asks for it.
     lacking = ann.page.get_by_role("article").get_by_role("alert")
-    expect(lacking).to_contain_text("This could not be loaded")
+    expect(lacking).to_contain_text("This couldn’t be loaded")
     ann.page.unroute(re.compile("/assets/Widget-"))
     red = ann.message("Which boat?").get_by_role("button", name="red")
     again = lacking.get_by_role("button", name="Try again")

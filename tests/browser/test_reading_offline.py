@@ -75,14 +75,14 @@ def test_what_was_read_is_read_without_the_server_and_goes_with_the_session(
     ann.away = True
     ann.context.set_offline(True)
     page.reload()
-    expect(page.get_by_text("You see what was read here, as of")).to_be_visible()
+    expect(page.get_by_text("Showing messages as of")).to_be_visible()
     ann.go(PLACE)
     expect(ann.message("High at nine")).to_be_visible()
     expect(ann.message("Low at three")).to_have_count(0)
     ann.say("Written at sea")
     expect(ann.message("Written at sea")).to_be_visible()
     ann.context.set_offline(False)
-    expect(page.get_by_text("You see what was read here")).to_have_count(0)
+    expect(page.get_by_text("Showing messages as of")).to_have_count(0)
     expect(page.get_by_text("Sending")).to_have_count(0)
     expect(ann.message("Written at sea")).to_have_count(1)
     ann.away = False

@@ -51,7 +51,7 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, open
     expect(page.get_by_role("textbox")).to_have_count(0)
     expect(page.get_by_role("toolbar")).to_have_count(0)
     said.get_by_role("button", name="reacted").click()
-    dialog = page.get_by_role("dialog", name="This needs an account")
+    dialog = page.get_by_role("dialog", name="Sign in required")
     expect(dialog.get_by_role("link", name="Sign in")).to_be_visible()
     # It is at the dialog's foot, as in every dialog.
     assert page.evaluate("document.querySelector('dialog footer a[href^=\\'/login\\']') !== null")
@@ -59,7 +59,7 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, open
     found += faults(visitor, "the door")
     page.keyboard.press("Escape")
     page.get_by_role("navigation").get_by_role("link", name="news").click()
-    expect(main.get_by_text("You are reading without an account")).to_be_visible()
+    expect(main.get_by_text("You’re viewing this organization without an account")).to_be_visible()
     expect(said).to_be_visible()
 
     # What is pinned is at hand, and nothing of it can be taken away.
@@ -73,44 +73,44 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, open
 
     # What is open can be searched; what would be one's own is not looked for.
     page.keyboard.press("/")
-    box = page.get_by_role("combobox", name="Search or jump")
+    box = page.get_by_role("combobox", name="Search or jump to")
     box.fill("is:starred said")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("“is:” looks for what is")
+    expect(page.get_by_role("alert")).to_contain_text("Sign in to use “is:”")
     box.fill("said")
     page.keyboard.press("Enter")
     head = main.get_by_role("search")
     expect(head.get_by_role("status")).to_have_text("1 message")
     expect(said).to_be_visible()
     found += faults(visitor, "a search")
-    head.get_by_role("button", name="With…").click()
+    head.get_by_role("button", name="Filters").click()
     expect(page.get_by_role("menuitemradio")).to_have_count(4)
     page.keyboard.press("Escape")
     visitor.go("narrow/is/starred")
-    expect(main.get_by_role("heading", name="This is not open to everybody")).to_be_visible()
+    expect(main.get_by_role("heading", name="This isn’t public")).to_be_visible()
 
     # What cannot be asked for anew is said, and is tried again.
     visitor.go("narrow/channel/square/topic/news")
     visitor.away = True
     page.route("**/api/v1/register", lambda route: route.abort())
     page.evaluate("window.dispatchEvent(new Event('online'))")
-    expect(main.get_by_text("The server cannot be reached")).to_be_visible()
+    expect(main.get_by_text("Can’t reach the server")).to_be_visible()
     expect(said).to_be_visible()
     page.unroute("**/api/v1/register")
-    main.get_by_role("button", name="Try now").click()
-    expect(main.get_by_text("The server cannot be reached")).to_have_count(0)
+    main.get_by_role("button", name="Retry now").click()
+    expect(main.get_by_text("Can’t reach the server")).to_have_count(0)
     visitor.away = False
 
     # What is not open is as what does not exist.
     visitor.go("narrow/channel/general/topic/news")
-    expect(main.get_by_role("heading", name="This is not open to everybody")).to_be_visible()
+    expect(main.get_by_role("heading", name="This isn’t public")).to_be_visible()
     found += faults(visitor, "closed")
     expect(page.get_by_text("Said in general")).to_have_count(0)
     page.set_viewport_size({"width": 390, "height": 844})
     visitor.go("narrow/channel/square/topic/news")
     expect(said).to_be_visible()
     found += faults(visitor, "on a phone")
-    way = page.get_by_role("button", name="Open to everybody")
+    way = page.get_by_role("button", name="Public channels")
     way.click()
     expect(page.get_by_role("navigation").get_by_role("link", name="square")).to_be_visible()
     expect(page.locator("#side .home")).to_be_focused()
@@ -121,7 +121,7 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, open
     # The door leads back to where one was.
     page.set_viewport_size({"width": 1280, "height": 800})
     main.get_by_role("link", name="Sign in").click()
-    page.get_by_label("E-mail address").fill(sqlite_town.ben.email)
+    page.get_by_label("Email").fill(sqlite_town.ben.email)
     page.get_by_label("Password").fill("correct horse")
     page.get_by_role("button", name="Sign in").click()
     settled(page)

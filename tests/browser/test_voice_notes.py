@@ -29,7 +29,7 @@ def test_a_voice_note_is_recorded_heard_and_played(sqlite_town: Town, seated: Op
     ann.go("narrow/channel/general/topic/voices")
     page.get_by_role("button", name="Record a voice note").click()
     note = page.get_by_role("group", name="Voice note")
-    expect(note.get_by_role("alert")).to_contain_text("The microphone is not allowed here")
+    expect(note.get_by_role("alert")).to_contain_text("Microphone access is blocked")
     ann.context.grant_permissions(["microphone"])
     note.get_by_role("button", name="Try again").click()
     expect(note.get_by_role("timer")).to_have_text(re.compile("0:0[1-9]"))

@@ -235,7 +235,7 @@ def test_a_demonstration_is_entered_with_one_click(served: tuple[HeardProgram, s
     _, address, _ = served
     with httpx.Client(base_url=address, timeout=30) as browser:
         page = browser.get("/", follow_redirects=True)
-        assert "Look around as" in page.text
+        assert "Explore as" in page.text
         (resident, *_) = re.findall(r'name="resident" value="([^"]+)"', page.text)
         assert browser.post("/login", data={"resident": resident}).status_code == 303
         own = browser.get("/api/v1/users/me").json()

@@ -52,7 +52,7 @@ def test_an_empty_directory_becomes_an_organization_that_talks(
             own = ann.get("/api/v1/users/me").json()
             assert (own["full_name"], own["is_owner"]) == ("Ann", True)
             token = {"X-CSRF-Token": ann.cookies["tertulia_csrf"]}
-            message = {"type": "stream", "to": "general", "topic": "hello", "content": "Hello!"}
+            message = {"type": "stream", "to": "general", "topic": "hello", "content": "Hi,"}
             sent = ann.post("/api/v1/messages", data=message, headers=token)
             assert sent.status_code == 200, sent.text
             assert ann.get("/setup").headers["location"] == "/"

@@ -224,6 +224,7 @@ def test_a_search_finds_what_a_plain_filter_finds(
     monkeypatch.setattr(message_search, "_REACH_OF_PLACE", 0)
     monkeypatch.setattr(message_search, "_MERGED", (512, 512, 4, 1)[seed])
     monkeypatch.setattr(message_search, "_WORTH", (8, 8, 1, 1)[seed])
+    monkeypatch.setattr(message_search, "_FIRST_PAGE_STEP", 4)
     monkeypatch.setattr(message_search, "_FIRST_STEP", 4)
     monkeypatch.setattr(message_search, "_GROWTH", 2)
     rng = random.Random(seed)
@@ -317,7 +318,7 @@ def test_read_state_survives_being_cut_into_rows(connection: Connection) -> None
             seq += 1
             entries.append(Entry(seq, 0.0, READER, change))
         write(connection, Batch(entries, {}))
-        bitmap, kept = queries.reader(connection, READER)
+        bitmap, kept = queries.readers(connection, [READER])[READER]
         assert set(bitmap) == read
         assert {flag: set(mids) for flag, mids in kept.items() if mids} == {
             flag: having
@@ -329,7 +330,7 @@ def test_read_state_survives_being_cut_into_rows(connection: Connection) -> None
     assert {mid: r.flags for mid, r in relations.items()} == {
         mid: flags.get(mid, Flag(0)) for mid in ids
     }
-    assert queries.reader(connection, READER + 1) == (BitMap(), {})
+    assert queries.readers(connection, [READER + 1]) == {READER + 1: (BitMap(), {})}
 
 
 class Counting:
@@ -450,7 +451,7 @@ def test_a_common_word_is_not_looked_up_for_who_receives_little(
 
     monkeypatch.setattr(message_search._Walk, "_named", look_up)
     seen = message_search.Seen(
-        passed=250, matched=matched, gained=6, span=250, newest=10**6, messages=()
+        passed=250, matched=matched, gained=6, span=250, newest=10**5, messages=()
     )
     search = saying(Term(narrow.Matches(phrases_of("the"))))
     search = replace(search, anchor=MANY - 249, include_anchor=False)
@@ -486,7 +487,7 @@ def test_no_channel_is_asked_for_what_was_looked_at(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a small organization, and where what the reader has of a channel begins and ends."""
-    monkeypatch.setattr(message_search, "_FIRST_STEP", 500)
+    monkeypatch.setattr(message_search, "_FIRST_PAGE_STEP", 500)
     written(connection, archive(str)[:300], {})
     whole = Scope(user_id=READER, channel_ids=frozenset({1, 2}), direct_ids=frozenset({1}))
     parts = Scope(user_id=READER, spans=(Span(1, 9, 20), Span(1, 30, 40)))
@@ -739,3 +740,80 @@ def test_taking_messages_out_of_a_large_topic_reads_no_others(connection: Connec
         assert editing.first_without(working, channel_id, ids) == messages[0].id
         work.append(working.work)
     assert work[1] < 1.5 * work[0] + 100, work
+
+
+# What there is none of
+
+
+def apart(text: str = "the tree") -> list[Message]:
+    """Messages of two channels in turns: one sender's in the first; in the other, links by somebody
+    else that say the text."""
+    return [
+        Message(
+            id=mid,
+            sender_id=1 + mid % 2,
+            sent_at=mid,
+            channel_id=1 + mid % 2,
+            topic="t",
+            content=text if mid % 2 else "apple",
+            rendered="",
+            has_link=bool(mid % 2),
+        )
+        for mid in range(1, 2 * MANY + 1)
+    ]
+
+
+LITTLE = 1000
+"""Steps or rows that it may take to find nothing among thousands of messages."""
+
+
+@pytest.mark.parametrize(
+    "term",
+    [Term(narrow.FromSender(2)), Term(narrow.HasPart("link"))],
+    ids=["sender", "has"],
+)
+@pytest.mark.parametrize("is_named", [True, False])
+def test_what_a_channel_has_none_of_is_found_without_its_messages(
+    connection: Connection, term: Term, is_named: bool
+) -> None:
+    written(connection, apart(), {})
+    if connection.dialect.name == "postgresql":
+        connection.run("ANALYZE messages")
+    terms = (Term(narrow.InChannels(frozenset({1}))), term) if is_named else (term,)
+    working: Any = Working(connection)
+    assert message_search.find(working, saying(*terms)).messages == []
+    assert working.work < LITTLE
+
+
+def test_a_common_word_that_a_scope_has_little_of_is_not_looked_up_again_and_again(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_search, "_LONG", 500.0)
+    monkeypatch.setattr(message_search, "_FIRST_STEP", 50)
+    looked_up: list[int] = []
+    named = message_search._Walk._named
+
+    def look_up(walk: Any, size: int, enough: int) -> Any:
+        looked_up.append(size)
+        return named(walk, size, enough)
+
+    monkeypatch.setattr(message_search._Walk, "_named", look_up)
+    messages = apart()
+    messages[3] = replace(messages[3], content="the oldest")
+    written(connection, messages, {})
+    counting = Counting(connection)
+    page = message_search.find(counting, saying(Term(narrow.Matches(phrases_of("the")))))
+    assert [message.id for message in page.messages] == [4]
+    if not connection.dialect.search_is_ordered:  # Each lookup finds all hits anew.
+        assert len(looked_up) == 1
+    assert counting.rows < MANY
+
+
+def test_who_may_read_nothing_finds_nothing_without_a_query(archived: Connection) -> None:
+    counting = Counting(archived)
+    for terms in ((), (Term(narrow.Matches(phrases_of("the"))),), (Term(narrow.FromSender(1)),)):
+        search = replace(saying(*terms), scope=Scope(READER))
+        page = message_search.find(counting, search)
+        assert page == message_search.Page([], found_oldest=True, found_newest=True)
+        assert message_search.is_bounded(search)
+    assert counting.statements == 0

@@ -1,78 +1,94 @@
-"""What mails and pushes say: the same in every language."""
+"""The texts of emails, push notifications and pages in all languages."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from string import Formatter
+from typing import Any
 
-import msgspec
 import pytest
 from starlette.requests import Request
 
 from tertulia.domain.organization.languages import LANGUAGES
 from tertulia.model.users import Role
-from tertulia.outbound.words.languages import SAID, language_of
-from tertulia.outbound.words.said import Said
+from tertulia.outbound.texts import LANGUAGES as AVAILABLE
+from tertulia.outbound.texts import Texts, language_of, texts
 from tertulia.wire.pages.speaking import language_wanted
 from tertulia.wire.pages.unsubscribe import NAMES
 
 CLIENT = Path(__file__).parents[2] / "web" / "src" / "words" / "languages.ts"
 CODE = Path(__file__).parents[2] / "src" / "tertulia"
-OTHERS = sorted(SAID.keys() - {"en"})
+PARTS = ("emails", "conversations", "pushes", "pages", "errors")
+OTHERS = sorted(set(AVAILABLE) - {"en"})
 
 
-def texts(said: Said) -> dict[str, str]:
-    """Every text by its path, such as `letters.welcome.subject`."""
+def messages(language: str) -> dict[str, str]:
+    """Every text by its path, such as `emails.letters.welcome.subject`."""
 
-    def within(value: object, path: str) -> Iterator[tuple[str, str]]:
+    def within(value: Any, path: str) -> Iterator[tuple[str, str]]:
         if isinstance(value, str):
             yield path, value
             return
-        assert isinstance(value, dict | list | tuple)
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for name, one in items:
-            yield from within(one, f"{path}.{name}" if path else str(name))
+        for name, one in value.items():
+            yield from within(one, f"{path}.{name}")
 
-    return dict(within(msgspec.to_builtins(said), ""))
+    return {k: v for part in PARTS for k, v in within(texts(language, part).texts, part)}
 
 
-def facts(text: str) -> set[str]:
-    return {name for _, name, _, _ in Formatter().parse(text) if name}
+def arguments(text: str) -> set[str]:
+    return set(re.findall(r"\{(\w+)(?:, plural|\})", text))
 
 
 @pytest.mark.parametrize("language", OTHERS)
-def test_every_language_says_the_same(language: str) -> None:
-    english, other = texts(SAID["en"]), texts(SAID[language])
+def test_every_language_has_the_same_texts_and_arguments(language: str) -> None:
+    english, other = messages("en"), messages(language)
     assert other.keys() == english.keys()
-    assert {path: facts(text) for path, text in other.items()} == {
-        path: facts(text) for path, text in english.items()
+    assert {path: arguments(text) for path, text in other.items()} == {
+        path: arguments(text) for path, text in english.items()
     }
-    # An empty text may stay one; a sentence is not left in English.
-    assert [path for path, text in other.items() if bool(text) != bool(english[path])] == []
+    assert not [path for path, text in other.items() if not text]
+    # A sentence is not left in English.
     assert [
         path for path, text in other.items() if text == english[path] and len(text.split()) > 3
     ] == []
 
 
-def test_mails_speak_what_the_client_speaks() -> None:
-    imported = set(re.findall(r"import\(\"\./(\w+)\"\)", CLIENT.read_text("utf-8")))
-    assert imported | {"en"} == SAID.keys() <= LANGUAGES.keys()
+@pytest.mark.parametrize("language", AVAILABLE)
+def test_every_text_can_be_filled_in(language: str) -> None:
+    for path, text in messages(language).items():
+        for count in (0, 1, 2, 21):
+            filled = Texts(language, {}).filled(text, **dict.fromkeys(arguments(text), count))
+            assert not arguments(text) or str(count) in filled or "plural" in text, path
+            assert "{" not in filled, path
 
 
-def test_every_text_is_said_somewhere_and_none_is_missing() -> None:
+def test_a_text_has_the_form_that_its_language_uses_for_the_number() -> None:
+    text = "{count, plural, =0 {nothing} one {# thing} other {{count} things of {name}}}"
+    english = Texts("en", {"text": text})
+    assert english("text", count=0, name="x") == "nothing"
+    assert english("text", count=1, name="x") == "1 thing"
+    assert english("text", count=2, name="{count}") == "2 things of {count}"
+    russian = Texts("ru", {"text": "{n, plural, one {a} few {b} many {c} other {d}}"})
+    assert [russian("text", n=n) for n in (1, 21, 3, 5, 1.5)] == ["a", "a", "b", "c", "d"]
+
+
+def test_the_server_has_the_languages_of_the_client() -> None:
+    imported = set(re.findall(r"import\(\"\./compiled/(\w+)\"\)", CLIENT.read_text("utf-8")))
+    assert imported | {"en"} == set(AVAILABLE) <= LANGUAGES.keys()
+
+
+def test_every_text_is_used_and_none_is_missing() -> None:
     written = "\n".join(
-        path.read_text("utf-8")
-        for path in CODE.rglob("*")
-        if path.suffix in {".py", ".html"} and path.parent.name != "words"
+        path.read_text("utf-8") for path in CODE.rglob("*") if path.suffix in {".py", ".html"}
     )
-    english = SAID["en"]
-    assert set(re.findall(r'\bsay\(\s*"(\w+)"', written)) <= english.pages.keys()
+    pages = texts("en", "pages").texts
+    assert set(re.findall(r'\bsay\(\s*"(\w+)"', written)) <= pages.keys()
     made = {role.name.lower() for role in Role}
     made |= {f"{kind}_{end}" for kind in NAMES.values() for end in ("off", "turn_off")}
-    every = [*english.letters, *english.conversations, *english.pushes, *english.pages]
-    silent = [name for name in (*every, *english.refusals) if f'"{name}"' not in written]
-    assert made <= english.pages.keys()
-    assert set(silent) <= made
+    names = [name for part in PARTS for name in texts("en", part).texts]
+    names += texts("en", "emails").texts["letters"]
+    unused = [name for name in names if f'"{name}"' not in written]
+    assert made <= pages.keys()
+    assert set(unused) <= made
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ async def test_a_page_of_long_messages_ends_early_and_says_so(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_search, "PAGE_BYTES", 100_000)
-    monkeypatch.setattr(message_search, "_FIRST_STEP", 4)
+    monkeypatch.setattr(message_search, "_FIRST_PAGE_STEP", 4)
     await org.channel("lounge", "ann")
     ids = [await org["ann"].send("lounge", "t", LONG) for _ in range(20)]
     narrow = json.dumps([{"operator": "channel", "operand": "lounge"}])

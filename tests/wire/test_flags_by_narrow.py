@@ -397,7 +397,6 @@ async def test_what_nobody_asked_for_in_a_long_while_gives_way(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unread, "ROOM", 0)
-    monkeypatch.setattr(unread, "SPARED", 4)
     lounge = await org.channel("lounge", "ann", "ben")
     for name in ("ann", "ben", "cleo", "gus"):
         await org.channel(name, name)
@@ -420,7 +419,6 @@ async def test_what_a_waiting_command_needs_stays_or_is_looked_up_again(
 ) -> None:
     """Each question of one takes away what another one's command is about to look at."""
     monkeypatch.setattr(unread, "ROOM", 0)
-    monkeypatch.setattr(unread, "SPARED", 1)
     people = [org[name] for name in ("ann", "ben", "cleo")]
     await org.channel("lounge", "ann", "ben", "cleo")
     for person in people:

@@ -512,7 +512,7 @@ async def confirmed(org: Organization, path: str, email: str) -> str:
     """The link that is mailed to the address."""
     response = await send(org, path, email=email)
     assert response.status_code == 200
-    assert "Look into your mail" in words(response)
+    assert "Check your email" in words(response)
     (letter,) = await mailed(org)
     assert letter.to == email
     return link_in(letter)
@@ -551,7 +551,7 @@ async def test_whether_there_is_an_account_is_told_to_its_address_alone(posting:
     assert one.status_code == other.status_code == 200
     assert words(one).replace("ben@", "nob@") == words(other)
     letters = {letter.to: letter for letter in await mailed(org)}
-    assert "There is an account with it already" in letters["ben@example.com"].text
+    assert "it already has an account" in letters["ben@example.com"].text
     assert "/join/" not in letters["ben@example.com"].text
     assert "/join/" in letters["nob@example.com"].text
 

@@ -58,19 +58,19 @@ async def test_the_page_shows_whose_door_it_is(org: Organization) -> None:
         assert f'autocomplete="{filled}"' in field[0]
         assert "required" in field[0]
     assert 'href="/reset"' in page.text
-    assert "Look around" not in page.text
+    assert "Explore as" not in page.text
     head = await org.http.head("/login")
     assert (head.status_code, head.content) == (200, b"")
 
 
 async def test_who_can_join_is_told_where_and_others_whom_to_ask(org: Organization) -> None:
     page = await org.http.get("/login")
-    assert "Ask somebody" in words(page)
+    assert "Ask a member" in words(page)
     assert 'href="/join"' not in page.text
     await settle(org, invite_required=False)
     page = await org.http.get("/login")
     assert 'href="/join"' in page.text
-    assert "Ask somebody" not in words(page)
+    assert "Ask a member" not in words(page)
 
 
 async def test_the_pages_run_nothing_are_kept_nowhere_and_shown_within_no_others(
@@ -191,11 +191,13 @@ async def test_afterwards_one_is_where_one_wanted_to_be_if_that_is_ours(
 async def test_where_nobody_signs_in_by_password_the_page_says_so(org: Organization) -> None:
     await settle(org, password_sign_in=False)
     page = await org.http.get("/login")
-    assert "Nobody signs in with a password" in words(page)
+    assert "doesn’t use passwords" in words(page)
     assert "<input" not in page.text
     assert (await org.http.post("/login", data=RIGHT)).status_code == 403
-    assert "no passwords" in words(await org.http.get("/reset"))
-    assert "no passwords" in words(await org.http.post("/reset", data={"email": "ann@example.com"}))
+    assert "No password sign-in" in words(await org.http.get("/reset"))
+    assert "No password sign-in" in words(
+        await org.http.post("/reset", data={"email": "ann@example.com"})
+    )
     assert await mailed(org) == []
 
 
@@ -312,7 +314,7 @@ async def test_in_a_demonstration_one_click_is_enough(config: Config) -> None:
         transport = httpx.ASGITransport(app=asgi(node))
         async with httpx.AsyncClient(transport=transport, base_url="http://chat.test") as http:
             page = await http.get("/login?next=/%23inbox")
-            assert "Look around as" in words(page)
+            assert "Explore as" in words(page)
             assert re.findall(r'name="resident" value="([^"]+)"', page.text) == [
                 "ann@example.com",
                 "gus@example.com",
@@ -369,7 +371,7 @@ async def test_a_forgotten_password_is_replaced_and_one_is_signed_in(org: Organi
     (await org["ann"].get("/users/me")).refused("INVALID_API_KEY", 401)
     (letter,) = await letters(org)
     assert letter.to == "ann@example.com"
-    assert "has a new password" in letter.text
+    assert "was reset" in letter.text
     assert "http" not in letter.text.replace("http://chat.test", "")
 
 
@@ -417,7 +419,7 @@ async def test_what_cannot_be_a_password_is_said_and_the_link_lasts(
     assert (await org.http.post(path, data={"password": NEW})).status_code == 303
 
 
-@pytest.mark.parametrize("by", ["use", "time", "another password", "deactivation"])
+@pytest.mark.parametrize("by", ["use", "time", "reset your password", "deactivation"])
 async def test_the_link_is_over(config: Config, by: str) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
@@ -430,7 +432,7 @@ async def test_the_link_is_over(config: Config, by: str) -> None:
                 assert (await org.http.post(path, data={"password": NEW})).status_code == 303
             case "time":
                 clock.ahead = login.RESET_SECONDS + 2
-            case "another password":
+            case "reset your password":
                 (await org["ben"].patch("/settings", old_password=PASSWORD, new_password=NEW)).ok
             case "deactivation":
                 (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
@@ -486,7 +488,7 @@ async def test_nobody_is_flooded_with_these_mails(config: Config) -> None:
     async with founded(config, clock=clock) as org:
         for _ in range(login.MAILS_PER_ACCOUNT + 3):
             page = await org.http.post("/reset", data={"email": "ann@example.com"})
-            assert "a letter is under way" in words(page)
+            assert "a link to reset its password was sent" in words(page)
         assert len(await letters(org)) == login.MAILS_PER_ACCOUNT
         clock.ahead = 700
         for number in range(10):

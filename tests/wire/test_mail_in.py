@@ -164,7 +164,7 @@ async def test_the_mail_about_a_missed_message_says_where_to_answer(post: Post) 
     )
     written = await MailRenderer(post.node).rendered(mail, post.node.clock())
     assert written is not None
-    assert "Answer this mail" in written.text
+    assert "Reply to this email" in written.text
     assert await post.bring(dict(written.headers)["Reply-To"], a_mail("Four")) == {}
     assert (await newest(org, "ann"))[0]["content"] == "Four"
 

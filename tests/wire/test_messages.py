@@ -507,10 +507,12 @@ def test_few_attempts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = sent_messages.SentMessages()
     for number in range(5):
         message = Message(id=number, sender_id=1, sent_at=1)
-        local_id = str(number)
-        kept.note(MessageSent(message=message, queue_id="q", local_id=local_id, request_digest="d"))
-    found = [kept.find(1, "q", str(number), "d") for number in range(5)]
+        queue_id, digest = "q" * 10_000, str(number)
+        kept.note(MessageSent(message=message, queue_id=queue_id, request_digest=digest))
+    found = [kept.find(1, str(number)) for number in range(5)]
     assert found == [None, None, 2, 3, 4]
+    held = [text for sender, *texts in kept._ids for text in texts]
+    assert sum(map(len, held)) == 3  # The digests alone.
 
 
 async def test_mentions_are_flags_of_those_who_receive_them(org: Organization) -> None:

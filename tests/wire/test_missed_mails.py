@@ -134,7 +134,7 @@ async def test_conversations_have_mails_and_threads_of_their_own(away: Away) -> 
     (before,) = [mail for mail in first if mail.subject == later.subject]
     assert headers(later)["references"] == headers(before)["references"]
     assert len({headers(mail)["references"] for mail in first}) == len(first) == 3
-    assert "Ann wrote to you" in later.text
+    assert "new direct message from Ann" in later.text
     assert "one" in later.text, "what came before is there for sense"
 
 

@@ -212,7 +212,7 @@ async def test_who_is_told_of_a_channel_and_what_is_left_out(phones: Phones) -> 
     assert realm is not phones.org.node.state.realm
     await ann.send(channel_id, "plates", "Secret too")
     (told,) = await phones.told()
-    assert (told["title"], told["body"]) == ("#kitchen > plates", "A new message")
+    assert (told["title"], told["body"]) == ("#kitchen > plates", "New message")
 
 
 async def test_a_push_service_that_refuses_is_asked_again_later_and_delays_nobody(

@@ -56,7 +56,7 @@ async def test_a_link_to_a_new_password_ends_key_and_sessions(org: Organization)
     assert org.node.state.push_tokens.of_user.count(org["ann"].user_id) == 0
     (await browser.get("/users/me")).ok
     (letter,) = await mailed(org)
-    assert "every program" in letter.text
+    assert "all browsers and apps" in letter.text
 
 
 async def test_the_operators_new_password_ends_key_and_sessions(org: Organization) -> None:
@@ -74,7 +74,7 @@ async def test_the_operators_new_password_ends_key_and_sessions(org: Organizatio
     await all_over(org, polls)
     (await fresh(org).post("/sessions", username="ann@example.com", password=NEW)).ok
     (letter,) = await mailed(org)
-    assert (letter.to, "new password" in letter.text) == ("ann@example.com", True)
+    assert (letter.to, "was reset" in letter.text) == ("ann@example.com", True)
 
 
 async def test_signing_out_everywhere_ends_key_and_sessions(org: Organization) -> None:

@@ -60,7 +60,7 @@ def no_manual(monkeypatch: pytest.MonkeyPatch) -> None:
         ("/message-formatting", "**bold**"),
         ("/keyboard-shortcuts", "Ctrl K"),
         ("/search-for-messages", "has:link"),
-        ("/mobile-notifications", "Tell me on this device"),
+        ("/mobile-notifications", "Turn on notifications on this device"),
         ("/roles-and-permissions", "Guests see"),
         ("/status-and-availability", "A status"),
         ("/add-a-bot-or-integration", "/api"),
@@ -172,7 +172,7 @@ async def test_a_browser_gets_pages_also_for_errors(shared: Organization) -> Non
 
     page = await get("/no/such/page", **BROWSER)
     assert (page.status_code, page.headers["content-type"][:9]) == (404, "text/html")
-    assert "Not found" in page.text
+    assert "Page not found" in page.text
     program = await get("/no/such/page", Accept="*/*")
     assert (program.status_code, program.json()["code"]) == (404, "BAD_REQUEST")
     for path in ("/api/v1/nothing", "/json/nothing"):

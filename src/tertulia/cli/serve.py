@@ -1,6 +1,7 @@
 """`tertulia serve`: the server itself."""
 
 import asyncio
+import ctypes
 import gc
 import hashlib
 import logging
@@ -12,7 +13,7 @@ import socket
 import sys
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -260,6 +261,7 @@ async def _serve(
         _spare_the_collector()
 
     logs.begin(settings.log_level, settings.log_format, settings.worker)
+    _return_freed_memory()
     if is_first:
         _warn_if_exposed(settings)
         _say_what_is_ignored()
@@ -351,6 +353,20 @@ def _invited(setup: str) -> list[str]:
         "or with `tertulia init`. To look around in one that is made up: `tertulia serve --demo`",
         "and a --data-dir of its own.",
     ]
+
+
+_ALLOCATOR: Final = {-8: 2, -3: 256 * 1024, -1: 1024 * 1024}
+"""glibc's `M_ARENA_MAX`, `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD`."""
+
+
+def _return_freed_memory() -> None:
+    """Have glibc return what is freed to the system. By default each thread has an arena of its
+    own, and the threshold for large blocks rises to 32 MiB: both keep several times what is used,
+    and grow for hours."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:  # Other C libraries have none.
+        for option, value in _ALLOCATOR.items():
+            mallopt(option, value)
 
 
 def _spare_the_collector() -> None:

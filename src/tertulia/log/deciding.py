@@ -46,7 +46,9 @@ async def decide(
             moment_of(state, now, command.actor_id), *command.arguments
         )
     except Refused as refusal:
-        return refusal
+        # Its traceback knows the command, whose answer it is: both would stay until a full garbage
+        # collection.
+        return refusal.with_traceback(None)
     except Exception as error:  # A mistake of ours in one command is that command's alone.
         return error
     if log_format < LOG_FORMAT and needed_format(decision.changes) > log_format:

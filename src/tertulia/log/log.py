@@ -9,7 +9,8 @@ is looked up before anybody is answered.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -29,9 +30,10 @@ from tertulia.log.position_file import PositionFile
 from tertulia.log.recovery import Recovery
 from tertulia.log.replica import Replica
 from tertulia.log.requests import Command, Snapshot
-from tertulia.log.snapshots import Snapshots, state_only
+from tertulia.log.snapshots import NotLoaded, Snapshots, state_only
 from tertulia.log.subscribers import Follower, Subscribers
 from tertulia.log.transactions import Transactions
+from tertulia.log.unread_loads import UnreadLoads
 from tertulia.log.write_probe import PROOF_WAIT_SECONDS, WriteProbe
 from tertulia.log.writer import Writer
 from tertulia.model.errors import Unavailable
@@ -53,6 +55,8 @@ logger = logging.getLogger("tertulia.log")
 T = TypeVar("T")
 R = TypeVar("R")
 
+_ATTEMPTS: Final = 5
+"""Snapshots for somebody who is subscribed to other channels each time."""
 TICK_SECONDS: Final = 1.0
 """Between two looks at what has waited for too long."""
 
@@ -86,6 +90,7 @@ class Log:
         self._catching_up = CatchingUp(store, self._replica, self._inbox)
         self.follow(self._catching_up.on_entries)
         self.on_reload(self._catching_up.on_reload)
+        self._unread_loads = UnreadLoads(store, self._replica, self._catching_up)
         self._forwarding = Forwarding(store, self._inbox, self._replica, self.measures)
         self.follow(self._forwarding.on_entries)
         self.on_reload(self._forwarding.on_reload)
@@ -175,6 +180,7 @@ class Log:
         """Finish what is waiting, then stop."""
         self._closing = True
         self._forwarding.leave()
+        await self._unread_loads.close()
         await self._catching_up.close()
         await self._writer.close()
         self._forwarding.close()
@@ -301,7 +307,10 @@ class Log:
         self._require_open()
         answer = asyncio.get_running_loop().create_future()
         self._inbox.add(Command(actor_id, verb, arguments, notes, answer))
-        result: T = await answer
+        try:
+            result: T = await answer
+        finally:
+            del answer  # As with a snapshot.
         return result
 
     def allow_elsewhere(self, errand: Errand) -> None:
@@ -325,25 +334,60 @@ class Log:
     ) -> R:
         """Look at the database and at the state at the same entry of the log.
 
-        `look` runs in a thread, on a transaction that sees exactly what the state has folded;
-        with `state_only` the database is read only where something is missing. `conclude` then runs
-        at once on the event loop. What is unread of `reader_id` is loaded (`state.unread`).
-        `queue`, given that entry's sequence number, is a queue to register: it is on disk when this
-        returns. It may be asked for several, of which the last one counts.
+        `look` runs in a thread, on a transaction that sees exactly what the state has folded.
+        `conclude` then runs at once on the event loop. What is unread of `reader_id` is loaded
+        (`state.unread`), which nobody else waits for. `queue`, given that entry's sequence number,
+        is a queue to register: it is on disk when this returns. It may be asked for several, of
+        which the last one counts.
         """
+
+        async def taken() -> R:
+            self._require_open()
+            loop = asyncio.get_running_loop()
+            request = Snapshot(reader_id, look, conclude, queue, loop.create_future())
+            self._inbox.add(request)
+            try:
+                result: R = await request.answer
+            finally:
+                # An exception knows the frames that it came through, and so the request. If that
+                # still led to the exception, all that `conclude` had made by then would stay until
+                # a full garbage collection.
+                request.answer = loop.create_future()
+                request.answer.cancel()
+            return result
+
+        if reader_id is None:
+            return await taken()
+        async with self.unread_held(reader_id):
+            for _ in range(_ATTEMPTS):
+                try:
+                    return await taken()
+                except NotLoaded:
+                    await self._unread_loads.load(reader_id)
+        raise Unavailable("The unread messages could not be loaded. Try again.")
+
+    @asynccontextmanager
+    async def unread_held(self, reader_id: int) -> AsyncIterator[None]:
+        """Within the context, what is unread of `reader_id` is loaded (`state.unread`), unless
+        they are subscribed to another channel meanwhile or the state is loaded again."""
         self._require_open()
-        answer = asyncio.get_running_loop().create_future()
-        self._inbox.add(Snapshot(reader_id, look, conclude, queue, answer))
-        result: R = await answer
-        return result
+        async with self._unread_loads.held(reader_id):
+            yield
 
     async def with_unread(self, reader_id: int, conclude: Callable[[State], R]) -> R:
         """What follows from the state where what is unread of `reader_id` is loaded
         (`state.unread`). Where it is loaded already, this waits for nothing."""
-        if self.state.unread.missing(self.state, reader_id):
-            return await self.snapshot(reader_id, state_only, lambda state, _: conclude(state))
-        self.state.unread.note_question(self.state, reader_id)
-        return conclude(self.state)
+        if not self.state.unread.missing(self.state, reader_id):
+            self.state.unread.note_question(self.state, reader_id)
+            return conclude(self.state)
+        async with self.unread_held(reader_id):
+            self.state.unread.note_question(self.state, reader_id)
+            return conclude(self.state)
+
+    def want_reader(self, reader_id: int) -> None:
+        """Have what the reader has done with messages loaded, soon. Nobody waits for it."""
+        if not self._closing:
+            self._unread_loads.want(reader_id)
 
     async def catch_up(self) -> None:
         """Fold what other processes have written, and return."""

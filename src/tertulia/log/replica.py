@@ -76,7 +76,7 @@ class Replica:
             fold(self.state, entry)
         if entries:
             self.state.take_dirty()
-            self.position = position
+            self._move(position)
 
     # What other nodes tell
 
@@ -127,7 +127,11 @@ class Replica:
     def advance(self, entries: Sequence[Entry], batch_id: str) -> None:
         """Our own entries, which the state has folded already, are on disk."""
         if entries:
-            self.position = Position(self.position.history, entries[-1].seq, batch_id)
+            self._move(Position(self.position.history, entries[-1].seq, batch_id))
+
+    def _move(self, position: Position) -> None:
+        self.position = position
+        self.state.unread.settle(position.seq)
 
     async def catch_up(self) -> None:
         """Read and adopt what other processes have committed. HistoryChanged, HistoryPruned and

@@ -108,3 +108,4 @@ class Writer:
             await self._replica.catch_up()
         for snapshot in group.snapshots:
             await self._snapshots.take(snapshot)
+            await asyncio.sleep(0)  # Each may take the event loop for tens of milliseconds.

@@ -19,6 +19,13 @@ class TooOften(Refused):
         super().__init__(sentence)
 
 
+class SearchTooSlow(Refused):
+    """A search takes more work than one may cost."""
+
+    def __init__(self) -> None:
+        super().__init__("This search takes too long. Narrow it down, for example to a channel.")
+
+
 class NotPermitted(Refused):
     """The actor's role is too low for this kind of request."""
 

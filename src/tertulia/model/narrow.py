@@ -189,6 +189,11 @@ class Scope(Struct, frozen=True, dict=True):
         return self.recorded.difference(self.parts[0])
 
     @cached_property
+    def is_empty(self) -> bool:
+        """Whether the reader may see nothing at all."""
+        return not (self.channel_ids or self.spans or self.direct_ids or self.recorded)
+
+    @cached_property
     def extent(self) -> tuple[int, int]:
         """It has no messages but some with `after < id <= until` of these two."""
         whole, parts = self.parts

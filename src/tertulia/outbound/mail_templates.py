@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.mail import Mail, MailKind, Unsubscribing
 from tertulia.model.users import Credential
-from tertulia.outbound.words.languages import SAID, language_for, language_of
+from tertulia.outbound.texts import language_for, language_of, texts
 from tertulia.state.organization import State
 
 if TYPE_CHECKING:
@@ -134,17 +134,17 @@ def _letter(
     state: State, mail: Mail, name: str, language: str, facts: Mapping[str, str], link: str = ""
 ) -> _Parts:
     """The letter of that name, with the facts put in, and greeted by the `name` among them."""
-    words = SAID[language]
-    letter = words.letters[name]
+    emails = texts(language, "emails")
+    letter = emails.texts["letters"][name]
     known = {"organization": state.realm.name, "site": mail.site, **facts}
-    greeting = (words.hello if "name" in known else words.hello_there).format_map(known)
+    greeting = "greeting" if "name" in known else "greeting_without_name"
     return _Parts(
-        subject=letter.subject.format_map(known),
-        paragraphs=(greeting, letter.said.format_map(known)),
-        button=letter.button,
+        subject=emails.filled(letter["subject"], **known),
+        paragraphs=(emails(greeting, **known), emails.filled(letter["body"], **known)),
+        button=letter.get("button", ""),
         link=link,
-        or_open=words.or_open.format(link=link),
-        ending=letter.ending.format_map(known),
+        or_open=emails("link_again", link=link),
+        ending=emails.filled(letter["ending"], **known),
         language=language,
     )
 
@@ -237,11 +237,12 @@ def _deactivated(state: State, links: Links, mail: Mail, now: float) -> _Parts |
 
 
 def _moment(at: int, language: str) -> str:
-    """A moment in UTC, as it is written in the language."""
-    words, then = SAID[language], datetime.fromtimestamp(at, UTC)
-    return words.day.format(
-        year=then.year, month=words.months[then.month - 1], day=then.day, time=f"{then:%H:%M}"
-    )
+    """Return a time as the language writes it, in UTC."""
+    from babel.dates import format_date  # Only for emails.
+
+    then = datetime.fromtimestamp(at, UTC)
+    date = format_date(then, "long", locale=language)
+    return texts(language, "emails")("time", date=date, time=f"{then:%H:%M}")
 
 
 _Writer = Callable[[State, Links, Mail, float], _Parts | None]

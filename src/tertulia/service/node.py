@@ -17,7 +17,6 @@ from tertulia.service.config import Config
 from tertulia.service.lifecycle import Lifecycle
 from tertulia.service.links import Links
 from tertulia.service.membership import Membership
-from tertulia.service.messages.loading import ReaderLoads
 from tertulia.service.messages.received import ReceivedScopes
 from tertulia.service.messages.recent import RecentMessages
 from tertulia.service.single_flight import SingleFlight
@@ -77,7 +76,6 @@ class Node:
     """The newest ones, in memory."""
     received_scopes: ReceivedScopes = field(default_factory=ReceivedScopes)
     """What readers received."""
-    reader_loads: ReaderLoads = field(default_factory=ReaderLoads)
     journal: Journal = field(default_factory=Journal)
     """What came of webhooks."""
     template_shares: Shares = field(default_factory=Shares)
@@ -134,7 +132,6 @@ class Node:
 
     async def close(self) -> None:
         """Let go of connections to other servers, and of what is under way by itself."""
-        await self.reader_loads.close()
         await self.web.close()
         await self.services.close()
         await self.push_web.close()

@@ -69,5 +69,6 @@ def fold(state: State, entry: Entry) -> None:
     """Bring the state from `entry.seq - 1` to `entry.seq`."""
     if entry.seq != state.seq + 1:
         raise ValueError(f"entry {entry.seq} cannot follow {state.seq}")
+    state.unread.seq = entry.seq
     FOLDS[type(entry.change)](state, entry)
     state.seq = entry.seq

@@ -13,8 +13,8 @@ RECALLED: Final = KEPT
 """Entries at the end of the log that are searched for sends when the state is loaded. So a send is
 recognized, also after a restart, until this many entries have followed it."""
 
-_Key = tuple[int, str, str, str]
-"""The sender, the queue ID, the local ID, and a digest of what was asked for."""
+_Key = tuple[int, str]
+"""The sender, and a digest of the IDs and of what was asked for: the IDs themselves may be long."""
 
 
 def request_digest(queue_id: str, local_id: str, *asked: str) -> str:
@@ -39,13 +39,7 @@ class SentMessages:
         """Remember the message if the change is a send with a request digest."""
         if not isinstance(change, MessageSent) or not change.request_digest:
             return
-        key = (
-            change.message.sender_id,
-            change.queue_id or "",
-            change.local_id or "",
-            change.request_digest,
-        )
-        self._ids[key] = change.message.id
+        self._ids[change.message.sender_id, change.request_digest] = change.message.id
         while len(self._ids) > KEPT:
             self._ids.popitem(last=False)
 
@@ -54,6 +48,6 @@ class SentMessages:
         for change in changes:
             self.note(change)
 
-    def find(self, sender_id: int, queue_id: str, local_id: str, digest: str) -> int | None:
+    def find(self, sender_id: int, digest: str) -> int | None:
         """Return the ID of the message that the same request sent before, if any."""
-        return self._ids.get((sender_id, queue_id, local_id, digest))
+        return self._ids.get((sender_id, digest))

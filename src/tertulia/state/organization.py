@@ -212,6 +212,7 @@ class State:
         state = cls()
         state.seq = seq
         state.recent_writes.floor = seq
+        state.unread.settle(seq)
         state.sent.recall(sent)
         # The counters last: loading a record counts it, and the highest may be gone.
         for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):

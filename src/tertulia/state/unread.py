@@ -1,13 +1,17 @@
 """What is unread, computed with bitmaps of message IDs.
 
-Nothing of this is stored: it is loaded from the messages and the readers' bitmaps when it is first
-needed, and then kept in step by the fold. Channels and readers that are not loaded cost nothing.
-What was not used for the longest time is evicted (`make_room`).
+None of this is stored. It's loaded from the messages and the readers' bitmaps when it is first
+needed (`tertulia.log.unread_loads`), and the fold keeps it current. Channels and readers that
+aren't loaded cost nothing. Memory is bounded in bytes: the least recently used is evicted.
 """
 
-from collections.abc import Hashable, Sequence
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec
 
 from pyroaring import BitMap
 
@@ -18,21 +22,32 @@ from tertulia.state.tables import next_version
 if TYPE_CHECKING:
     from tertulia.state.organization import State
 
-ROOM: Final = 32_000_000
-"""Bytes, roughly, that loaded bitmaps may take."""
-SPARED: Final = 256
-"""What one of so many last questions used is never evicted: a command that was prepared by one of
-them may still need it. After as many questions, the room is checked."""
-_BYTES: Final = 2
-"""Of one number in a bitmap, at most."""
-_BITMAP_BYTES: Final = 100
+ROOM: Final = 48 * 2**20
+"""Bytes that everything loaded may take. What questions under way need is never evicted."""
+RECOUNTED: Final = 256
+"""After as many questions, the bytes are counted again: bitmaps also grow between questions."""
+_BITMAP_BYTES: Final = 120
+"""Of a bitmap besides its serialized form, and..."""
+_CONTAINER_BYTES: Final = 56
+"""... of each of its containers: as measured with glibc's `mallinfo2`."""
+_TOPIC_BYTES: Final = 300
+"""Of a topic: its bitmap, its key, and its place in a dictionary."""
+_MESSAGE_BYTES: Final = 4
+"""Of a message in the bitmaps of its channel and its topic."""
 
+P = ParamSpec("P")
 
 Ids = Sequence[int] | BitMap
 
 
+def bytes_of(bitmap: BitMap) -> int:
+    """Return how much memory the bitmap takes."""
+    containers: int = bitmap.get_statistics()["n_containers"]
+    return _BITMAP_BYTES + sys.getsizeof(bitmap) + _CONTAINER_BYTES * containers
+
+
 def _bytes(*maps: BitMap) -> int:
-    return sum(_BITMAP_BYTES + _BYTES * len(one) for one in maps)
+    return sum(map(bytes_of, maps))
 
 
 @dataclass
@@ -46,22 +61,51 @@ class ChannelMessages:
     """Those that mention everybody."""
     used_at: int = 0
     """The number of the last question that used it, here and below."""
+    counted: int = 0
+    """The size that the index has counted, here and below."""
     version: int = field(default_factory=next_version)
     """Another one after each change of its messages, and of how its topics are spelled."""
     made: dict[Hashable, bytes] = field(default_factory=dict)
     """What whoever asks has made of it, by what they call it: kept until its next change."""
+    _stored: int = 0
+    """The size of the bitmaps."""
+
+    def __post_init__(self) -> None:
+        topics = sum(_TOPIC_BYTES - 2 * _BITMAP_BYTES + bytes_of(t) for t in self.topics.values())
+        self._stored = _bytes(self.all, self.wildcards) + topics
 
     def changed(self) -> None:
         """Give it another version."""
         self.version = next_version()
         self.made.clear()
 
+    def add(self, ids: BitMap, key: str) -> None:
+        """Add messages of a topic."""
+        self.changed()
+        self.all |= ids
+        topic = self.topics.get(key)
+        if topic is None:
+            self._stored += _TOPIC_BYTES
+            topic = self.topics[key] = BitMap()
+        topic |= ids
+        self._stored += _MESSAGE_BYTES * len(ids)
+
+    def take_out(self, ids: BitMap, key: str) -> None:
+        """Remove messages of a topic."""
+        self.changed()
+        self.all -= ids
+        self.wildcards -= ids
+        self._stored -= _MESSAGE_BYTES * len(ids)
+        topic = self.topics.get(key, BitMap()) - ids
+        if topic:
+            self.topics[key] = topic
+        elif self.topics.pop(key, None) is not None:
+            self._stored -= _TOPIC_BYTES
+
     @property
     def size(self) -> int:
-        """Bytes, roughly."""
-        topics = _BITMAP_BYTES * len(self.topics) + _BYTES * len(self.all)
-        made = sum(_BITMAP_BYTES + len(one) for one in self.made.values())
-        return _bytes(self.all, self.wildcards) + topics + made
+        """Bytes in memory."""
+        return self._stored + sum(len(one) for one in self.made.values())
 
 
 @dataclass
@@ -70,11 +114,12 @@ class DirectMessages:
 
     all: BitMap
     used_at: int = 0
+    counted: int = 0
 
     @property
     def size(self) -> int:
-        """Bytes, roughly."""
-        return _bytes(self.all)
+        """Bytes in memory."""
+        return bytes_of(self.all)
 
 
 @dataclass
@@ -84,6 +129,7 @@ class Reader:
     read: BitMap
     flagged: dict[Flag, BitMap]
     used_at: int = 0
+    counted: int = 0
     channel_ids: Sequence[int] = ()
     """The channels that count, found when they were last asked for..."""
     channels_of: tuple[int, int] = (0, 0)
@@ -105,11 +151,20 @@ class Reader:
 
     @property
     def size(self) -> int:
-        """Bytes, roughly."""
-        maps = [self.read, *self.flagged.values(), *(one.ids for one in self.fresh.values())]
+        """Bytes in memory."""
+        found = _bytes(self.read, self.touched, *self.flagged.values())
+        found += sum(one.size for one in self.fresh.values())
         if self.unread is not None:
-            maps += (self.unread.all, self.unread.mentions, *self.unread.directs.values())
-        return _bytes(*maps)
+            found += _bytes(self.unread.all, self.unread.mentions, *self.unread.directs.values())
+        return found
+
+    def forget_found(self) -> bool:
+        """Forget what was last found to be unread, which takes several times what it is found from.
+        Returns whether there was something."""
+        had_some = bool(self.fresh) or self.unread is not None
+        self.fresh, self.fresh_of, self.touched = {}, (0, 0), BitMap()
+        self.unread, self.unread_of = None, (0, 0, 0)
+        return had_some
 
 
 class Fresh(NamedTuple):
@@ -123,6 +178,8 @@ class Fresh(NamedTuple):
     """Where that is all of them, the channel's own bitmap."""
     mentioning: BitMap
     """Those of them that mention everybody, and the user with everybody."""
+    size: int
+    """Bytes in memory, besides the channel's own bitmap."""
 
 
 @dataclass
@@ -149,17 +206,6 @@ class Missing:
         return bool(self.reader or self.channel_ids or self.direct_ids)
 
 
-def _take_out(channel: ChannelMessages, ids: BitMap, key: str) -> None:
-    channel.changed()
-    channel.all -= ids
-    channel.wildcards -= ids
-    topic = channel.topics.get(key, BitMap()) - ids
-    if topic:
-        channel.topics[key] = topic
-    else:
-        channel.topics.pop(key, None)
-
-
 def _made_fresh(
     state: "State", reader: Reader, channel: ChannelMessages, subscription: Subscription
 ) -> Fresh:
@@ -170,25 +216,59 @@ def _made_fresh(
         recorded = reader.with_any(Flag.RECORD)
         fresh = fresh & (BitMap(range(since + 1, fresh.max() + 1)) | recorded)
     # A wildcard mentions the users who received it: a reader's record does not mean that.
-    mentioning = BitMap(one for one in channel.wildcards & fresh if subscription.covers(one))
-    return Fresh(channel.version, since, fresh, mentioning)
+    wildcards = channel.wildcards & fresh
+    mentioning = BitMap(filter(subscription.covers, wildcards)) if wildcards else _NOTHING
+    size = _FRESH_BYTES + (bytes_of(mentioning) if mentioning else 0)
+    if fresh is not every:
+        fresh.shrink_to_fit()  # A difference has the room of what it was taken from.
+        size += bytes_of(fresh)
+    return Fresh(channel.version, since, fresh, mentioning, size)
+
+
+_NOTHING: Final = BitMap()
+_FRESH_BYTES: Final = 200
+"""Of one `Fresh` and its place in a dictionary."""
+
+
+def _folded(
+    change: Callable[Concatenate["UnreadIndex", P], None],
+) -> Callable[Concatenate["UnreadIndex", P], None]:
+    """A change that the fold makes. It's kept until it is on disk and no load is under way that
+    began before it: it may have to be made in what is being loaded."""
+
+    @wraps(change)
+    def made(self: "UnreadIndex", /, *arguments: P.args, **keywords: P.kwargs) -> None:
+        self._version = next_version()
+        self._recent.append((self.seq, lambda index: change(index, *arguments, **keywords)))
+        change(self, *arguments, **keywords)
+
+    return made
 
 
 class UnreadIndex:
     """The loaded bitmaps of messages and readers."""
 
     def __init__(self) -> None:
-        self.channels: dict[int, ChannelMessages] = {}
-        self.directs: dict[int, DirectMessages] = {}
-        self.readers: dict[int, Reader] = {}
+        self.channels: OrderedDict[int, ChannelMessages] = OrderedDict()
+        """The least recently used first, here and below."""
+        self.directs: OrderedDict[int, DirectMessages] = OrderedDict()
+        self.readers: OrderedDict[int, Reader] = OrderedDict()
+        self.seq = 0
+        """The entry that is being folded, or was folded last."""
         self.questions = 0
         """How many there were: see `note_question`."""
+        self.used = 0
+        """Bytes in memory, as they were last counted."""
         self._version = next_version()
         """Another one after each change of messages and of what anybody has read of them, and where
-        something is not loaded any more."""
-
-    def _changed(self) -> None:
-        self._version = next_version()
+        messages aren't loaded any more."""
+        self._recent: deque[tuple[int, Callable[[UnreadIndex], None]]] = deque()
+        """The changes that `_folded` keeps, by entry."""
+        self._durable = 0
+        self._loading: list[int] = []
+        """The entry at which each load under way began."""
+        self._held: list[int] = []
+        """The question at which each use under way began: see `held`."""
 
     def _made_of(self, state: "State") -> tuple[int, int, int]:
         return self._version, state.subscriptions.version, state.channels.version
@@ -217,24 +297,21 @@ class UnreadIndex:
             reader.channel_ids, reader.channels_of = found, made_of
         return found
 
+    @_folded
     def sent(self, message: Message) -> None:
         """A message was sent."""
-        self._changed()
         if message.channel_id is not None:
             channel = self.channels.get(message.channel_id)
             if channel is not None:
-                channel.changed()
-                channel.all.add(message.id)
-                key = topic_key(message.topic)
-                channel.topics.setdefault(key, BitMap()).add(message.id)
+                channel.add(BitMap([message.id]), topic_key(message.topic))
                 if message.mentions_all:
                     channel.wildcards.add(message.id)
-        elif message.direct_id in self.directs:
-            self.directs[message.direct_id].all.add(message.id)
+        elif direct := self.directs.get(message.direct_id or 0):
+            direct.all.add(message.id)
 
+    @_folded
     def mentions_all(self, message: Message) -> None:
         """A message mentions everybody now, or does not any more."""
-        self._changed()
         channel = self.channels.get(message.channel_id or 0)
         if channel is not None:
             channel.changed()
@@ -242,21 +319,20 @@ class UnreadIndex:
                 message.id
             )
 
+    @_folded
     def moved(self, ids: BitMap, old: tuple[int, str], new: tuple[int, str]) -> None:
         """Messages went from one topic (channel and key) to another."""
-        self._changed()
         source, target = self.channels.get(old[0]), self.channels.get(new[0])
         wildcards = BitMap()
         if source is not None:
             # In another channel each whom they mention has a flag that says so.
             wildcards = source.wildcards & ids if source is target else wildcards
-            _take_out(source, ids, old[1])
+            source.take_out(ids, old[1])
         if target is not None:
-            target.changed()
-            target.all |= ids
+            target.add(ids, new[1])
             target.wildcards |= wildcards
-            target.topics[new[1]] = target.topics.get(new[1], BitMap()) | ids
 
+    @_folded
     def deleted(
         self,
         message_ids: tuple[int, ...],
@@ -265,34 +341,34 @@ class UnreadIndex:
         direct_id: int | None,
     ) -> None:
         """Messages of one conversation are gone; `key` is the topic's."""
-        self._changed()
         ids = BitMap(message_ids)
         channel = self.channels.get(channel_id or 0)
         if channel is not None:
-            _take_out(channel, ids, key)
-        if direct_id in self.directs:
-            self.directs[direct_id].all -= ids
+            channel.take_out(ids, key)
+        if direct := self.directs.get(direct_id or 0):
+            direct.all -= ids
         for reader in self.readers.values():
             for flagged in reader.flagged.values():
                 flagged.difference_update(ids)
 
+    @_folded
     def forget(self, user_id: int, ids: BitMap) -> None:
         """A user has no sparse flags on these messages any more."""
-        self._changed()
         reader = self.readers.get(user_id)
         if reader is not None:
             reader.touched |= ids
             for flagged in reader.flagged.values():
                 flagged.difference_update(ids)
 
+    @_folded
     def began(self, direct_id: int) -> None:
         """A direct conversation began, so all of it is known."""
-        self._changed()
-        self.directs[direct_id] = DirectMessages(BitMap(), used_at=self.questions)
+        if direct_id not in self.directs:
+            self._add(self.directs, direct_id, DirectMessages(BitMap()))
 
+    @_folded
     def mark(self, user_id: int, message_ids: Ids, *, read: bool) -> None:
         """A user's messages became read or unread."""
-        self._changed()
         reader = self.readers.get(user_id)
         if reader is None:
             return
@@ -302,9 +378,9 @@ class UnreadIndex:
         else:
             reader.read.difference_update(BitMap(message_ids))
 
+    @_folded
     def flag(self, user_id: int, message_ids: Ids, flag: Flag, *, added: bool) -> None:
         """A user's messages gained or lost a sparse flag."""
-        self._changed()
         reader = self.readers.get(user_id)
         if reader is None:
             return
@@ -333,6 +409,7 @@ class UnreadIndex:
         unread.all = BitMap.union(BitMap(), *unread.channels.values(), *unread.directs.values())
         unread.mentions = (wildcards | reader.with_any(ANY_MENTION)) & unread.all
         reader.unread, reader.unread_of = unread, made_of
+        self._count(reader)
         return unread
 
     def by_topic(self, channel_id: int, ids: BitMap) -> list[tuple[str, BitMap]]:
@@ -356,9 +433,9 @@ class UnreadIndex:
         reader = self.readers[user_id]
         own = state.directs.of_user[user_id]
         directs = BitMap.union(BitMap(), *(self.directs[direct_id].all for direct_id in own))
-        return BitMap.union(
-            directs - reader.read, *(one.ids for _, one in self._fresh(state, reader, user_id))
-        )
+        fresh = self._fresh(state, reader, user_id)
+        self._count(reader)
+        return BitMap.union(directs - reader.read, *(one.ids for _, one in fresh))
 
     def _fresh(self, state: "State", reader: Reader, user_id: int) -> list[tuple[int, Fresh]]:
         """The channels in which the user has something unread, each with it."""
@@ -384,39 +461,119 @@ class UnreadIndex:
         reader.fresh, reader.fresh_of, reader.touched = found, made_of, BitMap()
         return unread
 
+    # Loading
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """While something is read from the database to be installed, which must see everything that
+        is on disk when this begins."""
+        began = self._durable
+        self._loading.append(began)
+        try:
+            yield
+        finally:
+            self._loading.remove(began)
+            self._forget_changes()
+
+    def install(
+        self,
+        seq: int,
+        readers: Mapping[int, Reader],
+        channels: Mapping[int, ChannelMessages],
+        directs: Mapping[int, DirectMessages],
+    ) -> None:
+        """Add what was read at that entry of the log while it was `loading`. The index must have
+        come to that entry, and may be further: the later changes are made in it too."""
+        self.questions += 1
+        late = UnreadIndex()
+        late.readers.update(readers)
+        late.channels.update(channels)
+        late.directs.update(directs)
+        for changed_at, change in self._recent:
+            if changed_at > seq:
+                change(late)
+        for table, loaded in (
+            (self.readers, late.readers),
+            (self.channels, late.channels),
+            (self.directs, late.directs),
+        ):
+            for key, one in loaded.items():
+                if key not in table:
+                    self._add(table, key, one)
+        self.make_room()
+
+    def settle(self, seq: int) -> None:
+        """The entries up to that one are on disk."""
+        self._durable = seq
+        self._forget_changes()
+
+    def _forget_changes(self) -> None:
+        until = min([self._durable, *self._loading])
+        while self._recent and self._recent[0][0] <= until:
+            self._recent.popleft()
+
     # Room
 
-    def add_reader(self, user_id: int, reader: Reader) -> None:
-        """Add what a user has done with messages, as of the state's entry, before it is asked what
-        is unread."""
+    def _add(self, table: "OrderedDict[int, Any]", key: int, one: Any) -> None:
+        one.used_at, one.counted = self.questions, 0
+        table[key] = one
+        self._count(one)
+
+    def _count(self, one: Reader | ChannelMessages | DirectMessages) -> None:
+        size = one.size
+        self.used += size - one.counted
+        one.counted = size
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Don't evict what is loaded or used by a question from now on until the end. Each use
+        takes memory: there must not be many at a time."""
         self.questions += 1
-        reader.used_at = self.questions
-        self.readers[user_id] = reader
-        if self.questions % SPARED == 0:
-            self.make_room()
+        began = self.questions
+        self._held.append(began)
+        try:
+            yield
+        finally:
+            self._held.remove(began)
 
     def note_question(self, state: "State", user_id: int) -> None:
-        """What the user has not read is about to be used: note it, so that it is not evicted."""
+        """What the user has not read is about to be used: note it, so that it is evicted last."""
         self.questions += 1
         channels, directs, number = self.channels, self.directs, self.questions
         self.readers[user_id].used_at = number
+        self.readers.move_to_end(user_id)
         for channel_id in self._channel_ids(state, user_id):
             channels[channel_id].used_at = number
+            channels.move_to_end(channel_id)
         for direct_id in state.directs.of_user[user_id]:
             directs[direct_id].used_at = number
-        if self.questions % SPARED == 0:
-            self.make_room()
+            directs.move_to_end(direct_id)
+        if number % RECOUNTED == 0:
+            for table in (self.readers, self.channels, self.directs):
+                for one in table.values():
+                    self._count(one)
+        self.make_room()
 
     def make_room(self) -> None:
-        """Evict what was not used for the longest time, until the rest fits or was used lately."""
-        kept: list[tuple[int, int, dict[int, Any], int]] = []
-        for table in (self.readers, self.channels, self.directs):
-            kept += [(one.used_at, one.size, table, key) for key, one in table.items()]
-        used = sum(size for _, size, _, _ in kept)
-        kept.sort(key=lambda one: one[0])
-        for used_at, size, table, key in kept:
-            if used <= ROOM or used_at > self.questions - SPARED:
+        """Evict the least recently used until the rest fits: first what was found to be unread,
+        then what it is found from. What the last question used stays, and what is `held`, but
+        for what was found: that is used at once."""
+        if self.used <= ROOM:
+            return
+        left = ROOM * 7 // 8  # So that there isn't an eviction at each question.
+        spared = min([self.questions, *self._held])
+        for reader in self.readers.values():
+            if self.used <= left or reader.used_at >= self.questions:
+                break
+            if reader.forget_found():
+                self._count(reader)
+        tables: tuple[OrderedDict[int, Any], ...] = (self.readers, self.channels, self.directs)
+        while self.used > left:
+            oldest = [(next(iter(table.values())).used_at, table) for table in tables if table]
+            used_at, table = min(oldest, key=lambda one: one[0])
+            if used_at >= spared:
                 return
-            del table[key]
-            self._changed()
-            used -= size
+            _, one = table.popitem(last=False)
+            self.used -= one.counted
+            if table is not self.readers:
+                self._version = next_version()

@@ -88,15 +88,23 @@ def take_out(connection: Connection, table: str, ids: Iterable[int]) -> None:
             )
 
 
-def of_user(connection: Connection, table: str, user_id: int) -> BitMap:
-    """The user's messages."""
-    rows = connection.query(f"SELECT bitmap FROM {table} WHERE user_id = ?", (user_id,))
-    return BitMap.union(BitMap(), *(bitmap_of(bitmap) for (bitmap,) in rows))
+def of_users(connection: Connection, table: str, user_ids: Sequence[int]) -> dict[int, BitMap]:
+    """Each user's messages."""
+    dialect = connection.dialect
+    found = {user: BitMap() for user in user_ids}
+    for user, bitmap in connection.query(
+        f"SELECT user_id, bitmap FROM {table} WHERE {dialect.among('user_id')}",
+        (dialect.array(user_ids),),
+    ):
+        found[user] |= bitmap_of(bitmap)
+    return found
 
 
-def users_with(connection: Connection, table: str, message_id: int) -> list[int]:
-    """The users who have the message, ascending."""
-    rows = _rows(connection, table, message_id >> CHUNK_BITS)
+def users_with(
+    connection: Connection, table: str, message_id: int, users: Iterable[int] | None = None
+) -> list[int]:
+    """Return the users who have the message, ascending; of all, or of these."""
+    rows = _rows(connection, table, message_id >> CHUNK_BITS, users)
     return sorted(user for user, bitmap in rows if message_id in bitmap)
 
 

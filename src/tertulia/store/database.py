@@ -18,6 +18,10 @@ TextRow = tuple[bytes | None, ...]
 """A row as text, as a server sends it."""
 
 
+def never() -> bool:
+    return False
+
+
 class DatabaseError(Exception):
     """The database cannot be used. `str(error)` says why and what to do, to the operator."""
 
@@ -142,12 +146,13 @@ class Connection(Protocol):
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters."""
 
-    def begin_read(self, seconds: float) -> None:
-        """Start a transaction that sees one moment throughout. Its statements may take so many
-        seconds altogether: TimeLimitReached afterwards."""
+    def begin_read(self, seconds: float, is_given_up: Callable[[], bool] = never) -> None:
+        """Start a transaction that sees one moment throughout. Its statements may take `seconds`
+        altogether: TimeLimitReached afterwards, and also when nobody waits for the result anymore
+        (`is_given_up`)."""
 
     def require_time(self) -> None:
-        """TimeLimitReached where the transaction has no time left. For computations between two
+        """Raise TimeLimitReached if the transaction has no time left. For computations between two
         statements that may take long."""
 
     def commit(self) -> None:
@@ -185,6 +190,12 @@ class Dialect(ABC):
     """Starts a transaction that no other writer can enter before it ends."""
     intersects_indexes: bool
     """Whether a query looks at several indexes of a table for the rows that it reads."""
+    search_is_ordered: bool
+    """Whether the search index names messages in the order of their IDs. If not, it finds all of
+    them before the first one is known."""
+    search_hit_cost: float
+    """Microseconds that the search index takes for each message that it names: see the costs in
+    `message_search`."""
     claim_checkpoint: Sequence[str] = ()
     """Waits until no other connection makes a checkpoint, and keeps others from it until this one
     is closed. Empty where `Database.making_checkpoint` does."""
@@ -217,11 +228,12 @@ class Dialect(ABC):
         that it comes after, and its last one. Those of one channel are apart, and in order."""
 
     @abstractmethod
-    def merged(self, column: str, comparison: str, limit: int) -> str:
+    def merged(self, column: str, comparison: str, limit: int, also: str = "") -> str:
         """A query for the first so many messages beyond one (`<`: the newest before it), of
         stretches of channels (`channel_id`) or direct conversations (`direct_id`): their IDs, as
         `id`, in any order, and maybe some more. They are taken from the index of each, whatever
-        others lie between. Two parameters: `spans(list)`, and that one's ID."""
+        others lie between. Two parameters: `spans(list)`, and that one's ID. `also` is a condition
+        without parameters that holds for all of them."""
 
     @abstractmethod
     def collected(self, column: str) -> str:

@@ -48,15 +48,6 @@ DEPENDENT = ("message_flags", "message_edits", "reactions", "submessages")
 """Tables whose rows belong to a message, by their column `message_id`."""
 
 
-class Holders(Struct, frozen=True):
-    """Users with rows about a message, besides its being delivered to them."""
-
-    flags: dict[int, Flag]
-    """Everybody's sparse flags."""
-    read_by: frozenset[int]
-    """Those who marked it as read."""
-
-
 # Writing
 
 
@@ -323,15 +314,20 @@ def contents_before(
     return {seq: (content, rendered) for seq, content, rendered in rows}
 
 
-def holders(connection: Connection, message_id: int) -> Holders:
-    """Everybody's flags on the message, and who marked it as read."""
+def flags_of(connection: Connection, message_id: int) -> dict[int, Flag]:
+    """Return everybody's sparse flags on the message."""
     rows = connection.query(
         "SELECT user_id, flags FROM message_flags WHERE message_id = ?", (message_id,)
     )
     flags = {user_id: Flag(value) for user_id, value in rows}
     for user_id in bitmaps.users_with(connection, bitmaps.RECORDS, message_id):
         flags[user_id] = flags.get(user_id, Flag(0)) | Flag.RECORD
-    return Holders(flags, frozenset(bitmaps.users_with(connection, bitmaps.READ, message_id)))
+    return flags
+
+
+def read_by(connection: Connection, message_id: int, user_ids: Sequence[int]) -> list[int]:
+    """Return those of the users who marked the message as read."""
+    return bitmaps.users_with(connection, bitmaps.READ, message_id, user_ids)
 
 
 def flags_on(connection: Connection, message_ids: Sequence[int]) -> dict[int, dict[int, Flag]]:

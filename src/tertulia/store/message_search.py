@@ -10,6 +10,7 @@ by their IDs alone.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -21,12 +22,15 @@ from tertulia.model.errors import Refused
 from tertulia.model.messages import Message
 from tertulia.model.narrow import Scope, Search, Term
 from tertulia.model.tokenizer import Phrase, folded, folded_say
+from tertulia.store import queries
 from tertulia.store.codec import MESSAGE_COLUMNS, message_of
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import (
     Clause,
     Few,
     fewest,
+    ids_in_scope,
+    in_each_channel,
     narrow_condition,
     nearest,
     scope_condition,
@@ -36,26 +40,30 @@ PAGE_BYTES = 4 * 1024 * 1024
 """Content and HTML of the messages on either side of a page's anchor, those of a search counted
 twice, since it returns them with the matches marked as well. A page ends early where there is more,
 and says so."""
-_FIRST_STEP = 128
-_MOST_STEP = 1024
+_FIRST_PAGE_STEP = 128
+_MOST_PAGE_STEP = 1024
 """Messages that are read before their size is looked at: first, and later at most."""
-_FIRST_SLICE = 1000
-"""Unread messages that are searched first."""
+_FIRST_SLICE, _LONGEST_SLICE = 1000, 64_000
+"""Unread messages that are searched first, and that are searched together at most."""
 _LARGEST = 2**32 - 1
 """The largest number of a bitmap."""
 _FIRST_STEP, _LONGEST_STEP = 250, 10_000
 """Messages that the first step looks at, which is enough to estimate how common a phrase is; and
 that any step looks at, at most."""
+_MOST_ROWS = 2000
+"""Messages that are read in one step: other threads wait for that."""
+_SPREAD = 100
+"""Messages from all over by which it is estimated how common a phrase is among all."""
 _GROWTH = 8
 """How much further each step goes than the one before it, at most."""
 SAMPLE = 50
 """Messages by which it is estimated which phrases are common."""
 _MUCH_MORE = 8
 """A phrase so many times as common as another one is not looked up."""
-_SCAN_COST, _LOOKUP_COST, _HIT_COST, _HELD_COST = 5.0, 1.5, 0.04, 0.15
-"""What it costs to scan a message, to read one that the search index has found, for the index to
-find it, and to hold one that it finds against others by their IDs. Microseconds, of which only the
-proportions matter."""
+_SCAN_COST, _LOOKUP_COST, _HELD_COST = 5.0, 1.5, 0.15
+"""What it costs to scan a message, to read one that the search index has found, and to hold one
+that it finds against others by their IDs. Microseconds, of which only the proportions matter. (For
+the index to find one: `Dialect.search_hit_cost`.)"""
 _LONG = 5000.0
 """Microseconds from which on it is worth to ask how many messages the narrow has."""
 _REACH, _REACH_OF_PLACE = 8, 4
@@ -96,6 +104,31 @@ class Seen(Struct, frozen=True):
     """Some of them, the newest first."""
 
 
+def is_bounded(search: Search) -> bool:
+    """Whether an index leads to what the search is for, so that a page costs what it contains. This
+    is where it is decided which reads have the share of searches."""
+    if search.scope.is_empty:
+        return True
+    wanted = [term.condition for term in search.terms if not term.negated]
+    kinds = {type(one) for one in wanted}
+    for condition in wanted:
+        match condition:
+            case narrow.InChannels() | narrow.HasId() | narrow.IsUnread() | narrow.Nothing():
+                pass
+            case narrow.InTopic() if narrow.InChannels in kinds:
+                pass
+            case narrow.InDirect(direct_ids=ids) if len(ids) <= 1:
+                pass
+            case _:
+                return False
+    # The first unread message is looked for outside of what is muted.
+    return all(
+        isinstance(term.condition, narrow.IsMuted) and narrow.IsUnread in kinds
+        for term in search.terms
+        if term.negated
+    )
+
+
 def find(connection: Connection, search: Search, seen: Seen | None = None) -> Page:
     """The page that the search asks for."""
     older: list[Message] = []
@@ -134,9 +167,9 @@ def _side(
     """Return at most `limit` messages on one side of the anchor, the nearest first, and whether
     there would have been more had they not been as large."""
     found: list[Message] = []
-    size, step = 0, _FIRST_STEP
+    size, step = 0, _FIRST_PAGE_STEP
     each = 1 + bool(narrow.phrases_in(search.terms))
-    while len(found) < limit:
+    while len(found) < limit and not search.scope.is_empty:
         step = min(limit - len(found), step)
         some = _one_side(connection, search, comparison, anchor, step, seen)
         for message in some:
@@ -147,7 +180,7 @@ def _side(
         if len(some) < step:
             break
         anchor, seen = some[-1].id, None
-        step = min(max((PAGE_BYTES - size) * len(found) // size, 1), _MOST_STEP)
+        step = min(max((PAGE_BYTES - size) * len(found) // size, 1), _MOST_PAGE_STEP)
     return found, False
 
 
@@ -185,12 +218,12 @@ def _unread_slices(search: Search, comparison: str, anchor: int) -> Iterator[Sea
         left = _up_to(ids, anchor - 1)
         while left:
             yield _with_unread(search, rest, ids[max(left - size, 0) : left])
-            left, size = max(left - size, 0), size * _GROWTH
+            left, size = max(left - size, 0), min(size * _GROWTH, _LONGEST_SLICE)
     else:
         start = _up_to(ids, anchor)
         while start < len(ids):
             yield _with_unread(search, rest, ids[start : start + size])
-            start, size = start + size, size * _GROWTH
+            start, size = start + size, min(size * _GROWTH, _LONGEST_SLICE)
 
 
 def _with_unread(search: Search, rest: tuple[Term, ...], unread: BitMap) -> Search:
@@ -247,8 +280,8 @@ class _Walk:
         self._texts, self._rest = split_terms(search.terms)
         self._few: Few | None = None
         """Among which messages is looked up, where that is less than among all."""
-        self._has_looked_up = self._has_counted = False
-        """Whether it is known how common the phrases are, and how many messages the narrow has."""
+        self._knows_hits = False
+        """Whether it is known how common the phrases are among all messages."""
         self._queried = self._phrases = search.phrases
         """The phrases that are looked up in the search index."""
         self._said: dict[Phrase, list[int]] = {}
@@ -256,10 +289,12 @@ class _Walk:
         self._scope = search.scope
         self._where = narrow_condition(connection, search.scope, self._rest)
         self._places = _places(search.scope)
-        self._is_scope = all(map(_is_in_scope, self._rest)) and not (
-            self._places == 1 and any(map(_is_of_one_channel, self._rest))
+        self._also = in_each_channel(self._rest)
+        self._is_scope = all(map(_is_in_scope, self._rest)) and (
+            bool(self._also) or not (self._places == 1 and any(map(_is_of_one_channel, self._rest)))
         )
-        """Whether nearly all that the scope has is looked for, and no index has it in order."""
+        """Whether what is looked for is nearly all that the scope has, or that indexes have of each
+        of its channels; and no index has all of it in order."""
         self._keep_to_extent()
 
     def _keep_to_extent(self) -> None:
@@ -317,7 +352,9 @@ class _Walk:
         while len(found) < limit:
             # (Of few sizes: each is a statement of its own.)
             size = min(1 << (asked - 1).bit_length(), _MERGED)
-            ids = nearest(self._connection.dialect, self._scope, self._comparison, start, size)
+            ids = nearest(
+                self._connection.dialect, self._scope, self._comparison, start, size, self._also
+            )
             if ids is None:
                 break
             rows = self._connection.query(
@@ -353,7 +390,7 @@ class _Walk:
                 passed, some, is_end = self._scan(strategy.size)
             else:
                 passed, some, is_end = self._look_up(strategy.size, need)
-                self._has_looked_up = True
+                self._knows_hits = True
             new = _matching_text(self._connection, some, self._texts)
             found += new
             if is_end or len(found) >= limit:
@@ -373,31 +410,65 @@ class _Walk:
 
     def _expected_lookup(self, scan: _Strategy, matched: int, some: Sequence[Message]) -> _Strategy:
         """What the search index, which knows the texts alone, is expected to find: by what the
-        scan passed, of which so many have the text; `some` are of it."""
+        scan passed, of which so many have the text; `some` are of it. If the first lookup takes as
+        long as all of them, messages from all over are looked at before."""
         self._queried = _rare_phrases(self._phrases, some[:SAMPLE])
         common = (matched + 1) / (scan.passed + 1)
+        is_known = self._seen is not None or self._connection.dialect.search_is_ordered
+        if not is_known and self._phrases:
+            said = sum(_says(one, self._queried) for one in self._spread)
+            if said:
+                common, self._knows_hits = said / len(self._spread), True
         hits = int(scan.span * common)
         return _Strategy(_LOOKUP_COST, _FIRST_STEP, hits, scan.gained, scan.span)
+
+    @cached_property
+    def _spread(self) -> list[Message]:
+        """Some messages from all over what is still to be looked at, whoever may read them."""
+        first, last = (
+            (1, self._last_id) if self._comparison == "<" else (self._last_id, self._newest)
+        )
+        step = max((last - first) // _SPREAD, 1)
+        return queries.messages(self._connection, range(first, last + 1, step))
 
     def _cheaper(self, scan: _Strategy, lookup: _Strategy, need: int) -> _Strategy:
         """The cheaper strategy for the rest, with the size of its next step."""
         ids = self._last_id if self._comparison == "<" else self._newest - self._last_id
+        hits = self._newest * lookup.density
+        prepared = hits * self._connection.dialect.search_hit_cost
         to_scan, to_look_up = scan.left(need, ids), lookup.left(need, ids)
-        prepared = self._newest * lookup.density * _HIT_COST
-        strategy, left, cost = scan, to_scan, to_scan * scan.cost
-        if to_look_up * lookup.cost + prepared < cost:
-            strategy, left, cost = lookup, to_look_up, to_look_up * lookup.cost + prepared
-        if self._has_looked_up and not self._has_counted and cost > _LONG + prepared:
-            self._has_counted = True
-            few = fewest(self._connection, self._rest)
-            held = self._newest * lookup.density + (few.number if few is not None else 0)
-            if few is not None and held * _HELD_COST < cost:
+        scanning, looking_up = to_scan * scan.cost, to_look_up * lookup.cost + prepared
+        if self._few is None and self._knows_hits and min(scanning, looking_up) > _LONG:
+            few = self._fewest
+            if few is not None:
+                scanning = min(scanning, few.number * scan.cost)
+            # How many of the hits are wanted is not known before some were found.
+            estimates = [scanning, *([looking_up] if lookup.gained > scan.gained else [])]
+            if few is not None and (hits + few.number) * _HELD_COST + prepared < min(estimates):
                 self._few = few
         if self._few is not None:
             lookup.size = _LONGEST_STEP
             return lookup
-        strategy.size = min(max(left * 5 // 4, _FIRST_STEP), strategy.size * _GROWTH, _LONGEST_STEP)
-        return strategy
+        if scanning <= looking_up:
+            scan.size = min(max(to_scan * 5 // 4, _FIRST_STEP), scan.size * _GROWTH, _MOST_ROWS)
+            return scan
+        # All hits are found again at each step: few long ones where that is what takes time.
+        longest = _LONGEST_STEP if prepared > _LONG else lookup.size * _GROWTH
+        lookup.size = min(max(to_look_up * 5 // 4, _FIRST_STEP), longest, _LONGEST_STEP)
+        return lookup
+
+    @cached_property
+    def _fewest(self) -> Few | None:
+        """The messages that the hits are held against by their IDs."""
+        few = fewest(self._connection, self._rest)
+        if few is None and self._spread:
+            channels, directs = self._scope.every_channel, self._scope.direct_ids
+            inside = sum(
+                one.channel_id in channels or one.direct_id in directs for one in self._spread
+            )
+            ids = ids_in_scope(self._connection.dialect, self._scope, self._rest)
+            few = Few(*ids, self._newest * (inside + 1) // len(self._spread))
+        return few
 
     def _scan(self, size: int) -> tuple[int, list[Message], bool]:
         """Scan so many messages: how many were passed, those, and whether there are no more."""
@@ -413,7 +484,7 @@ class _Walk:
             # All terms are negated: the index would find what is not wanted.
             return self._scan(size)
         is_all = self._queried == self._phrases and not any(negated for _, negated in self._texts)
-        return self._named(size, need if is_all else size)
+        return self._named(size, need if is_all else min(size, _MOST_ROWS))
 
     def _named(self, size: int, enough: int) -> tuple[int, list[Message], bool]:
         """The first so many of the next `size` messages that the search index names: how many were
@@ -492,9 +563,10 @@ class _Walk:
 
 
 def _is_in_scope(term: Term) -> bool:
-    """Whether the term holds for nearly all that a scope has: the channels that are named are the
-    scope's own."""
-    return term.negated or isinstance(term.condition, narrow.InChannels)
+    """Whether the term holds for nearly all that a scope has (the channels that are named are the
+    scope's own), or has an index by channel."""
+    indexed = narrow.InChannels | narrow.FromSender | narrow.HasPart
+    return term.negated or isinstance(term.condition, indexed)
 
 
 def _is_of_one_channel(term: Term) -> bool:
@@ -529,8 +601,8 @@ def matching(connection: Connection, search: Search, ids: list[int]) -> list[Mes
     where, values = narrow_condition(connection, search.scope, rest)
     found: list[Message] = []
     size, ids = 0, sorted(set(ids))
-    for begin in range(0, len(ids), _FIRST_STEP):
-        some = ids[begin : begin + _FIRST_STEP]
+    for begin in range(0, len(ids), _FIRST_PAGE_STEP):
+        some = ids[begin : begin + _FIRST_PAGE_STEP]
         rows = connection.query(
             f"SELECT {MESSAGE_COLUMNS} FROM messages"
             f" WHERE {where} AND {connection.dialect.among('messages.id')} ORDER BY messages.id",
@@ -550,6 +622,10 @@ def any_in(connection: Connection, scope: Scope, ids: Sequence[int]) -> bool:
     among = connection.dialect.among("messages.id")
     sql = f"SELECT 1 FROM messages WHERE {among} AND {where} LIMIT 1"
     return bool(connection.query(sql, [connection.dialect.array(ids), *values]))
+
+
+def _says(message: Message, phrases: tuple[Phrase, ...]) -> bool:
+    return folded_say(folded((message.content, message.topic)), phrases)
 
 
 def _rare_phrases(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple[Phrase, ...]:

@@ -105,6 +105,31 @@ def fewest(connection: Connection, terms: Sequence[Term]) -> Few | None:
     return min(_quick(connection, _all_indexed(terms)), key=lambda one: one.number, default=None)
 
 
+def ids_in_scope(dialect: Dialect, scope: Scope, terms: Sequence[Term]) -> Clause:
+    """A query for the IDs of the scope's messages, from indexes alone, and its parameters. Of a
+    channel that the reader received a part of, it has all; and of the terms, it knows the one that
+    an index has by channel."""
+    also = in_each_channel(terms)
+    fits = f"{also} AND " if also else ""
+    whole, parts = scope.parts
+    channels = scope.channel_ids.union(whole, (part[0] for part in parts))
+    queries: list[str] = []
+    parameters: list[Any] = []
+    if channels:
+        queries.append(f"SELECT id FROM messages WHERE {fits}{dialect.among('channel_id')}")
+        parameters.append(dialect.array(sorted(channels)))
+    if scope.direct_ids:
+        queries.append(f"SELECT id FROM messages WHERE {dialect.among('direct_id')}")
+        parameters.append(dialect.array(sorted(scope.direct_ids)))
+    if scope.only_recorded:
+        queries.append(
+            "SELECT message_id AS id FROM message_flags"
+            f" WHERE user_id = ? AND (flags & {int(Flag.RECORD)}) != 0"
+        )
+        parameters.append(scope.user_id)
+    return " UNION ALL ".join(queries) or "SELECT id FROM messages WHERE 1 = 0", parameters
+
+
 def _quick(connection: Connection, clauses: Iterable[Clause]) -> list[Few]:
     """What the conditions hold for, of those that hold for few."""
     found: list[Few] = []
@@ -117,9 +142,11 @@ def _quick(connection: Connection, clauses: Iterable[Clause]) -> list[Few]:
     return found
 
 
-def _all_indexed(terms: Iterable[Term]) -> list[Clause]:
+def _all_indexed(terms: Sequence[Term]) -> list[Clause]:
     wanted = [term.condition for term in terms if not term.negated]
     found = [one for condition in wanted if (one := _indexed(condition)) is not None]
+    if len(found) == 2 and in_each_channel(terms) and any(map(_is_one_channel, wanted)):
+        return []  # One index has both.
     topic = _one_topic(terms)
     return found if topic is None else [*found, topic]
 
@@ -136,6 +163,10 @@ def _one_topic(terms: Iterable[Term]) -> Clause | None:
 
 def _is_one(condition: narrow.InChannels) -> bool:
     return len(condition.channel_ids) == 1
+
+
+def _is_one_channel(condition: narrow.Condition) -> bool:
+    return isinstance(condition, narrow.InChannels) and _is_one(condition)
 
 
 def _indexed(condition: narrow.Condition) -> Clause | None:
@@ -262,12 +293,29 @@ def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
     return (f"({' OR '.join(either)})", parameters) if either else _NONE
 
 
+def in_each_channel(terms: Sequence[Term]) -> str:
+    """The condition, without parameters, for which an index has the messages of each channel in
+    order: that they are of one sender, or that they have a part. Empty if no term is of this kind.
+    """
+    wanted = [term.condition for term in terms if not term.negated]
+    for condition in wanted:
+        if isinstance(condition, narrow.FromSender):
+            return f"sender_id = {int(condition.user_id)}"
+    for condition in wanted:
+        if isinstance(condition, narrow.HasPart):
+            return f"has_{condition.part} = 1"
+    return ""
+
+
 def nearest(
-    dialect: Dialect, scope: Scope, comparison: str, anchor: int, limit: int
+    dialect: Dialect, scope: Scope, comparison: str, anchor: int, limit: int, also: str = ""
 ) -> Clause | None:
     """A query for the first so many messages of the scope beyond one, by their IDs (`id`): all that
     there are where it finds fewer. It takes them from each channel and conversation, so it does not
-    pass over what others wrote in between. None where the scope has nothing."""
+    pass over what others wrote in between. None where the scope has nothing.
+
+    With `also`, which is a condition of `in_each_channel`, it leaves out those for which that does
+    not hold, and maybe not all of them."""
     whole, parts = scope.parts
     channels = [(one, 0, narrow.LARGEST) for one in scope.channel_ids.union(whole)]
     # Each message once, or what is found would be fewer.
@@ -278,7 +326,9 @@ def nearest(
     parameters: list[Any] = []
     for column, spans in (("channel_id", channels), ("direct_id", directs)):
         if spans:
-            queries.append(dialect.merged(column, comparison, limit))
+            # Conversations have no such index: the `+` keeps the planner from any other.
+            fits = also if column == "channel_id" or not also else f"+{also}"
+            queries.append(dialect.merged(column, comparison, limit, fits))
             parameters += [dialect.spans(spans), anchor]
     if recorded := scope.only_recorded:
         queries.append(

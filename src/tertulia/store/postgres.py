@@ -40,6 +40,7 @@ from tertulia.store.database import (
     Row,
     TextRow,
     TimeLimitReached,
+    never,
 )
 from tertulia.store.hearing import Hearing
 from tertulia.store.history import HEAD_COLUMNS
@@ -180,6 +181,7 @@ class PostgresConnection:
         self.dialect = DIALECT
         self._limits = limits
         self._transaction_ends = float("inf")
+        self._is_given_up = never
         self._beginning: Sequence[str] = ()
         """What is still to be sent to begin a transaction for reading: with its first statement."""
         self._is_ending = False
@@ -312,19 +314,21 @@ class PostgresConnection:
             self._raise_ours(error)
             raise
 
-    def begin_read(self, seconds: float) -> None:
+    def begin_read(self, seconds: float, is_given_up: Callable[[], bool] = never) -> None:
         self._transaction_ends = time.monotonic() + seconds
+        self._is_given_up = is_given_up
         self._beginning = (self.dialect.begin_read,)
         if not 0.9 <= seconds / self._limits.statement <= 1:
             self._beginning += (f"SET LOCAL statement_timeout = {_milliseconds(seconds)}",)
 
     def require_time(self) -> None:
-        if time.monotonic() > self._transaction_ends:
+        if time.monotonic() > self._transaction_ends or self._is_given_up():
             raise TimeLimitReached("The database took too long to answer.")
 
     def commit(self) -> None:
         is_reading = self._is_reading()
         self._transaction_ends = float("inf")
+        self._is_given_up = never
         if self._beginning:
             self._beginning = ()  # Nothing was read.
             return

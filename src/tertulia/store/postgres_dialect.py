@@ -34,6 +34,8 @@ class PostgresDialect(Dialect):
     )
     hasty = ("SET synchronous_commit TO off",)
     intersects_indexes = True
+    search_is_ordered = False
+    search_hit_cost = 0.3
     begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     begin_write = ("BEGIN", "SELECT seq FROM head WHERE id = 1 FOR UPDATE")
     claim_checkpoint = (
@@ -75,7 +77,7 @@ class PostgresDialect(Dialect):
             by_channel[channel_id].append((after, until))
         return _encoder.encode(by_channel).decode()
 
-    def merged(self, column: str, comparison: str, limit: int) -> str:
+    def merged(self, column: str, comparison: str, limit: int, also: str = "") -> str:
         is_back = comparison == "<"
         order, last, end = ("DESC", "MIN", 0) if is_back else ("ASC", "MAX", LARGEST)
         if is_back:
@@ -86,6 +88,7 @@ class PostgresDialect(Dialect):
         # By these two columns only one index has them in order. By the ID alone, the planner would
         # rather go along all messages.
         pair, ordered = f"({column}, id)", f"ORDER BY {column} {order}, id {order}"
+        fits = f"{also} AND " if also else ""
         return (
             "WITH spans AS MATERIALIZED (SELECT CAST(of_place.key AS BIGINT) AS place,"
             " CAST(span ->> 0 AS BIGINT) AS after, CAST(span ->> 1 AS BIGINT) AS until"
@@ -93,14 +96,15 @@ class PostgresDialect(Dialect):
             " CROSS JOIN LATERAL jsonb_array_elements(of_place.value) AS span),"
             " anchor AS MATERIALIZED (SELECT CAST(? AS BIGINT) AS start),"
             " begun AS MATERIALIZED (SELECT place, after, until, (SELECT id FROM messages"
-            f" WHERE {pair} > (place, {after}) AND {pair} <= (place, {until}) {ordered} LIMIT 1)"
+            f" WHERE {fits}{pair} > (place, {after}) AND {pair} <= (place, {until})"
+            f" {ordered} LIMIT 1)"
             f" AS nearest FROM anchor CROSS JOIN spans ORDER BY nearest {order} NULLS LAST"
             f" LIMIT {int(limit)}),"
             # What comes after the first messages of so many is not among the first so many.
             f" edge AS MATERIALIZED (SELECT CASE WHEN COUNT(nearest) = {int(limit)}"
             f" THEN {last}(nearest) ELSE {end} END AS farthest FROM begun)"
             " SELECT found.id FROM edge CROSS JOIN begun CROSS JOIN LATERAL"
-            f" (SELECT id FROM messages WHERE {pair} >= (place, GREATEST(after + 1, {low}))"
+            f" (SELECT id FROM messages WHERE {fits}{pair} >= (place, GREATEST(after + 1, {low}))"
             f" AND {pair} <= (place, LEAST(until, {high})) {ordered} LIMIT {int(limit)}) AS found"
             " WHERE nearest IS NOT NULL"
         )
@@ -183,7 +187,9 @@ class PostgresDialect(Dialect):
         return f"DELETE FROM message_search WHERE {self.among('message_id')}"
 
     def search_hits(self, comparison: str, among: str = "") -> str:
-        both = f" AND message_id IN ({among})" if among else ""
+        # Without a table of its own, the planner would look for each in the messages' index.
+        own = f"WITH own AS MATERIALIZED ({among}) SELECT * FROM own"
+        both = f" AND message_id IN ({own})" if among else ""
         # No index has the sum: planned once for all words, it would go along all messages in their
         # order, which is long for a rare one. Whether that is shorter was decided before.
         return (

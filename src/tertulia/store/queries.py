@@ -228,22 +228,29 @@ Marked = tuple[BitMap, dict[Flag, BitMap]]
 """What a user has read, and the messages with each of their sparse flags."""
 
 
-def reader(connection: Connection, user_id: int) -> Marked:
-    """All that the user has read, and the messages with each of their sparse flags."""
-    read = bitmaps.of_user(connection, bitmaps.READ, user_id)
-    rows = connection.query(
-        "SELECT message_id, flags FROM message_flags WHERE user_id = ?", (user_id,)
-    )
-    by_flags: dict[int, list[int]] = defaultdict(list)
-    for mid, flags in rows:
-        by_flags[flags].append(mid)
-    flagged: dict[Flag, BitMap] = defaultdict(BitMap)
-    for flags, ids in by_flags.items():
-        for flag in Flag(flags):
-            flagged[flag].update(ids)
-    if records := bitmaps.of_user(connection, bitmaps.RECORDS, user_id):
-        flagged[Flag.RECORD] |= records
-    return read, dict(flagged)
+def readers(connection: Connection, user_ids: Sequence[int]) -> dict[int, Marked]:
+    """Return all that each of the users has read, and the messages with each of their sparse
+    flags."""
+    dialect = connection.dialect
+    users = dialect.array(user_ids)
+    by_flags: dict[int, dict[int, list[int]]] = {user: defaultdict(list) for user in user_ids}
+    for user_id, message_id, flags in connection.query(
+        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('user_id')}",
+        (users,),
+    ):
+        by_flags[user_id][flags].append(message_id)
+    read = bitmaps.of_users(connection, bitmaps.READ, user_ids)
+    records = bitmaps.of_users(connection, bitmaps.RECORDS, user_ids)
+    found: dict[int, Marked] = {}
+    for user_id in user_ids:
+        flagged: dict[Flag, BitMap] = defaultdict(BitMap)
+        for value, ids in by_flags[user_id].items():
+            for flag in Flag(value):
+                flagged[flag].update(ids)
+        if records[user_id]:
+            flagged[Flag.RECORD] |= records[user_id]
+        found[user_id] = read[user_id], dict(flagged)
+    return found
 
 
 class ChannelIds(Struct):
@@ -338,17 +345,27 @@ def presence(connection: Connection) -> list[PresenceSeen]:
 
 
 def newest_by_topic(
-    connection: Connection, channel_id: int, spans: Iterable[tuple[int, int | None]]
+    connection: Connection,
+    channel_id: int,
+    keys: Sequence[str],
+    spans: Sequence[tuple[int, int | None]],
 ) -> dict[str, int]:
-    """The newest message of each topic, by its key, among those with after < id <= until for one
-    of the spans `(after, until)`."""
+    """Return the newest message of each of the topics, by its key, among those with
+    after < id <= until for one of the spans `(after, until)`."""
+    dialect = connection.dialect
     found: dict[str, int] = {}
     for after, until in spans:
         # A look into the index for each topic, however many messages it has.
         rows = connection.query(
             "SELECT key, (SELECT MAX(id) FROM messages WHERE topic_id = message_topics.id"
-            " AND id > ? AND id <= ?) FROM message_topics WHERE channel_id = ?",
-            (after, narrow.LARGEST if until is None else until, channel_id),
+            " AND id > ? AND id <= ?) FROM message_topics"
+            f" WHERE channel_id = ? AND {dialect.among('key')}",
+            (
+                after,
+                narrow.LARGEST if until is None else until,
+                channel_id,
+                dialect.array(keys),
+            ),
         )
         found.update((key, max(newest, found.get(key, 0))) for key, newest in rows if newest)
     return found

@@ -1,13 +1,24 @@
-"""Threads that read from the database, each on a connection of its own."""
+"""Threads that read from the database, each on a connection of its own, shared fairly.
+
+The event loop decides which read is next; a thread only does it. Reads wait in lines: each person
+has one for reads that an index bounds and one for searches, and the server has one of its own. The
+lines take turns, and one thread is never used for searches or for the server's own reads, so a page
+of messages doesn't wait for them.
+"""
 
 import asyncio
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
 from typing import TypeVar
 
-from tertulia.model.errors import Refused
+from msgspec import Struct
+
+from tertulia.model.errors import Refused, SearchTooSlow, TooOften, Unavailable
 from tertulia.store.database import (
     READING,
     Connection,
@@ -15,6 +26,7 @@ from tertulia.store.database import (
     Database,
     DatabaseUnavailable,
     TimeLimitReached,
+    never,
 )
 from tertulia.store.threads import Threads
 
@@ -23,19 +35,95 @@ logger = logging.getLogger("tertulia.store")
 T = TypeVar("T")
 
 MOST_READS = 500
-"""Reads that may be waiting or under way at once; beyond it they are refused."""
+"""Reads that may wait or run at the same time. Further reads are refused."""
+MOST_OF_PERSON = 100
+"""Reads of one person that may wait or run at the same time, apart from searches."""
+MOST_SEARCHES = 6
+"""Searches of one person that may wait or run at the same time. One runs at a time."""
+SEARCH_SECONDS = 1.0
+"""How long a search may run."""
+SEARCH_WAIT_SECONDS = 5.0
+"""How long a search may wait for its turn."""
 QUIET_SECONDS = 10
 """Between two lines in the log about reads that fail."""
 GRACE_SECONDS = 3
 """How long after its limit a read is given up that has not ended by itself."""
 
+Person = int | str | None
+"""An account's ID, the network of a client without an account, or None for the server itself."""
+
+
+class Asker(Struct, frozen=True):
+    """On whose behalf the database is read."""
+
+    person: Person
+    is_gone: Callable[[], bool] = never
+    """Whether the client has closed its connection, so that nobody waits for the result. May be
+    called from any thread."""
+
+
+_SERVER = Asker(None)
+current_asker: ContextVar[Asker] = ContextVar("asker", default=_SERVER)
+"""Set where a request's account is known (`wire/http/rate_limits.py`). Jobs and whatever else the
+server does by itself leave it as it is."""
+
+
+def _gone() -> Unavailable:
+    return Unavailable("The client has closed its connection.")
+
+
+class _Read:
+    """A read that waits or runs."""
+
+    def __init__(self, asker: Asker, seconds: float, *, is_search: bool) -> None:
+        self.asker = asker
+        self.is_search = is_search
+        self.ends = time.monotonic() + seconds
+        """When it is to end, by `time.monotonic`; of a search that waits, when it is to begin."""
+        self.has_turn = False
+        self.turn: asyncio.Future[None] | None = None
+        """Done when a thread is free for it; None if it never had to wait."""
+        self.is_over = False
+        """Whether nobody waits for the result anymore."""
+
+    def is_given_up(self) -> bool:
+        """Whether the result is of no use. May be called from any thread.
+
+        A read that isn't a search ends soon by itself, and others may wait for what it finds."""
+        if self.is_over or (self.turn is not None and self.turn.cancelled()):
+            return True
+        return self.is_search and self.asker.is_gone()
+
+
+class _Line:
+    """The reads of one person that share a limit."""
+
+    def __init__(self, key: tuple[Person, bool], *, is_slow: bool, at_once: int, most: int) -> None:
+        self.key = key
+        """The person, and whether these are searches."""
+        self.is_slow = is_slow
+        """Whether its reads may take long, so that they must leave a thread to others."""
+        self.at_once = at_once
+        """How many of its reads may run at the same time."""
+        self.most = most
+        """How many may wait or run."""
+        self.waiting: deque[_Read] = deque()
+        self.running = 0
+
 
 class Readers:
-    """The threads, and the queue of reads that wait for them."""
+    """The threads, and the lines of reads that wait for them. To be used on the event loop."""
 
     def __init__(self, database: Database, threads: int, name: str) -> None:
         self._database = database
         self._threads = Threads(threads, name)
+        self._idle = threads
+        """Threads that have nothing to do."""
+        self._shared = max(threads - 1, 1)
+        """How many threads one line may use, and how many all slow lines may use together."""
+        self._slow_running = 0
+        self._lines: dict[tuple[Person, bool], _Line] = {}
+        """In the order of their turns."""
         self._local = threading.local()
         self._lock = threading.Lock()
         self._open: list[Connection] = []
@@ -44,27 +132,64 @@ class Readers:
 
     async def read(self, function: Callable[[Connection], T], seconds: float) -> T:
         """Run the function in a thread, on a connection that sees one moment of the database
-        throughout; once more where the connection was lost. DatabaseUnavailable where it has not
-        ended after so many seconds, or too many wait."""
-        if self._reads >= MOST_READS:
-            raise DatabaseUnavailable("Too much is being read at the moment.")
-        self._reads += 1
-        ends = time.monotonic() + seconds
+        throughout, and again if the connection was lost.
+
+        Raises DatabaseUnavailable if it hasn't ended after `seconds`, including the time that it
+        waits for a thread, or if too many reads wait; TooOften if too many of one person do."""
+        read = _Read(current_asker.get(), seconds, is_search=False)
         try:
-            return await self._timed(function, seconds, ends)
+            return await self._read(read, function)
         except DatabaseUnavailable as error:
             self._note(error)
             raise
-        finally:
-            self._reads -= 1
 
-    async def _timed(self, function: Callable[[Connection], T], seconds: float, ends: float) -> T:
+    async def search(self, function: Callable[[Connection], T]) -> T:
+        """Do the same for a function whose work grows with what is stored.
+
+        Raises Unavailable if its turn hasn't come after `SEARCH_WAIT_SECONDS`, and SearchTooSlow
+        if it hasn't ended `SEARCH_SECONDS` after it began."""
+        read = _Read(current_asker.get(), SEARCH_WAIT_SECONDS, is_search=True)
         try:
-            # The connection ends it in time, where a thread is free for it.
-            async with asyncio.timeout(seconds + GRACE_SECONDS):
-                return await self._threads.run(self._read, function, ends)
+            return await self._read(read, function)
+        except TimeLimitReached as error:
+            if read.has_turn:
+                raise SearchTooSlow from None
+            raise Unavailable("The server is busy with other searches. Try again.") from error
+        except DatabaseUnavailable as error:
+            self._note(error)
+            raise
+
+    async def _read(self, read: _Read, function: Callable[[Connection], T]) -> T:
+        if read.is_given_up():
+            raise _gone()
+        if self._reads >= MOST_READS:
+            raise DatabaseUnavailable("Too much is being read at the moment.")
+        line = self._line(read)
+        if line.running + len(line.waiting) >= line.most:
+            raise TooOften(1, "You have too many requests in progress. Wait for some to finish.")
+        self._reads += 1
+        try:
+            await self._turn(line, read)
+            if read.is_search:
+                read.ends = time.monotonic() + SEARCH_SECONDS
+            # The connection ends it in time, unless it hangs.
+            async with asyncio.timeout(read.ends + GRACE_SECONDS - time.monotonic()):
+                return await self._begun(line, read, function)
         except TimeoutError:
             raise TimeLimitReached("The database took too long to answer.") from None
+        finally:
+            read.is_over = True
+            self._reads -= 1
+
+    def _begun(
+        self, line: _Line, read: _Read, function: Callable[[Connection], T]
+    ) -> "asyncio.Future[T]":
+        ended = partial(self._end, line)
+        try:
+            return self._threads.begin(ended, self._in_thread, function, read)
+        except RuntimeError:
+            ended()
+            raise
 
     def _note(self, error: DatabaseUnavailable) -> None:
         """Say in the log what went wrong, now and then."""
@@ -72,19 +197,102 @@ class Readers:
             self._quiet_until = time.monotonic() + QUIET_SECONDS
             logger.warning("a read of the database failed", extra={"fields": {"reason": error}})
 
-    def _read(self, function: Callable[[Connection], T], ends: float) -> T:
-        try:
-            return self._transaction(function, ends)
-        except ConnectionLost:
-            return self._transaction(function, ends)
+    # Turns
 
-    def _transaction(self, function: Callable[[Connection], T], ends: float) -> T:
-        seconds = ends - time.monotonic()
+    def _line(self, read: _Read) -> _Line:
+        """Return the line that the read belongs to."""
+        key = read.asker.person, read.is_search
+        line = self._lines.get(key)
+        if line is None:
+            is_slow = read.is_search or read.asker.person is None
+            most = MOST_SEARCHES if read.is_search else MOST_OF_PERSON
+            line = self._lines[key] = _Line(
+                key,
+                is_slow=is_slow,
+                at_once=1 if is_slow else self._shared,
+                most=MOST_READS if read.asker.person is None else most,
+            )
+        elif len(line.waiting) + line.running >= line.most:
+            self._drop_given_up(line)
+        return line
+
+    async def _turn(self, line: _Line, read: _Read) -> None:
+        """Wait until a thread is free for the read, which then has it. `_end` must follow."""
+        line.waiting.append(read)
+        self._give_turns()
+        if read.has_turn:
+            return
+        read.turn = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(read.ends - time.monotonic()):
+                await read.turn
+        except BaseException as error:
+            if read.has_turn:  # It came at the same moment.
+                self._end(line)
+            elif read in line.waiting:
+                line.waiting.remove(read)
+                self._forget_unused(line)
+            if isinstance(error, TimeoutError):
+                raise TimeLimitReached("The database took too long to answer others.") from None
+            raise
+
+    def _give_turns(self) -> None:
+        """Let the threads that are idle begin what waits, one line after the other."""
+        while self._idle:
+            line = next(filter(self._may_begin, self._lines.values()), None)
+            if line is None:
+                return
+            # The others come first from now on.
+            self._lines[line.key] = self._lines.pop(line.key)
+            self._drop_given_up(line)
+            if line.waiting:
+                read = line.waiting.popleft()
+                self._idle -= 1
+                self._slow_running += line.is_slow
+                line.running += 1
+                read.has_turn = True
+                if read.turn is not None:
+                    read.turn.set_result(None)
+
+    def _may_begin(self, line: _Line) -> bool:
+        if line.is_slow and self._slow_running >= self._shared:
+            return False
+        return bool(line.waiting) and line.running < line.at_once
+
+    def _end(self, line: _Line) -> None:
+        """The thread that a read of the line had is idle again."""
+        self._idle += 1
+        self._slow_running -= line.is_slow
+        line.running -= 1
+        self._give_turns()
+        self._forget_unused(line)
+
+    def _drop_given_up(self, line: _Line) -> None:
+        """Take reads out of the line that nobody waits for anymore."""
+        for read in [read for read in line.waiting if read.is_given_up()]:
+            line.waiting.remove(read)
+            if read.turn is not None and not read.turn.done():
+                read.turn.set_exception(_gone())
+
+    def _forget_unused(self, line: _Line) -> None:
+        if not line.waiting and not line.running:
+            self._lines.pop(line.key, None)
+
+    # In a thread
+
+    def _in_thread(self, function: Callable[[Connection], T], read: _Read) -> T:
+        try:
+            return self._transaction(function, read)
+        except ConnectionLost:
+            return self._transaction(function, read)
+
+    def _transaction(self, function: Callable[[Connection], T], read: _Read) -> T:
+        seconds = read.ends - time.monotonic()
         if seconds <= 0:
             raise TimeLimitReached("The database took too long to answer others.")
         connection = self._connection()
         try:
-            connection.begin_read(seconds)
+            connection.begin_read(seconds, read.is_given_up)
             try:
                 result = function(connection)
             except Refused:

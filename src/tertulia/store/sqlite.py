@@ -29,6 +29,7 @@ from tertulia.store.database import (
     Limits,
     Row,
     TimeLimitReached,
+    never,
 )
 from tertulia.store.hearing import Hearing
 from tertulia.store.local_bus import LocalBus
@@ -87,6 +88,7 @@ class SqliteConnection:
         self._is_writing = False
         self._busy_ms = int(limits.lock * 1000)
         self._statement_ends = self._transaction_ends = float("inf")
+        self._is_given_up = never
         # The files that SQLite makes beside it have the same mode.
         with contextlib.suppress(OSError):  # SQLite says better what is wrong.
             file_modes.touch(path)
@@ -133,7 +135,7 @@ class SqliteConnection:
                 time.sleep(0.01)
 
     def _is_too_late(self) -> bool:
-        return time.monotonic() > self._statement_ends
+        return time.monotonic() > self._statement_ends or self._is_given_up()
 
     def _allow(self) -> None:
         """Let a statement begin that may take as long as the limits say."""
@@ -212,16 +214,18 @@ class SqliteConnection:
             _raise_ours(error)
             raise
 
-    def begin_read(self, seconds: float) -> None:
+    def begin_read(self, seconds: float, is_given_up: Callable[[], bool] = never) -> None:
         self._transaction_ends = time.monotonic() + seconds
+        self._is_given_up = is_given_up
         self.run(self.dialect.begin_read)
 
     def require_time(self) -> None:
-        if time.monotonic() > self._transaction_ends:
+        if time.monotonic() > self._transaction_ends or self._is_given_up():
             raise TimeLimitReached("The database took too long to answer.")
 
     def commit(self) -> None:
         self._transaction_ends = float("inf")
+        self._is_given_up = never
         try:
             self.run("COMMIT")
         except ConnectionLost as error:
@@ -255,6 +259,7 @@ class SqliteConnection:
         self._limits = limits
         self._busy_ms = int(limits.lock * 1000)
         self._statement_ends = self._transaction_ends = float("inf")
+        self._is_given_up = never
         self._connection.set_busy_timeout(self._busy_ms)
         for pragma in _own_pragmas(readonly=readonly):
             self._connection.execute(f"PRAGMA {pragma}")

@@ -23,6 +23,8 @@ class SqliteDialect(Dialect):
     hasty = ("PRAGMA synchronous = NORMAL",)
     begin_read = "BEGIN"
     intersects_indexes = False
+    search_is_ordered = True
+    search_hit_cost = 0.04
     begin_write = ("BEGIN IMMEDIATE",)
 
     def begin_migration(self) -> Sequence[str]:
@@ -48,7 +50,7 @@ class SqliteDialect(Dialect):
     def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
         return _encoder.encode(list(spans)).decode()
 
-    def merged(self, column: str, comparison: str, limit: int) -> str:
+    def merged(self, column: str, comparison: str, limit: int, also: str = "") -> str:
         # One bound on either side: of several, an index begins at any.
         if comparison == "<":
             first, end, order = "MAX", 0, "DESC"
@@ -56,7 +58,8 @@ class SqliteDialect(Dialect):
         else:
             first, end, order = "MIN", LARGEST, "ASC"
             begin, go_on = "id > MAX(after, start) AND id <= until", "id > found AND id <= until"
-        nearest = f"SELECT {first}(id) FROM messages WHERE {column} = place AND"
+        fits = f"{also} AND " if also else ""
+        nearest = f"SELECT {first}(id) FROM messages WHERE {fits}{column} = place AND"
         # What a recursion is still to follow is a queue in this order: it is always the stretch
         # with the next message that goes one message on.
         return (
@@ -153,12 +156,11 @@ class SqliteDialect(Dialect):
         return f"DELETE FROM message_search WHERE {self.among('rowid')}"
 
     def search_hits(self, comparison: str, among: str = "") -> str:
-        # The `+` keeps the planner from asking the search for each of them by itself.
-        both = f" AND +rowid IN ({among})" if among else ""
-        return (
+        named = (
             "SELECT rowid AS id FROM message_search"
-            f" WHERE message_search MATCH ? AND rowid {comparison} ?{both}"
+            f" WHERE message_search MATCH ? AND rowid {comparison} ?"
         )
+        return f"SELECT id FROM ({named} INTERSECT SELECT * FROM ({among}))" if among else named
 
     def search_query(self, phrases: Sequence[Phrase]) -> str:
         # Messages from before topics had an index of their own have a second column.

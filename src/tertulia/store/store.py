@@ -11,7 +11,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from tertulia import tracing
-from tertulia.store import history, log_entries, newest_entries, telling
+from tertulia.model.narrow import Search
+from tertulia.store import history, log_entries, message_search, newest_entries, telling
 from tertulia.store.database import (
     READING,
     WRITING,
@@ -140,6 +141,14 @@ class Store:
             return await self._readers.read(
                 lambda c: function(c, *arguments, **keywords), READ_SECONDS
             )
+
+    async def search(self, search: Search, function: Callable[[Connection], T]) -> T:
+        """Run the function, which looks for what the search asks for, as `read` does. If no index
+        bounds that, it has a share of the readers of its own: see `Readers.search`."""
+        if message_search.is_bounded(search):
+            return await self.read(function)
+        with tracing.span("search"), OnDatabase():
+            return await self._readers.search(function)
 
     async def read_log(
         self, function: Callable[[Connection], T], seconds: float | None = None

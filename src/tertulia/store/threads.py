@@ -22,6 +22,12 @@ class _Job(NamedTuple):
     future: "asyncio.Future[Any]"
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
+    ended: Callable[[], None]
+    """Called on the loop when the thread is done with it, whether anyone still waits or not."""
+
+
+def _nothing() -> None:
+    pass
 
 
 class Threads:
@@ -48,6 +54,17 @@ class Threads:
         """What the function returns or raises in one of the threads. Cancelled before it began, it
         is not called; afterwards, nobody waits for it. RuntimeError after `close`, and where there
         is no thread and none can be started."""
+        future = self.begin(_nothing, function, *arguments)
+        try:
+            return await future
+        finally:
+            del future  # Its exception knows this frame: all that it holds would stay.
+
+    def begin(
+        self, ended: Callable[[], None], function: Callable[[*Ts], T], *arguments: *Ts
+    ) -> "asyncio.Future[T]":
+        """Do the same as `run` without waiting, and call `ended` when a thread has ended the job,
+        including a job whose future was cancelled."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         with self._lock:
@@ -56,11 +73,8 @@ class Threads:
             if len(self._threads) < min(self._under_way + 1, self._most):
                 self._start()
             self._under_way += 1
-            self._jobs.put(_Job(loop, future, function, arguments))
-        try:
-            return await future
-        finally:
-            del future  # Its exception knows this frame: all that it holds would stay.
+            self._jobs.put(_Job(loop, future, function, arguments, ended))
+        return future
 
     def _start(self) -> None:
         thread = threading.Thread(
@@ -88,14 +102,14 @@ class Threads:
                     error = raised
             # Where the loop is closed, nobody waits any more.
             with contextlib.suppress(RuntimeError):
-                job.loop.call_soon_threadsafe(self._finish, job.future, result, error)
+                job.loop.call_soon_threadsafe(self._finish, job, result, error)
             # The next job may be long in coming.
             del job, result, error
 
-    def _finish(
-        self, future: "asyncio.Future[Any]", result: Any, error: BaseException | None
-    ) -> None:
+    def _finish(self, job: _Job, result: Any, error: BaseException | None) -> None:
         self._under_way -= 1
+        job.ended()
+        future = job.future
         if future.done():
             return  # Nobody waits for it.
         if error is None:

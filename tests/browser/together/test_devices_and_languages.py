@@ -36,7 +36,7 @@ def test_with_the_keyboard_alone(sqlite_town: Town, opened: Open) -> None:
     ann = opened(sqlite_town.server)
     page, keys = ann.page, ann.page.keyboard
     page.goto("/")
-    expect(page.get_by_label("E-mail")).to_be_focused()
+    expect(page.get_by_label("Email")).to_be_focused()
     keys.type(sqlite_town.ann.email)
     keys.press("Tab")
     keys.type(PASSWORD)
@@ -96,7 +96,7 @@ def test_on_a_phone(cafe: Server, seated: Open) -> None:
     phone.go("inbox")
     phone.page.get_by_role("button", name=re.compile("^New message")).last.tap()
     expect(phone.page.get_by_role("combobox", name="Channel")).to_be_focused()
-    phone.page.get_by_role("button", name="To people").tap()
+    phone.page.get_by_role("button", name="Direct message", exact=True).tap()
     expect(phone.page.get_by_role("combobox", name="People")).to_be_focused()
 
 
@@ -105,9 +105,9 @@ def test_on_a_phone_a_long_press_offers_what_can_be_done(cafe: Server, seated: O
     phone.go("inbox")
     settled(phone.page)
     # Nothing is said of keys there.
-    tour = phone.page.get_by_role("region", name="A short tour")
+    tour = phone.page.get_by_role("region", name="Quick tour")
     tour.get_by_role("button", name="Next").tap()
-    expect(tour).to_contain_text("Tap one to open it")
+    expect(tour).to_contain_text("Tap to open one")
     expect(tour.get_by_role("button", name="Keyboard shortcuts")).to_have_count(0)
     row = phone.page.get_by_role("main").get_by_role("link", name="big grinder")
     box = row.bounding_box()

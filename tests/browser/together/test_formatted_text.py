@@ -67,13 +67,13 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, seated: 
     editor cannot be loaded."""
     ann = seated(sqlite_town.server, sqlite_town.ann)
     page, box = ann.page, ann.box
-    switch = page.get_by_role("button", name="Formatted text")
+    switch = page.get_by_role("button", name="Rich text")
     ann.go("narrow/channel/general/topic/bread")
     box.fill("Bake **rye**")
 
     page.route(EDITOR, lambda route: route.abort())
     box.press("Alt+m")
-    expect(page.get_by_text("Formatted text could not be loaded")).to_be_visible()
+    expect(page.get_by_text("Rich text couldn’t be loaded")).to_be_visible()
     expect(switch).to_have_attribute("aria-pressed", "false")
     assert is_plain(box)
     page.unroute(EDITOR)
@@ -153,7 +153,7 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, seated: 
 
     page.keyboard.press("Control+Enter")
     expect(ann.message("Bake rye and spelt!?")).to_be_visible()
-    expect(box).to_have_text(re.compile("^(Write to .*)?$"))
+    expect(box).to_have_text(re.compile("^(Message .*)?$"))
     page.keyboard.press("Control+z")
     expect(box).not_to_contain_text("rye")
     content = last_sent(sqlite_town)["content"]
@@ -208,7 +208,7 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, seated: 
     page.keyboard.press("Alt+m")
 
     ann.go("settings/preferences")
-    choice = page.get_by_role("switch", name="Write in formatted text")
+    choice = page.get_by_role("switch", name="Write in rich text")
     expect(choice).to_be_checked()
     choice.click()
     ann.go("narrow/channel/general/topic/bread")

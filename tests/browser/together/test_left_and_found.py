@@ -82,7 +82,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, seate
     notes = page.locator(".toasts")
     dialog = page.get_by_role("dialog")
     # (Looked for at once: a note goes by itself, and a moment after it was pressed.)
-    unsaved = notes.get_by_role("button", name="Write on", disabled=False)
+    unsaved = notes.get_by_role("button", name="Continue writing", disabled=False)
 
     def press_down(at: Locator, x: float, y: float) -> None:
         box = at.bounding_box()
@@ -129,7 +129,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, seate
     phone.away = True
     page.route("**/saved_snippets", lambda route: route.abort())
     dialog.get_by_role("button", name="Save").click()
-    trouble = page.get_by_role("alert").filter(has_text="cannot be reached")
+    trouble = page.get_by_role("alert").filter(has_text="reach the server")
     trouble.get_by_role("button", name="Close").click()
     expect(trouble).to_have_count(0)
     page.unroute("**/saved_snippets")
@@ -151,7 +151,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, seate
     phone.box.fill("Rolls")
     unsaved.click()
     expect(dialog.get_by_label("Option 1")).to_have_value("Plum")
-    dialog.get_by_role("button", name="Put into the message").click()
+    dialog.get_by_role("button", name="Add to message").click()
     # What is written there stays: it begins a message.
     begun = page.get_by_role("region", name="New message").get_by_role("textbox").last
     expect(begun).to_have_value("/poll Jam?\nPlum")
@@ -169,7 +169,7 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, seate
     topic = dialog.get_by_role("combobox", name="Topic")
     asked: list[Route] = []
     for item, field, done in (
-        ("Remind me", note, "You will be reminded"),
+        ("Remind me", note, "Reminder set for"),
         ("Move…", topic, "Moved."),
     ):
         phone.message("Word 0").hover()
@@ -203,7 +203,7 @@ def test_the_keyboard_stays_with_the_message(sqlite_town: Town, seated: Open) ->
     page = ann.page
     ann.go("narrow/channel/general/topic/reading")
     message = ann.message("Word 0")
-    for item in ("Who has read it", "Remind me"):
+    for item in ("Read receipts", "Remind me"):
         message.hover()
         message.get_by_role("button", name="More").click()
         page.get_by_role("menuitem", name=item).click()
@@ -244,13 +244,13 @@ def test_what_waits_to_be_sent_goes_along_with_the_topic(sqlite_town: Town, seat
     polls = re.compile(r"/api/v1/events\?")
     gone = {"result": "error", "code": "BAD_EVENT_QUEUE_ID", "msg": "It is gone."}
     ann.context.set_offline(True)
-    expect(page.get_by_text("The server cannot be reached")).to_be_visible()
+    expect(page.get_by_text("Can’t reach the server")).to_be_visible()
     resolve(town, boats, "ships")
     page.unroute(sending)
     page.route(polls, lambda route: route.fulfill(status=400, json=gone), times=1)
     ann.context.set_offline(False)
-    expect(notes).to_contain_text("goes to #general > ships", timeout=60_000)
-    notes.get_by_role("button", name="Go there").click()
+    expect(notes).to_contain_text("will be sent to #general > ships", timeout=60_000)
+    notes.get_by_role("button", name="View").click()
     ann.message("Mine is red").get_by_role("button", name="Send now").click()
     expect(ann.message("Mine is red").get_by_role("button", name="Send now")).to_have_count(0)
     expect(page).to_have_url(re.compile("/topic/ships"))

@@ -48,7 +48,7 @@ def test_what_is_pinned_is_at_hand_for_all(sqlite_town: Town, seated: Open) -> N
     page, menu = ann.page, ann.page.get_by_role("menu")
     ann.message("Wifi").hover()
     ann.message("Wifi").get_by_role("button", name="More").click()
-    menu.get_by_role("menuitem", name="Pin for everybody").click()
+    menu.get_by_role("menuitem", name="Pin for everyone").click()
     for window in (ann, ben):
         expect(pins(window)).to_contain_text("1 pinned")
         expect(pins(window)).to_contain_text("Wifi: guest")
@@ -63,26 +63,26 @@ def test_what_is_pinned_is_at_hand_for_all(sqlite_town: Town, seated: Open) -> N
     other = ann.message("Wifi").bounding_box()
     assert other
     page.mouse.move(other["x"] + 8, other["y"] + 8)
-    expect(menu.get_by_role("menuitem", name="Pin for everybody")).to_be_visible()
+    expect(menu.get_by_role("menuitem", name="Pin for everyone")).to_be_visible()
     page.mouse.click(other["x"] + 8, other["y"] + 8, button="right")
     expect(menu.get_by_role("menuitem", name="Unpin")).to_be_visible()
     # It offers what it did when somebody else is quicker; what was done is said.
     ben_pins(town, ids["Wifi: guest"], method="DELETE")
     expect(pins(ann)).to_have_count(0)
     menu.get_by_role("menuitem", name="Unpin").click()
-    expect(page.get_by_text("Somebody had unpinned it already")).to_be_visible()
+    expect(page.get_by_text("This message was already unpinned")).to_be_visible()
     expect(pins(ann)).to_have_count(0)
     other = ann.message("Wifi").bounding_box()
     assert other
     page.mouse.click(other["x"] + 8, other["y"] + 8, button="right")
-    expect(menu.get_by_role("menuitem", name="Pin for everybody")).to_be_enabled()
+    expect(menu.get_by_role("menuitem", name="Pin for everyone")).to_be_enabled()
     ben_pins(town, ids["Wifi: guest"], method="POST")
     expect(pins(ann)).to_contain_text("1 pinned")
-    menu.get_by_role("menuitem", name="Pin for everybody").click()
-    expect(page.get_by_text("Somebody had pinned it already")).to_be_visible()
+    menu.get_by_role("menuitem", name="Pin for everyone").click()
+    expect(page.get_by_text("This message was already pinned")).to_be_visible()
     expect(pins(ann)).to_contain_text("1 pinned")
     page.mouse.click(where["x"] + 120, where["y"] + 10, button="right")
-    menu.get_by_role("menuitem", name="Pin for everybody").click()
+    menu.get_by_role("menuitem", name="Pin for everyone").click()
     expect(pins(ben)).to_contain_text("2 pinned")
     expect(pins(ben)).to_contain_text("Keys: at June's")
     expect(ann.message("Keys").get_by_label("Pinned")).to_be_visible()
@@ -122,7 +122,7 @@ def test_what_is_pinned_is_at_hand_for_all(sqlite_town: Town, seated: Open) -> N
         expect(pins(window)).to_have_count(0)
 
     # With a topic it is as with a message: it becomes what was offered, or stays so.
-    page.get_by_role("button", name="What to do with this topic").click()
+    page.get_by_role("button", name="Topic actions").click()
     expect(menu.get_by_role("menuitem", name="Mark as resolved")).to_be_visible()
     ben_resolves(town, ids["Wifi: guest"])
     expect(page.get_by_role("main").get_by_text("Resolved")).to_be_visible()
@@ -151,7 +151,7 @@ def test_the_right_button_opens_the_menu_of_what_it_is_on(sqlite_town: Town, sea
     opens(ann.link("menus"), "Copy link")
     opens(ann.message("See").locator(".body"), "Copy text")
     page.locator("#people").get_by_role("link", name=re.compile(r"\bBen\b")).click(button="right")
-    expect(page.get_by_role("dialog", name="Person")).to_contain_text("ben@")
+    expect(page.get_by_role("dialog", name="User card")).to_contain_text("ben@")
     page.keyboard.press("Escape")
 
     # One that is open keeps its width where the window becomes narrower.
@@ -215,11 +215,11 @@ def test_an_animated_picture_is_looked_for_and_sent(sqlite_town: Town, seated: O
     ann.go("narrow/channel/general/topic/tea")
     expect(ann.box).to_be_visible()
     assert asked == []
-    page.get_by_role("button", name="Animated picture").click()
+    page.get_by_role("button", name="GIF").click()
     # What comes under the pointer is chosen, whenever it comes.
     page.mouse.move(0, 0)
-    picker = page.get_by_role("dialog", name="Animated picture")
-    expect(picker.get_by_role("alert")).to_contain_text("GIPHY does not answer")
+    picker = page.get_by_role("dialog", name="GIF")
+    expect(picker.get_by_role("alert")).to_contain_text("GIPHY isn’t responding")
     down = False
     field = picker.get_by_role("combobox")
     expect(field).to_be_focused()

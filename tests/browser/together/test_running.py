@@ -21,7 +21,7 @@ def test_what_an_owner_announces_is_seen_until_it_is_closed(cafe: Server, seated
 
     iris.go("organization/announcements")
     page.get_by_label("Text", exact=True).fill(TEXT)
-    page.get_by_role("button", name="Announce", exact=True).click()
+    page.get_by_role("button", name="Publish", exact=True).click()
     expect(seen).to_be_visible()
     june.page.reload()
     expect(seen).to_be_visible()
@@ -33,7 +33,7 @@ def test_what_an_owner_announces_is_seen_until_it_is_closed(cafe: Server, seated
 
     iris.go("organization/usage")
     settled(page)
-    page.get_by_text("As a table").last.click()
+    page.get_by_text("Show as table").last.click()
     expect(page.get_by_role("columnheader", name="Number")).to_be_visible()
     # (In no element: what may run in this page the page says.)
     page.evaluate(Path(AXE).read_text())
@@ -45,6 +45,6 @@ def test_what_an_owner_announces_is_seen_until_it_is_closed(cafe: Server, seated
 
     iris.go("organization/announcements")
     page.get_by_role("button", name="End").click()
-    expect(page.get_by_text("Nothing is announced.")).to_be_visible()
+    expect(page.get_by_text("No announcements")).to_be_visible()
     expect(page.get_by_text(TEXT)).to_be_hidden()
     page.emulate_media(color_scheme="light")

@@ -16,7 +16,7 @@ def test_a_search_is_refined_above_its_results(cafe: Server, seated: Open) -> No
     settled(iris.page)
     keys, page = iris.page.keyboard, iris.page
     keys.press("/")
-    page.get_by_role("combobox", name="Search or jump").fill("oven")
+    page.get_by_role("combobox", name="Search or jump to").fill("oven")
     keys.press("Enter")
     head = page.get_by_role("search")
     expect(head.get_by_role("status")).to_have_text(re.compile(r"^\d+ messages$"))
@@ -26,34 +26,34 @@ def test_a_search_is_refined_above_its_results(cafe: Server, seated: Open) -> No
     expect(topics.get_by_role("link", name="oven is too keen #kitchen")).to_be_visible()
     expect(page.locator("h2.place mark").first).to_have_text("oven")
 
-    head.get_by_role("button", name="From…").click()
-    box = page.get_by_role("combobox", name="Search or jump")
+    head.get_by_role("button", name="From").click()
+    box = page.get_by_role("combobox", name="Search or jump to")
     expect(box).to_have_value("oven sender:")
     keys.type("june")
     keys.press("Enter")
     expect(page).to_have_url(re.compile("sender/"))
-    chip = head.get_by_role("button", name="Without the filter “from June Okafor”")
+    chip = head.get_by_role("button", name="Remove filter “from June Okafor”")
     expect(chip).to_be_visible()
     expect(head.get_by_role("status")).not_to_have_text(f"{every} messages")
-    head.get_by_role("button", name="With…").click()
-    page.get_by_role("menuitemradio", name="With pictures").click()
+    head.get_by_role("button", name="Filters").click()
+    page.get_by_role("menuitemradio", name="Has image").click()
     expect(page).to_have_url(re.compile("has/image/search/oven"))
     chip.click()
     expect(chip).to_be_hidden()
-    head.get_by_role("button", name="Edit the search").click()
+    head.get_by_role("button", name="Edit search").click()
     expect(box).to_have_value("has:image oven")
     box.fill("")
     # What was looked for before is offered again.
     expect(page.get_by_role("option").first).to_contain_text("oven")
     keys.press("Escape")
-    head.get_by_label("From a day on").fill("2026-01-01")
+    head.get_by_label("After date").fill("2026-01-01")
     expect(page).to_have_url(re.compile(r"near/\d+|has/image/search/oven$"))
 
 
 def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, seated: Open) -> None:
     ann = seated(sqlite_town.server, sqlite_town.ann)
     page, keys = ann.page, ann.page.keyboard
-    box = page.get_by_role("combobox", name="Search or jump")
+    box = page.get_by_role("combobox", name="Search or jump to")
     option = page.get_by_role("option")
     for topic in ("first", "second"):
         ann.go(f"narrow/channel/general/topic/{topic}")
@@ -70,7 +70,7 @@ def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, seated: Open) -
     keys.press("Enter")
     expect(page.locator("html")).to_have_attribute("data-scheme", "dark")
     page.locator("#own-menu").click()
-    page.get_by_role("menuitemradio", name="Theme: as the system").click()
+    page.get_by_role("menuitemradio", name="Theme: match system").click()
     expect(page.locator("html")).to_have_attribute("data-scheme", "")
 
     keys.press("Control+k")
@@ -79,12 +79,12 @@ def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, seated: Open) -
     expect(page).to_have_url(re.compile("#settings/notifications$"))
 
     keys.press("Control+k")
-    box.fill("space between")
+    box.fill("line spacing")
     option.filter(has_text="Settings").first.click()
     expect(page).to_have_url(re.compile("#(settings|organization)/"))
 
     page.get_by_role("navigation", name="Views").get_by_role("button", name="Invite people").click()
-    dialog = page.get_by_role("dialog", name="Invite")
+    dialog = page.get_by_role("dialog", name="Email invitation")
     expect(dialog).to_be_visible()
     keys.press("Escape")
     expect(dialog).to_have_count(0)

@@ -238,7 +238,7 @@ export class Composition {
     const name = called.replace(/[[\]\n]/g, "");
     for (let number = 1; ; number += 1) {
       const numbered = number === 1 ? name : `${name} (${number})`;
-      const place = `[${words.compose.uploading(numbered)}]()`;
+      const place = `[${words.compose.uploading({ name: numbered })}]()`;
       if (!awaited.has(place)) return place;
     }
   }

@@ -125,7 +125,7 @@ async function quoted(app: App, message: Message): Promise<string | null> {
         text,
         link: linkTo(app, message),
       },
-      words.compose.said,
+      (mention, link) => words.compose.said({ mention, link }),
     );
   } catch (error) {
     app.toasts.trouble(told(error));

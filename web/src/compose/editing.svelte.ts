@@ -140,7 +140,7 @@ class Editing {
   }
 
   #offerToDelete(app: App, file: { id: number; name: string }): void {
-    app.toasts.note(words.compose.fileUnlinked(file.name), {
+    app.toasts.note(words.compose.fileUnlinked({ name: file.name }), {
       label: words.common.delete,
       run: () => void app.toasts.attempt(del(`/attachments/${file.id}`)),
     });

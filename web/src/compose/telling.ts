@@ -36,9 +36,9 @@ function tell({ store, router, toasts }: App, { key, to, state, trouble }: Pendi
       label: words.compose.goThere,
       run: () => router.toNarrow(narrowOf(to)),
     };
-    toasts.note(words.messages.goesTo(name), isSeen ? undefined : action);
+    toasts.note(words.messages.goesTo({ where: name }), isSeen ? undefined : action);
   } else if (!isSeen) {
-    toasts.offer(words.messages.notSentTo(name, trouble ?? ""), {
+    toasts.offer(words.messages.notSentTo({ where: name, why: trouble ?? "" }), {
       label: words.messages.show,
       run: () => router.go("drafts"),
     });

@@ -27,13 +27,13 @@ export function titleOf(narrow: Narrow, known: Known): string {
     ["followed", head.followedTopics],
   ];
   for (const [operand, title] of alone) if (isAlone(narrow, operand)) return title;
-  return head.search(narrow.map((term) => termName(term, known)).join(", "));
+  return head.search({ terms: narrow.map((term) => termName(term, known)).join(", ") });
 }
 
 /** A condition of a search, in words. */
 export function termName(term: Term, known: Known): string {
   const text = plainText(term, known);
-  return term.negated ? words.messages.head.not(text) : text;
+  return term.negated ? words.messages.head.not({ term: text }) : text;
 }
 
 function plainText({ operator, operand }: Term, { users, channels, me }: Known): string {
@@ -48,16 +48,16 @@ function plainText({ operator, operand }: Term, { users, channels, me }: Known):
     case "topic":
       return topicName(String(operand));
     case "sender":
-      return head.from(person(operand));
+      return head.from({ name: person(operand) });
     case "mentions":
-      return head.mentioning(person(operand));
+      return head.mentioning({ name: person(operand) });
     case "dm":
     case "dm-including":
-      return head.including(
-        Array.isArray(operand) ? peopleName(users, operand, me) : person(operand),
-      );
+      return head.including({
+        names: Array.isArray(operand) ? peopleName(users, operand, me) : person(operand),
+      });
     case "search":
-      return head.quoted(String(operand));
+      return head.quoted({ text: String(operand) });
     case "has": {
       const named: Record<string, string> = {
         link: head.hasLink,
@@ -68,7 +68,9 @@ function plainText({ operator, operand }: Term, { users, channels, me }: Known):
       return named[String(operand)] ?? String(operand);
     }
     case "is":
-      return head.is[String(operand)] ?? `${operator}:${String(operand)}`;
+      return (
+        (head.is as Record<string, string>)[String(operand)] ?? `${operator}:${String(operand)}`
+      );
     default:
       return `${operator}:${String(operand)}`;
   }

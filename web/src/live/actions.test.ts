@@ -87,7 +87,7 @@ test("what is heard of again is the topic that was muted, by whatever name", asy
   heard("Plans", TopicPolicy.inherit);
   heard("Voyages", TopicPolicy.muted);
   answers.push(unreachable);
-  expect(await undo()).toEqual(["The server cannot be reached. (Plans: Muted)"]);
+  expect(await undo()).toEqual(["Can’t reach the server. (Plans: Muted)"]);
   answers.push(inTopic("Voyages"));
   expect(await undo()).toEqual([]);
   const back = { stream_id: "7", topic: "Voyages", visibility_policy: "0" };

@@ -65,11 +65,14 @@ export async function setTopicPolicy(
   const newest = recentOf(store).newestIn(keyOf(to));
   const done = await toasts.attempt(putPolicy(app, to, policy));
   if (done && policy === TopicPolicy.muted && was !== policy) {
-    toasts.undoable(words.shell.isNow(topicName(topic), words.shell.muted), async () => {
-      const now = await topicNow(to, newest);
-      if (policyOf(store.data, now) !== policy) throw changedSince();
-      await putPolicy(app, now, was);
-    });
+    toasts.undoable(
+      words.shell.isNow({ name: topicName(topic), state: words.shell.muted }),
+      async () => {
+        const now = await topicNow(to, newest);
+        if (policyOf(store.data, now) !== policy) throw changedSince();
+        await putPolicy(app, now, was);
+      },
+    );
   }
   return done;
 }
@@ -147,8 +150,9 @@ function putSubscription<Name extends keyof Subscription>(
 export async function muteChannel(app: App, channelId: number, muted: boolean): Promise<void> {
   const channel = app.store.data.channels.get(channelId);
   if (!channel || !(await setSubscription(app, channelId, "is_muted", muted)) || !muted) return;
-  app.toasts.undoable(words.shell.isNow(`#${channel.name}`, words.shell.muted), () =>
-    putSubscription(app, channelId, "is_muted", false),
+  app.toasts.undoable(
+    words.shell.isNow({ name: `#${channel.name}`, state: words.shell.muted }),
+    () => putSubscription(app, channelId, "is_muted", false),
   );
 }
 
@@ -157,7 +161,7 @@ export async function muteUser(app: App, userId: number, muted: boolean): Promis
   const ask = (on: boolean) => (on ? post : del)(`/users/me/muted_users/${userId}`);
   if (!(await toasts.attempt(ask(muted))) || !muted) return;
   const name = userName(store.data.users, userId);
-  toasts.undoable(words.shell.isNow(name, words.shell.muted), () => ask(false));
+  toasts.undoable(words.shell.isNow({ name, state: words.shell.muted }), () => ask(false));
 }
 
 export function subscribe({ toasts }: App, channelName: string): Promise<boolean> {
@@ -175,7 +179,7 @@ export async function unsubscribe(app: App, channelId: number): Promise<void> {
   if (!channel) return;
   const { name } = channel;
   if (!(await app.toasts.attempt(leave(name)))) return;
-  app.toasts.undoable(words.shell.left(name), () => {
+  app.toasts.undoable(words.shell.left({ name }), () => {
     // By a name that it has no more, another one would begin.
     const now = app.store.data.channels.get(channelId);
     if (!now || now.is_archived) throw changedSince();
@@ -199,15 +203,18 @@ export async function setResolved(
   if (name === topic) return true;
   const done = await app.toasts.attempt(rename(messageId, name));
   if (done && resolved) {
-    app.toasts.undoable(words.shell.isNow(topicName(topic), words.shell.resolved), async () => {
-      const now = await topicOf(messageId).catch((error: unknown) => {
-        if (isPassing(error)) throw error;
-        // The message is gone, or was moved to where one may not read.
-        return null;
-      });
-      if (!now || !isResolved(now.topic)) throw changedSince();
-      await rename(messageId, withResolved(now.topic, false));
-    });
+    app.toasts.undoable(
+      words.shell.isNow({ name: topicName(topic), state: words.shell.resolved }),
+      async () => {
+        const now = await topicOf(messageId).catch((error: unknown) => {
+          if (isPassing(error)) throw error;
+          // The message is gone, or was moved to where one may not read.
+          return null;
+        });
+        if (!now || !isResolved(now.topic)) throw changedSince();
+        await rename(messageId, withResolved(now.topic, false));
+      },
+    );
   }
   return done;
 }
@@ -242,7 +249,7 @@ export async function readMuch(
   let ids: readonly number[] = [];
   const done = await toasts.attempt(read(marker).then((found) => (ids = found)));
   if (!done || !ids.length) return;
-  toasts.undoable(words.shell.markedRead(ids.length), () => {
+  toasts.undoable(words.shell.markedRead({ count: ids.length }), () => {
     const { route } = router;
     const shown = route.view === "narrow" ? route.narrow : route.view === "feed" ? ALL : null;
     return marker.unread(ids, shown && nameOf(shown));
@@ -288,7 +295,7 @@ export async function copyLink(app: App, fragment: string): Promise<void> {
     await navigator.clipboard.writeText(link);
     app.toasts.note(words.shell.copied);
   } catch {
-    app.toasts.trouble(words.shell.notCopied(link));
+    app.toasts.trouble(words.shell.notCopied({ link }));
   }
 }
 

@@ -149,7 +149,7 @@ export class Connection {
         poll.signal,
       );
     } catch (error) {
-      if (poll.signal.aborted) throw new Unreachable("The server does not answer.");
+      if (poll.signal.aborted) throw new Unreachable("The server isn’t responding.");
       throw error;
     } finally {
       clearTimeout(limit);

@@ -99,7 +99,7 @@ test("all are asked for in parts, and what happens meanwhile is newer than they 
     () => ({ members: [person(1, "Iris"), person(2, "Theo")], next_after: 2 }),
     () => {
       store.hear(renamed(2, "Theodore"));
-      throw new Unreachable("The server cannot be reached.");
+      throw new Unreachable("Can’t reach the server.");
     },
     () => ({ members: [person(5, "Ana")], next_after: null }),
     () => ({ user_groups: [{ id: 7, members: [1, 2, 5] }] }),

@@ -19,7 +19,7 @@ export async function offerTimeZone(app: App): Promise<void> {
   if (isSameClock(before, here, Date.now() / 1000)) return;
   await words.with(Promise.resolve(), "settings");
   offered.value = here;
-  toasts.offer(words.settings.otherZone(here, before), {
+  toasts.offer(words.settings.otherZone({ here, before }), {
     label: words.settings.takeZone,
     run: () => void setSetting(app, "timezone", here),
   });

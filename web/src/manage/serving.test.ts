@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { manage } from "../words/en/manage";
+import { manage } from "../words/compiled/en/manage";
 import { aboutBackups } from "./serving";
 
 const say = manage.nodes;

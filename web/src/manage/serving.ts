@@ -2,7 +2,7 @@
 
 import { ago } from "../settings/form/telling";
 import { get, post } from "../wire/http";
-import type { AllWords } from "../words/en";
+import type { AllWords } from "../words/parts";
 
 export interface Node {
   name: string;
@@ -75,5 +75,5 @@ export function aboutBackups(
   say: AllWords["manage"]["nodes"],
 ): string {
   if (!backups) return backups === null ? say.noBackups : "";
-  return backups.last_at === null ? say.backupMissing : say.backedUp(ago(backups.last_at));
+  return backups.last_at === null ? say.backupMissing : say.backedUp({ ago: ago(backups.last_at) });
 }

@@ -25,7 +25,7 @@ export function dressCode(block: HTMLElement, store: Store): void {
         /\{\??code\*?\}/,
         encodeURIComponent(source.trimEnd()),
       );
-      link.textContent = words.messages.tryIn(place.name);
+      link.textContent = words.messages.tryIn({ place: place.name });
       link.target = "_blank";
       link.rel = "noopener noreferrer";
       bar.append(link);

@@ -52,7 +52,7 @@ function dressFile(card: HTMLElement): void {
   drawn(ICONS[kindOf(name)], sign, 20);
   const about = part("small", "about");
   about.textContent = typeText(name);
-  const save = button(savedAt(address), Download, words.media.download(name));
+  const save = button(savedAt(address), Download, words.media.download({ name }));
   save.download = "";
   card.prepend(sign);
   link.after(about, save);
@@ -84,7 +84,7 @@ function offer(
     link.removeAttribute("target");
     link.download = "";
   } else if (!plays) {
-    const open = button(link.href, Open, words.media.open(link.textContent ?? ""));
+    const open = button(link.href, Open, words.media.open({ name: link.textContent ?? "" }));
     open.target = "_blank";
     open.rel = "noopener noreferrer";
     save.before(open);

@@ -46,7 +46,7 @@ export function commandsOf(app: App): Command[] {
       run: () => readMuch(app, (marker) => marker.readEverything()),
     },
     ...SCHEMES.filter((scheme) => scheme !== store.data.settings.color_scheme).map((scheme) => ({
-      name: say.theme(schemeName(scheme)),
+      name: say.theme({ name: schemeName(scheme) }),
       run: () => setSetting(app, "color_scheme", scheme),
     })),
     { name: say.people, run: () => frame.togglePeople() },

@@ -14,7 +14,7 @@ export function placeName(known: Known, route: Route): string {
     case "narrow":
       return narrowName(known, route.narrow);
     case "topics":
-      return words.views.topicsOf(channelName(known.channels, route.channelId));
+      return words.views.topicsOf({ name: channelName(known.channels, route.channelId) });
     case "channels":
       return words.shell.channels;
     case "groups":

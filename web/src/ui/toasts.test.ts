@@ -30,11 +30,11 @@ test("what was done is taken back; while the server is away that goes on being o
     expect(toasts.list).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(1000);
   };
-  back.mockRejectedValueOnce(new Unreachable("The server cannot be reached."));
+  back.mockRejectedValueOnce(new Unreachable("Can’t reach the server."));
   toasts.undoable("Muted", back);
   await press();
   expect(toasts.list.map(({ kind, text }) => [kind, text])).toEqual([
-    ["trouble", "The server cannot be reached. (Muted)"],
+    ["trouble", "Can’t reach the server. (Muted)"],
   ]);
   await press();
   expect(back).toHaveBeenCalledTimes(2);

@@ -190,7 +190,7 @@ async function answeredAtOnce<Answer>(pending: Promise<Response>): Promise<Answe
     body = (await response.json()) as Record<string, unknown>;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Unreachable("The server cannot be reached.");
+    throw new Unreachable("Can’t reach the server.");
   }
   if (body["result"] === "success") return body as Answer;
   const refused = new Refused(

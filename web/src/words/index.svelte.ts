@@ -2,8 +2,9 @@
 
 import { untrack } from "svelte";
 import { listFormat } from "../data/formats";
-import { first, later, type Language, type LaterWords, type Words } from "./en";
+import { first, later } from "./compiled/en";
 import { LANGUAGES } from "./languages";
+import type { Language, LaterWords, Words } from "./parts";
 
 type Part = keyof LaterWords;
 

@@ -1,15 +1,16 @@
 /** The languages that there are. */
 
-import { first, later, type Language } from "./en";
+import { first, later } from "./compiled/en";
+import type { Language } from "./parts";
 
 /** Each by its tag. English is there from the start; Portuguese is as in Brazil. */
 export const LANGUAGES: Record<string, () => Promise<Language>> = {
-  de: () => import("./de"),
+  de: () => import("./compiled/de"),
   en: () => Promise.resolve({ first, later }),
-  es: () => import("./es"),
-  fr: () => import("./fr"),
-  ja: () => import("./ja"),
-  pt: () => import("./pt"),
+  es: () => import("./compiled/es"),
+  fr: () => import("./compiled/fr"),
+  ja: () => import("./compiled/ja"),
+  pt: () => import("./compiled/pt"),
 };
 
 /** What a language is called that may not be among them: by itself, or by its tag. */

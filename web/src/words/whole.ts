@@ -1,6 +1,6 @@
 /** Languages as a whole, for the tests. */
 
-import type { AllWords } from "./en";
+import type { AllWords } from "./parts";
 import { LANGUAGES } from "./languages";
 
 export async function whole(tag: string): Promise<AllWords> {

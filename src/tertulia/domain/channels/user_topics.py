@@ -90,9 +90,7 @@ def sent_before(moment: Moment, draft: Draft) -> int | None:
     digest = draft.request_digest(moment.state, moment.actor.id)
     if not digest:
         return None
-    return moment.state.sent.find(
-        moment.actor.id, draft.queue_id or "", draft.local_id or "", digest
-    )
+    return moment.state.sent.find(moment.actor.id, digest)
 
 
 def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:

@@ -28,8 +28,8 @@ class Found(Struct, frozen=True, kw_only=True):
     message: Message
     flags: Mapping[int, Flag] = {}
     """Everybody's sparse flags on it."""
-    read_by: Collection[int] = ()
-    """Those who marked it as read."""
+    read_by: Collection[int] = frozenset()
+    """Those of `may_be_unread` who had marked it as read."""
     has_widget: bool = False
     """Whether it is a poll, a list or a form."""
 
@@ -94,7 +94,7 @@ def edit(moment: Moment, found: Found, composed: sending.Composed) -> Decision[t
         mentioned=mentioned,
         unmentioned=unmentioned,
         flags=_with(found.flags, mentioned, unmentioned),
-        read_by=tuple(sorted(found.read_by)),
+        read_by=read_by(state, found),
         attached=tuple(sorted(claimed_ids - linked)),
         detached=detached,
         awaits_previews=bool(rendered.pages),
@@ -122,6 +122,34 @@ def receivers(state: State, message: Message) -> Iterable[int]:
         return state.directs[message.direct_id].members
     ever = state.subscriptions.of_channel[message.channel_id]
     return (user_id for user_id, one in ever.items() if one.covers(message.id))
+
+
+def may_be_unread(state: State, message: Message, flags: Mapping[int, Flag]) -> Iterable[int]:
+    """Return everybody to whom the message counts as unread unless they marked it as read."""
+    if message.channel_id is None:
+        return state.directs[message.direct_id].members
+    return (
+        user_id
+        for user_id, one in state.subscriptions.of_channel[message.channel_id].items()
+        if one.is_active
+        and (message.id > state.unread_since(one) or flags.get(user_id, Flag(0)) & Flag.RECORD)
+    )
+
+
+def read_by(state: State, found: Found) -> tuple[int, ...]:
+    """Return those who have marked the message as read: by now, if that is loaded."""
+    message, loaded = found.message, state.unread.readers
+    return tuple(
+        sorted(
+            user_id
+            for user_id in may_be_unread(state, message, found.flags)
+            if (
+                message.id in loaded[user_id].read
+                if user_id in loaded
+                else user_id in found.read_by
+            )
+        )
+    )
 
 
 def _gained(these: Mapping[int, Flag], others: Mapping[int, Flag]) -> dict[int, Flag]:

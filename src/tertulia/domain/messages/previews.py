@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tertulia.domain.messages.editing import Found
+from tertulia.domain.messages.editing import Found, read_by
 from tertulia.model.changes import MessageEdited, PreviewsGivenUp
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Rendered
@@ -35,7 +35,7 @@ def show(
             has_image=rendered.has_image,
         ),
         flags=dict(sorted(found.flags.items())),
-        read_by=tuple(sorted(found.read_by)),
+        read_by=read_by(state, found),
         rendering_only=True,
     )
     return Decision(None, (change,))

@@ -133,9 +133,12 @@ async def mute_user(caller: Caller, muted_id: int) -> None:
     await caller.submit(muting.mute, muted_id)
 
     async def attempt() -> None:
-        unread = await unread_ids(caller.node, caller.user.id)
-        theirs = await caller.node.store.read(message_details.from_sender, muted_id, list(unread))
-        await caller.submit(flags.mark_given_read, theirs)
+        async with caller.node.log.unread_held(caller.user.id):
+            unread = caller.state.unread.unread_ids(caller.state, caller.user.id)
+            theirs = await caller.node.store.read(
+                message_details.from_sender, muted_id, list(unread)
+            )
+            await caller.submit(flags.mark_given_read, theirs)
 
     await retry_on_conflict(attempt)
 
@@ -151,7 +154,7 @@ async def _of_unread(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
     """Submit a verb that looks at what the caller has not read, which is loaded for it."""
 
     async def attempt() -> T:
-        await caller.node.log.with_unread(caller.user.id, lambda _: None)
-        return await caller.submit(verb, *arguments)
+        async with caller.node.log.unread_held(caller.user.id):
+            return await caller.submit(verb, *arguments)
 
     return await retry_on_conflict(attempt)

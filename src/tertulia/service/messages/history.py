@@ -84,6 +84,7 @@ async def find_messages(
     )
     terms = narrow.terms_of(reader, query.narrow)
     anchor: int | None = None
+    search: Search | None = None
     if query.ids is not None:
         find = _by_ids(reader, terms, query)
     else:
@@ -103,7 +104,7 @@ async def find_messages(
         )
         find = functools.partial(message_search.find, search=search)
 
-    page, shown = await _read(node, user, find, extras=extras)
+    page, shown = await _read(node, user, find, search, extras=extras)
     if query.reach is not None:
         # Where they are by now, and not where they were found.
         page.messages = [one for one in page.messages if query.reach.reaches(one.channel_id)]
@@ -117,9 +118,15 @@ def _scope(node: Node, reader: narrow.Reader, terms: Sequence[Term], query: Quer
 
 
 async def _read(
-    node: Node, user: User | None, find: Callable[[Connection], Page], *, extras: bool
+    node: Node,
+    user: User | None,
+    find: Callable[[Connection], Page],
+    search: Search | None = None,
+    *,
+    extras: bool,
 ) -> tuple[Page, MessageExtras]:
-    """What `find` finds and the user may read."""
+    """What `find` finds and the user may read. `search` is what it looks for, unless it knows the
+    IDs."""
     reads_relations = extras and user is not None and not is_loaded(node, user.id)
 
     def read(connection: Connection) -> tuple[Page, MessageExtras]:
@@ -132,7 +139,7 @@ async def _read(
             relations = queries.relations(connection, user.id, ids)
         return page, MessageExtras(relations, message_details.details_of(connection, ids))
 
-    page, shown = await read_unchanged(node, read, lambda found: found[0].messages)
+    page, shown = await read_unchanged(node, read, lambda found: found[0].messages, search)
     if extras:
         ids = [message.id for message in page.messages]
         shown = MessageExtras(await relations_now(node, user, ids, shown.relations), shown.details)
@@ -190,7 +197,8 @@ async def _first_unread_in(
         Term(model_narrow.IsUnread(reader.unread)),
     )
     search = Search(_scope(node, reader, terms, query), wanted, anchor=0, before=0, after=1)
-    page = await node.store.read(message_search.find, search)
+    find = functools.partial(message_search.find, search=search)
+    page = await node.store.search(search, find)
     return page.messages[0].id if page.messages else NOTHING_UNREAD
 
 

@@ -13,16 +13,16 @@ from tertulia.domain.channels.topics import (
 )
 from tertulia.domain.messages import moving
 from tertulia.domain.messages.deleting import MessagesToDelete
-from tertulia.domain.messages.editing import Found
+from tertulia.domain.messages.editing import Found, may_be_unread
 from tertulia.domain.messages.moving import PIECE, Move, MovePiece
 from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, NoSuchMessage
-from tertulia.model.messages import Message, Propagation
+from tertulia.model.messages import Flag, Message, Propagation
 from tertulia.model.topic_moves import TopicMove
 from tertulia.state.moment import Moment
 from tertulia.state.organization import State
-from tertulia.store import editing, message_details, queries
+from tertulia.store import editing, history, message_details, queries
 from tertulia.store.database import Connection
 
 _NO_TOPIC = TopicExcerpt(lines=(), first_elsewhere=None)
@@ -31,12 +31,29 @@ _NO_TOPIC = TopicExcerpt(lines=(), first_elsewhere=None)
 _LEAST_PIECE = 50
 Conversation = tuple[int | None, str, int | None]
 """As `Message.conversation`."""
-_One = tuple[Message, editing.Holders, bool] | None
+_One = tuple[Message, dict[int, Flag], bool] | None
 
 
 async def to_edit(log: Log, message_id: int) -> Found:
     """The message, and who has something to do with it. Refused where there is none."""
-    return await log.snapshot(None, lambda c: _one(c, message_id), _found)
+    head, looked = await log.store.read(lambda c: (history.head(c), _one(c, message_id)))
+    if head.seq > log.state.seq:  # Another node wrote it.
+        await log.reached(head.seq)
+    return await _with_readers(log, _found(head.seq, looked))
+
+
+async def _with_readers(log: Log, found: Found) -> Found:
+    """The message with those who have read it, of those to whom it could be unread."""
+    message, loaded = found.message, log.state.unread.readers
+    read_by, others = set[int](), list[int]()
+    for user_id in may_be_unread(log.state, message, found.flags):
+        if user_id not in loaded:
+            others.append(user_id)
+        elif message.id in loaded[user_id].read:
+            read_by.add(user_id)
+    if others:
+        read_by.update(await log.store.read(editing.read_by, message.id, others))
+    return msgspec.structs.replace(found, read_by=frozenset(read_by))
 
 
 def _one(connection: Connection, message_id: int) -> _One:
@@ -46,20 +63,14 @@ def _one(connection: Connection, message_id: int) -> _One:
     parts = message_details.details_of(connection, [message_id]).get(
         message_id, message_details.NO_DETAILS
     )
-    return messages[0], editing.holders(connection, message_id), bool(parts.submessages)
+    return messages[0], editing.flags_of(connection, message_id), bool(parts.submessages)
 
 
-def _found(state: State, looked: _One) -> Found:
+def _found(seq: int, looked: _One) -> Found:
     if looked is None:
         raise NoSuchMessage
-    message, holders, has_widget = looked
-    return Found(
-        seq=state.seq,
-        message=message,
-        flags=holders.flags,
-        read_by=tuple(holders.read_by),
-        has_widget=has_widget,
-    )
+    message, flags, has_widget = looked
+    return Found(seq=seq, message=message, flags=flags, has_widget=has_widget)
 
 
 async def to_move(
@@ -103,9 +114,10 @@ async def _rows_to_move(
         return one, _excerpt_to_move(connection, one[0].conversation, ids, away=away)
 
     def conclude(state: State, looked: tuple[_One, TopicExcerpt]) -> tuple[Found, TopicExcerpt]:
-        return _found(state, looked[0]), looked[1]
+        return _found(state.seq, looked[0]), looked[1]
 
-    return await log.snapshot(None, look, conclude)
+    found, excerpt = await log.snapshot(None, look, conclude)
+    return await _with_readers(log, found), excerpt
 
 
 def _excerpt_to_move(
@@ -142,13 +154,16 @@ async def to_move_next(log: Log, move: TopicMove) -> MovePiece:
         return MovePiece(
             move=move,
             seq=state.seq,
-            found=None if one is None else _found(state, one),
+            found=None if one is None else _found(state.seq, one),
             excerpt=excerpt,
             ids=ids,
             is_last=is_last,
         )
 
-    return await log.snapshot(None, look, conclude)
+    piece = await log.snapshot(None, look, conclude)
+    if piece.found is None:
+        return piece
+    return msgspec.structs.replace(piece, found=await _with_readers(log, piece.found))
 
 
 async def to_delete(log: Log, message_ids: Sequence[int]) -> MessagesToDelete:

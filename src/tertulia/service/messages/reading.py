@@ -6,6 +6,7 @@ from typing import TypeVar
 from tertulia.domain import permissions
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Message
+from tertulia.model.narrow import Search
 from tertulia.model.users import User
 from tertulia.service.conflicts import retry_on_conflict
 from tertulia.service.node import Node
@@ -17,15 +18,20 @@ R = TypeVar("R")
 
 
 async def read_unchanged(
-    node: Node, look: Callable[[Connection], R], messages: Callable[[R], Iterable[Message]]
+    node: Node,
+    look: Callable[[Connection], R],
+    messages: Callable[[R], Iterable[Message]],
+    search: Search | None = None,
 ) -> R:
     """What `look` finds in the database, where none of its messages was touched while it was read:
-    so a message is in the channel where it was found. Conflict if that never ends."""
+    so a message is in the channel where it was found. Conflict if that never ends.
+
+    `search` is what it looks for, unless it knows the IDs."""
 
     async def attempt() -> R:
         seq = node.state.seq
         await node.log.settled()
-        found = await node.store.read(look)
+        found = await (node.store.read(look) if search is None else node.store.search(search, look))
         things = {thing for message in messages(found) for thing in touching(message)}
         if node.state.recent_writes.since(seq, things):
             raise Conflict

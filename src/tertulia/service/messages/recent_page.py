@@ -59,7 +59,7 @@ async def _attempt(
     recent = node.recent_messages
     await recent.bring_up_to_date(node)
     if not is_loaded(node, user_id):
-        node.reader_loads.want(node.log, user_id)
+        node.log.want_reader(user_id)
     first = recent.first
     marks = None
     begun = _begun(node, user_id, terms, before + 1, first, marks)
@@ -178,7 +178,7 @@ async def _older(
         return page, MessageExtras(relations, message_details.details_of(connection, ids))
 
     await node.log.settled()
-    page, extras = await node.store.read(look)
+    page, extras = await node.store.search(search, look)
     ids = [message.id for message in page.messages]
     relations = await relations_now(node, user, ids + newer, extras.relations)
     return page, MessageExtras(relations, extras.details)

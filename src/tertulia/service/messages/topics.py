@@ -34,12 +34,19 @@ async def topics_of(caller: Caller, channel_id: int) -> Iterable[TopicByNewest]:
 async def _received(caller: Caller, user: User, channel: Channel) -> list[TopicByNewest]:
     """The topics of the messages that the user received, with the newest of those."""
     subscription = caller.state.subscription(user.id, channel.id)
-    spans = () if subscription is None else subscription.spans
-    return await caller.node.log.snapshot(
-        None,
-        lambda connection: queries.newest_by_topic(connection, channel.id, spans),
-        lambda state, found: [
-            TopicByNewest(state.topics[(channel.id, key)].name, newest)
-            for key, newest in found.items()
-        ],
-    )
+    if subscription is None or not subscription.spans:
+        return []
+    first = min(after for after, _ in subscription.spans)
+    found: list[TopicByNewest] = []
+    others: dict[str, str] = {}
+    for topic in caller.state.topics.of_channel[channel.id].values():
+        if subscription.covers(topic.last_message_id):
+            found.append(TopicByNewest(topic.name, topic.last_message_id))
+        elif topic.last_message_id > first:
+            others[topic.key] = topic.name
+    if others:  # Its newest message was sent while the user was not subscribed.
+        newest = await caller.node.store.read(
+            queries.newest_by_topic, channel.id, list(others), subscription.spans
+        )
+        found += [TopicByNewest(others[key], newest_id) for key, newest_id in newest.items()]
+    return found

@@ -14,7 +14,7 @@ from tertulia.model.users import User
 from tertulia.outbound.conversation_mails import ShownMessage
 from tertulia.outbound.mail_templates import InlinePicture
 from tertulia.outbound.readable_html import pictures_in, readable
-from tertulia.outbound.words.languages import SAID, language_for
+from tertulia.outbound.texts import language_for, texts
 from tertulia.pictures import BadPicture
 from tertulia.service.files.access import may_open
 from tertulia.service.files.thumbnails import thumbnail
@@ -38,7 +38,7 @@ class Reader:
         self.site = site.rstrip("/")
         self.settings = node.state.settings[user.id]
         self.language = language_for(node.state, user)
-        self.words = SAID[self.language].conversations
+        self.words = texts(self.language, "conversations")
         self._now = now
         self._pictures: dict[str, InlinePicture] = {}
 
@@ -51,7 +51,7 @@ class Reader:
         """What the account is called to the reader."""
         state, other = self._node.state, self._node.state.users[user_id]
         seen = permissions.sees_user(state, self.user, other)
-        return other.full_name if seen else self.words["unknown"]
+        return other.full_name if seen else self.words("unknown")
 
     def conversation_name(self, message: Message) -> str:
         """What the message's conversation is called."""
@@ -59,9 +59,9 @@ class Reader:
         if message.direct_id is not None:
             members = state.directs[message.direct_id].members
             others = [one for one in members if one != self.user.id] or [self.user.id]
-            return self.words["direct"].format(names=", ".join(map(self.name_of, others)))
+            return self.words("direct", names=", ".join(map(self.name_of, others)))
         channel = state.channels[message.channel_id]
-        return f"#{channel.name} > {message.topic or self.words['general']}"
+        return f"#{channel.name} > {message.topic or self.words('general')}"
 
     def link_to(self, message: Message) -> str:
         """Where the reader finds the message in its conversation."""
@@ -129,4 +129,4 @@ def people(reader: Reader, sender_ids: Sequence[int], most: int) -> str:
     listed = ", ".join(names[:most])
     if len(names) <= most:
         return listed
-    return reader.words["digest_and_others"].format(people=listed)
+    return reader.words("digest_and_others", people=listed)

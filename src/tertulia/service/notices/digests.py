@@ -127,14 +127,14 @@ class Digests:
         digest = ConversationMail(
             to=user.address,
             language=reader.language,
-            title=words["digest_subject"].format(organization=organization),
-            opening=words["digest_opening"].format(name=user.full_name, organization=organization),
+            title=words("digest_subject", organization=organization),
+            opening=words("digest_opening", name=user.full_name, organization=organization),
             conversations=tuple(conversations),
             link=reader.site,
-            button=words["hidden_button"].format(organization=organization),
-            endings=(words["digest_why"].format(settings=reader.site + SETTINGS),),
+            button=words("hidden_button", organization=organization),
+            endings=(words("digest_why", settings=reader.site + SETTINGS),),
             unsubscribe=node.links.unsubscribing(mail.site, user.id, Unsubscribing.DIGEST),
-            unsubscribe_words=words["unsubscribe"],
+            unsubscribe_words=words("unsubscribe"),
             organization=organization,
             site=reader.site,
             list_id="digest",
@@ -196,10 +196,9 @@ class Digests:
 async def _shown(reader: Reader, topic: _Topic) -> ShownConversation:
     first, lively = topic.messages[0], topic.lively
     names = people(reader, lively.sender_ids, NAMES)
-    words = reader.words["digest_messages" if lively.count > 1 else "digest_message"]
     return ShownConversation(
         name=reader.conversation_name(first),
         link=reader.link_to(first),
         messages=tuple(await reader.shown(topic.messages, [one.id for one in topic.messages])),
-        more=words.format(count=lively.count, people=names),
+        more=reader.words("digest_messages", count=lively.count, people=names),
     )

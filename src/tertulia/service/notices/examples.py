@@ -19,7 +19,7 @@ from tertulia.outbound.conversation_mails import (
 )
 from tertulia.outbound.mail_templates import InlinePicture, MailTemplates, RenderedMail
 from tertulia.outbound.readable_html import readable
-from tertulia.outbound.words.languages import SAID
+from tertulia.outbound.texts import texts
 from tertulia.service.links import Links
 from tertulia.state.organization import State
 
@@ -141,19 +141,19 @@ def _facts(state: State, links: Links) -> Mapping[MailKind, Mapping[str, dict[st
 
 
 def _missed(state: State, site: str, language: str) -> ConversationMail:
-    words, name = SAID[language].conversations, state.realm.name
+    words, name = texts(language, "conversations"), state.realm.name
     return _mail(
         state,
         site,
         language,
         title="#kitchen > cups",
-        opening=words["opening_mentioned"].format(organization=name),
+        opening=words("opening_mentioned", organization=name),
         conversations=(
             _conversation(
-                site, "#kitchen > cups", _SAID, words["more"].format(count=4), with_picture=True
+                site, "#kitchen > cups", _SAID, words("more", count=4), with_picture=True
             ),
         ),
-        endings=(words["reply"], words["why"].format(settings=site)),
+        endings=(words("reply"), words("why", settings=site)),
         pictures=(
             InlinePicture(content_id=_PICTURE, media_type="image/png", content=_striped(640, 360)),
         ),
@@ -161,8 +161,8 @@ def _missed(state: State, site: str, language: str) -> ConversationMail:
 
 
 def _direct(state: State, site: str, language: str) -> ConversationMail:
-    words, name = SAID[language].conversations, state.realm.name
-    title = words["direct"].format(names=_FROM_THE_RIGHT)
+    words, name = texts(language, "conversations"), state.realm.name
+    title = words("direct", names=_FROM_THE_RIGHT)
     said = (
         (_FROM_THE_RIGHT, "10:03", "<p>מתי הפגישה (Zoom) מחר?</p><p>And in English?</p>", False),
     )
@@ -171,43 +171,41 @@ def _direct(state: State, site: str, language: str) -> ConversationMail:
         site,
         language,
         title=title,
-        opening=words["opening_direct"].format(name=_FROM_THE_RIGHT, organization=name),
+        opening=words("opening_direct", name=_FROM_THE_RIGHT, organization=name),
         conversations=(_conversation(site, title, said, ""),),
-        endings=(words["no_reply"].format(organization=name), words["why"].format(settings=site)),
+        endings=(words("no_reply", organization=name), words("why", settings=site)),
     )
 
 
 def _hidden(state: State, site: str, language: str) -> ConversationMail:
-    words, name = SAID[language].conversations, state.realm.name
+    words, name = texts(language, "conversations"), state.realm.name
     return _mail(
         state,
         site,
         language,
-        title=words["hidden_subject"],
-        opening=words["hidden"].format(count=3, organization=name),
+        title=words("hidden_subject"),
+        opening=words("hidden", count=3, organization=name),
         conversations=(),
-        endings=(words["hidden_by_realm"], words["why"].format(settings=site)),
+        endings=(words("hidden_by_realm"), words("why", settings=site)),
     )
 
 
 def _digest(state: State, site: str, language: str) -> ConversationMail:
-    words, name = SAID[language].conversations, state.realm.name
-    people = words["digest_and_others"].format(people=f"{_LONG}, {_FROM_THE_RIGHT}, 田中 美咲")
-    more = words["digest_messages"].format(count=17, people=people)
+    words, name = texts(language, "conversations"), state.realm.name
+    people = words("digest_and_others", people=f"{_LONG}, {_FROM_THE_RIGHT}, 田中 美咲")
+    more = words("digest_messages", count=17, people=people)
     return _mail(
         state,
         site,
         language,
-        title=words["digest_subject"].format(organization=name),
-        opening=words["digest_opening"].format(
-            name=state.users[_READER].full_name, organization=name
-        ),
+        title=words("digest_subject", organization=name),
+        opening=words("digest_opening", name=state.users[_READER].full_name, organization=name),
         conversations=(
             _conversation(site, "#kitchen > cups", _SAID[:1], more),
             _conversation(site, "#מטבח > כוסות", _SAID[2:3], more),
             _conversation(site, "#運営 > 木曜日の会議", _SAID[3:], more),
         ),
-        endings=(words["digest_why"].format(settings=site),),
+        endings=(words("digest_why", settings=site),),
     )
 
 
@@ -221,8 +219,8 @@ def _mail(
     endings: tuple[str, ...],
     pictures: tuple[InlinePicture, ...] = (),
 ) -> ConversationMail:
-    words = SAID[language].conversations
-    button = words["button"] if len(conversations) == 1 else words["hidden_button"]
+    words = texts(language, "conversations")
+    button = "button" if len(conversations) == 1 else "hidden_button"
     return ConversationMail(
         to="noa@example.com",
         language=language,
@@ -230,10 +228,10 @@ def _mail(
         opening=opening,
         conversations=conversations,
         link=site,
-        button=button.format(organization=state.realm.name),
+        button=words(button, organization=state.realm.name),
         endings=endings,
         unsubscribe=site,
-        unsubscribe_words=words["unsubscribe"],
+        unsubscribe_words=words("unsubscribe"),
         organization=state.realm.name,
         site=site,
         list_id="channel-1",

@@ -93,22 +93,21 @@ async def _parts(
         "to": user.address,
         "language": reader.language,
         "unsubscribe": unsubscribe,
-        "unsubscribe_words": words["unsubscribe"],
+        "unsubscribe_words": words("unsubscribe"),
         "organization": organization,
         "site": reader.site,
     }
-    why = words["why"].format(settings=reader.site + SETTINGS)
+    why = words("why", settings=reader.site + SETTINGS)
     by_realm = not state.realm.message_content_allowed_in_email_notifications
     if by_realm or not reader.settings.message_content_in_email_notifications:
-        said = words["hidden"] if len(missed) > 1 else words["hidden_one"]
         return ConversationMail(
             **common,
-            title=_title(reader, organization, words["hidden_subject"]),
-            opening=said.format(count=len(missed), organization=organization),
+            title=_title(reader, organization, words("hidden_subject")),
+            opening=words("hidden", count=len(missed), organization=organization),
             conversations=(),
             link=reader.site,
-            button=words["hidden_button"].format(organization=organization),
-            endings=(words["hidden_by_realm" if by_realm else "hidden_by_self"], why),
+            button=words("hidden_button", organization=organization),
+            endings=(words("hidden_by_realm" if by_realm else "hidden_by_self"), why),
             list_id="messages",
         )
     before = [
@@ -125,7 +124,7 @@ async def _parts(
         name=name,
         link=reader.link_to(shown[0]),
         messages=tuple(await reader.shown([*before, *shown], [one.id for one in missed])),
-        more=words["more"].format(count=len(missed) - SHOWN) if len(missed) > SHOWN else "",
+        more=words("more", count=len(missed) - SHOWN) if len(missed) > SHOWN else "",
     )
     direct = newest.direct_id is not None
     return ConversationMail(
@@ -134,9 +133,9 @@ async def _parts(
         opening=opening,
         conversations=(conversation,),
         link=reader.link_to(shown[0]),
-        button=words["button"],
+        button=words("button"),
         endings=(
-            words["reply"] if reply_to else words["no_reply"].format(organization=organization),
+            words("reply") if reply_to else words("no_reply", organization=organization),
             why,
         ),
         list_id="direct" if direct else f"channel-{newest.channel_id}",
@@ -158,6 +157,4 @@ def _opening(node: Node, reader: Reader, message: Message, reason: Reason) -> st
     key = _OPENINGS.get(reason, "opening_direct")
     if message.direct_id is not None and len(state.directs[message.direct_id].members) > 2:
         key = "opening_group"
-    return reader.words[key].format(
-        name=reader.name_of(message.sender_id), organization=state.realm.name
-    )
+    return reader.words(key, name=reader.name_of(message.sender_id), organization=state.realm.name)

@@ -14,7 +14,7 @@ from tertulia.markup import narrow_links
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.outbound.readable_html import readable
-from tertulia.outbound.words.languages import SAID, language_for
+from tertulia.outbound.texts import language_for, texts
 from tertulia.service.node import Node
 
 SHOWN: Final = 3
@@ -53,12 +53,12 @@ def of_messages(
 ) -> dict[str, Any]:
     """A note about messages of one conversation, ascending."""
     state, newest = node.state, messages[-1]
-    words = SAID[language_for(state, user)].pushes
+    words = texts(language_for(state, user), "pushes")
 
     def name_of(user_id: int) -> str:
         other = state.users[user_id]
         sees = permissions.sees_user(state, user, other)
-        return short(other.full_name, MAX_NAME) if sees else words["unknown"]
+        return short(other.full_name, MAX_NAME) if sees else words("unknown")
 
     sender, reply = name_of(newest.sender_id), _where(node, user, newest)
     is_alone = False
@@ -68,23 +68,23 @@ def of_messages(
         is_alone = not others
         title = sender
         if others:
-            title = words["group"].format(name=sender, others=", ".join(map(name_of, others[:5])))
+            title = words("group", name=sender, others=", ".join(map(name_of, others[:5])))
         link = narrow_links.direct_message_address(members, newest.id)
     else:
         channel = state.channels[newest.channel_id]
-        topic = newest.topic or words["general"]
+        topic = newest.topic or words("general")
         title = f"#{short(channel.name, MAX_NAME)} > {short(topic, MAX_NAME)}"
         link = narrow_links.message_address(channel, newest.topic, newest.id)
     if is_hidden(node, user, newest):
         count = len(messages)
-        body = (words["hidden"] if count > 1 else words["hidden_one"]).format(count=count)
+        body = words("hidden", count=count)
     else:
         lines = [_text(one.rendered, node.config.mail_site) for one in messages[-SHOWN:]]
         if not is_alone:
             shown = zip(messages[-SHOWN:], lines, strict=True)
             lines = [f"{name_of(one.sender_id)}: {line}" for one, line in shown]
         if (more := len(messages) - SHOWN) > 0:
-            lines.append(words["more"].format(count=more))
+            lines.append(words("more", count=more))
         body = "\n".join(lines)
     return {
         "type": "message",
@@ -96,7 +96,7 @@ def of_messages(
         "sent_at": newest.sent_at,
         "message_ids": [one.id for one in messages],
         "to": reply,
-        "words": {key: words[key] for key in ("reply", "read", "placeholder", "failed")},
+        "words": {key: words(key) for key in ("reply", "read", "placeholder", "failed")},
         **around.fields(),
     }
 
@@ -108,7 +108,7 @@ def of_read(tag: str, around: Around) -> dict[str, Any]:
 
 def of_test(node: Node, user: User) -> dict[str, Any]:
     """A note that shows that pushes arrive."""
-    text = SAID[language_for(node.state, user)].pushes["test"]
+    text = texts(language_for(node.state, user), "pushes")("test")
     return {"type": "test", "tag": "test", "title": node.state.realm.name, "body": text, "url": "/"}
 
 

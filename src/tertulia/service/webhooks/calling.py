@@ -135,8 +135,7 @@ class ServiceCaller:
     def _owner_of(self, bot_id: int) -> int:
         """Whose bot it is; the bot itself, where it is nobody's."""
         user = self._node.state.users.get(bot_id)
-        owner_id = user.bot.owner_id if user is not None and user.bot is not None else None
-        return bot_id if owner_id is None else owner_id
+        return bot_id if user is None else user.person_id
 
     async def _lane(self, lane: Lane) -> None:
         node = self._node

@@ -98,8 +98,7 @@ class FeedReader:
         feed = self._node.state.feeds.get(feed_id)
         if feed is None:
             return 0
-        bot = self._node.state.users[feed.bot_id].bot
-        return feed.bot_id if bot is None or bot.owner_id is None else bot.owner_id
+        return self._node.state.users[feed.bot_id].person_id
 
     async def _read(self, due: Round) -> None:
         """Read the feed, tell what is new, and write down what came of it."""

@@ -25,6 +25,7 @@ from tertulia.wire.http.authentication import authenticated, owner_of_key
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.positions import POSITION
+from tertulia.wire.http.rate_limits import read_for
 
 _POLICY: Final = (
     "default-src 'none'; img-src 'self'; media-src 'self'; object-src 'self';"
@@ -139,6 +140,7 @@ async def _opened(node: HttpNode, request: Request, path: str) -> Attachment:
     """The file, if the caller may open it. Gone, MayNotOpen; authentication may refuse."""
     user = _who(node, request)
     request.state.user = user
+    read_for(request, user)
     if user is None:
         node.request_limits.count(request, None)
     attachment = node.state.uploads.at_path(path)

@@ -6,6 +6,7 @@ changed since another viewer asked. See decision 0016.
 """
 
 import asyncio
+import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -27,6 +28,8 @@ TURN_SECONDS: Final = 0.015
 """For so long, in processor time, an answer may make missing fragments in one turn of the event
 loop."""
 _MAX_TURNS: Final = 200
+_MAKERS: Final = 2
+"""Answers that make fragments in several turns at the same time."""
 MIN_COMPRESSED: Final = 2048
 """Bytes; a smaller answer is sent as it is."""
 MAX_COMPRESSED_ON_LOOP: Final = 128 * 1024
@@ -68,6 +71,7 @@ class Fragments:
         self._max_bytes = max_bytes
         self._kept: OrderedDict[Hashable, tuple[object, Fragment]] = OrderedDict()
         self._bytes_kept = 0
+        self._in_turns = asyncio.Semaphore(_MAKERS)
         self._left: float | None = None
         """How long this turn may still make fragments; None where there is no bound."""
         self._made = 0
@@ -75,12 +79,15 @@ class Fragments:
     async def in_turns(self, make: Callable[[], A]) -> A:
         """What `make` makes of fragments; where many are missing, in several turns of the event
         loop, and so `make` may be called several times."""
-        for _ in range(_MAX_TURNS):
-            try:
-                return self.in_one_turn(make)
-            except TooLongForOneTurn:
+        with contextlib.suppress(TooLongForOneTurn):
+            return self.in_one_turn(make)
+        # All others wait for one turn of each of them.
+        async with self._in_turns:
+            for _ in range(_MAX_TURNS):
                 await asyncio.sleep(0)
-        return make()
+                with contextlib.suppress(TooLongForOneTurn):
+                    return self.in_one_turn(make)
+            return make()
 
     def in_one_turn(self, make: Callable[[], A]) -> A:
         """What `make` makes of fragments. Raises TooLongForOneTurn where too many are missing;

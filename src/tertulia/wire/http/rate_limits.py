@@ -9,6 +9,7 @@ from starlette.requests import Request
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.service.config import Config
+from tertulia.store.readers import Asker, current_asker
 from tertulia.wire.http.client_address import client_network
 from tertulia.wire.http.errors import TooManyRequests
 from tertulia.wire.http.rate_limiter import RateLimiter
@@ -23,6 +24,8 @@ MAX_ACCOUNTS: Final = 100_000
 LIMIT: Final = "X-RateLimit-Limit"
 REMAINING: Final = "X-RateLimit-Remaining"
 RESET: Final = "X-RateLimit-Reset"
+GONE: Final = "gone"
+"""In the state of a request whose client has closed the connection (`wire/protocol/http1.py`)."""
 _LIMIT, _REMAINING, _RESET = (name.lower().encode() for name in (LIMIT, REMAINING, RESET))
 _LINES: Final = b"".join(name + b": %d\r\n" for name in (_LIMIT, _REMAINING, _RESET))
 _MINUTE: Final = 60.0
@@ -80,6 +83,7 @@ class RequestLimits:
             self.count(request, None)
             raise
         request.state.user = user
+        read_for(request, user)
         self.count(request, user, polls=polls)
         return user
 
@@ -144,6 +148,14 @@ def _charge(charged: Charged) -> tuple[tuple[RateLimiter, float], float]:
 def _least(found: Sequence[tuple[RateLimiter, float]]) -> tuple[RateLimiter, float]:
     """The limiter that has least left."""
     return min(found, key=lambda one: one[0].left(one[1]))
+
+
+def read_for(request: Request, user: User | None) -> None:
+    """Let what the request reads from the database count for the user's person, or for the network
+    of a client without an account."""
+    state = request.scope["state"]
+    person = client_network(request) if user is None else user.person_id
+    current_asker.set(Asker(person or "-", lambda: GONE in state))
 
 
 def rate_headers(state: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:

@@ -80,8 +80,8 @@ _NOTICES: Final = Topic(
         "Which messages you are told of is in your settings, in general and for each channel:"
         " direct messages, mentions, followed topics, words that you name.",
         "On a phone, open this site in the browser and add it to the home screen; there, and in"
-        " any browser, “Tell me on this device” in the settings tells you while it is closed. Apps"
-        " that wait for their own vendor's push service stay silent.",
+        " any browser, select “Turn on notifications on this device” in the settings. Apps that"
+        " need their vendor's push service don't get notifications.",
     ),
 )
 _SELF: Final = Topic(

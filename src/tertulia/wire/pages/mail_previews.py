@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.outbound.mail_templates import RenderedMail
-from tertulia.outbound.words.languages import SAID
+from tertulia.outbound.texts import LANGUAGES
 from tertulia.service.notices.examples import examples
 from tertulia.wire.http.node import HttpNode
 
@@ -31,7 +31,7 @@ def mail_previews(node: HttpNode) -> tuple[BaseRoute, ...]:
     async def overview(request: Request) -> Response:
         language = _language(request)
         as_text = request.query_params.get("as") == "text"
-        others = " ".join(f'<a href="?language={one}">{one}</a>' for one in SAID)
+        others = " ".join(f'<a href="?language={one}">{one}</a>' for one in LANGUAGES)
         parts = [
             f"<h2>{escape(name)}</h2>"
             + (
@@ -57,7 +57,7 @@ def mail_previews(node: HttpNode) -> tuple[BaseRoute, ...]:
 
 def _language(request: Request) -> str:
     wanted = request.query_params.get("language", "en")
-    return wanted if wanted in SAID else "en"
+    return wanted if wanted in LANGUAGES else "en"
 
 
 def _shown(mail: RenderedMail) -> str:

@@ -1,11 +1,12 @@
 """The language of a page: what its reader's browser asks for, or the organization's."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Final
 
 from starlette.requests import Request
 
-from tertulia.outbound.words.languages import SAID, language_of
+from tertulia.outbound.texts import LANGUAGES, Texts, language_of, texts
 
 _MOST: Final = 20
 """Languages of one header that are looked at."""
@@ -19,7 +20,7 @@ def language_wanted(request: Request, otherwise: str) -> str:
         tag, _, weight = part.partition(";")
         base = tag.strip().lower().partition("-")[0]
         quality = _quality(weight)
-        if base in SAID and quality > 0:
+        if base in LANGUAGES and quality > 0:
             wanted.append((quality, base))
     # Of those that are wanted as much, the first.
     return max(wanted, key=lambda one: one[0])[1] if wanted else language_of(otherwise)
@@ -36,26 +37,28 @@ def _quality(weight: str) -> float:
 
 
 class Speech:
-    """What pages say, in one language."""
+    """The texts of pages in one language."""
 
     def __init__(self, language: str) -> None:
         self.language = language
-        self._said = SAID[language]
 
-    def __call__(self, name: str, /, **facts: object) -> str:
-        """The text of that name, with the facts put in."""
-        text = self._said.pages[name]
-        return text.format_map(facts) if facts else text
+    def __call__(self, name: str, /, **arguments: object) -> str:
+        """Return the text with that name, with its arguments filled in."""
+        return self._pages(name, **arguments)
+
+    @cached_property
+    def _pages(self) -> Texts:
+        return texts(self.language, "pages")
 
     def refusal(self, error: Exception) -> str:
-        """What an error says; in English where it is not among what pages say often."""
-        return self._said.refusals.get(str(error), str(error))
+        """Return an error's message; in English if it isn't translated."""
+        return str(texts(self.language, "errors").texts.get(str(error), error))
 
 
-SPEECHES: Final[Mapping[str, Speech]] = {language: Speech(language) for language in SAID}
+SPEECHES: Final[Mapping[str, Speech]] = {language: Speech(language) for language in LANGUAGES}
 ENGLISH: Final = SPEECHES["en"]
 
 
 def speech_for(request: Request, otherwise: str) -> Speech:
-    """For whoever asks."""
+    """Return the texts in the language that the request's browser prefers."""
     return SPEECHES[language_wanted(request, otherwise)]

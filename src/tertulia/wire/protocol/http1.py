@@ -19,6 +19,7 @@ from tertulia.wire.http.errors import (
     TooManyAtOnce,
     TooManyConnections,
 )
+from tertulia.wire.http.rate_limits import GONE
 from tertulia.wire.http.readiness import METRICS
 from tertulia.wire.http.response_headers import HEADERS_API
 from tertulia.wire.http.responses import PART_BYTES, failure
@@ -436,6 +437,7 @@ class TertuliaHttp(HttpToolsProtocol):
                 current.cancel()
         elif isinstance(current, RequestResponseCycle):
             current.disconnected = not current.response_complete
+            current.scope["state"][GONE] = True
             current.message_event.set()
         for cycle, _ in self.pipeline:
             cycle.on_response = _nothing

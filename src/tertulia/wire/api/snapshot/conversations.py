@@ -1,5 +1,6 @@
 """Messages: the newest one, what is unread or starred, and with whom the viewer wrote."""
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache, partial
@@ -136,7 +137,7 @@ def unread_messages(
         if topics is None:
             topics = kept.get(
                 ("unread", channel_id, None if is_all else reader.id, empty_topic_name),
-                (channel.version, None if is_all else ids),
+                (channel.version, None if is_all else _digest(ids)),
                 partial(_unread_topics, state, channel_id, ids, empty_topic_name),
             ).content
             if is_all:
@@ -174,6 +175,11 @@ def _unread_topics(state: State, channel_id: int, ids: BitMap, empty_topic_name:
         b"%b%b}" % (_begun(channel_id, known[key].name, empty_topic_name), encode(list(some)))
         for key, some in sorted(state.unread.by_topic(channel_id, ids), key=_BY_KEY)
     )
+
+
+def _digest(ids: BitMap) -> bytes:
+    """What tells messages from others: the bitmap itself would be kept with the fragment."""
+    return hashlib.blake2b(ids.serialize(), digest_size=16).digest()
 
 
 _NONE: Final = BitMap()

@@ -1,1 +1,0 @@
-"""What mails, pushes and pages say, in each language."""

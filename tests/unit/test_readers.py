@@ -1,0 +1,230 @@
+"""The readers' threads are shared fairly among people, searches, and the server itself."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tertulia.model.errors import SearchTooSlow, TooOften, Unavailable
+from tertulia.store import readers
+from tertulia.store.database import Connection
+from tertulia.store.readers import Asker, Person, Readers, current_asker
+from tertulia.store.sqlite import SqliteDatabase
+from tertulia.store.store import database_at
+from tests.unit.test_log import until
+
+THREADS = 3
+PATIENCE = 60.0
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
+
+
+class Served:
+    """Readers, and the reads that they were given."""
+
+    def __init__(self, shared: Readers) -> None:
+        self.readers = shared
+        self.order: list[str] = []
+        """The reads that a thread has begun, by name."""
+        self.tasks: list[asyncio.Task[Any]] = []
+        self._gates: list[threading.Event] = []
+
+    def ask(
+        self,
+        person: Person,
+        name: str,
+        *,
+        searches: bool = False,
+        gate: threading.Event | None = None,
+        is_gone: Callable[[], bool] = lambda: False,
+    ) -> asyncio.Task[Any]:
+        """Begin a read that notes its name, and goes on until the gate opens."""
+
+        def look(_: Connection) -> str:
+            self.order.append(name)
+            if gate is not None:
+                gate.wait(PATIENCE)
+            return name
+
+        return self.begin(person, look, searches=searches, is_gone=is_gone)
+
+    def begin(
+        self,
+        person: Person,
+        look: Callable[[Connection], Any],
+        *,
+        searches: bool = False,
+        is_gone: Callable[[], bool] = lambda: False,
+    ) -> asyncio.Task[Any]:
+        context = copy_context()
+        context.run(current_asker.set, Asker(person, is_gone))
+        work = self.readers.search(look) if searches else self.readers.read(look, PATIENCE)
+        task = asyncio.get_running_loop().create_task(work, context=context)
+        self.tasks.append(task)
+        return task
+
+    def gate(self) -> threading.Event:
+        made = threading.Event()
+        self._gates.append(made)
+        return made
+
+    async def settled(self) -> list[Any]:
+        """Open all gates, and wait for everything that was asked."""
+        for gate in self._gates:
+            gate.set()
+        return await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def sharing(path: Path) -> AsyncIterator[Served]:
+    database = SqliteDatabase(path / "readers.db")
+    served = Served(Readers(database, THREADS, "reader"))
+    try:
+        yield served
+    finally:
+        await served.settled()
+        served.readers.close()
+        database.close()
+
+
+@pytest.fixture
+async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
+    # On a busy machine nothing here depends on time.
+    monkeypatch.setattr(readers, "SEARCH_WAIT_SECONDS", PATIENCE)
+    monkeypatch.setattr(readers, "SEARCH_SECONDS", PATIENCE)
+    async with sharing(tmp_path) as made:
+        yield made
+
+
+async def test_a_page_is_read_while_searches_wait(served: Served) -> None:
+    gate = served.gate()
+    for person in range(1, 6):
+        served.ask(person, f"search of {person}", searches=True, gate=gate)
+    served.ask(None, "job", gate=gate)
+    await until(lambda: len(served.order) == THREADS - 1)
+    # Their own pages, and those of people who don't search.
+    assert [await served.ask(person, "page") for person in (1, 9, "192.0.2.1")] == ["page"] * 3
+    assert served.order[THREADS - 1 :] == ["page"] * 3
+
+
+async def test_people_whose_searches_wait_take_turns(served: Served) -> None:
+    others, last = served.gate(), served.gate()
+    served.ask(None, "job", gate=others)
+    served.ask(9, "first", searches=True, gate=last)
+    for number in (1, 2, 3):
+        served.ask(1, f"a{number}", searches=True)
+    await asyncio.sleep(0)
+    for person, name in ((2, "b1"), (2, "b2"), ("192.0.2.1", "c1")):
+        served.ask(person, name, searches=True)
+    await asyncio.sleep(0)
+    last.set()
+    await asyncio.gather(*served.tasks[1:])
+    order = [name for name in served.order if name != "job"]
+    assert order == ["first", "a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+async def test_one_search_of_a_person_runs_at_a_time_and_few_wait(served: Served) -> None:
+    gate = served.gate()
+    for number in range(readers.MOST_SEARCHES):
+        served.ask(1, f"a{number}", searches=True, gate=gate)
+    await asyncio.sleep(0)
+    with pytest.raises(TooOften, match="too many requests"):
+        await served.ask(1, "one more", searches=True)
+    assert await served.ask(2, "other", searches=True) == "other"
+    assert await served.ask(1, "page") == "page"
+    await until(lambda: "a0" in served.order)
+    assert not {f"a{number}" for number in range(1, 9)} & {*served.order}
+    gate.set()
+    await asyncio.gather(*served.tasks, return_exceptions=True)
+    assert await served.ask(1, "again", searches=True) == "again"
+
+
+async def test_reads_of_a_person_are_bounded(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "MOST_OF_PERSON", 4)
+    gate = served.gate()
+    for number in range(4):
+        served.ask(1, f"page {number}", gate=gate)
+    await asyncio.sleep(0)
+    with pytest.raises(TooOften):
+        await served.ask(1, "one more")
+    assert await served.ask(2, "other") == "other"
+
+
+async def test_searches_whose_client_has_gone_are_not_begun(served: Served) -> None:
+    gate, gone = served.gate(), threading.Event()
+    first = served.ask(1, "first", searches=True, gate=gate)
+    given_up = [
+        served.ask(1, f"gone {number}", searches=True, is_gone=gone.is_set)
+        for number in range(readers.MOST_SEARCHES - 1)
+    ]
+    await asyncio.sleep(0)
+    gone.set()
+    # They leave their places to others.
+    later = [served.ask(1, name, searches=True) for name in ("cancelled", "later")]
+    for task in given_up:
+        with pytest.raises(Unavailable, match="closed its connection"):
+            await task
+    later[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await later[0]
+    gate.set()
+    assert [await first, await later[1]] == ["first", "later"]
+    assert served.order == ["first", "later"]
+
+
+async def test_a_search_ends_when_its_client_goes(served: Served) -> None:
+    begun, gone = threading.Event(), threading.Event()
+
+    def look(connection: Connection) -> None:
+        begun.set()
+        connection.query(ENDLESS)
+
+    search = served.begin(1, look, searches=True, is_gone=gone.is_set)
+    await asyncio.to_thread(begun.wait, PATIENCE)
+    gone.set()
+    with pytest.raises(SearchTooSlow):
+        await search
+    # So does one that is cancelled: its thread is free again.
+    for person in (1, 2, 3):
+        begun.clear()
+        cancelled = served.begin(person, look, searches=True)
+        await asyncio.to_thread(begun.wait, PATIENCE)
+        cancelled.cancel()
+        with suppress(asyncio.CancelledError):
+            await cancelled
+    assert await served.ask(1, "next", searches=True) == "next"
+
+
+async def test_a_search_that_takes_too_long_is_refused(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "SEARCH_SECONDS", 0.2)
+    database = database_at(tmp_path, database_url)
+    shared = Readers(database, THREADS, "reader")
+    try:
+        with pytest.raises(SearchTooSlow, match="takes too long"):
+            await shared.search(lambda connection: connection.query(ENDLESS))
+        assert await shared.read(lambda c: c.query("SELECT 1"), PATIENCE) == [(1,)]
+    finally:
+        shared.close()
+        database.close()
+
+
+async def test_a_search_whose_turn_does_not_come_is_refused(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = served.gate()
+    served.ask(1, "first", searches=True, gate=gate)
+    await asyncio.sleep(0)
+    monkeypatch.setattr(readers, "SEARCH_WAIT_SECONDS", 0.01)
+    with pytest.raises(Unavailable, match="busy with other searches"):
+        await served.ask(1, "second", searches=True)
+    gate.set()
+    await served.settled()
+    assert served.order == ["first"]

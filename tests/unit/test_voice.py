@@ -1,0 +1,73 @@
+"""Texts that people read follow docs/voice.md."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "voice.md"
+PAGES = ("README.md", "docs/using.md", "docs/translating.md")
+TEXTS = sorted(
+    [*(ROOT / "web" / "words" / "en").glob("*.json"), ROOT / "src/tertulia/outbound/texts/en.json"]
+)
+
+
+def avoided() -> re.Pattern[str]:
+    """The phrases in the guide's table."""
+    rows = re.findall(r"^\| (.+?) \| ", GUIDE.read_text("utf-8"), re.MULTILINE)
+    phrases = [row.replace(r"\|", "|") for row in rows if row != "avoid"]
+    assert len(phrases) > 10
+    return re.compile(rf"\b(?:{'|'.join(phrases)})\b", re.IGNORECASE)
+
+
+AVOIDED = avoided()
+
+
+def values(texts: object) -> Iterator[str]:
+    if isinstance(texts, str):
+        yield texts
+    elif isinstance(texts, dict | list):
+        for one in texts.values() if isinstance(texts, dict) else texts:
+            yield from values(one)
+
+
+def found_in(text: str) -> list[str]:
+    """The phrases to avoid in a text; what stands in code or quotation marks doesn't count."""
+    plain = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    return [match[0] for match in AVOIDED.finditer(" ".join(plain.split()))]
+
+
+@pytest.mark.parametrize("text", ["Whoever joins", "It is\nsaid there", "SHALL we", "by which you"])
+def test_a_phrase_to_avoid_is_found(text: str) -> None:
+    assert found_in(text)
+
+
+def test_code_is_not_read() -> None:
+    assert not found_in("`whoever` and\n```\nshall\n```\nEmail addresses are shown.")
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
+def test_texts_avoid_them(path: Path) -> None:
+    texts = values(json.loads(path.read_text("utf-8")))
+    assert {text: phrases for text in texts if (phrases := found_in(text))} == {}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_avoid_them(page: str) -> None:
+    assert found_in((ROOT / page).read_text("utf-8")) == []
+
+
+def test_words_are_spelled_right() -> None:
+    files = [str(path) for path in (*TEXTS, *(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"))]
+    done = subprocess.run(
+        [sys.executable, "-m", "codespell_lib", "-L", "inout,beginin,tryin", *files],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("", 0), done.stderr

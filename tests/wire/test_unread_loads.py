@@ -1,0 +1,347 @@
+"""Loading what somebody has not read, while other things happen."""
+
+import asyncio
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from pyroaring import BitMap
+
+from tertulia.domain.messages import editing as decided
+from tertulia.log import unread_loads
+from tertulia.model.errors import Refused
+from tertulia.service.config import Config
+from tertulia.service.messages import preconditions
+from tertulia.state import unread
+from tertulia.state.unread import UnreadIndex, bytes_of
+from tertulia.store import editing, queries
+from tertulia.store.database import Connection
+from tests.support import Organization, Person, reopened
+from tests.wire.stage import flag
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+WAIT_SECONDS = 20
+
+
+class Slow:
+    """Lets what was read for a load wait until it's released."""
+
+    def __init__(self) -> None:
+        self._read = unread_loads._read
+        self._has_read, self._may_return = threading.Event(), threading.Event()
+
+    def read(self, *arguments: Any) -> Any:
+        found = self._read(*arguments)
+        self._has_read.set()
+        assert self._may_return.wait(WAIT_SECONDS)
+        return found
+
+    async def begun(self) -> None:
+        """The database was read."""
+        assert await asyncio.to_thread(self._has_read.wait, WAIT_SECONDS)
+
+    def release(self) -> None:
+        self._may_return.set()
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
+    found = Slow()
+    monkeypatch.setattr(unread_loads, "_read", found.read)
+    yield found
+    found.release()
+
+
+def loaded(index: UnreadIndex) -> Any:
+    """All that the index has loaded."""
+    return (
+        {
+            key: (one.all, {k: ids for k, ids in one.topics.items() if ids}, one.wildcards)
+            for key, one in index.channels.items()
+        },
+        {key: one.all for key, one in index.directs.items()},
+        {
+            key: (one.read, {flag: ids for flag, ids in one.flagged.items() if ids})
+            for key, one in index.readers.items()
+        },
+    )
+
+
+def forget(index: UnreadIndex) -> None:
+    for table in (index.readers, index.channels, index.directs):
+        table.clear()
+
+
+async def unread_of(who: Person) -> Any:
+    return (await who.register()).data["unread_msgs"]
+
+
+async def much_happens(org: Organization) -> None:
+    """All that changes what is unread, to ben as well."""
+    ann, ben = org["ann"], org["ben"]
+    ids = [await ann.send("lounge", "tea", f"@**all** {n}") for n in range(4)]
+    ids += [await ann.write([ben.user_id], "hello") for _ in range(2)]
+    await ann.write([ben.user_id, org["cleo"].user_id], "all of us")
+    await flag(org, "ben", "add", "read", ids[0], ids[4])
+    await flag(org, "ben", "remove", "read", ids[0])
+    await flag(org, "ben", "add", "starred", *ids[1:3])
+    (await ann.patch(f"/messages/{ids[1]}", content="nobody")).ok
+    (await ann.patch(f"/messages/{ids[2]}", content="@**ben**")).ok
+    (await ann.patch(f"/messages/{ids[2]}", topic="coffee", propagate_mode="change_one")).ok
+    other = org.node.state.channel_named("den")
+    assert other is not None
+    (await ann.patch(f"/messages/{ids[0]}", stream_id=other.id, propagate_mode="change_one")).ok
+    (await org["ann"].delete(f"/messages/{ids[3]}")).ok
+
+
+async def test_nobody_waits_for_a_load_and_it_misses_nothing(org: Organization, slow: Slow) -> None:
+    await org.channel("lounge", "ann", "ben")
+    await org.channel("den", "ann", "ben")
+    await org["ann"].send("lounge", "tea", "before")
+    index = org.node.state.unread
+    forget(index)
+    asked = asyncio.create_task(unread_of(org["ben"]))
+    await slow.begun()
+    await much_happens(org)  # Each of it is decided and on disk while the load is under way.
+    assert not asked.done()
+    slow.release()
+    found, kept = await asked, loaded(index)
+    forget(index)
+    assert await unread_of(org["ben"]) == found
+    assert loaded(index) == kept
+    assert org["ben"].user_id in kept[2]
+
+
+async def test_a_load_of_what_another_node_wrote_waits_for_it(
+    org: Organization, config: Config, slow: Slow
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    index = org.node.state.unread
+    forget(index)
+    slow.release()
+    async with reopened(config) as elsewhere:
+        for n in range(3):
+            await elsewhere["ann"].send("lounge", "tea", f"{n}")
+            assert (await unread_of(org["ben"]))["count"] >= n
+            forget(index)
+        await org.node.log.catch_up()
+        assert (await unread_of(org["ben"]))["count"] == 3
+
+
+async def test_a_load_begins_anew_where_the_state_was_thrown_away(
+    org: Organization, slow: Slow
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    await org["ann"].send("lounge", "tea", "one")
+    forget(org.node.state.unread)
+    asked = asyncio.create_task(unread_of(org["ben"]))
+    await slow.begun()
+    await org.node.log._replica.reload()
+    slow.release()
+    assert (await asked)["count"] == 1
+
+
+async def test_a_load_is_shared(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+    await org.channel("lounge", "ann", "ben", "cleo")
+    await org["ann"].send("lounge", "tea", "one")
+    forget(org.node.state.unread)
+    parts: list[tuple[str, int]] = []
+    read: Callable[..., Any] = unread_loads._read
+
+    def counted(connection: Any, *ids: list[int]) -> Any:
+        kinds = zip(("reader", "channel", "direct"), ids, strict=True)
+        parts.extend((kind, one) for kind, some in kinds for one in some)
+        return read(connection, *ids)
+
+    monkeypatch.setattr(unread_loads, "_read", counted)
+    people = [org[name] for name in ("ann", "ben", "cleo") for _ in range(3)]
+    await asyncio.gather(*(unread_of(one) for one in people))
+    assert len(parts) == len(set(parts))
+
+
+# Room
+
+
+async def test_memory_is_bounded_in_bytes(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"reader-{n}" for n in range(12)]
+    people = [await org.add(name) for name in names]
+    await org.channel("lounge", "ann", *names)
+    for n in range(30):
+        await org["ann"].send("lounge", f"topic {n % 3}", "hello")
+    sent = org.node.state.last_message_id
+    index = org.node.state.unread
+    forget(index)
+    index.used = 0
+    for name in names:
+        await flag(org, name, "add", "read", *range(sent - 25, sent, 2))
+    await unread_of(people[0])
+    reader = index.readers[people[0].user_id].size
+    monkeypatch.setattr(unread, "ROOM", index.used + 3 * reader)
+    for person in (*people, *people):
+        assert (await unread_of(person))["count"] == 30 - 13
+        counted = sum(
+            one.size
+            for table in (index.readers, index.channels, index.directs)
+            for one in table.values()
+        )
+        assert counted <= unread.ROOM + reader  # What the last question found comes on top.
+    assert 0 < len(index.readers) < len(people)
+
+
+def test_the_bytes_of_a_bitmap_are_about_what_it_takes() -> None:
+    """What glibc's `mallinfo2` said of them, with 48 bytes of the Python object."""
+    many = BitMap(range(0, 1_000_000, 500))
+    read = BitMap(range(1_000_000))
+    read.run_optimize()
+    half = BitMap(range(0, 1_000_000, 2))
+    for bitmap, taken in ((BitMap([5]), 202), (many, 5206), (read, 1320), (half, 134_850)):
+        assert taken * 0.85 < bytes_of(bitmap) < taken * 1.15
+
+
+# What else asks for read state, or for what was received
+
+
+def without_snapshots(org: Organization, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Refuse whatever holds the writer to look at the database; the reads besides."""
+    reads: list[Any] = []
+    read = org.node.store.read
+
+    async def counted(function: Any, *arguments: Any) -> Any:
+        reads.append(function)
+        return await read(function, *arguments)
+
+    async def refused(*_: Any) -> None:
+        raise AssertionError("a snapshot was taken")
+
+    monkeypatch.setattr(org.node.log, "snapshot", refused)
+    monkeypatch.setattr(org.node.store, "read", counted)
+    return reads
+
+
+async def test_an_edit_asks_only_for_those_who_may_not_have_read_it(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("lounge", "ann", "ben", "cleo", "gus")
+    await org.channel("den", "ann", "ben")
+    asked: list[list[int]] = []
+    read_by = editing.read_by
+
+    def counted(connection: Connection, message_id: int, user_ids: list[int]) -> list[int]:
+        asked.append(sorted(user_ids))
+        return read_by(connection, message_id, user_ids)
+
+    monkeypatch.setattr(editing, "read_by", counted)
+    ann, ben = org["ann"], org["ben"]
+    sent = await ann.send("lounge", "tea", "hello")
+    for name in ("ben", "cleo", "gus"):
+        await flag(org, name, "add", "read", sent)
+    ids = [await ann.send("den", "tea", "hello"), await ann.write([ben.user_id], "hello")]
+    forget(org.node.state.unread)
+    without_snapshots(org, monkeypatch)
+    for one in ids:
+        (await ann.patch(f"/messages/{one}", content="again")).ok
+    assert asked == [sorted([ann.user_id, ben.user_id])] * 2
+    monkeypatch.undo()
+
+
+async def test_an_edit_knows_who_has_read_it_by_now(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben", "cleo")
+    sent = await org["ann"].send("lounge", "tea", "hello")
+    await flag(org, "ann", "add", "read", sent)
+    await flag(org, "cleo", "add", "read", sent)
+    listener = await org["ben"].register(event_types=["update_message"])
+    forget(org.node.state.unread)
+    await unread_of(org["ben"])
+    found = await preconditions.to_edit(org.node.log, sent)
+    await flag(org, "ben", "add", "read", sent)
+    readers = sorted(org[name].user_id for name in ("ann", "ben", "cleo"))
+    assert list(decided.read_by(org.node.state, found)) == readers
+    (await org["ann"].patch(f"/messages/{sent}", content="again")).ok
+    (event,) = await listener.events()
+    assert event["flags"] == ["read"]
+
+
+async def test_topics_of_a_protected_history_hold_nobody_up(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, ben = org["ann"], org["ben"]
+    den = await org.channel("den", "ann", is_private=True, history_public=False)
+    await ann.send("den", "before", "x")
+    await ann.post(
+        "/users/me/subscriptions", subscriptions=[{"name": "den"}], principals=[ben.user_id]
+    )
+    received = {"tea": await ann.send("den", "tea", "x")}
+    both = await ann.send("den", "both", "x")
+    await ann.delete("/users/me/subscriptions", subscriptions=["den"], principals=[ben.user_id])
+    await ann.send("den", "both", "x")
+    await ann.send("den", "between", "x")
+    await ann.post(
+        "/users/me/subscriptions", subscriptions=[{"name": "den"}], principals=[ben.user_id]
+    )
+    received |= {"both": both, "after": await ann.send("den", "after", "x")}
+    reads = without_snapshots(org, monkeypatch)
+
+    async def topics() -> dict[str, int]:
+        found = (await ben.get(f"/users/me/{den}/topics")).ok["topics"]
+        return {one["name"]: one["max_id"] for one in found}
+
+    assert await topics() == received
+    assert reads == [queries.newest_by_topic]
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_the_newest_by_topic_are_read_from_an_index(org: Organization) -> None:
+    plans: list[str] = []
+
+    class Explained:
+        def __init__(self, connection: Connection) -> None:
+            self.dialect, self._connection = connection.dialect, connection
+
+        def query(self, sql: str, parameters: Any) -> list[Any]:
+            rows = self._connection.query(f"EXPLAIN QUERY PLAN {sql}", parameters)
+            plans.extend(row[-1] for row in rows)
+            return []
+
+    def explain(connection: Connection) -> None:
+        explained: Any = Explained(connection)
+        queries.newest_by_topic(explained, 1, ["tea", "coffee"], [(1, 5), (7, None)])
+
+    await org.node.store.read(explain)
+    index = "COVERING INDEX messages_by_topic (topic_id=? AND id>? AND id<?)"
+    assert any(index in plan for plan in plans), plans
+
+
+async def test_refusals_and_long_answers_leave_no_cycles(org: Organization) -> None:
+    """What an exception's traceback knows would stay until a full garbage collection, which comes
+    once in millions of objects."""
+    held: list[weakref.ref[Any]] = []
+
+    class Made:
+        """What was made until then, megabytes perhaps."""
+
+    def too_long(*_: Any) -> Any:
+        made = Made()
+        held.append(weakref.ref(made))
+        raise Refused("It takes too long.")
+
+    await org.channel("lounge", "ann", "ben")
+    gc.disable()
+    try:
+        for _ in range(3):
+            with suppress(Refused):
+                await org.node.log.snapshot(org["ben"].user_id, lambda _: None, too_long)
+            with suppress(Refused):
+                await org.node.log.submit(None, too_long)
+        for _ in range(3):  # The writer has turned to something else.
+            await org["ann"].send("lounge", "tea", "hello")
+        assert [one() for one in held] == [None] * 6
+    finally:
+        gc.enable()
