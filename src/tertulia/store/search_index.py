@@ -52,10 +52,10 @@ def add_all(connection: Connection, report: Callable[[str], None]) -> None:
         connection.run(statement)
 
 
-def add_topic(connection: Connection, channel_id: int, key: str, name: str) -> None:
-    """Add a topic, unless the index has it."""
+def add_topic(connection: Connection, channel_id: int, key: str) -> None:
+    """Add a topic, unless the index has it. All spellings of its name have the words of its key."""
     dialect = connection.dialect
-    (_, words) = dialect.search_row(0, words_of(name))
+    (_, words) = dialect.search_row(0, words_of(key))
     connection.run(dialect.topic_search_insert(), (words, channel_id, key))
 
 
@@ -70,9 +70,7 @@ def add_all_topics(connection: Connection, report: Callable[[str], None]) -> Non
     connection.run_many(
         dialect.topic_search_insert(),
         [
-            (dialect.search_row(0, words_of(name))[1], channel_id, key)
-            for channel_id, key, name in connection.query(
-                "SELECT channel_id, key, name FROM message_topics"
-            )
+            (dialect.search_row(0, words_of(key))[1], channel_id, key)
+            for channel_id, key in connection.query("SELECT channel_id, key FROM message_topics")
         ],
     )

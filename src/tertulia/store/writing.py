@@ -383,18 +383,19 @@ def _write_messages(
             continue
         editing.begin_topic(connection, seq, *place, name)
     connection.run_many(
-        "INSERT INTO messages (id, sender_id, sent_at, channel_id, topic_id, direct_id,"
+        "INSERT INTO messages (id, sender_id, sent_at, channel_id, topic_id, topic_name, direct_id,"
         " content, rendered, client, has_link, has_image, has_attachment, is_me, mentions_all)"
         " VALUES (?, ?, ?, ?, (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?),"
-        " ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f" {editing.OTHER_NAME}, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
                 m.id,
                 m.sender_id,
                 m.sent_at,
                 m.channel_id,
-                m.channel_id,
-                topic_key(m.topic),
+                *(m.channel_id, topic_key(m.topic)),
+                m.topic if m.channel_id is not None else None,
+                *(m.channel_id, topic_key(m.topic)),
                 m.direct_id,
                 m.content,
                 m.rendered,

@@ -23,6 +23,8 @@ class TopicMessage(Struct, frozen=True):
     id: int
     sent_at: int
     """UNIX seconds."""
+    topic: str
+    """As it is spelled in this message."""
     mentions_all: bool = False
     """Whether it mentions everybody who received it."""
 
@@ -61,11 +63,14 @@ def without(topic: Topic, excerpt: TopicExcerpt, gone: Collection[int]) -> Topic
     count = topic.message_count - len(gone)
     if not count:
         return None
-    return msgspec.structs.replace(topic, last_message_id=left[-1].id, message_count=count)
+    newest = left[-1]
+    return msgspec.structs.replace(
+        topic, name=newest.topic, last_message_id=newest.id, message_count=count
+    )
 
 
 def joined(topic: Topic | None, channel_id: int, name: str, come: Sequence[int]) -> Topic:
-    """The topic with some more messages, ascending; it is called so if it is new."""
+    """The topic with some more messages, ascending, that spell it so."""
     newest = come[-1]
     if topic is None:
         return Topic(
@@ -75,8 +80,10 @@ def joined(topic: Topic | None, channel_id: int, name: str, come: Sequence[int])
             last_message_id=newest,
             message_count=len(come),
         )
+    is_newer = newest > topic.last_message_id
     return msgspec.structs.replace(
         topic,
+        name=name if is_newer else topic.name,
         last_message_id=max(newest, topic.last_message_id),
         message_count=topic.message_count + len(come),
     )

@@ -79,7 +79,7 @@ class _Allowed(Struct, frozen=True):
     is_whole: bool
     """Whether these are all of their topic."""
     renames: bool
-    """Whether the topic gets a name that no topic has."""
+    """Whether the topic gets a name that no other topic has."""
     resolves: bool
 
 
@@ -95,10 +95,6 @@ def allowed(moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move) -
     source = state.channels[message.channel_id]
     target = _target(moment, source, wanted.channel_id)
     topic = message.topic if wanted.topic is None else names.topic_name(wanted.topic)
-    there = (target.id, topic_key(topic))
-    is_respelled = there == (source.id, topic_key(message.topic))
-    if not is_respelled:
-        topic = sending.spelled(state, target.id, topic)
     if (target.id, topic) == (source.id, message.topic):
         raise Refused("The message is there already.")
     ids = BitMap((message.id,))
@@ -110,9 +106,8 @@ def allowed(moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move) -
             ids -= BitMap(range(message.id))
     resolves = target.id == source.id and topics.toggles_resolution(message.topic, topic)
     _check_rights(moment, source, target, topic, resolves=resolves)
-    is_whole = len(ids) == state.topics[(source.id, topic_key(message.topic))].message_count
-    if is_respelled and not is_whole:
-        raise Refused("A topic has one spelling: change it for all of its messages.")
+    here, there = (source.id, topic_key(message.topic)), (target.id, topic_key(topic))
+    is_whole = len(ids) == state.topics[here].message_count
     if not resolves:
         _check_age(moment, message, topic_before, ids, is_between=source.id != target.id)
     return _Allowed(
@@ -121,7 +116,9 @@ def allowed(moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move) -
         topic=topic,
         ids=ids,
         is_whole=is_whole,
-        renames=is_whole and source.id == target.id and (is_respelled or there not in state.topics),
+        renames=is_whole
+        and source.id == target.id
+        and (here == there or there not in state.topics),
         resolves=resolves,
     )
 
@@ -248,7 +245,12 @@ def move_piece(moment: Moment, piece: MovePiece, render: Render) -> Decision[boo
         lines = [line for line in piece.excerpt.lines if line.id in ids]
         change = _moved(moment, move, piece.found, piece.excerpt, lines)
         changes = [change, *user_topics.after_moving(moment, change)]
-    if piece.is_last:
+    left = move.before(piece.ids[0]) if move.respells and ids else move.ranges
+    is_last = piece.is_last or not left
+    if not is_last and left != move.ranges:
+        # The messages stay in the topic, so what is left does not follow from that.
+        changes.append(TopicMoveStarted(move=msgspec.structs.replace(move, ranges=left)))
+    if is_last:
         changes.append(TopicMoveEnded(move_id=move.id))
         wanted = Move(tell_old=move.tell_old, tell_new=move.tell_new)
         user = state.users[move.user_id]
@@ -258,7 +260,7 @@ def move_piece(moment: Moment, piece: MovePiece, render: Render) -> Decision[boo
         # Even if the channel no longer takes messages, the move has to end.
         with contextlib.suppress(Refused):
             changes += notices.sent(moment, written, render)
-    return Decision(not piece.is_last, changes)
+    return Decision(not is_last, changes)
 
 
 def edit_and_move(
@@ -371,7 +373,7 @@ def _check_age(
 
 
 def _renamed(moment: Moment, found: Found, plan: _Allowed, wanted: Move) -> MessagesMoved:
-    """The change that gives a topic with all of its messages a name that no topic has."""
+    """The change that gives a topic with all of its messages a name that no other topic has."""
     message = found.message
     topic = moment.state.topics[(plan.source.id, topic_key(message.topic))]
     after = msgspec.structs.replace(topic, key=topic_key(plan.topic), name=plan.topic)
@@ -380,7 +382,7 @@ def _renamed(moment: Moment, found: Found, plan: _Allowed, wanted: Move) -> Mess
         message_ids=(),
         anchor_id=message.id,
         channel_id=topic.channel_id,
-        topic=topic.name,
+        topic=message.topic,
         new_channel_id=topic.channel_id,
         new_topic=plan.topic,
         propagation=wanted.propagation,
@@ -410,8 +412,9 @@ def _moved(
     before = state.topics[(source.id, topic_key(move.topic))]
     rest = topics.without(before, excerpt, gone)
     there = (target.id, topic_key(topic))
-    after = topics.joined(state.topics.get(there), target.id, topic, ids)
-    kept = [after] if rest is None else [rest, after]
+    same = there == (before.channel_id, before.key)
+    after = topics.joined(rest if same else state.topics.get(there), target.id, topic, ids)
+    kept = [after] if same or rest is None else [rest, after]
     firsts: dict[int, int | None] = {}
     marked_read: Groups = ()
     recorded: Groups = ()
@@ -436,12 +439,12 @@ def _moved(
         message_ids=ids,
         anchor_id=move.anchor_id,
         channel_id=source.id,
-        topic=before.name,
+        topic=move.topic,
         new_channel_id=target.id,
         new_topic=topic,
         propagation=move.propagation,
         topics=tuple(kept),
-        emptied=((before.channel_id, before.key),) if rest is None else (),
+        emptied=((before.channel_id, before.key),) if rest is None and not same else (),
         first_message_ids=firsts,
         lost=lost,
         marked_read=marked_read,

@@ -155,7 +155,7 @@ def _sent(
 def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -> MessageSent:
     state, actor = moment.state, moment.actor
     channel = to.channel or postable_channel(moment, to)
-    topic = spelled(state, channel.id, names.topic_name(to.topic))
+    topic = names.topic_name(to.topic)
     check_topic(state, actor, channel, topic)
     rendered = draft.rendered
     subscribers = state.subscriptions.of_channel[channel.id]
@@ -276,12 +276,6 @@ def postable_channel(moment: Moment, to: ToChannel) -> Channel:
         f"You are not allowed to send messages to '{channel.name}'.",
     )
     return channel
-
-
-def spelled(state: State, channel_id: int, topic: str) -> str:
-    """The topic as the channel calls it, which is as it was begun or last renamed."""
-    known = state.topics.of_channel[channel_id].get(topic_key(topic))
-    return topic if known is None else known.name
 
 
 def check_topic(state: State, actor: User, channel: Channel, topic: str) -> None:

@@ -116,7 +116,7 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
 
     @property
     def renames(self) -> bool:
-        """Whether a topic with all of its messages has another name, which no topic had."""
+        """Whether a topic with all of its messages has another name, which no other topic had."""
         return bool(self.whole_topic)
 
     @property
@@ -134,7 +134,8 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
 
 
 class TopicMoveStarted(Change, frozen=True, tag="topic_move_started"):
-    """Moving many messages was requested and allowed: `MessagesMoved` follow, until it ends."""
+    """Moving many messages was requested and allowed: `MessagesMoved` follow, until it ends. A move
+    that only respells its topic is written again with what is left of it."""
 
     move: TopicMove
 

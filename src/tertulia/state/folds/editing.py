@@ -66,8 +66,12 @@ def _(state: State, change: changes.MessagesMoved) -> None:
 
 
 def _rename_in_moves(state: State, old: tuple[int, str], new: tuple[int, str], name: str) -> None:
-    """Moves that are under way go on from a renamed topic, and to it."""
+    """Moves that are under way go on from a renamed topic, and to it; a new spelling of some of its
+    messages is out of date."""
     for move in list(state.topic_moves):
+        if move.respells and (move.channel_id, topic_key(move.topic)) == old:
+            state.topic_moves.remove(move.id)
+            continue
         if (move.channel_id, topic_key(move.topic)) == old:
             move = msgspec.structs.replace(move, topic=name)
         if (move.new_channel_id, topic_key(move.new_topic)) == old:
