@@ -293,7 +293,7 @@ async def test_topics_of_a_protected_history_hold_nobody_up(
         return {one["name"]: one["max_id"] for one in found}
 
     assert await topics() == received
-    assert reads == [queries.newest_by_topic]
+    assert reads.count(queries.newest_by_topic) == 1
     monkeypatch.undo()
 
 
