@@ -21,7 +21,7 @@ from tertulia.model.counters import Counter
 from tertulia.model.messages import DirectConversation, Flag
 from tertulia.model.tokenizer import words_of
 from tertulia.service.config import Config
-from tertulia.store import usage
+from tertulia.store import search_index, usage
 from tertulia.store.codec import CHUNK_BITS, encode
 from tertulia.store.database import Connection
 from tertulia.store.store import database_at
@@ -33,15 +33,16 @@ UNREAD = 50_000
 RARE, COMMON = "zanzibar", "the"
 _BATCH = 20_000
 _INDEXES = {
-    "messages_by_topic": "messages (channel_id, topic_key, id)",
+    "messages_by_topic": "messages (topic_id, id)",
     "messages_by_channel": "messages (channel_id, id)",
     "messages_by_direct": "messages (direct_id, id)",
     "messages_by_sender": "messages (sender_id, id)",
     "messages_by_author": "messages (sender_id, channel_id, id)",
 }
 """What is quicker to make at the end than to keep up meanwhile."""
+_TOPIC_COLUMNS = ("id", "channel_id", "key", "name")
 _COLUMNS = (
-    *("id", "sender_id", "sent_at", "channel_id", "topic", "topic_key", "direct_id", "content"),
+    *("id", "sender_id", "sent_at", "channel_id", "topic_id", "direct_id", "content"),
     *("rendered", "client", "has_link", "has_image", "has_attachment", "is_me", "mentions_all"),
 )
 
@@ -64,7 +65,7 @@ class Archive:
 
 @dataclass
 class _Made:
-    topics: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
+    topics: dict[tuple[int, str], tuple[int, int, int]] = field(default_factory=dict)
     directs: dict[int, int] = field(default_factory=dict)
 
 
@@ -90,7 +91,7 @@ def filled(config: Config, made: Organization, count: int) -> Archive:
             bulk.insert(
                 "message_search",
                 bulk.search_columns,
-                [bulk.search_row(row[0], _words(row[7]), _words(row[4] or "")) for row in rows],
+                [bulk.search_row(row[0], _words(row[6])) for row in rows],
             )
         for index, columns in indexes.items():
             bulk.run(f"CREATE INDEX {index} ON {columns}")
@@ -137,9 +138,9 @@ def add_topics(
     connection = database_at(config.data_path, config.database_url).connect(readonly=True)
     ((first,),) = connection.query("SELECT COALESCE(MAX(id), 0) + 1 FROM messages")
     connection.close()
-    found, topics = [], []
+    found, topics, by_id = [], [], []
     messages: list[tuple[Any, ...]] = []
-    texts: list[tuple[int, list[str], list[str]]] = []
+    texts: list[tuple[int, list[str]]] = []
     for number, name in enumerate(names):
         ids = range(first + number * count, first + (number + 1) * count)
         found.append(ids)
@@ -147,12 +148,12 @@ def add_topics(
         messages += (
             (
                 *(one, senders[one % len(senders)], BEGAN + 10 * one, channel_id),
-                *(name, name, None, text, f"<p>{text}</p>", "bench", 0, 0, 0, 0, 0),
+                *(-ids[-1], None, text, f"<p>{text}</p>", "bench", 0, 0, 0, 0, 0),
             )
             for one in ids
         )
-        words, in_topic = _words(text), _words(name)
-        texts += ((one, words, in_topic) for one in ids)
+        words = _words(text)
+        texts += ((one, words) for one in ids)
         topic = Topic(
             channel_id=channel_id,
             key=name,
@@ -161,11 +162,13 @@ def add_topics(
             message_count=count,
         )
         topics.append((channel_id, name, encode(topic)))
+        by_id.append((-ids[-1], channel_id, name, name))
     with filling.begun(config) as bulk:
         bulk.insert("messages", _COLUMNS, messages)
         search = [bulk.search_row(*one) for one in texts]
         bulk.insert("message_search", bulk.search_columns, search)
         bulk.insert("topics", ("channel_id", "key", "doc"), topics)
+        bulk.insert("message_topics", _TOPIC_COLUMNS, by_id)
         counter = encode(Counter(name="messages", last=found[-1][-1])).replace("'", "''")
         bulk.run(f"UPDATE counters SET doc = '{counter}' WHERE name = 'messages'")
     return found
@@ -200,25 +203,26 @@ def _rows(count: int, people: range, channels: range, found: _Made) -> Iterator[
         if has_link:
             text += f" https://example.com/{message_id}"
         channel_id: int | None = places[message_id % len(places)]
-        topic: str | None = f"topic {message_id // 97 % TOPICS}"
+        number = message_id // 97 % TOPICS
+        topic_id: int | None = -((channel_id or 0) * TOPICS + number)
         direct_id = None
         if message_id % 20 == 0:
             # Others among themselves; a few, long ago, of the reader and one other.
             direct_id = 1 if message_id <= count // 50 and message_id % 400 == 0 else 2
             if message_id % 60 == 0:
                 direct_id = 3 + message_id // 60 % 500
-            channel_id = topic = None
+            channel_id = topic_id = None
             found.directs[direct_id] = message_id
-        elif channel_id is not None and topic is not None:
-            _, messages = found.topics.get((channel_id, topic), (0, 0))
-            found.topics[channel_id, topic] = (message_id, messages + 1)
+        elif channel_id is not None and topic_id is not None:
+            topic = f"topic {number}"
+            _, messages, _ = found.topics.get((channel_id, topic), (0, 0, 0))
+            found.topics[channel_id, topic] = (message_id, messages + 1, topic_id)
         yield (
             message_id,
             authors[message_id % len(authors)],
             BEGAN + 10 * message_id,
             channel_id,
-            topic,
-            topic,
+            topic_id,
             direct_id,
             text,
             f"<p>{text}</p>",
@@ -263,9 +267,17 @@ def _keep(connection: Connection, count: int, people: range, found: _Made) -> No
                     )
                 ),
             )
-            for (channel_id, key), (last, messages) in found.topics.items()
+            for (channel_id, key), (last, messages, _) in found.topics.items()
         ],
     )
+    connection.run_many(
+        "INSERT INTO message_topics (id, channel_id, key, name) VALUES (?, ?, ?, ?)",
+        [
+            (topic_id, channel_id, key, key)
+            for (channel_id, key), (_, _, topic_id) in found.topics.items()
+        ],
+    )
+    search_index.add_all_topics(connection, lambda _: None)
     connection.run_many(
         "INSERT INTO direct_conversations (id, doc) VALUES (?, ?)",
         [

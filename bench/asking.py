@@ -105,9 +105,10 @@ def end_of(answer: bytes, expected: frozenset[bytes] = frozenset({OK})) -> int:
     return end + 4 + int(length[1])
 
 
-def asked(port: int, request: str) -> bytes:
-    """The whole answer to the request, on a connection of its own. Raises OSError, BadAnswer."""
-    with socket.create_connection((HOST, port), 60) as connection:
+def asked(port: int, request: str, seconds: float = 60) -> bytes:
+    """The whole answer to the request, on a connection of its own, of which each part comes within
+    so many seconds. Raises OSError, BadAnswer."""
+    with socket.create_connection((HOST, port), seconds) as connection:
         connection.sendall(request.encode())
         answer = b""
         needed = 0

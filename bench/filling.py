@@ -31,14 +31,12 @@ class Bulk(Protocol):
     def insert(self, table: str, columns: Sequence[str], rows: Rows) -> None:
         """Put in the rows."""
 
-    def search_row(
-        self, message_id: int, content: Sequence[str], topic: Sequence[str]
-    ) -> Sequence[Any]:
+    def search_row(self, message_id: int, words: Sequence[str]) -> Sequence[Any]:
         """A row of `message_search`: the words of a message."""
 
 
 class _Sqlite:
-    search_columns: Sequence[str] = ("rowid", "content", "topic")
+    search_columns: Sequence[str] = ("rowid", "content")
     search_indexes: Mapping[str, str] = {}
     # As much of the search index is merged as the server would have: it would do it in the first
     # commits that are measured.

@@ -14,6 +14,7 @@ from bench.cases import (
     rendering,
     sending,
     starting,
+    topics,
     unread,
     waiting,
     webhooks,
@@ -37,5 +38,6 @@ CASES = (
     reading.CASE,
     growth.CASE,
     holding.CASE,
+    topics.CASE,
     rendering.CASE,
 )

@@ -4,12 +4,13 @@ million messages, while some hundred clients wait."""
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 from urllib.parse import quote
 
 from bench import archive, asking, serving
@@ -47,6 +48,10 @@ LINKIFIERS = 200
 LAST_WORDS = 3000
 """Characters of what the server wrote that are shown where it refused something."""
 PATIENCE = 60.0
+LONGEST_SECONDS = 600.0
+"""How long an operation may take."""
+BETWEEN = 0.005
+"""Seconds between two requests of a client that is there to wait."""
 
 
 @dataclass
@@ -94,7 +99,7 @@ class Measured:
 
 
 @contextmanager
-def _measured(made: Made) -> Iterator[Measured]:
+def measured(made: Made) -> Iterator[Measured]:
     path = Path(made.config.data_dir)
     command = serving.server_command(path, made.config.database_url)
     command[1:3] = ["-m", "bench.held"]
@@ -121,7 +126,7 @@ def _measured(made: Made) -> Iterator[Measured]:
         process.wait(60)
 
 
-class _Company:
+class Company:
     """Who and what the operations are about."""
 
     def __init__(self, made: Made, server: Measured, topics: Mapping[str, range]) -> None:
@@ -150,7 +155,9 @@ class _Company:
             request = asking.get("?".join([target, "&".join(texts)]).rstrip("?"), authorization)
         else:
             request = asking.form(method, target, authorization, values)
-        answer: dict[str, Any] = json.loads(body_of(asking.asked(self.server.port, request)))
+        answer: dict[str, Any] = json.loads(
+            body_of(asking.asked(self.server.port, request, LONGEST_SECONDS))
+        )
         return answer
 
     def messages(self, who: str, *narrow: tuple[str, Any], anchor: str = "newest") -> None:
@@ -198,45 +205,84 @@ class _Company:
         self.do("PATCH", f"/messages/{self.topics[topic][0]}", **values)
 
 
-Operation = tuple[str, Callable[[_Company], Any]]
+class Waits:
+    """How long two other clients wait, by the clock, for the time of the context: one that reads,
+    and one that sends."""
+
+    def __init__(self, company: Company) -> None:
+        reader, sender, port = company.people[7], company.people[8], company.server.port
+        narrow = [["channel", "channel 1"]]
+        self._port = port
+        self._requests = {
+            "a read": [asking.newest(reader, narrow), asking.empty(reader)],
+            "a send": [asking.send(sender, "channel 1", "meanwhile")],
+        }
+        self.longest: dict[str, float] = {}
+        self._is_over = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Self:
+        for what in self._requests:
+            thread = threading.Thread(target=self._ask, args=(what,), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask(self, what: str) -> None:
+        longest = 0.0
+        while not self._is_over.is_set():
+            for request in self._requests[what]:
+                began = time.perf_counter()
+                asking.asked(self._port, request)
+                longest = max(longest, time.perf_counter() - began)
+            self._is_over.wait(BETWEEN)
+        self.longest[what] = longest
+
+
+Operation = tuple[str, Callable[[Company], Any]]
 
 
 def _operations() -> Sequence[Operation]:
-    def send(content: str, channel: str = LARGE) -> Callable[[_Company], Any]:
-        def sent(c: _Company) -> None:
+    def send(content: str, channel: str = LARGE) -> Callable[[Company], Any]:
+        def sent(c: Company) -> None:
             values = {"type": "stream", "to": channel, "topic": "holding", "content": content}
             c.last = c.do("POST", "/messages", c.people[0], **values)["id"]
 
         return sent
 
-    def at(index: int) -> Callable[[_Company], str]:
+    def at(index: int) -> Callable[[Company], str]:
         return lambda c: c.people[index]
 
-    def register(index: int, **values: Any) -> Callable[[_Company], Any]:
+    def register(index: int, **values: Any) -> Callable[[Company], Any]:
         common = {"apply_markdown": True, "client_gravatar": True, "slim_presence": True}
         return lambda c: c.do("POST", "/register", at(index)(c), **{**common, **values})
 
-    def registered_packed(c: _Company) -> None:
+    def registered_packed(c: Company) -> None:
         request = asking.register(c.people[2601])
         asking.asked(c.server.port, request.replace("\r\n", "\r\nAccept-Encoding: gzip\r\n", 1))
 
     def narrow(index: int, *terms: tuple[str, Any], anchor: str = "newest") -> Any:
         return lambda c: c.messages(c.people[index], *terms, anchor=anchor)
 
-    def marked_everything(index: int) -> Callable[[_Company], Any]:
-        def mark(c: _Company) -> None:
+    def marked_everything(index: int) -> Callable[[Company], Any]:
+        def mark(c: Company) -> None:
             while not c.do("POST", "/mark_all_as_read", c.people[index])["complete"]:
                 pass
 
         return mark
 
-    def deleted_topic(c: _Company) -> None:
+    def deleted_topic(c: Company) -> None:
         while not c.do("POST", f"/streams/{c.large}/delete_topic", topic_name="deleted")[
             "complete"
         ]:
             pass
 
-    def marked_narrow(c: _Company) -> None:
+    def marked_narrow(c: Company) -> None:
         anchor, complete = "oldest", False
         for _ in range(30):
             answer = c.do(
@@ -254,7 +300,7 @@ def _operations() -> Sequence[Operation]:
                 break
             anchor = str(answer["last_processed_id"])
 
-    def flags(topic: str, flag: str, op: str, count: int) -> Callable[[_Company], Any]:
+    def flags(topic: str, flag: str, op: str, count: int) -> Callable[[Company], Any]:
         return lambda c: c.do(
             *("POST", "/messages/flags", c.people[0]),
             messages=[*c.topics[topic][:count]],
@@ -262,23 +308,23 @@ def _operations() -> Sequence[Operation]:
             op=op,
         )
 
-    def reacted(c: _Company) -> None:
+    def reacted(c: Company) -> None:
         for who in c.people[:200]:
             c.do("POST", f"/messages/{c.topics['later'][5]}/reactions", who, emoji_name="tada")
 
-    def present(c: _Company) -> None:
+    def present(c: Company) -> None:
         for who in c.people[:500]:
             c.do("POST", "/users/me/presence", who, status="active", ping_only=True)
 
-    def busy(c: _Company) -> None:
+    def busy(c: Company) -> None:
         for number, who in enumerate(c.people[:200]):
             c.do("POST", "/users/me/status", who, status_text=f"busy {number}")
 
-    def alerted(c: _Company) -> None:
+    def alerted(c: Company) -> None:
         for who in c.people[:500]:
             c.do("POST", "/users/me/alert_words", who, alert_words=["supper"])
 
-    def uploaded(c: _Company) -> None:
+    def uploaded(c: Company) -> None:
         boundary = "frontier"
         body = (
             f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n'
@@ -293,7 +339,7 @@ def _operations() -> Sequence[Operation]:
         )
         asking.asked(c.server.port, head + body)
 
-    def backed_up(c: _Company) -> None:
+    def backed_up(c: Company) -> None:
         path = Path(c.made.config.data_dir)
         command = [sys.executable, "-m", "tertulia", "backup", "--data-dir", str(path)]
         if c.made.config.database_url:
@@ -301,21 +347,21 @@ def _operations() -> Sequence[Operation]:
         command.append(str(path / "backup.tar"))
         subprocess.run(command, env=serving.environment(), check=True, capture_output=True)
 
-    def expired(c: _Company) -> None:
+    def expired(c: Company) -> None:
         c.do("PATCH", f"/streams/{c.channel + 20}", message_retention_days=1)
         c.server.tell("expire")
 
-    def broken(c: _Company) -> None:
+    def broken(c: Company) -> None:
         c.server.tell("break")
         try:
             c.do("POST", "/users/me/status", status_text="never")
         except BadAnswer:
             return
 
-    def read_half(c: _Company) -> None:
+    def read_half(c: Company) -> None:
         c.do("GET", f"/messages/{c.topics['later'][5]}/read_receipts", c.people[0])
 
-    def group(c: _Company, **values: Any) -> None:
+    def group(c: Company, **values: Any) -> None:
         c.do("POST", f"/user_groups/{c.group}/members", **values)
 
     return (
@@ -568,8 +614,8 @@ def _operations() -> Sequence[Operation]:
 def _operations_on_bytes() -> Sequence[Operation]:
     """Operations whose work grows with the bytes of a request, or with the records of a kind."""
 
-    def form(of: str, size: int) -> Callable[[_Company], Any]:
-        def sent(c: _Company) -> None:
+    def form(of: str, size: int) -> Callable[[Company], Any]:
+        def sent(c: Company) -> None:
             body = "status_text=" + of * (size // len(of))
             head = (
                 f"POST /api/v1/users/me/status HTTP/1.1\r\nHost: localhost\r\n"
@@ -580,7 +626,7 @@ def _operations_on_bytes() -> Sequence[Operation]:
 
         return sent
 
-    def long_messages(c: _Company) -> None:
+    def long_messages(c: Company) -> None:
         for number in range(LONG_HITS):
             c.do(
                 *("POST", "/messages", c.people[0]),
@@ -590,8 +636,8 @@ def _operations_on_bytes() -> Sequence[Operation]:
                 content="日本語の長い文章を検索" * 900,
             )
 
-    def narrow_of(text: str) -> Callable[[_Company], Any]:
-        def sent(c: _Company) -> None:
+    def narrow_of(text: str) -> Callable[[Company], Any]:
+        def sent(c: Company) -> None:
             values = {"anchor": "newest", "num_before": 1, "num_after": 0, "narrow": text}
             request = asking.form(
                 "POST", "/messages/flags/narrow", c.owner, {**values, "op": "add", "flag": "read"}
@@ -600,7 +646,7 @@ def _operations_on_bytes() -> Sequence[Operation]:
 
         return sent
 
-    def linkifiers(c: _Company) -> None:
+    def linkifiers(c: Company) -> None:
         for number in range(LINKIFIERS):
             c.do(
                 *("POST", "/realm/filters", c.owner),
@@ -608,12 +654,12 @@ def _operations_on_bytes() -> Sequence[Operation]:
                 url_template="https://links.example/{id}",
             )
 
-    def linked(c: _Company) -> None:
+    def linked(c: Company) -> None:
         content = " ".join(f"L{number}-1" for number in range(LINKIFIERS))
         values = {"type": "stream", "to": c.channel, "topic": "links", "content": content}
         c.do("POST", "/messages", c.people[0], **values)
 
-    def topics(c: _Company) -> None:
+    def topics(c: Company) -> None:
         c.do("GET", f"/users/me/{c.channel + MANY_TOPICS}/topics", c.people[1])
 
     return (
@@ -641,8 +687,8 @@ def _measure(bench: Bench) -> Iterator[Line]:
         many = [f"one of many {number}" for number in range(60_000)]
         archive.add_topics(made.config, one.first_channel_id + MANY_TOPICS, many, 1, senders)
         ranges = archive.add_topics(made.config, large, TOPICS, LONG_TOPIC, senders)
-        with _measured(made) as server:
-            company = _Company(made, server, dict(zip(TOPICS, ranges, strict=True)))
+        with measured(made) as server:
+            company = Company(made, server, dict(zip(TOPICS, ranges, strict=True)))
             company.set_up()
             step = len(company.people) // LISTENERS
             with listening(server.port, [company.owner, *company.people[::step]][:LISTENERS]):
@@ -650,29 +696,35 @@ def _measure(bench: Bench) -> Iterator[Line]:
                 for number, (title, operation) in enumerate(
                     (*_operations(), *_operations_on_bytes())
                 ):
-                    yield _line(bench, number, title, company, operation)
+                    yield measured_line(bench, number, title, company, operation)
 
 
-def _line(
+def measured_line(
     bench: Bench,
     number: int,
     title: str,
-    company: _Company,
-    operation: Callable[[_Company], Any],
+    company: Company,
+    operation: Callable[[Company], Any],
 ) -> Line:
     company.server.longest()
     try:
-        operation(company)
+        with Waits(company) as others:
+            operation(company)
     except BadAnswer as error:
         raise BenchError(
             f"{title}: {str(error)[-500:]}\nThe server said:\n{company.server.said()}"
         ) from None
     held = company.server.longest()
+    waited = ", ".join(
+        f"{what} {longest * 1000:.0f} ms" for what, longest in others.longest.items()
+    )
+    bench.tell(f"    others waited: {waited}")
     if held.seconds > BOUND:
         bench.tell(f"    {held.by}, collecting {held.collecting * 1000:.0f} ms")
         for place, count in held.where:
             bench.tell(f"      {count:4} {place}")
     line = Line(f"hold_{number}", title, "ms", [held.seconds], table="longest holds")
+    line.more = {f"{what} waited, seconds": one for what, one in others.longest.items()}
     line.targets = [Target("", held.seconds, BOUND, "ms")]
     return line
 

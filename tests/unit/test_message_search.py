@@ -574,8 +574,8 @@ def others_write(connection: Connection, count: int) -> None:
     columns = "sent_at, content, rendered, client, has_link, has_image, has_attachment, is_me"
     for first in range(0, count, MANY):
         connection.run(
-            "INSERT INTO messages (id, channel_id, topic, topic_key, sender_id, mentions_all,"
-            f" {columns}) SELECT id + ?, 9, 'elsewhere', 'elsewhere', 7, 0, {columns}"
+            f"INSERT INTO messages (id, channel_id, sender_id, mentions_all, {columns})"
+            f" SELECT id + ?, 9, 7, 0, {columns}"
             " FROM messages WHERE id <= ?",
             (last + first, min(MANY, count - first)),
         )
@@ -705,6 +705,36 @@ def test_retention_reads_the_oldest_messages_of_a_place(connection: Connection, 
     found = editing.older_than(working, channel_id, before=MANY, limit=10)
     assert sorted(mid for ids in found for mid in ids) == [*range(1, 11)]
     assert working.work < 1000
+
+
+def test_taking_messages_out_of_a_large_topic_reads_no_others(connection: Connection) -> None:
+    """However many messages its channel and the topic have."""
+    topics = {
+        channel_id: [
+            Message(
+                id=channel_id * 10_000 + one,
+                sender_id=1,
+                sent_at=1,
+                channel_id=channel_id,
+                topic="tea",
+            )
+            for one in range(size)
+        ]
+        for channel_id, size in ((1, 200), (2, 2000))
+    }
+    written(connection, [*topics[1], *topics[2]], {})
+    if connection.dialect.name == "postgresql":
+        connection.run("ANALYZE messages")
+        connection.run("SET enable_seqscan = off")
+    work = []
+    for channel_id, messages in topics.items():
+        working: Any = Working(connection)
+        ids = editing.newest_of_topic(working, channel_id, "tea", [(0, LARGEST)], 50)
+        assert ids == [message.id for message in messages[-50:]]
+        assert len(editing.some_of_topic(working, channel_id, "tea", ids)) == 51
+        assert editing.first_without(working, channel_id, ids) == messages[0].id
+        work.append(working.work)
+    assert work[1] < 1.5 * work[0] + 100, work
 
 
 # What there is none of

@@ -12,7 +12,7 @@ from tertulia.model.messages import Message
 from tertulia.model.narrow import LARGEST, Matches, Scope, Search, Term
 from tertulia.model.tokenizer import phrases_of
 from tertulia.service.config import Config
-from tertulia.store import log_entries, message_search, migrations, queries, search_index, writing
+from tertulia.store import log_entries, message_search, migrations, queries, search_index
 from tertulia.store.codec import encode_change
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect
 from tertulia.store.migrations import MIGRATIONS, migrate, version_of
@@ -39,25 +39,29 @@ def version(database: Database) -> int:
         connection.close()
 
 
-def sent(text: str) -> Entry:
-    message = Message(id=1, sender_id=7, sent_at=5, channel_id=3, topic="Food", content=text)
-    return Entry(1, 5.0, 7, MessageSent(message=message))
+def send_as_first_version(connection: Connection, messages: Sequence[Message]) -> None:
+    """Write messages and their entries as the first version did."""
+    for message in messages:
+        connection.run(
+            "INSERT INTO messages (id, sender_id, sent_at, channel_id, topic, topic_key, content,"
+            " rendered, client, has_link, has_image, has_attachment, is_me, mentions_all)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, '', '', 0, 0, 0, 0, 0)",
+            (
+                *(message.id, message.sender_id, message.sent_at, message.channel_id),
+                *(message.topic, message.topic.casefold(), message.content),
+            ),
+        )
+        connection.run(
+            "INSERT INTO log (seq, at, actor_id, change) VALUES (?, ?, ?, ?)",
+            (message.id, 5.0, 7, encode_change(MessageSent(message=message))),
+        )
+        connection.run("UPDATE head SET seq = ?", (message.id,))
 
 
 def found(connection: Connection, word: str) -> list[int]:
     scope = Scope(user_id=7, channel_ids=frozenset({3}))
     search = Search(scope, (Term(Matches(phrases_of(word))),), LARGEST, 10, 0)
     return [message.id for message in message_search.find(connection, search).messages]
-
-
-def write_first_log(connection: Connection, entries: Sequence[Entry], _: str) -> None:
-    """As the first version did."""
-    for entry in entries:
-        connection.run(
-            "INSERT INTO log (seq, at, actor_id, change) VALUES (?, ?, ?, ?)",
-            (entry.seq, entry.at, entry.actor_id, encode_change(entry.change)),
-        )
-        connection.run("UPDATE head SET seq = ?", (entry.seq,))
 
 
 def first_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,17 +85,23 @@ def test_an_older_database_keeps_its_rows_and_becomes_searchable(
         first_only(patch)
         migrate(database, told)
     connection = database.connect(readonly=False)
-    with monkeypatch.context() as patch:
-        patch.setattr(search_index, "add", lambda *_: None)
-        patch.setattr(writing, "_write_log", write_first_log)
-        write(connection, Batch([sent("Potatoes and rice")], {}))
+    sent = [
+        Message(id=number, sender_id=7, sent_at=5, channel_id=3, topic=topic, content=text)
+        for number, (topic, text) in enumerate(
+            [("Food", "Potatoes and rice"), ("drinks", "Tea"), ("food", "More rice")], 1
+        )
+    ]
+    send_as_first_version(connection, sent)
     migrate(database, told)
     assert version(database) == len(MIGRATIONS)
-    assert log_entries.head(connection) == 1
-    (message,) = queries.messages(connection, [1])
-    assert message.content == "Potatoes and rice"
+    assert log_entries.head(connection) == 3
+    messages = queries.messages(connection, [1, 2, 3])
+    assert [one.topic for one in messages] == ["Food", "drinks", "food"]
+    assert messages[0].content == "Potatoes and rice"
     assert found(connection, "potat") == [1]
-    assert found(connection, "food") == [1]
+    assert found(connection, "food") == [1, 3]
+    assert found(connection, "food rice drinks") == []
+    assert found(connection, "tea drinks") == [2]
     assert found(connection, "beans") == []
     connection.close()
     copies = list(Path(config.data_dir).glob("*.before-migration-from-1"))
@@ -101,7 +111,7 @@ def test_an_older_database_keeps_its_rows_and_becomes_searchable(
         old = database_at(config.data_path, f"sqlite:///{copy}")
         assert version(old) == 1
         connection = old.connect(readonly=True)
-        assert len(queries.messages(connection, [1])) == 1
+        assert connection.query("SELECT COUNT(*) FROM messages") == [(3,)]
         connection.close()
     assert told[-1].endswith(f"from schema version 1 to {len(MIGRATIONS)}")
 
@@ -111,7 +121,7 @@ def test_no_commit_merges_all_of_a_large_search_index(tmp_path: Path) -> None:
     database = database_at(tmp_path, "")
     migrate(database, Told())
     connection: Any = database.connect(readonly=False)
-    texts = iter((mid, f"word{mid} and word{mid * 7}", "topic") for mid in range(1, 10**6))
+    texts = iter((mid, f"word{mid} and word{mid * 7}") for mid in range(1, 10**6))
 
     def written(count: int) -> int:
         """How many rows of the index are written as so many messages are added."""

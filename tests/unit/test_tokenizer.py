@@ -3,6 +3,7 @@
 import cProfile
 import pstats
 import random
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tertulia.model import tokenizer as words_module
+from tertulia.model.channels import topic_key
 from tertulia.model.tokenizer import Phrase, phrases_of, placed_words, places, says, words_of
 
 
@@ -49,6 +51,15 @@ from tertulia.model.tokenizer import Phrase, phrases_of, placed_words, places, s
 )
 def test_text_falls_into_words(text: str, words: str) -> None:
     assert words_of(text) == words.split()
+
+
+def test_spellings_of_one_topic_have_the_same_words() -> None:
+    folding = [one for one in map(chr, range(sys.maxunicode + 1)) if topic_key(one) != one]
+    chance = random.Random(1)
+    for one in folding:
+        text = "".join(chance.choices("aB ß日本ｶﾞ\u0301\u0345ก-'i", k=5)) + one
+        text += "".join(chance.choices("aB ß日本ｶﾞ\u0301\u0345ก-'i", k=2))
+        assert words_of(text) == words_of(topic_key(text)), text
 
 
 def test_a_very_long_word_counts_by_its_beginning() -> None:

@@ -293,7 +293,7 @@ async def test_topics_of_a_protected_history_hold_nobody_up(
         return {one["name"]: one["max_id"] for one in found}
 
     assert await topics() == received
-    assert reads == [queries.newest_by_topic]
+    assert reads.count(queries.newest_by_topic) == 1
     monkeypatch.undo()
 
 
@@ -315,9 +315,8 @@ async def test_the_newest_by_topic_are_read_from_an_index(org: Organization) -> 
         queries.newest_by_topic(explained, 1, ["tea", "coffee"], [(1, 5), (7, None)])
 
     await org.node.store.read(explain)
-    assert any(
-        "COVERING INDEX messages_by_topic (channel_id=? AND topic_key=?)" in p for p in plans
-    )
+    index = "COVERING INDEX messages_by_topic (topic_id=? AND id>? AND id<?)"
+    assert any(index in plan for plan in plans), plans
 
 
 async def test_refusals_and_long_answers_leave_no_cycles(org: Organization) -> None:

@@ -20,7 +20,7 @@ def entry_size(entry: Entry) -> int:
             size += change.message.text_size
             size += getsizeof(change.was_content) + getsizeof(change.was_rendered)
         case MessagesMoved():
-            size += 32 * len(change.message_ids)
+            size += 32 * len(change.message_ids) + len(change.whole_topic)
             size += sum(one.message.text_size for one in change.arrivals if one.message)
         case _:
             pass

@@ -1,11 +1,11 @@
 """What earlier entries must not show any more, because a later one deleted it, moved it to another
 channel, or erased the person."""
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
+from pyroaring import BitMap
 
 from tertulia.model.changes import (
     Entry,
@@ -27,7 +27,7 @@ class Withdrawal:
     def __init__(self, seq: int, message_ids: Sequence[int], moved_to: int | None) -> None:
         """`seq` is the later entry's; `moved_to` is None for a deletion."""
         self._seq = seq
-        self._message_ids = frozenset(message_ids)
+        self._message_ids = BitMap(message_ids)
         self._moved_to = moved_to
         self._of_message: dict[str, Any] = {"moved_to": moved_to}
         if moved_to is None:
@@ -45,7 +45,7 @@ class Withdrawal:
                 return None
             return replace(earlier, change=replace(change, **self._of_message))
         if isinstance(change, MessagesMoved) and earlier.seq < self._seq:
-            found = self._those_of(change.message_ids)
+            found = change.ids & concerned
             if not found:
                 return None
             moved_on = {**change.moved_on, **dict.fromkeys(found, self._moved_to)}
@@ -57,14 +57,6 @@ class Withdrawal:
                 )
             return replace(earlier, change=replace(change, arrivals=arrivals, moved_on=moved_on))
         return None
-
-    def _those_of(self, ids: Sequence[int]) -> list[int]:
-        """Those of the ascending IDs that it concerns."""
-        concerned = self._message_ids
-        if len(ids) <= len(concerned):
-            return [one for one in ids if one in concerned]
-        # One message may be deleted of very many that were moved.
-        return [one for one in concerned if ids[bisect_left(ids, one, hi=len(ids) - 1)] == one]
 
 
 class Erasure:

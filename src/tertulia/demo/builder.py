@@ -206,14 +206,14 @@ class Builder:
 
     async def move(self, scripted: ScriptedMessage, moved: Moved) -> None:
         """Move the message, alone or with others of its topic."""
-        found, excerpt = await preconditions.to_move(
-            self.log, self.message_id(scripted), whole=moved.how != "one", away=True
-        )
         wanted = moving.Move(
             topic=moved.topic,
             channel_id=self.channel(moved.channel).id,
             propagation=_EXTENT[moved.how],
             tell_old=moved.how != "all",
+        )
+        found, excerpt = await preconditions.to_move(
+            self.log, self.user(moved.who).id, self.message_id(scripted), wanted
         )
         await self.submit(moved.who, moving.move, found, excerpt, wanted, self.render)
 

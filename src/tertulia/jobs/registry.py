@@ -21,6 +21,7 @@ from tertulia.jobs.queues import event_ids, heartbeats, idle_queues
 from tertulia.jobs.retention import retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import Job
+from tertulia.jobs.topic_moves import topic_moves
 from tertulia.jobs.upgrades import upgrades
 from tertulia.jobs.usage import usage_counts
 from tertulia.jobs.webhooks import service_calls, webhook_journal
@@ -46,6 +47,7 @@ def jobs_of(node: Node, encode_call: Encoder, bot_interface: Interface) -> Seque
         PictureCleanup(node).job(),
         *(() if node.files is node.disk else (file_store(node.files),)),
         retention(log),
+        topic_moves(node),
         log_pruning(log, config.log_retention_days),
         deleted_words(log.store),
         erasures(log, config.event_queue_longpoll_timeout_seconds),

@@ -36,6 +36,7 @@ from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.sessions import Session
+from tertulia.model.topic_moves import TopicMove
 from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import Credential, PersonalSettings, User
 
@@ -104,4 +105,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("banners", Banner, ("id",), removable=True),
     Noun("quiet_times", QuietTimes, ("user_id",)),
     Noun("pins", Pin, ("message_id",)),
+    Noun("topic_moves", TopicMove, ("id",), removable=True),
 )

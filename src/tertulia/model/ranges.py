@@ -17,7 +17,7 @@ Places = tuple[tuple[int, int], ...]
 """Ranges of indexes in a sequence: of each, from the first index to before the second."""
 
 
-def places(ids: Sequence[int], spans: Spans) -> Places:
+def places(ids: Sequence[int] | BitMap, spans: Spans) -> Places:
     """The indexes of the spans' messages in the ascending IDs. Spans with the same messages have
     equal places."""
     found = []
@@ -29,12 +29,17 @@ def places(ids: Sequence[int], spans: Spans) -> Places:
     return tuple(found)
 
 
-def ids_at(ids: Sequence[int], whole: BitMap, some: Places) -> BitMap:
+def ids_at(ids: Sequence[int] | BitMap, whole: BitMap, some: Places) -> BitMap:
     """The messages at those places. `whole` has the same IDs."""
     if some == ((0, len(ids)),):
         return whole
     parts = (BitMap(range(ids[begin], ids[end - 1] + 1)) for begin, end in some)
     return BitMap.union(BitMap(), *parts) & whole
+
+
+def ids_in_spans(ids: BitMap, spans: Spans) -> BitMap:
+    """Those of the messages that lie in the spans."""
+    return ids if spans == EVERYTHING else ids_at(ids, ids, places(ids, spans))
 
 
 def ranges_of(part: BitMap, whole: BitMap) -> IdRanges:

@@ -30,6 +30,7 @@ from tertulia.model.personal import AlertWords, QuietTimes
 from tertulia.model.previews import PendingPreview
 from tertulia.model.profiles import ProfileField
 from tertulia.model.realm import Realm
+from tertulia.model.topic_moves import TopicMove
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import PersonalSettings, User
 from tertulia.state.alert_words import AlertWordIndex
@@ -154,6 +155,7 @@ class State:
         self.playgrounds: Table[Playground] = self.tables["playgrounds"]
         self.banners: Table[Banner] = self.tables["banners"]
         self.pins: Pins = self.tables["pins"]
+        self.topic_moves: Table[TopicMove] = self.tables["topic_moves"]
         self.default_channel_groups: Table[DefaultChannelGroup] = self.tables[
             "default_channel_groups"
         ]

@@ -5,6 +5,8 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from itertools import takewhile
 
+from tertulia.model.messages import Message
+
 KEPT = 50_000
 """Things that are remembered. Of those that are forgotten it is only known that they were written
 at `floor` or before."""
@@ -20,6 +22,18 @@ def message_in(thing: Hashable) -> int | None:
             return message_id
         case _:
             return None
+
+
+def touching(message: Message) -> tuple[Hashable, ...]:
+    """The things of which one is written to where the message changes, or its topic is renamed
+    with all of its messages."""
+    channel_id, key, _ = message.conversation
+    return message.id, renaming(channel_id, key)
+
+
+def renaming(channel_id: int | None, key: str) -> Hashable:
+    """What is written to where a topic is renamed, in place of each of its messages."""
+    return "renamed", channel_id, key
 
 
 class RecentWrites:

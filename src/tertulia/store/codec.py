@@ -41,12 +41,24 @@ _record_decoders = {noun.table: msgspec.json.Decoder(noun.type) for noun in NOUN
 CHUNK_BITS = 16
 """Message IDs that share a row of `read_state`: 2 to the power of this."""
 
+TOPIC_NAME = (
+    "(SELECT CASE WHEN messages.topic_name IS NOT NULL AND (messages.id > renamed_until"
+    " OR messages.topic_since > renamed_seq) THEN messages.topic_name ELSE name END"
+    " FROM message_topics WHERE message_topics.id = messages.topic_id)"
+)
+"""What a message calls its topic: as it was sent or moved there, unless the topic has been renamed
+since."""
+
 MESSAGE_COLUMNS = (
-    "messages.id, messages.sender_id, messages.sent_at, messages.channel_id, messages.topic,"
+    f"messages.id, messages.sender_id, messages.sent_at, messages.channel_id, {TOPIC_NAME},"
     " messages.direct_id, messages.content, messages.rendered, messages.client,"
     " messages.has_link, messages.has_image, messages.has_attachment, messages.is_me,"
     " messages.mentions_all"
 )
+
+
+OF_TOPIC = "topic_id = (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)"
+"""The condition that a message is in a topic; two parameters: its channel and key."""
 
 
 def encode(record: Any) -> str:

@@ -271,14 +271,31 @@ class Dialect(ABC):
         which the next commits would do else."""
 
     @abstractmethod
+    def topic_search_schema(self) -> Sequence[str]:
+        """The statements that make the search of topics, with nothing in it."""
+
+    @abstractmethod
+    def topic_search_insert(self) -> str:
+        """Adds a topic of `message_topics` to the search of topics, unless it is there. Three
+        parameters: its words as in `search_row`, its channel and its key."""
+
+    @abstractmethod
+    def topic_search_delete(self) -> str:
+        """Takes a topic of `message_topics` out of the search of topics. Two parameters: its
+        channel and its key."""
+
+    @abstractmethod
+    def topic_hits(self) -> str:
+        """A query for the topics that the search names: their IDs. One parameter:
+        `search_query(…)`."""
+
+    @abstractmethod
     def search_insert(self) -> str:
         """Adds a row of `search_row` to the search."""
 
     @abstractmethod
-    def search_row(
-        self, message_id: int, content: Sequence[str], topic: Sequence[str]
-    ) -> tuple[Any, ...]:
-        """The parameters of `search_insert`, from the words of a message in order."""
+    def search_row(self, message_id: int, words: Sequence[str]) -> tuple[Any, ...]:
+        """The parameters of `search_insert`: a message, and its words in order."""
 
     @abstractmethod
     def search_delete(self) -> str:
@@ -295,12 +312,8 @@ class Dialect(ABC):
         parameters follow, only those that both name: both are gone through to the end."""
 
     @abstractmethod
-    def search_match(self) -> str:
-        """A condition on `messages` by itself; one parameter: `search_query(…)`."""
-
-    @abstractmethod
     def search_query(self, phrases: Sequence[Phrase]) -> str:
-        """The parameter of `search_match`: all phrases must occur."""
+        """What the search is asked for: all phrases must occur."""
 
 
 class Database(ABC):

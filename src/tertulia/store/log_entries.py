@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.model.changes import (
     AnyChange,
@@ -24,6 +25,8 @@ from tertulia.store.codec import BLANK, decode_entry, decode_record, with_record
 from tertulia.store.database import Connection
 from tertulia.store.history import Head, HistoryChanged, HistoryPruned, Position
 from tertulia.store.migrations import require_known
+
+_ids_decoder = msgspec.json.Decoder(list[int])
 
 
 def head(connection: Connection) -> int:
@@ -101,11 +104,14 @@ def entries(
         and (part := _submessage_in(e.change)) is not None
     ]
     placed: list[int] = []
+    left: dict[int, BitMap] = {}
     for entry in found:
         if isinstance(entry.change, MessagesMoved):
             ids += [one.message_id for one in entry.change.arrivals]
             parts += [part.id for one in entry.change.arrivals for part in one.submessages]
-            placed += entry.change.message_ids
+            if entry.change.renames:
+                left[entry.seq] = _left_topic(connection, entry.change.ids)
+            placed += left.get(entry.seq, entry.change.message_ids)
         elif isinstance(entry.change, OnMessage):
             placed.append(entry.change.place.id)
     if not ids and not parts and not placed:
@@ -120,11 +126,23 @@ def entries(
         ),
         parts=_submessage_contents(connection, parts),
         channels=queries.channels_of(connection, placed) if placed else {},
+        left=left,
     )
     return [
         Entry(entry.seq, entry.at, entry.actor_id, _filled(entry.change, entry.seq, words))
         for entry in found
     ]
+
+
+def _left_topic(connection: Connection, message_ids: BitMap) -> BitMap:
+    """Return those of a topic's messages that are no longer in the topic of the newest of them:
+    usually none, so that there is little to look up however many they are."""
+    ((present,),) = connection.query(
+        f"SELECT {connection.dialect.collected('id')} FROM messages WHERE topic_id ="
+        " (SELECT topic_id FROM messages WHERE id = ?)",
+        (message_ids.max(),),
+    )
+    return message_ids - BitMap(_ids_decoder.decode(present or "[]"))
 
 
 def _within(connection: Connection, found: list[Entry], most_bytes: int) -> list[Entry]:
@@ -199,6 +217,8 @@ class _Words(Struct):
     """The contents of submessages."""
     channels: Mapping[int, int | None]
     """Where messages are now."""
+    left: Mapping[int, BitMap]
+    """By entry that renamed a topic, its messages that are no longer in it."""
 
 
 def _submessage_in(change: MessageSent | SubmessageAdded) -> Submessage | None:
@@ -221,7 +241,8 @@ def _filled(change: AnyChange, seq: int, words: _Words) -> AnyChange:
             change = replace(change, submessage=replace(change.submessage, content=content))
         return change
     if isinstance(change, MessagesMoved):
-        now = {one: words.channels.get(one) for one in change.message_ids}
+        ids = words.left.get(seq, change.message_ids)
+        now = {one: words.channels.get(one) for one in ids}
         return replace(
             change,
             arrivals=tuple(_arrival_filled(change, one, words) for one in change.arrivals),

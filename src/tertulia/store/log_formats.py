@@ -41,6 +41,7 @@ SINCE: Mapping[str, int] = {
     "BannerPosted": 101,
     "BannersEnded": 101,
     "MessagePinned": 101,
+    "MessagesMoved.whole_topic": 101,
     "MessageUnpinned": 101,
     "Pin": 101,
     "Realm.upload_quota_per_user_mib": 101,
@@ -54,6 +55,9 @@ SINCE: Mapping[str, int] = {
     "QuietTimes": 101,
     "QuietTimesChanged": 101,
     "StatusChanged.ends_at": 101,
+    "TopicMove": 101,
+    "TopicMoveEnded": 101,
+    "TopicMoveStarted": 101,
     "UserStatus.ends_at": 101,
 }
 """What came later, each with the format since which it may be written: a kind of change by its

@@ -83,11 +83,14 @@ def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, 
     for what, *row in connection.query(
         f"SELECT 'edit', message_id, seq, at, user_id, NULL, NULL, was_topic, topic,"
         f" was_channel_id, channel_id, {editing.TEXT_SIZE} FROM message_edits WHERE {among}"
+        " UNION ALL SELECT 'edit', messages.id, renames.seq, renames.at, renames.user_id, NULL,"
+        " NULL, renames.was_topic, renames.topic, NULL, NULL, -1"
+        f" FROM {editing.RENAMES} WHERE {dialect.among('messages.id')}"
         " UNION ALL SELECT 'reaction', message_id, seq, neutral, user_id, kind, code, name, NULL,"
         f" NULL, NULL, 0 FROM reactions WHERE {among}"
         " UNION ALL SELECT 'part', message_id, id, 0, sender_id, kind, content, NULL, NULL, NULL,"
         f" NULL, 0 FROM submessages WHERE {among} ORDER BY 3",
-        [dialect.array(message_ids)] * 3,
+        [dialect.array(message_ids)] * 4,
     ):
         mid, number, flag, user_id, *texts = row
         match what:

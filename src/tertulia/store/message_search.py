@@ -8,8 +8,10 @@ common and not in the narrow, and that has few messages, what the index names is
 by their IDs alone.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -282,6 +284,8 @@ class _Walk:
         """Whether it is known how common the phrases are among all messages."""
         self._queried = self._phrases = search.phrases
         """The phrases that are looked up in the search index."""
+        self._said: dict[Phrase, list[int]] = {}
+        """The topics whose names have a phrase, as far as that was asked."""
         self._scope = search.scope
         self._where = narrow_condition(connection, search.scope, self._rest)
         self._places = _places(search.scope)
@@ -476,14 +480,9 @@ class _Walk:
     def _look_up(self, size: int, need: int) -> tuple[int, list[Message], bool]:
         """Look up so many messages in the search index, or as many as are needed where all that it
         finds match: how many were passed, those, and whether there are no more."""
-        dialect = self._connection.dialect
         if not self._phrases:
             # All terms are negated: the index would find what is not wanted.
-            nots: list[Clause] = [
-                (f"NOT {dialect.search_match()}", [dialect.search_query(phrases)])
-                for phrases, _ in self._texts
-            ]
-            return 0, self._next(need, self._where, *nots), True
+            return self._scan(size)
         is_all = self._queried == self._phrases and not any(negated for _, negated in self._texts)
         return self._named(size, need if is_all else min(size, _MOST_ROWS))
 
@@ -491,10 +490,9 @@ class _Walk:
         """The first so many of the next `size` messages that the search index names: how many were
         passed, those, and whether there are no more. One query for all, for each is a way to the
         database."""
-        dialect = self._connection.dialect
         where, values = self._where
         among, own = ("", []) if self._few is None else (self._few.ids, self._few.parameters)
-        named = dialect.search_hits(self._comparison, among)
+        named, parameters = self._hits(among, own)
         last_of = "MIN" if self._order == "DESC" else "MAX"
         nothing = "NULL, " * MESSAGE_COLUMNS.count(",")
         (last, *_, count), *rows = self._connection.query(
@@ -505,9 +503,7 @@ class _Walk:
             f" WHERE messages.id = named.id AND {where}"
             f" ORDER BY place, id {self._order} LIMIT ?",
             (
-                dialect.search_query(self._queried),
-                self._last_id,
-                *own,
+                *parameters,
                 size,
                 *values,
                 enough + 1,
@@ -520,6 +516,50 @@ class _Walk:
         if passed:
             self._last_id = last
         return passed, [message_of(row) for row in rows], is_all and passed < size
+
+    def _hits(self, among: str, own: Sequence[Any]) -> Clause:
+        """A query for the next messages of which each phrase is in what they say or in their topic
+        (`id`), with its parameters; with `among`, a query for IDs, only those that both name. Some
+        may have a phrase no longer: on PostgreSQL, old messages have the words that their topic had
+        before topics were searched by themselves."""
+        dialect, comparison = self._connection.dialect, self._comparison
+        queries = [dialect.search_hits(comparison, among)]
+        parameters = [dialect.search_query(self._queried), self._last_id, *own]
+        for topic_ids, rest in self._topics_saying(self._queried):
+            where = f"{dialect.among('topic_id')}" + (f" AND id IN ({among})" if among else "")
+            inside = f"SELECT id FROM messages WHERE {where}"
+            values = [dialect.array(topic_ids), *own]
+            if rest:
+                queries.append(dialect.search_hits(comparison, inside))
+                parameters += [dialect.search_query(rest), self._last_id, *values]
+            else:
+                queries.append(f"{inside} AND id {comparison} ?")
+                parameters += [*values, self._last_id]
+        if len(queries) == 1:
+            return queries[0], parameters
+        either = " UNION ".join(f"SELECT id FROM ({query}) AS part" for query in queries)
+        return f"SELECT id FROM ({either}) AS either", parameters
+
+    def _topics_saying(
+        self, phrases: tuple[Phrase, ...]
+    ) -> list[tuple[list[int], tuple[Phrase, ...]]]:
+        """The topics whose names have some of the phrases, and the phrases that these lack."""
+        said_by: dict[int, set[Phrase]] = defaultdict(set)
+        for phrase in phrases:
+            if phrase not in self._said:
+                self._said[phrase] = [
+                    topic_id
+                    for (topic_id,) in self._connection.query(
+                        self._connection.dialect.topic_hits(),
+                        (self._connection.dialect.search_query((phrase,)),),
+                    )
+                ]
+            for topic_id in self._said[phrase]:
+                said_by[topic_id].add(phrase)
+        alike: dict[tuple[Phrase, ...], list[int]] = defaultdict(list)
+        for topic_id, said in said_by.items():
+            alike[tuple(one for one in phrases if one not in said)].append(topic_id)
+        return [(topic_ids, rest) for rest, topic_ids in alike.items()]
 
 
 def _is_in_scope(term: Term) -> bool:

@@ -384,6 +384,44 @@ def _authors_and_parts_by_channel(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _say_that_it_takes_long(connection: Connection, report: Report) -> None:
+    ((count,),) = connection.query("SELECT COUNT(*) FROM messages")
+    if count:
+        report(f"Giving {count:,} messages the IDs of their topics")
+
+
+def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
+    """Messages refer to a topic by its ID, so that renaming one is the same work for any size."""
+    return (
+        f"CREATE TABLE message_topics (id {dialect.counted}, channel_id BIGINT NOT NULL,"
+        " key TEXT NOT NULL, name TEXT NOT NULL, renamed_until BIGINT NOT NULL DEFAULT 0,"
+        " renamed_seq BIGINT NOT NULL DEFAULT 0, UNIQUE (channel_id, key))",
+        # Later topics have the number of the entry that began them. These numbers are taken.
+        "INSERT INTO message_topics (id, channel_id, key, name)"
+        " SELECT -messages.id, channel_id, topic_key, topic FROM messages"
+        " JOIN (SELECT MAX(id) AS newest FROM messages WHERE channel_id IS NOT NULL"
+        " GROUP BY channel_id, topic_key) AS of_topic ON messages.id = of_topic.newest",
+        "CREATE INDEX message_topics_by_key ON message_topics (key)",
+        "CREATE TABLE topic_renames (topic_id BIGINT NOT NULL, seq BIGINT NOT NULL,"
+        " at BIGINT NOT NULL, user_id BIGINT, was_topic TEXT NOT NULL, topic TEXT NOT NULL,"
+        " last_message_id BIGINT NOT NULL, PRIMARY KEY (topic_id, seq))",
+        records("topic_moves", "id BIGINT"),
+        _say_that_it_takes_long,
+        "ALTER TABLE messages ADD COLUMN topic_id BIGINT",
+        "ALTER TABLE messages ADD COLUMN topic_since BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE messages ADD COLUMN topic_name TEXT",
+        "UPDATE messages SET topic_id = of_topic.id, topic_name = NULLIF(topic, of_topic.name)"
+        " FROM message_topics AS of_topic"
+        " WHERE of_topic.channel_id = messages.channel_id AND of_topic.key = messages.topic_key",
+        "DROP INDEX messages_by_topic",
+        "ALTER TABLE messages DROP COLUMN topic",
+        "ALTER TABLE messages DROP COLUMN topic_key",
+        "CREATE INDEX messages_by_topic ON messages (topic_id, id)",
+        *dialect.topic_search_schema(),
+        search_index.add_all_topics,
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -419,10 +457,14 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_pins),
     Expand(_search_merged_by_steps),
     Expand(_authors_and_parts_by_channel),
+    _topics_by_id,
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1
 """The schema's version since which the search is filled by `tertulia.store.search_index`."""
+
+WITH_TOPIC_IDS = MIGRATIONS.index(_topics_by_id) + 1
+"""The schema's version since which topics are searched apart from messages."""
 
 WITH_HISTORY = MIGRATIONS.index(_history) + 1
 """The schema's version since which the log's head knows its history and the versions."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from tertulia.model import narrow
 from tertulia.model.messages import Flag
 from tertulia.model.narrow import Scope, Span, Term
+from tertulia.store.codec import OF_TOPIC
 from tertulia.store.database import Connection, Dialect
 
 Clause = tuple[str, list[Any]]
@@ -15,6 +16,7 @@ _FEW = 5000
 _QUICK = 30_000
 """So many entries of an index are looked through within a moment."""
 _NONE: Clause = ("1 = 0", [])
+_TOPICS = "SELECT id FROM message_topics"
 
 
 class Few(NamedTuple):
@@ -30,14 +32,27 @@ def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]
     """The condition on `messages`, with its parameters: in the scope, and all terms hold."""
     dialect = connection.dialect
     clauses: list[Clause] = []
+    topic = _one_topic(terms)
+    whole = scope.channel_ids.union(scope.parts[0])
+    is_whole = False
     for term in terms:
+        if not term.negated and isinstance(term.condition, narrow.InChannels):
+            is_whole = is_whole or term.condition.channel_ids <= whole
+            if topic is not None:
+                continue  # The topic is in no other channel.
+        if not term.negated and isinstance(term.condition, narrow.InTopic) and topic is not None:
+            clauses.append(topic)
+            continue
         few = None if term.negated else _few(connection, scope, terms, term.condition)
         sql, values = few or _condition(dialect, term.condition, scope.user_id)
         # A condition on a missing value is neither true nor false in SQL.
         clauses.append((f"NOT COALESCE({sql}, FALSE)" if term.negated else sql, values))
     if not dialect.intersects_indexes and (both := _intersection(connection, terms)):
         clauses.append(both)
-    clauses.append(scope_condition(dialect, scope))
+    # Beside a channel that is in the scope as a whole, it would only keep the database from walking
+    # along an index.
+    if not is_whole:
+        clauses.append(scope_condition(dialect, scope))
     return " AND ".join(sql for sql, _ in clauses), [one for _, some in clauses for one in some]
 
 
@@ -52,10 +67,13 @@ def _few(
         case narrow.InDirect(direct_ids=ids) if ids:
             inside, values = dialect.among("messages.direct_id"), [dialect.array(sorted(ids))]
         case narrow.InTopics(topics=topics) if topics:
-            inside, values = _topics(dialect, topics)
+            inside, values = _topics(dialect, topics, "messages.topic_id")
         case narrow.InTopic(key=key) if not _names_channels(terms):
-            inside = f"{dialect.among('messages.channel_id')} AND messages.topic_key = ?"
-            values = [dialect.array(sorted(scope.every_channel)), key]
+            inside = (
+                "messages.topic_id IN (SELECT id FROM message_topics"
+                f" WHERE key = ? AND {dialect.among('+channel_id')})"
+            )
+            values = [key, dialect.array(sorted(scope.every_channel))]
         case narrow.HasReaction():
             table, column, inside, values = "reactions", "message_id", "1 = 1", []
         case _:
@@ -129,12 +147,18 @@ def _all_indexed(terms: Sequence[Term]) -> list[Clause]:
     found = [one for condition in wanted if (one := _indexed(condition)) is not None]
     if len(found) == 2 and in_each_channel(terms) and any(map(_is_one_channel, wanted)):
         return []  # One index has both.
-    channels = [one for one in wanted if isinstance(one, narrow.InChannels) and _is_one(one)]
+    topic = _one_topic(terms)
+    return found if topic is None else [*found, topic]
+
+
+def _one_topic(terms: Iterable[Term]) -> Clause | None:
+    """The condition that a message is in the one topic that the terms name, with its channel."""
+    wanted = [term.condition for term in terms if not term.negated]
+    channels = [one for one in wanted if isinstance(one, narrow.InChannels)]
     topics = [one for one in wanted if isinstance(one, narrow.InTopic)]
-    if channels and topics:
-        (channel_id,) = channels[0].channel_ids
-        found.append(("channel_id = ? AND topic_key = ?", [channel_id, topics[0].key]))
-    return found
+    if len(channels) != 1 or len(topics) != 1 or not _is_one(channels[0]):
+        return None
+    return OF_TOPIC, [*channels[0].channel_ids, topics[0].key]
 
 
 def _is_one(condition: narrow.InChannels) -> bool:
@@ -171,7 +195,7 @@ def _condition(dialect: Dialect, condition: narrow.Condition, user_id: int | Non
                 return "messages.channel_id = ?", list(ids)
             return dialect.among("messages.channel_id"), [dialect.array(sorted(ids))]
         case narrow.InTopic(key=key):
-            return "messages.topic_key = ?", [key]
+            return f"+messages.topic_id IN ({_TOPICS} WHERE key = ?)", [key]
         case narrow.InTopics(topics=topics):
             return _topics(dialect, topics)
         case narrow.IsMuted(channel_ids=ids, topics=muted, unmuted=unmuted):
@@ -179,11 +203,12 @@ def _condition(dialect: Dialect, condition: narrow.Condition, user_id: int | Non
             spared, spared_values = _topics(dialect, unmuted)
             by_topic, values = _topics(dialect, muted)
             return (
-                f"(({channels} AND NOT {spared}) OR {by_topic})",
+                f"(({channels} AND NOT COALESCE({spared}, FALSE)) OR {by_topic})",
                 [dialect.array(sorted(ids)), *spared_values, *values],
             )
         case narrow.TopicBegins(prefix=prefix):
-            return "SUBSTR(messages.topic_key, 1, ?) = ?", [len(prefix), prefix]
+            begun = f"{_TOPICS} WHERE SUBSTR(key, 1, ?) = ?"
+            return f"+messages.topic_id IN ({begun})", [len(prefix), prefix]
         case narrow.FromSender(user_id=sender):
             return "messages.sender_id = ?", [sender]
         case narrow.InDirect(direct_ids=ids):
@@ -220,21 +245,26 @@ def _condition(dialect: Dialect, condition: narrow.Condition, user_id: int | Non
             return f"EXISTS ({reacted})", []
         case narrow.HasId(message_id=message_id):
             return "messages.id = ?", [message_id]
-        case narrow.Matches(phrases=phrases):
-            return dialect.search_match(), [dialect.search_query(phrases)]
+        case narrow.Matches():
+            raise AssertionError("texts are not looked for by a condition alone")
         case narrow.Nothing():
             return _NONE
 
 
-def _topics(dialect: Dialect, topics: Iterable[tuple[int, str]]) -> Clause:
+def _topics(
+    dialect: Dialect, topics: Iterable[tuple[int, str]], column: str = "+messages.topic_id"
+) -> Clause:
     by_channel: dict[int, list[str]] = defaultdict(list)
     for channel_id, key in sorted(topics):
         by_channel[channel_id].append(key)
-    either = f"(messages.channel_id = ? AND {dialect.among('messages.topic_key')})"
+    either = f"(channel_id = ? AND {dialect.among('key')})"
     parameters: list[Any] = []
     for channel_id, keys in by_channel.items():
         parameters += [channel_id, dialect.array(keys)]
-    return (f"({' OR '.join([either] * len(by_channel))})", parameters) if parameters else _NONE
+    if not parameters:
+        return _NONE
+    where = " OR ".join([either] * len(by_channel))
+    return f"{column} IN ({_TOPICS} WHERE {where})", parameters
 
 
 def scope_condition(dialect: Dialect, scope: Scope) -> Clause:

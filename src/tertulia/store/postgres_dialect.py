@@ -115,7 +115,8 @@ class PostgresDialect(Dialect):
     def tables(self) -> str:
         return (
             "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
-            " AND table_schema = current_schema() AND table_name <> 'message_search'"
+            " AND table_schema = current_schema()"
+            " AND table_name NOT IN ('message_search', 'topic_search')"
             " ORDER BY table_name"
         )
 
@@ -152,17 +153,34 @@ class PostgresDialect(Dialect):
     def search_tidying(self) -> Sequence[str]:
         return ()
 
+    def topic_search_schema(self) -> Sequence[str]:
+        return (
+            "CREATE TABLE topic_search (topic_id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+            "CREATE INDEX topic_search_words ON topic_search USING gin (words)",
+        )
+
+    def topic_search_insert(self) -> str:
+        return (
+            "INSERT INTO topic_search (topic_id, words) SELECT id, CAST(? AS tsvector)"
+            " FROM message_topics WHERE channel_id = ? AND key = ? ON CONFLICT DO NOTHING"
+        )
+
+    def topic_search_delete(self) -> str:
+        return (
+            "DELETE FROM topic_search WHERE topic_id ="
+            " (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)"
+        )
+
+    def topic_hits(self) -> str:
+        return "SELECT topic_id FROM topic_search WHERE words @@ CAST(? AS tsquery)"
+
     def search_insert(self) -> str:
         return "INSERT INTO message_search (message_id, words) VALUES (?, CAST(? AS tsvector))"
 
-    def search_row(
-        self, message_id: int, content: Sequence[str], topic: Sequence[str]
-    ) -> tuple[Any, ...]:
+    def search_row(self, message_id: int, words: Sequence[str]) -> tuple[Any, ...]:
         places: dict[str, list[str]] = defaultdict(list)
-        # No phrase leads from the end of the one to the beginning of the other.
-        for words, before in ((topic, 0), (content, len(topic) + 1)):
-            for place, word in enumerate(words, before + 1):
-                places[word].append(str(min(place, _LAST_PLACE)))
+        for place, word in enumerate(words, 1):
+            places[word].append(str(min(place, _LAST_PLACE)))
         return message_id, " ".join(f"'{word}':{','.join(at)}" for word, at in places.items())
 
     def search_delete(self) -> str:
@@ -177,12 +195,6 @@ class PostgresDialect(Dialect):
         return (
             "SELECT message_id + 0 AS id FROM message_search"
             f" WHERE words @@ CAST(? AS tsquery) AND message_id + 0 {comparison} ?{both}"
-        )
-
-    def search_match(self) -> str:
-        return (
-            "EXISTS (SELECT 1 FROM message_search WHERE message_search.message_id = messages.id"
-            " AND words @@ CAST(? AS tsquery))"
         )
 
     def search_query(self, phrases: Sequence[Phrase]) -> str:

@@ -14,7 +14,13 @@ from tertulia.model.messages import Flag, Message
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
 from tertulia.store import bitmaps
-from tertulia.store.codec import CHUNK_BITS, MESSAGE_COLUMNS, decode_record, message_of
+from tertulia.store.codec import (
+    CHUNK_BITS,
+    MESSAGE_COLUMNS,
+    OF_TOPIC,
+    decode_record,
+    message_of,
+)
 from tertulia.store.database import Connection
 from tertulia.store.writing import PresenceSeen
 
@@ -100,7 +106,7 @@ def newest_messages(
 def before_in_conversation(connection: Connection, message: Message, limit: int) -> list[Message]:
     """The newest messages before one in its conversation, ascending, at most so many."""
     channel_id, key, direct_id = message.conversation
-    where, parameters = "channel_id = ? AND topic_key = ?", tuple[Any, ...]((channel_id, key))
+    where, parameters = OF_TOPIC, tuple[Any, ...]((channel_id, key))
     if direct_id is not None:
         where, parameters = "direct_id = ?", (direct_id,)
     rows = connection.query(
@@ -263,11 +269,12 @@ def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict
     dialect = connection.dialect
     # An index covers the columns: no row of `messages` is read.
     for channel_id, key, ids in connection.query(
-        f"SELECT channel_id, topic_key, {dialect.collected('id')} FROM messages"
-        f" WHERE {dialect.among('channel_id')} GROUP BY channel_id, topic_key",
+        "SELECT topics.channel_id, topics.key,"
+        f" (SELECT {dialect.collected('id')} FROM messages WHERE topic_id = topics.id)"
+        f" FROM message_topics AS topics WHERE {dialect.among('topics.channel_id')}",
         (dialect.array(channel_ids),),
     ):
-        of_topic = BitMap(_ids_decoder.decode(ids))
+        of_topic = BitMap(_ids_decoder.decode(ids or "[]"))
         found[channel_id].topics[key] = of_topic
         found[channel_id].all |= of_topic
     for channel_id, mid in connection.query(
@@ -346,15 +353,22 @@ def newest_by_topic(
     """Return the newest message of each of the topics, by its key, among those with
     after < id <= until for one of the spans `(after, until)`."""
     dialect = connection.dialect
-    # An index covers the columns. (By the IDs' own index, rows of `messages` would be read.)
-    either = " OR ".join("(+id > ? AND +id <= ?)" for _ in spans)
-    bounds = [(after, narrow.LARGEST if until is None else until) for after, until in spans]
-    rows = connection.query(
-        "SELECT topic_key, MAX(id) FROM messages WHERE channel_id = ?"
-        f" AND {dialect.among('topic_key')} AND ({either}) GROUP BY topic_key",
-        (channel_id, dialect.array(keys), *(bound for span in bounds for bound in span)),
-    )
-    return dict(rows)
+    found: dict[str, int] = {}
+    for after, until in spans:
+        # A look into the index for each topic, however many messages it has.
+        rows = connection.query(
+            "SELECT key, (SELECT MAX(id) FROM messages WHERE topic_id = message_topics.id"
+            " AND id > ? AND id <= ?) FROM message_topics"
+            f" WHERE channel_id = ? AND {dialect.among('key')}",
+            (
+                after,
+                narrow.LARGEST if until is None else until,
+                channel_id,
+                dialect.array(keys),
+            ),
+        )
+        found.update((key, max(newest, found.get(key, 0))) for key, newest in rows if newest)
+    return found
 
 
 def users_since(connection: Connection, day: int) -> int:
@@ -366,7 +380,7 @@ def users_since(connection: Connection, day: int) -> int:
 def topic_senders(connection: Connection, channel_id: int, topic_key: str) -> frozenset[int]:
     """Everybody who wrote in a topic."""
     rows = connection.query(
-        "SELECT DISTINCT sender_id FROM messages WHERE channel_id = ? AND topic_key = ?",
+        f"SELECT DISTINCT sender_id FROM messages WHERE {OF_TOPIC}",
         (channel_id, topic_key),
     )
     return frozenset(sender for (sender,) in rows)
@@ -401,12 +415,15 @@ def lively_topics(connection: Connection, since: float) -> list[LivelyTopic]:
         return []
     # The limit keeps the database from grouping along the index of topics, through all messages.
     rows = connection.query(
-        "SELECT channel_id, topic_key, COUNT(*), COUNT(DISTINCT sender_id), MIN(id),"
-        f" {connection.dialect.collected('sender_id')} FROM"
-        " (SELECT id, channel_id, topic_key, sender_id FROM messages"
-        " WHERE id >= ? AND sent_at >= ? AND channel_id IS NOT NULL"
-        f" ORDER BY id DESC LIMIT {LIVELY_MESSAGES}) AS newest GROUP BY channel_id, topic_key"
-        " ORDER BY COUNT(DISTINCT sender_id) DESC, COUNT(*) DESC, MIN(id) LIMIT ?",
+        "SELECT topics.channel_id, key, messages, people, first_id, senders FROM"
+        " (SELECT topic_id, COUNT(*) AS messages, COUNT(DISTINCT sender_id) AS people,"
+        f" MIN(id) AS first_id, {connection.dialect.collected('sender_id')} AS senders FROM"
+        " (SELECT id, topic_id, sender_id FROM messages"
+        " WHERE id >= ? AND sent_at >= ? AND topic_id IS NOT NULL"
+        f" ORDER BY id DESC LIMIT {LIVELY_MESSAGES}) AS newest GROUP BY topic_id"
+        " ORDER BY people DESC, messages DESC, first_id LIMIT ?) AS lively"
+        " JOIN message_topics AS topics ON topics.id = topic_id"
+        " ORDER BY people DESC, messages DESC, first_id",
         (first_id, since, LIVELY),
     )
     return [
@@ -426,8 +443,7 @@ def ids_in_topic(
 ) -> list[int]:
     """The IDs of a topic's messages from that one on, ascending, at most so many."""
     rows = connection.query(
-        "SELECT id FROM messages WHERE channel_id = ? AND topic_key = ?"
-        f" AND id >= ? ORDER BY id LIMIT {int(limit)}",
+        f"SELECT id FROM messages WHERE {OF_TOPIC} AND id >= ? ORDER BY id LIMIT {int(limit)}",
         (channel_id, key, first_id),
     )
     return [int(message_id) for (message_id,) in rows]

@@ -1,4 +1,4 @@
-"""The search index: which message has which words."""
+"""The search index: which message has which words, and which topic."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -7,8 +7,8 @@ from tertulia.store.database import Connection
 
 _BATCH = 5000
 
-Searchable = tuple[int, str, str | None]
-"""A message's ID, content and topic (None or empty: none)."""
+Searchable = tuple[int, str]
+"""A message's ID and content."""
 
 
 def add(connection: Connection, messages: Iterable[Searchable]) -> None:
@@ -16,10 +16,7 @@ def add(connection: Connection, messages: Iterable[Searchable]) -> None:
     dialect = connection.dialect
     connection.run_many(
         dialect.search_insert(),
-        [
-            dialect.search_row(message_id, words_of(content), words_of(topic or ""))
-            for message_id, content, topic in messages
-        ],
+        [dialect.search_row(message_id, words_of(content)) for message_id, content in messages],
     )
 
 
@@ -34,10 +31,10 @@ def refresh(connection: Connection, message_ids: Sequence[int]) -> None:
     dialect = connection.dialect
     remove(connection, message_ids)
     rows = connection.query(
-        f"SELECT id, content, topic FROM messages WHERE {dialect.among('id')}",
+        f"SELECT id, content FROM messages WHERE {dialect.among('id')}",
         (dialect.array(message_ids),),
     )
-    add(connection, ((row[0], row[1], row[2]) for row in rows))
+    add(connection, ((row[0], row[1]) for row in rows))
 
 
 def add_all(connection: Connection, report: Callable[[str], None]) -> None:
@@ -45,11 +42,35 @@ def add_all(connection: Connection, report: Callable[[str], None]) -> None:
     ((count,),) = connection.query("SELECT COUNT(*) FROM messages")
     done, last = 0, 0
     while rows := connection.query(
-        f"SELECT id, content, topic FROM messages WHERE id > ? ORDER BY id LIMIT {_BATCH}", (last,)
+        f"SELECT id, content FROM messages WHERE id > ? ORDER BY id LIMIT {_BATCH}", (last,)
     ):
-        add(connection, ((row[0], row[1], row[2]) for row in rows))
+        add(connection, ((row[0], row[1]) for row in rows))
         done, last = done + len(rows), rows[-1][0]
         if done % (_BATCH * 20) == 0 or done == count:
             report(f"Made {done:,} of {count:,} messages searchable")
     for statement in connection.dialect.search_tidying():
         connection.run(statement)
+
+
+def add_topic(connection: Connection, channel_id: int, key: str) -> None:
+    """Add a topic, unless the index has it. All spellings of its name have the words of its key."""
+    dialect = connection.dialect
+    (_, words) = dialect.search_row(0, words_of(key))
+    connection.run(dialect.topic_search_insert(), (words, channel_id, key))
+
+
+def remove_topic(connection: Connection, channel_id: int, key: str) -> None:
+    """Remove a topic from the index."""
+    connection.run(connection.dialect.topic_search_delete(), (channel_id, key))
+
+
+def add_all_topics(connection: Connection, report: Callable[[str], None]) -> None:
+    """Index all topics, when the index has none."""
+    dialect = connection.dialect
+    connection.run_many(
+        dialect.topic_search_insert(),
+        [
+            (dialect.search_row(0, words_of(key))[1], channel_id, key)
+            for channel_id, key in connection.query("SELECT channel_id, key FROM message_topics")
+        ],
+    )

@@ -79,7 +79,7 @@ class SqliteDialect(Dialect):
     def tables(self) -> str:
         return (
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-            " AND name NOT LIKE 'message_search%' ORDER BY name"
+            " AND name NOT LIKE 'message_search%' AND name NOT LIKE 'topic_search%' ORDER BY name"
         )
 
     def columns(self) -> str:
@@ -124,13 +124,33 @@ class SqliteDialect(Dialect):
             "SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT id FROM message_search_docsize)"
         )
 
-    def search_insert(self) -> str:
-        return "INSERT INTO message_search (rowid, content, topic) VALUES (?, ?, ?)"
+    def topic_search_schema(self) -> Sequence[str]:
+        return (
+            "CREATE VIRTUAL TABLE topic_search USING fts5(content, content='',"
+            " contentless_delete=1, tokenize='ascii')",
+        )
 
-    def search_row(
-        self, message_id: int, content: Sequence[str], topic: Sequence[str]
-    ) -> tuple[Any, ...]:
-        return message_id, " ".join(content), " ".join(topic)
+    def topic_search_insert(self) -> str:
+        return (
+            "INSERT INTO topic_search (rowid, content) SELECT id, ? FROM message_topics"
+            " WHERE channel_id = ? AND key = ?"
+            " AND NOT EXISTS (SELECT 1 FROM topic_search WHERE rowid = message_topics.id)"
+        )
+
+    def topic_search_delete(self) -> str:
+        return (
+            "DELETE FROM topic_search WHERE rowid ="
+            " (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)"
+        )
+
+    def topic_hits(self) -> str:
+        return "SELECT rowid FROM topic_search WHERE topic_search MATCH ?"
+
+    def search_insert(self) -> str:
+        return "INSERT INTO message_search (rowid, content) VALUES (?, ?)"
+
+    def search_row(self, message_id: int, words: Sequence[str]) -> tuple[Any, ...]:
+        return message_id, " ".join(words)
 
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('rowid')}"
@@ -142,10 +162,9 @@ class SqliteDialect(Dialect):
         )
         return f"SELECT id FROM ({named} INTERSECT SELECT * FROM ({among}))" if among else named
 
-    def search_match(self) -> str:
-        return "messages.id IN (SELECT rowid FROM message_search WHERE message_search MATCH ?)"
-
     def search_query(self, phrases: Sequence[Phrase]) -> str:
-        return " AND ".join(
+        # Messages from before topics had an index of their own have a second column.
+        both = " AND ".join(
             f'"{" ".join(phrase.words)}"' + ("*" if phrase.is_open else "") for phrase in phrases
         )
+        return f"content : ({both})"

@@ -28,6 +28,7 @@ from tertulia.store.migrations import (
     MIGRATIONS,
     SEARCHED_BY_OUR_WORDS,
     WITH_HISTORY,
+    WITH_TOPIC_IDS,
     migrate,
     require_known,
 )
@@ -267,6 +268,8 @@ def restore(
             history.renew(connection)
         if manifest.schema_version >= SEARCHED_BY_OUR_WORDS:
             search_index.add_all(connection, report)
+        if manifest.schema_version >= WITH_TOPIC_IDS:
+            search_index.add_all_topics(connection, report)
     migrate(database, report)
 
 

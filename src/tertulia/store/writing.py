@@ -1,6 +1,6 @@
 """Everything that one commit of the log writes, in one transaction."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -126,7 +126,7 @@ def write(connection: Connection, batch: Batch) -> None:
             _write_records(connection, noun.table, noun.key, rows)
     if batch.entries:
         _write_log(connection, batch.entries, batch.id)
-        _write_entries(connection, batch.entries)
+        _write_entries(connection, batch.entries, _known_topics(batch))
     elif batch.notes:
         connection.run("UPDATE head SET noted = ? WHERE id = 1", (batch.id,))
     for kind, notes in groupby(batch.notes, type):
@@ -198,9 +198,48 @@ def _write_log(connection: Connection, entries: Sequence[Entry], batch_id: str) 
     connection.run("UPDATE head SET seq = ?, batch = ? WHERE id = 1", (entries[-1].seq, batch_id))
 
 
-def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
+Topics = frozenset[tuple[int, str]]
+"""By channel and key."""
+
+
+def _known_topics(batch: Batch) -> Topics:
+    """Topics of the batch's messages that existed before it; not all where it has moved or deleted
+    messages too."""
+    sent: Counter[Key] = Counter()
+    for entry in batch.entries:
+        change = entry.change
+        if isinstance(change, changes.MessagesMoved | changes.MessagesDeleted):
+            return frozenset()
+        if isinstance(change, changes.MessageSent) and change.message.channel_id is not None:
+            sent[change.message.channel_id, topic_key(change.message.topic)] += 1
+    topics = batch.records.get("topics", {})
+    return frozenset(
+        place
+        for place, number in sent.items()
+        if (topic := topics.get(place)) is not None and topic.message_count > number
+    )
+
+
+def _write_entries(connection: Connection, entries: Sequence[Entry], known: Topics) -> None:
     """Write what the entries change in tables that are not records of nouns."""
-    messages: list[changes.MessageSent] = []
+    marks = _marks_of(entries)
+    bitmaps.write(connection, bitmaps.READ, marks.of_read)
+    bitmaps.write(connection, bitmaps.RECORDS, marks.of_records)
+    # A message is written before its topic is renamed by a later entry, and after it was by an
+    # earlier one.
+    part: list[Entry] = []
+    for entry in entries:
+        part.append(entry)
+        if isinstance(entry.change, changes.MessagesMoved | changes.MessagesDeleted):
+            _write_part(connection, part, known)
+            part = []
+    if part:
+        _write_part(connection, part, known)
+
+
+def _write_part(connection: Connection, entries: Sequence[Entry], known: Topics) -> None:
+    """Write entries of which only the last one may change topics."""
+    messages: list[tuple[int, changes.MessageSent]] = []
     flags: list[tuple[int, int, Flag, bool]] = []
     reactions: list[tuple[int, Reaction, bool]] = []
     submessages: list[Submessage] = []
@@ -208,7 +247,7 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
         change = entry.change
         match change:
             case changes.MessageSent():
-                messages.append(change)
+                messages.append((entry.seq, change))
                 mid = change.message.id
                 flags.extend((user, mid, flag, True) for user, flag in change.flags.items())
                 if change.widget is not None:
@@ -227,7 +266,7 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
             case changes.MessagesUnread(user_id=user, recorded=recorded):
                 flags.extend((user, mid, Flag.RECORD, True) for mid in recorded)
             case changes.MessagesMoved():
-                moved = BitMap(change.message_ids)
+                moved = change.ids
                 flags.extend(
                     (user, mid, Flag.CHANNEL_WILDCARD_MENTIONED, True)
                     for some, users in change.mentioned
@@ -241,7 +280,7 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
             case _:
                 pass
     if messages:
-        _write_messages(connection, messages)
+        _write_messages(connection, messages, known)
     for seq, reaction, added in reactions:
         _write_reaction(connection, seq, reaction, added)
     if submessages:
@@ -256,9 +295,6 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
             continue
         for user, mid, flag, _ in some:
             _remove_flag(connection, user, mid, flag)
-    marks = _marks_of(entries)
-    bitmaps.write(connection, bitmaps.READ, marks.of_read)
-    bitmaps.write(connection, bitmaps.RECORDS, marks.of_records)
     for entry in entries:
         editing.write(connection, entry)
 
@@ -323,7 +359,7 @@ def _marks_of(entries: Sequence[Entry]) -> _Marks:
 
 def _mark_moved(change: changes.MessagesMoved, marks: _Marks) -> None:
     """Write what moving messages changes in the bitmaps of readers."""
-    moved = BitMap(change.message_ids)
+    moved = change.ids
     for some, users in change.lost:
         marks.record(users, ids_of(some, moved), added=False)
     for some, users in change.marked_read:
@@ -332,20 +368,34 @@ def _mark_moved(change: changes.MessagesMoved, marks: _Marks) -> None:
         marks.record(users, ids_of(some, moved), added=True)
 
 
-def _write_messages(connection: Connection, sent: Sequence[changes.MessageSent]) -> None:
-    messages = [change.message for change in sent]
+def _write_messages(
+    connection: Connection, sent: Sequence[tuple[int, changes.MessageSent]], known: Topics
+) -> None:
+    messages = [change.message for _, change in sent]
+    first: dict[tuple[int, str], tuple[int, str]] = {}
+    for seq, change in sent:
+        message = change.message
+        if message.channel_id is not None:
+            place = message.channel_id, topic_key(message.topic)
+            first.setdefault(place, (seq, message.topic))
+    for place, (seq, name) in first.items():
+        if place in known:
+            continue
+        editing.begin_topic(connection, seq, *place, name)
     connection.run_many(
-        "INSERT INTO messages (id, sender_id, sent_at, channel_id, topic, topic_key, direct_id,"
-        " content, rendered, client, has_link, has_image, has_attachment, is_me,"
-        " mentions_all) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO messages (id, sender_id, sent_at, channel_id, topic_id, topic_name, direct_id,"
+        " content, rendered, client, has_link, has_image, has_attachment, is_me, mentions_all)"
+        " VALUES (?, ?, ?, ?, (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?),"
+        f" {editing.OTHER_NAME}, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
                 m.id,
                 m.sender_id,
                 m.sent_at,
                 m.channel_id,
+                *(m.channel_id, topic_key(m.topic)),
                 m.topic if m.channel_id is not None else None,
-                topic_key(m.topic) if m.channel_id is not None else None,
+                *(m.channel_id, topic_key(m.topic)),
                 m.direct_id,
                 m.content,
                 m.rendered,
@@ -359,7 +409,7 @@ def _write_messages(connection: Connection, sent: Sequence[changes.MessageSent])
             for m in messages
         ],
     )
-    search_index.add(connection, ((m.id, m.content, m.topic) for m in messages))
+    search_index.add(connection, ((m.id, m.content) for m in messages))
 
 
 def _write_reaction(connection: Connection, seq: int, reaction: Reaction, added: bool) -> None:

@@ -29,12 +29,23 @@ class TopicMessage(Struct, frozen=True):
     """Whether it mentions everybody who received it."""
 
 
+class TopicMessages(Struct, frozen=True, kw_only=True):
+    """All messages of a topic, as they were at an entry of the log or later."""
+
+    seq: int
+    ids: BitMap
+    young: BitMap | None = None
+    """Those that are young enough to be moved, where their age counts."""
+
+
 class TopicExcerpt(Struct, frozen=True, kw_only=True):
     """What the database says of a topic's messages: those that a command is about, and the newest
     others."""
 
     lines: Sequence[TopicMessage]
     """Ascending."""
+    topic: TopicMessages | None = None
+    """Where others may be moved with a message, all of the topic."""
     first_elsewhere: int | None
     """The oldest message of the channel that is none of the lines'."""
     holders: frozenset[int] = frozenset()

@@ -13,6 +13,7 @@ from tertulia.model.errors import Conflict, NoSuchMessage, Refused
 from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
+from tertulia.state.recent_writes import touching
 
 GRACE_SECONDS: Final = 20
 """Who began to type within the limit is let finish."""
@@ -36,7 +37,7 @@ class Found(Struct, frozen=True, kw_only=True):
 def still_so(moment: Moment, found: Found, *more: object) -> Message:
     """The message that was found, if the actor may read it. Conflict where it (or one of the
     other things) has changed since; Refused where it is not there for the actor."""
-    if moment.state.recent_writes.since(found.seq, (found.message.id, *more)):
+    if moment.state.recent_writes.since(found.seq, (*touching(found.message), *more)):
         raise Conflict
     require_readable(moment, found.message)
     return found.message

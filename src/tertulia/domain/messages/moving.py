@@ -1,7 +1,9 @@
 """Moving messages to another topic or channel; resolving topics."""
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -9,20 +11,44 @@ from pyroaring import BitMap
 
 from tertulia.domain import names, permissions
 from tertulia.domain.channels import topics, user_topics
-from tertulia.domain.channels.topics import RESOLVED, TopicExcerpt, TopicMessage
+from tertulia.domain.channels.topics import (
+    RESOLVED,
+    TopicExcerpt,
+    TopicMessage,
+    TopicMessages,
+)
 from tertulia.domain.messages import editing, notices, sending
 from tertulia.domain.messages.editing import Found, still_so
 from tertulia.domain.messages.notices import Notice, Render
 from tertulia.domain.messages.sending import Composed, ToChannel
 from tertulia.domain.permissions import ChannelReaders
-from tertulia.model.changes import AnyChange, MessageEdited, MessagesMoved
+from tertulia.model.changes import (
+    AnyChange,
+    MessageEdited,
+    MessagesMoved,
+    TopicMoveEnded,
+    TopicMoveStarted,
+)
 from tertulia.model.changes.editing import Arrival, Groups
 from tertulia.model.channels import Channel, topic_key
-from tertulia.model.errors import Refused, TooOldToMove
+from tertulia.model.errors import Conflict, Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
 from tertulia.model.messages import Flag, Message, Propagation
-from tertulia.model.ranges import IdRanges, Places, Spans, ids_at, ids_of, places, ranges_of
+from tertulia.model.ranges import (
+    IdRanges,
+    Places,
+    Spans,
+    ids_at,
+    ids_in_spans,
+    ids_of,
+    places,
+    ranges_of,
+)
+from tertulia.model.topic_moves import TopicMove
+from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+from tertulia.state.recent_writes import renaming
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -37,36 +63,204 @@ class Move(Struct, frozen=True, kw_only=True):
     """Leave a notice in the new topic."""
 
 
-def move(
-    moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move, render: Render
-) -> Decision[None]:
-    """Move the message, and with it others of its topic.
+PIECE = 1000
+"""Messages that one entry of the log moves at most, unless it renames their topic."""
 
-    `excerpt` has the messages of the topic that `wanted` may concern. Refused where the actor may
-    not, TooOldToMove, NoSuchChannel, Conflict.
-    """
+
+class _Allowed(Struct, frozen=True):
+    """A move that nothing forbids."""
+
+    source: Channel
+    target: Channel
+    topic: str
+    """What the topic is called that they are moved to."""
+    ids: BitMap
+    """The messages to be moved."""
+    is_whole: bool
+    """Whether these are all of their topic."""
+    renames: bool
+    """Whether the topic gets a name that no other topic has."""
+    resolves: bool
+
+
+def allowed(moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move) -> _Allowed:
+    """What the move would be, of which nothing but the topic's messages needs to be known. Raises
+    as `move`."""
     message = still_so(moment, found, found.message.conversation)
     if message.channel_id is None:
         raise Refused("Direct messages have no topic, and cannot be moved.")
-    state = moment.state
+    state, topic_before = moment.state, excerpt.topic
+    if topic_before and state.recent_writes.since(topic_before.seq, [message.conversation]):
+        raise Conflict
     source = state.channels[message.channel_id]
     target = _target(moment, source, wanted.channel_id)
     topic = message.topic if wanted.topic is None else names.topic_name(wanted.topic)
-    moved = _open_to(moment, source, list(_selected(excerpt, message, wanted.propagation)))
     if (target.id, topic) == (source.id, message.topic):
         raise Refused("The message is there already.")
+    ids = BitMap((message.id,))
+    if topic_before is not None:
+        ids = ids_in_spans(
+            topic_before.ids, permissions.readable_spans(state, moment.actor, source)
+        )
+        if wanted.propagation is Propagation.LATER:
+            ids -= BitMap(range(message.id))
     resolves = target.id == source.id and topics.toggles_resolution(message.topic, topic)
     _check_rights(moment, source, target, topic, resolves=resolves)
+    here, there = (source.id, topic_key(message.topic)), (target.id, topic_key(topic))
+    is_whole = len(ids) == state.topics[here].message_count
     if not resolves:
-        _check_age(moment, source, target, excerpt, moved, wanted.propagation)
-    change = _moved(moment, found, excerpt, moved, target, topic, wanted)
-    written = _notices(moment, change, source, target, wanted, resolves=resolves)
+        _check_age(moment, message, topic_before, ids, is_between=source.id != target.id)
+    return _Allowed(
+        source=source,
+        target=target,
+        topic=topic,
+        ids=ids,
+        is_whole=is_whole,
+        renames=is_whole
+        and source.id == target.id
+        and (here == there or there not in state.topics),
+        resolves=resolves,
+    )
+
+
+def move(
+    moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move, render: Render
+) -> Decision[int | None]:
+    """Move the message, and with it others of its topic. Returns None; or where that takes several
+    pieces, which are all allowed now, the ID of the `TopicMove` that `move_piece` goes on with.
+
+    `excerpt` has all messages of the topic, if more than the one may be moved; and where these are
+    not too many for one piece and the topic is not renamed, what `preconditions` reads of them.
+    Refused where the actor may not, TooOldToMove, NoSuchChannel, Conflict.
+    """
+    plan = allowed(moment, found, excerpt, wanted)
+    state, message = moment.state, found.message
+    if plan.renames:
+        change = _renamed(moment, found, plan, wanted)
+    elif len(plan.ids) > PIECE:
+        return _begun(moment, message, plan, wanted)
+    else:
+        lines = [line for line in excerpt.lines if line.id in plan.ids]
+        if len(lines) != len(plan.ids):
+            raise Conflict
+        change = _moved(
+            moment,
+            TopicMove(
+                **_place(message, plan, wanted),
+                id=0,
+                user_id=moment.actor.id,
+                ranges=(),
+                count=len(lines),
+                is_whole=plan.is_whole,
+            ),
+            found,
+            excerpt,
+            lines,
+        )
+    written = _notices(
+        state,
+        moment.actor,
+        change,
+        wanted,
+        is_all=plan.renames or bool(change.emptied),
+        count=len(plan.ids),
+        resolves=plan.resolves,
+    )
     changes: list[AnyChange] = [
         change,
         *user_topics.after_moving(moment, change),
         *notices.sent(moment, written, render),
     ]
     return Decision(None, changes)
+
+
+def _place(message: Message, plan: _Allowed, wanted: Move) -> dict[str, Any]:
+    return {
+        "anchor_id": message.id,
+        "channel_id": plan.source.id,
+        "topic": message.topic,
+        "new_channel_id": plan.target.id,
+        "new_topic": plan.topic,
+        "propagation": wanted.propagation,
+        "tell_old": wanted.tell_old,
+        "tell_new": wanted.tell_new,
+    }
+
+
+def _begun(moment: Moment, message: Message, plan: _Allowed, wanted: Move) -> Decision[int | None]:
+    """The move in pieces; where the same was requested before and has not ended, that one."""
+    state = moment.state
+    place = _place(message, plan, wanted)
+    there = [place[name] for name in _SAME]
+    for known in state.topic_moves:
+        if [getattr(known, name) for name in _SAME] == there and known.last_id >= plan.ids.max():
+            return Decision(known.id)
+    spans = permissions.readable_spans(state, moment.actor, plan.source)
+    first, last = plan.ids.min(), plan.ids.max()
+    ranges = tuple(
+        (max(after, first - 1), last if until is None else min(until, last))
+        for after, until in spans
+        if after < last and (until is None or until >= first)
+    )
+    started = TopicMove(
+        **place,
+        id=state.topic_moves.next_id(),
+        user_id=moment.actor.id,
+        ranges=ranges,
+        count=len(plan.ids),
+        is_whole=plan.is_whole,
+    )
+    return Decision(started.id, (TopicMoveStarted(move=started),))
+
+
+_SAME: Final = ("channel_id", "topic", "new_channel_id", "new_topic", "propagation")
+"""What two requests to move a topic have in common where they are one."""
+
+
+class MovePiece(Struct, frozen=True, kw_only=True):
+    """The next messages of a move, as they were at an entry of the log."""
+
+    move: TopicMove
+    seq: int
+    found: Found | None
+    """The message by which the move was requested, if it is among them."""
+    excerpt: TopicExcerpt
+    ids: Sequence[int]
+    is_last: bool
+
+
+def move_piece(moment: Moment, piece: MovePiece, render: Render) -> Decision[bool]:
+    """Move the next messages of an allowed move. Returns whether more are left. Conflict."""
+    state, move = moment.state, piece.move
+    if state.topic_moves.get(move.id) is None:
+        return Decision(False)
+    conversation = (move.channel_id, topic_key(move.topic), None)
+    if state.topic_moves[move.id] != move or state.recent_writes.since(
+        piece.seq, (conversation, renaming(*conversation[:2]), *piece.ids)
+    ):
+        raise Conflict
+    changes: list[AnyChange] = []
+    ids = frozenset(piece.ids)
+    if ids:
+        lines = [line for line in piece.excerpt.lines if line.id in ids]
+        change = _moved(moment, move, piece.found, piece.excerpt, lines)
+        changes = [change, *user_topics.after_moving(moment, change)]
+    left = move.before(piece.ids[0]) if move.respells and ids else move.ranges
+    is_last = piece.is_last or not left
+    if not is_last and left != move.ranges:
+        # The messages stay in the topic, so what is left does not follow from that.
+        changes.append(TopicMoveStarted(move=msgspec.structs.replace(move, ranges=left)))
+    if is_last:
+        changes.append(TopicMoveEnded(move_id=move.id))
+        wanted = Move(tell_old=move.tell_old, tell_new=move.tell_new)
+        user = state.users[move.user_id]
+        written = _notices(
+            state, user, move, wanted, is_all=move.is_whole, count=move.count, resolves=False
+        )
+        # Even if the channel no longer takes messages, the move has to end.
+        with contextlib.suppress(Refused):
+            changes += notices.sent(moment, written, render)
+    return Decision(not is_last, changes)
 
 
 def edit_and_move(
@@ -76,8 +270,9 @@ def edit_and_move(
     excerpt: TopicExcerpt,
     wanted: Move,
     render: Render,
-) -> Decision[tuple[int, ...]]:
-    """Edit a message and move it: both or neither. Returns the files that it no longer links.
+) -> Decision[tuple[tuple[int, ...], int | None]]:
+    """Edit a message and move it: both or neither. Returns the files that it no longer links, and
+    what `move` returns.
 
     A topic that is the message's own already is no move. Raises as `editing.edit` and `move`.
     """
@@ -85,37 +280,18 @@ def edit_and_move(
     if wanted.channel_id is None and wanted.topic is not None:
         name = names.topic_name(wanted.topic)
         if found.message.channel_id is not None and name == found.message.topic:
-            return edited
+            return Decision((edited.result, None), edited.changes)
     for change in edited.changes:
         if isinstance(change, MessageEdited):
             found = msgspec.structs.replace(found, message=change.message, flags=change.flags)
     moved = move(moment, found, excerpt, wanted, render)
-    return Decision(edited.result, [*edited.changes, *moved.changes])
+    return Decision((edited.result, moved.result), [*edited.changes, *moved.changes])
 
 
 def _target(moment: Moment, source: Channel, channel_id: int | None) -> Channel:
     if channel_id is None or channel_id == source.id:
         return source
     return permissions.visible_channel(moment.state, moment.actor, channel_id=channel_id)
-
-
-def _selected(
-    excerpt: TopicExcerpt, message: Message, propagation: Propagation
-) -> Iterable[TopicMessage]:
-    match propagation:
-        case Propagation.ONE:
-            return (line for line in excerpt.lines if line.id == message.id)
-        case Propagation.LATER:
-            return (line for line in excerpt.lines if line.id >= message.id)
-        case Propagation.ALL:
-            return excerpt.lines
-
-
-def _open_to(moment: Moment, channel: Channel, lines: Sequence[TopicMessage]) -> list[TopicMessage]:
-    """Those of the messages that the actor may read."""
-    ids = tuple(line.id for line in lines)
-    open_ids = set(permissions.readable(moment.state, moment.actor, channel, ids))
-    return [line for line in lines if line.id in open_ids]
 
 
 def _check_rights(
@@ -157,50 +333,83 @@ def _check_rights(
     sending.check_topic(state, actor, target, topic)
 
 
+def age_limit(moment: Moment, *, is_between: bool) -> int | None:
+    """Seconds after which the actor may not move a message within its channel (or, where it
+    `is_between` channels, to another one); None for no limit."""
+    realm = moment.state.realm
+    if permissions.is_moderator(moment.state, moment.actor):
+        return None
+    if is_between:
+        return realm.move_messages_between_channels_limit_seconds
+    return realm.move_messages_within_channel_limit_seconds
+
+
 def _check_age(
     moment: Moment,
-    source: Channel,
-    target: Channel,
-    excerpt: TopicExcerpt,
-    moved: Sequence[TopicMessage],
-    propagation: Propagation,
+    message: Message,
+    topic: TopicMessages | None,
+    ids: BitMap,
+    *,
+    is_between: bool,
 ) -> None:
     """TooOldToMove, or Refused for one message, unless the actor is a moderator or all are young
     enough."""
-    realm = moment.state.realm
-    limit = (
-        realm.move_messages_within_channel_limit_seconds
-        if source.id == target.id
-        else realm.move_messages_between_channels_limit_seconds
-    )
-    if limit is None or permissions.is_moderator(moment.state, moment.actor):
+    limit = age_limit(moment, is_between=is_between)
+    if limit is None:
         return
-    young = [line for line in moved if moment.now - line.sent_at <= limit]
-    if len(young) == len(moved):
+    if topic is None:
+        if moment.now - message.sent_at > limit:
+            raise Refused("The time in which this message could be moved is over.")
         return
-    if propagation is Propagation.ONE:
-        raise Refused("The time in which this message could be moved is over.")
-    raise TooOldToMove(
-        first_allowed=young[0].id if young else None,
-        total=len(excerpt.lines),
-        allowed=len(young),
+    if topic.young is None:
+        raise Conflict
+    young = topic.young & ids
+    if len(young) < len(ids):
+        raise TooOldToMove(
+            first_allowed=young.min() if young else None,
+            total=len(topic.ids),
+            allowed=len(young),
+        )
+
+
+def _renamed(moment: Moment, found: Found, plan: _Allowed, wanted: Move) -> MessagesMoved:
+    """The change that gives a topic with all of its messages a name that no other topic has."""
+    message = found.message
+    topic = moment.state.topics[(plan.source.id, topic_key(message.topic))]
+    after = msgspec.structs.replace(topic, key=topic_key(plan.topic), name=plan.topic)
+    plan.ids.run_optimize()
+    return MessagesMoved(
+        message_ids=(),
+        anchor_id=message.id,
+        channel_id=topic.channel_id,
+        topic=message.topic,
+        new_channel_id=topic.channel_id,
+        new_topic=plan.topic,
+        propagation=wanted.propagation,
+        topics=(after,),
+        emptied=() if after.key == topic.key else ((topic.channel_id, topic.key),),
+        flags=dict(sorted(found.flags.items())),
+        read_by=tuple(sorted(found.read_by)),
+        mentions_all=message.mentions_all,
+        whole_topic=plan.ids.serialize(),
     )
 
 
 def _moved(
     moment: Moment,
-    found: Found,
+    move: TopicMove,
+    found: Found | None,
     excerpt: TopicExcerpt,
     moved: Sequence[TopicMessage],
-    target: Channel,
-    topic: str,
-    wanted: Move,
 ) -> MessagesMoved:
-    state, message = moment.state, found.message
+    """The change that moves these messages. `found` is that by which it was requested, if it is
+    one of them."""
+    state = moment.state
     ids = tuple(line.id for line in moved)
-    source = state.channels[message.channel_id]
+    source, target = state.channels[move.channel_id], state.channels[move.new_channel_id]
+    topic = move.new_topic
     gone = frozenset(ids)
-    before = state.topics[(source.id, topic_key(message.topic))]
+    before = state.topics[(source.id, topic_key(move.topic))]
     rest = topics.without(before, excerpt, gone)
     there = (target.id, topic_key(topic))
     same = there == (before.channel_id, before.key)
@@ -228,12 +437,12 @@ def _moved(
             arrivals = _arrivals(excerpt, concerned, new_to, target, topic)
     return MessagesMoved(
         message_ids=ids,
-        anchor_id=message.id,
+        anchor_id=move.anchor_id,
         channel_id=source.id,
-        topic=message.topic,
+        topic=move.topic,
         new_channel_id=target.id,
         new_topic=topic,
-        propagation=wanted.propagation,
+        propagation=move.propagation,
         topics=tuple(kept),
         emptied=((before.channel_id, before.key),) if rest is None and not same else (),
         first_message_ids=firsts,
@@ -241,9 +450,9 @@ def _moved(
         marked_read=marked_read,
         recorded=recorded,
         mentioned=mentioned,
-        flags=_flags_after(found, mentioned, ids),
-        read_by=tuple(sorted(found.read_by)),
-        mentions_all=message.mentions_all and source.id == target.id,
+        flags={} if found is None else _flags_after(found, mentioned, ids),
+        read_by=() if found is None else tuple(sorted(found.read_by)),
+        mentions_all=found is not None and found.message.mentions_all and source.id == target.id,
         new_to=new_to,
         arrivals=arrivals,
     )
@@ -419,33 +628,31 @@ def _mentioned(
 
 
 def _notices(
-    moment: Moment,
-    change: MessagesMoved,
-    source: Channel,
-    target: Channel,
+    state: State,
+    user: User,
+    moved: MessagesMoved | TopicMove,
     wanted: Move,
     *,
+    is_all: bool,
+    count: int,
     resolves: bool,
 ) -> list[Notice]:
-    who = notices.person(moment.actor)
-    here = ToChannel(topic=change.topic, channel=source)
-    there = ToChannel(topic=change.new_topic, channel=target)
+    who = notices.person(user)
+    source, target = state.channels[moved.channel_id], state.channels[moved.new_channel_id]
+    here = ToChannel(topic=moved.topic, channel=source)
+    there = ToChannel(topic=moved.new_topic, channel=target)
     if resolves:
-        done = change.new_topic.startswith(RESOLVED)
+        done = moved.new_topic.startswith(RESOLVED)
         return [Notice(there, f"{who} marked this topic as {'' if done else 'un'}resolved.")]
-    count = len(change.message_ids)
-    is_all = not any(
-        t.channel_id == source.id and t.key == topic_key(change.topic) for t in change.topics
-    )
     what = "This topic" if is_all else "A message" if count == 1 else f"{count} messages"
     verb = "were" if not is_all and count > 1 else "was"
     found = []
     if wanted.tell_old:
-        place = _named(source, target, change.new_topic)
+        place = _named(source, target, moved.new_topic)
         text = f"{what} {verb} moved to {place} by {who}."
         found.append(Notice(here, text))
     if wanted.tell_new:
-        place = _named(target, source, change.topic)
+        place = _named(target, source, moved.topic)
         text = f"{what} {verb} moved here from {place} by {who}."
         found.append(Notice(there, text))
     return found

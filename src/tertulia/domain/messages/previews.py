@@ -8,6 +8,7 @@ from tertulia.model.errors import Conflict
 from tertulia.model.messages import Rendered
 from tertulia.model.previews import PendingPreview
 from tertulia.state.moment import Decision, Moment
+from tertulia.state.recent_writes import touching
 
 
 def show(
@@ -21,7 +22,7 @@ def show(
     state, message = moment.state, found.message
     if state.pending_previews.get(message.id) != pending:
         return Decision(None)
-    if state.recent_writes.since(found.seq, (message.id,)):
+    if state.recent_writes.since(found.seq, touching(message)):
         raise Conflict
     if rendered.html == message.rendered or not state.realm.inline_url_embed_preview:
         return give_up(moment, pending)

@@ -39,6 +39,8 @@ from tertulia.model.changes.editing import (
     MessagesDeleted,
     MessagesMoved,
     PreviewsGivenUp,
+    TopicMoveEnded,
+    TopicMoveStarted,
 )
 from tertulia.model.changes.feeds import FeedAdded, FeedChanged, FeedRead, FeedRemoved
 from tertulia.model.changes.folders import (
@@ -241,6 +243,8 @@ __all__ = [
     "SubmessageAdded",
     "Subscribed",
     "SubscriptionChanged",
+    "TopicMoveEnded",
+    "TopicMoveStarted",
     "UnreadMessage",
     "Unsubscribed",
     "UserChanged",
@@ -279,6 +283,8 @@ AnyChange = (
     | MessageEdited
     | MessagesMoved
     | PreviewsGivenUp
+    | TopicMoveStarted
+    | TopicMoveEnded
     | MessagesDeleted
     | ChannelFolderCreated
     | ChannelFolderChanged

@@ -1,12 +1,14 @@
 """Edits, moves and deletions of messages."""
 
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.model.changes.base import Change
 from tertulia.model.channels import Topic
 from tertulia.model.messages import Flag, Message, Propagation, Submessage
 from tertulia.model.ranges import IdRanges
 from tertulia.model.reactions import Reaction
+from tertulia.model.topic_moves import TopicMove
 
 Groups = tuple[tuple[IdRanges, tuple[int, ...]], ...]
 """Pairs of some of the messages and the users they concern, ascending."""
@@ -86,6 +88,7 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     """
 
     message_ids: tuple[int, ...]
+    """Empty where `whole_topic` has them."""
     anchor_id: int
     channel_id: int
     topic: str
@@ -108,6 +111,18 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     arrivals: tuple[Arrival, ...] = ()
     """The newest of the messages that are new to somebody, ascending."""
     moved_on: dict[int, int | None] = {}
+    whole_topic: bytes = b""
+    """Of a topic that is renamed with all of its messages these, as a serialized bitmap."""
+
+    @property
+    def renames(self) -> bool:
+        """Whether a topic with all of its messages has another name, which no other topic had."""
+        return bool(self.whole_topic)
+
+    @property
+    def ids(self) -> BitMap:
+        """The messages."""
+        return BitMap.deserialize(self.whole_topic) if self.renames else BitMap(self.message_ids)
 
     @property
     def changes_channel(self) -> bool:
@@ -116,6 +131,19 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     @property
     def changes_topic(self) -> bool:
         return self.topic != self.new_topic
+
+
+class TopicMoveStarted(Change, frozen=True, tag="topic_move_started"):
+    """Moving many messages was requested and allowed: `MessagesMoved` follow, until it ends. A move
+    that only respells its topic is written again with what is left of it."""
+
+    move: TopicMove
+
+
+class TopicMoveEnded(Change, frozen=True, tag="topic_move_ended"):
+    """All messages of such a move have been moved."""
+
+    move_id: int
 
 
 class MessagesDeleted(Change, frozen=True, tag="messages_deleted"):

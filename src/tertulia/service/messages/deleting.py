@@ -10,6 +10,7 @@ from tertulia.domain.messages.deleting import Places
 from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, NoSuchMessage
+from tertulia.model.narrow import LARGEST
 from tertulia.service.caller import Caller
 from tertulia.service.conflicts import retry_on_conflict
 from tertulia.service.messages import preconditions
@@ -45,16 +46,17 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
     until = loop.time() + TOPIC_SECONDS
 
     async def batch() -> int:
-        """Delete some. How many are left."""
-        lines = await caller.node.store.read(rows.of_topic, channel.id, key)
+        """Delete some. How many there were."""
         # The newest first: what is left is then the beginning, as clients expect.
-        ids = [line[0] for line in lines[-BATCH:]]
+        ids = await caller.node.store.read(
+            rows.newest_of_topic, channel.id, key, [(0, LARGEST)], BATCH
+        )
         if ids:
             doomed = await preconditions.to_delete(caller.node.log, ids)
             if [one.conversation for one in doomed.messages] != [conversation] * len(ids):
                 raise Conflict
             await caller.submit(deleting.delete, doomed)
-        return len(lines) - len(ids)
+        return len(ids)
 
     while await retry_on_conflict(batch):
         if loop.time() > until:

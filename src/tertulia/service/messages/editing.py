@@ -3,17 +3,16 @@
 import hashlib
 
 from tertulia.domain import names
-from tertulia.domain.channels.topics import TopicExcerpt
 from tertulia.domain.messages import editing, moving
-from tertulia.domain.messages.editing import Found
 from tertulia.domain.messages.moving import Move
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import StaleExpectation
-from tertulia.model.messages import Message, Propagation
+from tertulia.model.messages import Message
 from tertulia.service.caller import Caller
 from tertulia.service.conflicts import retry_on_conflict
 from tertulia.service.messages import preconditions
 from tertulia.service.messages.composing import Topic, compose
+from tertulia.service.node import Node
 
 DELETED = "(deleted)"
 """What a message says whose content was taken away."""
@@ -35,11 +34,13 @@ async def edit_message(
     StaleExpectation if the content has changed since. If anything is refused, nothing changes.
     """
 
-    async def attempt() -> tuple[int, ...]:
+    async def attempt() -> tuple[tuple[int, ...], int | None]:
         if move is None:
             found = await preconditions.to_edit(caller.node.log, message_id)
         else:
-            found, excerpt = await _to_move(caller, message_id, move)
+            found, excerpt = await preconditions.to_move(
+                caller.node.log, caller.user.id, message_id, move
+            )
         message = found.message
         content = names.message_content(text) if text.strip() else DELETED
         present = hashlib.sha256(message.content.encode()).hexdigest()
@@ -48,12 +49,15 @@ async def edit_message(
             raise StaleExpectation("The message has been edited in the meantime.")
         composed = await compose(caller.node, caller.user, content, lambda: _topic(message))
         if move is None:
-            return await caller.submit(editing.edit, found, composed)
+            return await caller.submit(editing.edit, found, composed), None
         return await caller.submit(
             moving.edit_and_move, found, composed, excerpt, move, caller.render
         )
 
-    return await retry_on_conflict(attempt)
+    detached, move_id = await retry_on_conflict(attempt)
+    if move_id is not None:
+        await finish_move(caller.node, move_id)
+    return detached
 
 
 def _topic(message: Message) -> Topic | None:
@@ -64,17 +68,29 @@ async def move_messages(caller: Caller, message_id: int, wanted: Move) -> None:
     """Move a message, and with it others of its topic. Raises as
     `tertulia.domain.messages.moving.move`."""
 
-    async def attempt() -> None:
-        found, excerpt = await _to_move(caller, message_id, wanted)
-        await caller.submit(moving.move, found, excerpt, wanted, caller.render)
+    async def attempt() -> int | None:
+        found, excerpt = await preconditions.to_move(
+            caller.node.log, caller.user.id, message_id, wanted
+        )
+        return await caller.submit(moving.move, found, excerpt, wanted, caller.render)
 
-    await retry_on_conflict(attempt)
+    move_id = await retry_on_conflict(attempt)
+    if move_id is not None:
+        await finish_move(caller.node, move_id)
 
 
-async def _to_move(caller: Caller, message_id: int, wanted: Move) -> tuple[Found, TopicExcerpt]:
-    return await preconditions.to_move(
-        caller.node.log,
-        message_id,
-        whole=wanted.propagation is not Propagation.ONE,
-        away=wanted.channel_id is not None,
-    )
+async def finish_move(node: Node, move_id: int) -> None:
+    """Move what is left of a move in pieces, each by a command of its own: others have their turn
+    in between."""
+
+    async def piece() -> bool:
+        move = node.state.topic_moves.get(move_id)
+        if move is None:
+            return False
+        found = await preconditions.to_move_next(node.log, move)
+        # It was allowed, whatever became of the account.
+        actor_id = move.user_id if node.state.users[move.user_id].is_active else None
+        return await node.log.submit(actor_id, moving.move_piece, found, node.renderer.render)
+
+    while await retry_on_conflict(piece):
+        pass

@@ -5,13 +5,22 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tertulia.domain.channels.topics import Flags, TopicExcerpt, TopicMessage
+from tertulia.domain.channels.topics import (
+    Flags,
+    TopicExcerpt,
+    TopicMessage,
+    TopicMessages,
+)
+from tertulia.domain.messages import moving
 from tertulia.domain.messages.deleting import MessagesToDelete
 from tertulia.domain.messages.editing import Found, may_be_unread
+from tertulia.domain.messages.moving import PIECE, Move, MovePiece
 from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, NoSuchMessage
-from tertulia.model.messages import Flag, Message
+from tertulia.model.messages import Flag, Message, Propagation
+from tertulia.model.topic_moves import TopicMove
+from tertulia.state.moment import Moment
 from tertulia.state.organization import State
 from tertulia.store import editing, history, message_details, queries
 from tertulia.store.database import Connection
@@ -19,6 +28,9 @@ from tertulia.store.database import Connection
 _NO_TOPIC = TopicExcerpt(lines=(), first_elsewhere=None)
 
 
+_LEAST_PIECE = 50
+Conversation = tuple[int | None, str, int | None]
+"""As `Message.conversation`."""
 _One = tuple[Message, dict[int, Flag], bool] | None
 
 
@@ -62,28 +74,96 @@ def _found(seq: int, looked: _One) -> Found:
 
 
 async def to_move(
-    log: Log, message_id: int, *, whole: bool, away: bool
+    log: Log, user_id: int, message_id: int, wanted: Move
 ) -> tuple[Found, TopicExcerpt]:
-    """The message, and of its topic all (`whole`) or what moving this one concerns, perhaps to
-    another channel (`away`). Refused where there is no such message."""
+    """The message, and what moving it as the user wants concerns. Refused where there is no such
+    message; and as `moving.move`."""
+    away = wanted.channel_id is not None
+    if wanted.propagation is Propagation.ONE:
+        return await _rows_to_move(log, message_id, [message_id], away=away)
+    found = await to_edit(log, message_id)
+    now = log.clock()
+    limit = moving.age_limit(Moment(log.state, now, user_id), is_between=away)
+    topic = await _topic_messages(log, found.message, None if limit is None else now - limit)
+    excerpt = TopicExcerpt(lines=(), first_elsewhere=None, topic=topic)
+    plan = moving.allowed(Moment(log.state, log.clock(), user_id), found, excerpt, wanted)
+    if not plan.renames and len(plan.ids) <= PIECE:
+        found, excerpt = await _rows_to_move(log, message_id, list(plan.ids), away=away)
+    return found, msgspec.structs.replace(excerpt, topic=topic)
+
+
+async def _topic_messages(log: Log, message: Message, since: float | None) -> TopicMessages:
+    """All messages of a message's topic, and of these the ones that were sent at that UNIX time or
+    later, if it is given. Nobody else waits while they are read."""
+    seq = log.state.seq
+    await log.settled()
+    ids, young = await log.store.read(
+        editing.ids_of_topic, message.channel_id or 0, topic_key(message.topic), since
+    )
+    return TopicMessages(seq=seq, ids=ids, young=young)
+
+
+async def _rows_to_move(
+    log: Log, message_id: int, ids: Sequence[int], *, away: bool
+) -> tuple[Found, TopicExcerpt]:
 
     def look(connection: Connection) -> tuple[_One, TopicExcerpt]:
         one = _one(connection, message_id)
         if one is None:
             return None, _NO_TOPIC
-        excerpt = _excerpt(connection, [one[0]], whole=whole)
-        holders, records = editing.records_on(connection, [line.id for line in excerpt.lines])
-        concerned = [line.id for line in excerpt.lines] if whole else [message_id]
-        newest = message_details.arrivals(connection, concerned) if away else ()
-        return one, msgspec.structs.replace(
-            excerpt, holders=holders, records=records, newest=newest
-        )
+        return one, _excerpt_to_move(connection, one[0].conversation, ids, away=away)
 
     def conclude(state: State, looked: tuple[_One, TopicExcerpt]) -> tuple[Found, TopicExcerpt]:
         return _found(state.seq, looked[0]), looked[1]
 
     found, excerpt = await log.snapshot(None, look, conclude)
     return await _with_readers(log, found), excerpt
+
+
+def _excerpt_to_move(
+    connection: Connection, conversation: Conversation, ids: Sequence[int], *, away: bool
+) -> TopicExcerpt:
+    excerpt = _excerpt(connection, conversation, ids)
+    holders, records = editing.records_on(connection, ids)
+    newest = message_details.arrivals(connection, ids) if away else ()
+    return msgspec.structs.replace(excerpt, holders=holders, records=records, newest=newest)
+
+
+async def to_move_next(log: Log, move: TopicMove) -> MovePiece:
+    """The next messages of a move, the newest that are left."""
+    conversation = (move.channel_id, topic_key(move.topic), None)
+
+    def look(connection: Connection) -> tuple[Sequence[int], bool, TopicExcerpt, _One]:
+        place = conversation[:2]
+        # In another channel, every piece writes to the rows of the same people.
+        most = PIECE if move.channel_id == move.new_channel_id else 2 * PIECE
+        # The history of each of them is written with it.
+        renames = editing.count_renames(connection, *place)
+        limit = max(5 * most // (5 + renames), _LEAST_PIECE)
+        ids = editing.newest_of_topic(connection, *place, move.ranges, limit)
+        if not ids:
+            return ids, True, _NO_TOPIC, None
+        # Those who could not read them are sent the newest of all, and no others.
+        away = move.channel_id != move.new_channel_id and ids[-1] == move.last_id
+        excerpt = _excerpt_to_move(connection, conversation, ids, away=away)
+        one = _one(connection, move.anchor_id) if move.anchor_id in ids else None
+        return ids, len(ids) < limit, excerpt, one
+
+    def conclude(state: State, looked: tuple[Sequence[int], bool, TopicExcerpt, _One]) -> MovePiece:
+        ids, is_last, excerpt, one = looked
+        return MovePiece(
+            move=move,
+            seq=state.seq,
+            found=None if one is None else _found(state.seq, one),
+            excerpt=excerpt,
+            ids=ids,
+            is_last=is_last,
+        )
+
+    piece = await log.snapshot(None, look, conclude)
+    if piece.found is None:
+        return piece
+    return msgspec.structs.replace(piece, found=await _with_readers(log, piece.found))
 
 
 async def to_delete(log: Log, message_ids: Sequence[int]) -> MessagesToDelete:
@@ -97,7 +177,10 @@ async def to_delete(log: Log, message_ids: Sequence[int]) -> MessagesToDelete:
         last = 0
         if found and found[0].direct_id is not None:
             last = editing.last_direct_without(connection, found[0].direct_id, message_ids)
-        excerpt = _excerpt(connection, found, whole=False) if found else _NO_TOPIC
+        excerpt = _NO_TOPIC
+        if found:
+            ids = [message.id for message in found]
+            excerpt = _excerpt(connection, found[0].conversation, ids)
         return found, excerpt, editing.flags_on(connection, message_ids), last
 
     def conclude(
@@ -117,16 +200,13 @@ async def to_delete(log: Log, message_ids: Sequence[int]) -> MessagesToDelete:
     return await log.snapshot(None, look, conclude)
 
 
-def _excerpt(connection: Connection, messages: Sequence[Message], *, whole: bool) -> TopicExcerpt:
-    """The messages' topic, or of it only these and the newest others."""
-    one = messages[0]
-    if one.channel_id is None:
+def _excerpt(
+    connection: Connection, conversation: Conversation, ids: Sequence[int]
+) -> TopicExcerpt:
+    """Of a topic these messages and the newest others."""
+    channel_id, key, _ = conversation
+    if channel_id is None:
         return _NO_TOPIC
-    key = topic_key(one.topic)
-    if whole:
-        lines = editing.of_topic(connection, one.channel_id, key)
-    else:
-        ids = [message.id for message in messages]
-        lines = editing.some_of_topic(connection, one.channel_id, key, ids)
-    first = editing.first_without(connection, one.channel_id, [line[0] for line in lines])
+    lines = editing.some_of_topic(connection, channel_id, key, ids)
+    first = editing.first_without(connection, channel_id, [line[0] for line in lines])
     return TopicExcerpt(lines=[TopicMessage(*line) for line in lines], first_elsewhere=first)

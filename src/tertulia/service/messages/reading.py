@@ -10,6 +10,7 @@ from tertulia.model.narrow import Search
 from tertulia.model.users import User
 from tertulia.service.conflicts import retry_on_conflict
 from tertulia.service.node import Node
+from tertulia.state.recent_writes import touching
 from tertulia.store import queries
 from tertulia.store.database import Connection
 
@@ -31,7 +32,8 @@ async def read_unchanged(
         seq = node.state.seq
         await node.log.settled()
         found = await (node.store.read(look) if search is None else node.store.search(search, look))
-        if node.state.recent_writes.since(seq, [message.id for message in messages(found)]):
+        things = {thing for message in messages(found) for thing in touching(message)}
+        if node.state.recent_writes.since(seq, things):
             raise Conflict
         return found
 

@@ -17,7 +17,7 @@ from tertulia.model.errors import Conflict
 from tertulia.model.messages import Message
 from tertulia.model.tokenizer import folded
 from tertulia.state.organization import State
-from tertulia.state.recent_writes import message_in
+from tertulia.state.recent_writes import message_in, touching
 from tertulia.store import message_details, queries
 from tertulia.store.database import Connection, TimeLimitReached
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
@@ -207,8 +207,14 @@ class RecentMessages:
 
     def _mark(self, things: Iterable[Hashable]) -> None:
         """Note which messages must be read again, after these things were written to."""
-        written = (message_in(thing) for thing in things)
-        self._stale.update(one for one in written if one in self._kept)
+        written = set(things)
+        self._stale.update(one for one in map(message_in, written) if one in self._kept)
+        if any(isinstance(thing, tuple) and thing[0] == "renamed" for thing in written):
+            self._stale.update(
+                message_id
+                for message_id, one in self._kept.items()
+                if not written.isdisjoint(touching(one.message))
+            )
 
     def _put(self, found: _Messages, details: _Details) -> None:
         for message in found:

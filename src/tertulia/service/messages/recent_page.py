@@ -20,7 +20,7 @@ from tertulia.service.messages.reading import readable
 from tertulia.service.messages.recent import RecentMessage
 from tertulia.service.node import Node
 from tertulia.state.organization import State
-from tertulia.state.recent_writes import message_in
+from tertulia.state.recent_writes import message_in, touching
 from tertulia.store import message_details, message_search, queries
 from tertulia.store.database import Connection
 from tertulia.store.message_search import Page, Seen
@@ -93,8 +93,8 @@ def _require_unchanged(now: State, then: State, seq: int, found: Sequence[Messag
     written = now.recent_writes.after(seq) if now is then else None
     if written is None:
         raise Conflict
-    ids = {message.id for message in found} if written else ()
-    if any(message_in(thing) in ids for thing in written):
+    things = {thing for message in found for thing in touching(message)} if written else ()
+    if any(thing in things or message_in(thing) in things for thing in written):
         raise Conflict
 
 

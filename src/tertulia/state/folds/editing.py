@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import msgspec
-from pyroaring import BitMap
 
 from tertulia.model import changes
 from tertulia.model.channels import Topic, topic_key
@@ -14,6 +13,7 @@ from tertulia.state.folds.pins import forget_pins, take_pins_along
 from tertulia.state.folds.previews import await_previews, forget_previews
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
+from tertulia.state.recent_writes import renaming
 
 FOLDS = Folds()
 
@@ -39,9 +39,12 @@ def _(state: State, change: changes.MessageEdited) -> None:
 def _(state: State, change: changes.MessagesMoved) -> None:
     old = (change.channel_id, topic_key(change.topic))
     new = (change.new_channel_id, topic_key(change.new_topic))
-    state.recent_writes.note((*change.message_ids, (*old, None), (*new, None)), state.seq + 1)
+    touched = (renaming(*old),) if change.renames else change.message_ids
+    state.recent_writes.note((*touched, (*old, None), (*new, None)), state.seq + 1)
     _settle(state, change.topics, change.emptied, change.first_message_ids)
-    moved = BitMap(change.message_ids)
+    moved = change.ids
+    if change.renames:
+        _rename_in_moves(state, old, new, change.new_topic)
     state.unread.moved(moved, old, new)
     take_pins_along(state, moved, change)
     for some, user_ids in change.lost:
@@ -60,6 +63,30 @@ def _(state: State, change: changes.MessagesMoved) -> None:
         ids = ids_of(some, moved)
         for user_id in user_ids:
             state.unread.flag(user_id, ids, Flag.CHANNEL_WILDCARD_MENTIONED, added=True)
+
+
+def _rename_in_moves(state: State, old: tuple[int, str], new: tuple[int, str], name: str) -> None:
+    """Moves that are under way go on from a renamed topic, and to it; a new spelling of some of its
+    messages is out of date."""
+    for move in list(state.topic_moves):
+        if move.respells and (move.channel_id, topic_key(move.topic)) == old:
+            state.topic_moves.remove(move.id)
+            continue
+        if (move.channel_id, topic_key(move.topic)) == old:
+            move = msgspec.structs.replace(move, topic=name)
+        if (move.new_channel_id, topic_key(move.new_topic)) == old:
+            move = msgspec.structs.replace(move, new_topic=name)
+        state.topic_moves.put(move)
+
+
+@FOLDS.of(changes.TopicMoveStarted)
+def _(state: State, change: changes.TopicMoveStarted) -> None:
+    state.topic_moves.put(change.move)
+
+
+@FOLDS.of(changes.TopicMoveEnded)
+def _(state: State, change: changes.TopicMoveEnded) -> None:
+    state.topic_moves.remove(change.move_id)
 
 
 @FOLDS.of(changes.MessagesDeleted)

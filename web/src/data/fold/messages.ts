@@ -206,11 +206,13 @@ function replace(draft: Draft, ids: readonly number[]): void {
   for (const [name, list] of draft.data.lists) {
     if (!list.narrow.length) continue;
     let after = list.ids;
+    const gone = new Set<number>();
     for (const message of messages) {
       const found = matches(list.narrow, message, draft.data);
-      if (found === false) after = withoutIds(after, new Set([message.id]));
+      if (found === false) gone.add(message.id);
       if (found === true && isWithin(list, message.id)) after = withId(after, message.id);
     }
+    if (gone.size) after = withoutIds(after, gone);
     // One that is not known here may belong anywhere in the list.
     const stale = list.stale || messages.length < ids.length;
     if (after !== list.ids || stale !== list.stale) {

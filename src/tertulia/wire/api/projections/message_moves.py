@@ -8,7 +8,7 @@ from msgspec import UNSET
 from pyroaring import BitMap
 
 from tertulia.domain import permissions
-from tertulia.model.changes import MessagesMoved
+from tertulia.model.changes import MessagesMoved, TopicMoveEnded, TopicMoveStarted
 from tertulia.model.messages import Flag, Message
 from tertulia.model.ranges import IdRanges, Places, Spans, ids_at, ids_of, places, ranges_of
 from tertulia.model.users import Role, User
@@ -19,7 +19,13 @@ from tertulia.wire.api.objects.message_flags import flag_names
 from tertulia.wire.api.objects.messages import message_object
 from tertulia.wire.api.objects.reactions import Reactor, reaction_object, reactor
 from tertulia.wire.api.objects.topics import topic_links, topic_shown
-from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projection import (
+    Projection,
+    ProjectionContext,
+    Projections,
+    Viewer,
+    unseen,
+)
 from tertulia.wire.api.projections.message_deletions import messages_gone
 from tertulia.wire.api.projections.message_edits import UpdateMessageEvent, flags_by_name
 from tertulia.wire.api.projections.messages import MessageEvent
@@ -63,7 +69,7 @@ class _Move:
 
     def __init__(self, change: MessagesMoved) -> None:
         self.change = change
-        self.ids = BitMap(change.message_ids)
+        self.ids = change.ids
         self.lost_of = {user_id: some for some, users in change.lost for user_id in users}
         self.read_by = frozenset(change.read_by)
         self._parts: dict[
@@ -123,7 +129,7 @@ class _Move:
     def news(self, new: IdRanges | None, before: Spans, after: Spans) -> BitMap:
         """The arrivals of one to whom those messages were new then (None: all that they cannot
         read in the old channel now), and who can read these in the new one, now."""
-        ids = self.change.message_ids
+        ids = self.ids
         key = (new, () if new is not None else places(ids, before), places(ids, after))
         found = self._news.get(key)
         if found is None:
@@ -152,7 +158,7 @@ class _Move:
         before the move. To whom they are new, nothing is said of where they were; and of those that
         are out of sight `since` (as in `hidden`), only what became of them: by the entries that did
         it, if one `is_told_later` of what happens in the new channel, or else here."""
-        ids = self.change.message_ids
+        ids = self.ids
         places_before = None if before is None else places(ids, before)
         told = is_told_later or before is None
         key = (lost, new, places_before, places(ids, after), places(ids, received), since, told)
@@ -287,8 +293,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             return None
         subscription = state.subscription(user.id, change.new_channel_id)
         spans = () if subscription is None else subscription.spans
-        message_ids = change.message_ids
-        received = ids_at(message_ids, moved.ids, places(message_ids, spans)) & ids
+        received = ids_at(moved.ids, moved.ids, places(moved.ids, spans)) & ids
         view = _NewView(
             new=ranges_of(ids, moved.ids),
             received=ranges_of(received, moved.ids),
@@ -436,4 +441,8 @@ def _news_events(
         yield MessageEvent(message=shown, flags=flags)
 
 
-PROJECTIONS: Final[Projections] = (MessagesMovedProjection(),)
+PROJECTIONS: Final[Projections] = (
+    MessagesMovedProjection(),
+    unseen(TopicMoveStarted),  # What is moved is told as it is moved.
+    unseen(TopicMoveEnded),
+)

@@ -1,0 +1,72 @@
+"""How long others wait while a large topic is renamed, moved, merged and deleted."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bench import archive
+from bench.cases import Case
+from bench.cases.holding import Company, measured, measured_line
+from bench.context import Bench
+from bench.datasets import COMPANY
+from bench.listeners import listening
+from bench.organization import LARGE
+from bench.report import Line
+
+SIZES = (28_000, 113_000)
+LISTENERS = 50
+QUIET_SECONDS = 3.0
+
+
+def _nothing(company: Company) -> None:
+    """What others wait when nothing happens."""
+    time.sleep(QUIET_SECONDS)
+
+
+def _deleted(company: Company, topic: str) -> None:
+    values = {"topic_name": topic}
+    while not company.do("POST", f"/streams/{company.large}/delete_topic", **values)["complete"]:
+        pass
+
+
+def _names(size: int) -> list[str]:
+    return [f"{which} {size}" for which in ("first", "second", "third", "last")]
+
+
+def _operations(size: int) -> Iterator[tuple[str, Callable[[Company], Any]]]:
+    one, other, third, last = _names(size)
+    yield "nothing", _nothing
+    yield f"resolve {size:,}", lambda c: c.move(one, name=f"✔ {one}")
+    yield f"rename {size:,}", lambda c: c.move(one, name=f"renamed {size}")
+    yield (
+        f"a page of {size:,}",
+        lambda c: c.messages(c.owner, ("channel", LARGE), ("topic", f"renamed {size}")),
+    )
+    yield f"merge {size:,} with another", lambda c: c.move(one, name=other)
+    yield f"move {size:,} to a private channel", lambda c: c.move(third, to=c.private)
+    yield f"delete {size:,}", lambda c: _deleted(c, last)
+
+
+def _measure(bench: Bench) -> Iterator[Line]:
+    with bench.datasets.copied(COMPANY) as made:
+        one = made.organization
+        large = one.first_channel_id + one.channels + 2
+        senders = range(one.first_user_id, one.first_user_id + 50)
+        topics: dict[str, range] = {}
+        for size in SIZES:
+            names = _names(size)
+            ranges = archive.add_topics(made.config, large, names, size, senders)
+            topics.update(zip(names, ranges, strict=True))
+        with measured(made) as server:
+            company = Company(made, server, topics)
+            company.set_up()
+            with listening(server.port, [company.owner, *company.people[:LISTENERS]]):
+                every = (one for size in SIZES for one in _operations(size))
+                for number, (title, operation) in enumerate(every):
+                    began = time.perf_counter()
+                    line = measured_line(bench, number, title, company, operation)
+                    bench.tell(f"    {title}: {time.perf_counter() - began:.1f} s")
+                    yield line
+
+
+CASE = Case("topics", "what others wait while a large topic is changed", _measure, is_quick=False)

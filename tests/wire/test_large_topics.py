@@ -1,0 +1,330 @@
+"""Topics of any size: renaming one is the same work, and everything else about them is done in
+pieces, between which others have their turn."""
+
+from typing import Any
+
+import pytest
+
+from tertulia.domain.messages import moving
+from tertulia.jobs.topic_moves import topic_moves
+from tertulia.model import narrow
+from tertulia.model.narrow import Scope, Term
+from tertulia.service.messages import editing, preconditions
+from tertulia.store import store as store_module
+from tertulia.store import writing
+from tertulia.store.database import Connection
+from tertulia.store.narrow_sql import narrow_condition
+from tertulia.store.writing import Batch
+from tests.support import Organization
+
+CAPABLE = {"bulk_message_deletion": True}
+QUIET = {"send_notification_to_new_thread": False, "send_notification_to_old_thread": False}
+
+
+async def page(org: Organization, who: str, *terms: tuple[str, Any]) -> list[dict[str, Any]]:
+    found = await org[who].get(
+        "/messages",
+        anchor="newest",
+        num_before=1000,
+        num_after=0,
+        narrow=[{"operator": operator, "operand": operand} for operator, operand in terms],
+    )
+    messages: list[dict[str, Any]] = found.ok["messages"]
+    return messages
+
+
+async def history(org: Organization, message_id: int) -> list[tuple[str, str]]:
+    """What the topic of a message was and became, the newest first."""
+    message = (await org["ann"].get(f"/messages/{message_id}")).ok["message"]
+    edits = message.get("edit_history", [])
+    return [(one["prev_topic"], one["topic"]) for one in edits if "topic" in one]
+
+
+async def sent(org: Organization, topic: str, count: int, to: str = "lounge") -> list[int]:
+    return [await org["ann"].send(to, topic, f"number {one}") for one in range(count)]
+
+
+async def move(org: Organization, message_id: int, **more: Any) -> None:
+    values = {"propagate_mode": "change_all", **QUIET, **more}
+    assert (await org["ann"].patch(f"/messages/{message_id}", **values)).ok
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of a few messages."""
+    for module in (moving, preconditions):
+        monkeypatch.setattr(module, "PIECE", 4)
+    monkeypatch.setattr(preconditions, "_LEAST_PIECE", 1)
+
+
+def written_by_triggers(connection: Connection) -> None:
+    """Count each row of these tables that is written."""
+    for table in ("messages", "message_edits", "message_flags"):
+        count = f"INSERT INTO counted (row_of) VALUES ('{table}')"
+        if connection.dialect.name == "sqlite":
+            for event in ("INSERT", "UPDATE", "DELETE"):
+                connection.run(
+                    f"CREATE TRIGGER {table}_{event} AFTER {event} ON {table} BEGIN {count}; END"
+                )
+            continue
+        connection.run(
+            f"CREATE FUNCTION count_{table}() RETURNS trigger LANGUAGE plpgsql AS"
+            f" $$ BEGIN {count}; RETURN NULL; END $$"
+        )
+        connection.run(
+            f"CREATE TRIGGER counts AFTER INSERT OR UPDATE OR DELETE ON {table}"
+            f" FOR EACH ROW EXECUTE FUNCTION count_{table}()"
+        )
+
+
+async def test_renaming_a_topic_writes_no_row_for_each_message(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    mids = await sent(org, "tea", 30)
+    ben = await org["ben"].register()
+    connection = org.node.store.database.connect(readonly=False)
+    connection.run("CREATE TABLE counted (row_of TEXT NOT NULL)")
+    written_by_triggers(connection)
+    await move(org, mids[3], topic="coffee")
+    assert connection.query("SELECT row_of FROM counted") == []
+    connection.close()
+    (event,) = [one for one in await ben.events() if one["type"] == "update_message"]
+    assert event["message_ids"] == mids
+    assert (event["orig_subject"], event["subject"]) == ("tea", "coffee")
+    found = await page(org, "ben", ("channel", "lounge"), ("topic", "Coffee"))
+    assert [(one["id"], one["subject"]) for one in found] == [(mid, "coffee") for mid in mids]
+    assert await page(org, "ben", ("channel", "lounge"), ("topic", "tea")) == []
+
+
+async def test_a_message_was_renamed_with_its_topic_while_it_was_in_it(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    early, stays = await sent(org, "tea", 2)
+    (other,) = await sent(org, "cake", 1)
+    await move(org, early, topic="coffee")
+    (late,) = await sent(org, "coffee", 1)
+    await move(org, other, topic="coffee", propagate_mode="change_one")
+    await move(org, stays, topic="water", propagate_mode="change_one")
+    await move(org, late, topic="✔ coffee")
+    assert await history(org, early) == [("coffee", "✔ coffee"), ("tea", "coffee")]
+    assert await history(org, stays) == [("coffee", "water"), ("tea", "coffee")]
+    assert await history(org, late) == [("coffee", "✔ coffee")]
+    assert await history(org, other) == [("coffee", "✔ coffee"), ("cake", "coffee")]
+
+
+async def spellings(org: Organization, topic: str = "tea") -> list[str]:
+    """As the messages of a topic spell it, and as it is in the list of topics."""
+    found = await page(org, "ben", ("channel", "lounge"), ("topic", topic))
+    names = {one.key: one.name for one in org.node.state.topics}
+    return [*(one["subject"] for one in found), names[topic]]
+
+
+async def test_each_message_spells_its_topic_until_that_is_renamed(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    first, second = await sent(org, "Tea", 2)
+    (third,) = await sent(org, "tea", 1)
+    assert await spellings(org) == ["Tea", "Tea", "tea", "tea"]
+    await move(org, third, topic="TEA")
+    assert await spellings(org) == ["TEA", "TEA", "TEA", "TEA"]
+    await sent(org, "tea", 1)
+    assert await spellings(org) == ["TEA", "TEA", "TEA", "tea", "tea"]
+    # Later than the renaming, although these messages were there before.
+    await move(org, second, topic="tEA", propagate_mode="change_one")
+    assert await spellings(org) == ["TEA", "tEA", "TEA", "tea", "tea"]
+    cake, *_ = await sent(org, "cake", 2)
+    await move(org, cake, topic="Tea", propagate_mode="change_one")
+    assert await spellings(org) == ["TEA", "tEA", "TEA", "tea", "Tea", "Tea"]
+    await move(org, second, topic="teA", propagate_mode="change_later")
+    assert await spellings(org) == ["TEA", "teA", "teA", "teA", "teA", "teA"]
+    assert await history(org, second) == [("tEA", "teA"), ("TEA", "tEA"), ("tea", "TEA")]
+    assert await history(org, cake) == [("tEA", "teA"), ("cake", "Tea")]
+    await move(org, first, topic="coffee")
+    assert await spellings(org, "coffee") == ["coffee"] * 6
+    await move(org, second, topic="Tea", propagate_mode="change_one")
+    assert await spellings(org) == ["Tea", "Tea"]
+
+
+async def test_a_late_renaming_holds_for_older_messages_that_come_later(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    (old, other) = await sent(org, "cake", 2)
+    (mid,) = await sent(org, "tea", 1)
+    await move(org, mid, topic="Tea")
+    await move(org, old, topic="TEA", propagate_mode="change_one")
+    assert await spellings(org) == ["TEA", "Tea", "Tea"]
+    await move(org, mid, topic="coffee")
+    await move(org, other, topic="Coffee", propagate_mode="change_one")
+    assert await spellings(org, "coffee") == ["coffee", "Coffee", "coffee", "coffee"]
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_a_large_part_is_respelled_in_pieces(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    mids = await sent(org, "tea", 10)
+    ben = await org["ben"].register(client_capabilities=CAPABLE)
+    await move(org, mids[1], topic="Tea", propagate_mode="change_later")
+    assert await spellings(org) == ["tea", *["Tea"] * 10]
+    assert len(org.node.state.topic_moves) == 0
+    events = [one for one in await ben.events() if one["type"] == "update_message"]
+    assert [one["message_ids"] for one in events] == [mids[6:], mids[2:6], mids[1:2]]
+    assert {(one["orig_subject"], one["subject"]) for one in events} == {("tea", "Tea")}
+    with monkeypatch.context() as patch:
+
+        async def interrupted(*_: Any) -> None:
+            pass
+
+        patch.setattr(editing, "finish_move", interrupted)
+        await move(org, mids[1], topic="TEA", propagate_mode="change_later")
+    (under_way,) = org.node.state.topic_moves
+    found = await preconditions.to_move_next(org.node.log, under_way)
+    await org.node.log.submit(None, moving.move_piece, found, org.node.renderer.render)
+    assert await spellings(org) == ["tea", *["Tea"] * 5, *["TEA"] * 5]
+    # Whatever all messages are called by now, they are.
+    await move(org, mids[0], topic="tEa")
+    assert len(org.node.state.topic_moves) == 0
+    assert await spellings(org) == ["tEa"] * 11
+
+
+async def test_each_phrase_is_searched_in_what_is_said_and_in_the_topic(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    mid = await org["ann"].send("lounge", "green tea", "with lemon")
+    other = await org["ann"].send("lounge", "coffee", "green cups")
+
+    async def found(text: str) -> list[int]:
+        return [one["id"] for one in await page(org, "ann", ("search", text))]
+
+    async def lacking(text: str) -> list[int]:
+        terms = [{"operator": "search", "operand": text, "negated": True}]
+        channel = {"operator": "channel", "operand": "lounge"}
+        reply = await org["ann"].get(
+            *("/messages",), anchor="newest", num_before=9, num_after=0, narrow=[channel, *terms]
+        )
+        return [one["id"] for one in reply.ok["messages"]]
+
+    assert await found("green") == [mid, other]
+    assert await found('"green tea" lemon') == [mid]
+    assert await found('"tea with"') == []
+    await move(org, mid, topic="black tea")
+    assert await found("green") == [other]
+    assert await found("black lemon") == [mid]
+    assert await lacking("black lemon") == [other]
+    assert await lacking("green") == [mid]
+
+
+@pytest.mark.usefixtures("pieces")
+@pytest.mark.parametrize("to", ["merged", "elsewhere", "later"])
+async def test_a_large_move_is_made_in_pieces(
+    org: Organization, to: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    attic = await org.channel("attic", "ann", "ben")
+    mids = await sent(org, "tea", 10)
+    there = await sent(org, "coffee", 1)
+    ben = await org["ben"].register(client_capabilities=CAPABLE)
+    sizes: list[int] = []
+    real = writing.write
+
+    def write(connection: Connection, batch: Batch) -> None:
+        sizes.append(writing.size(batch))
+        real(connection, batch)
+
+    monkeypatch.setattr(store_module, "write", write)
+    targets: dict[str, dict[str, Any]] = {
+        "merged": {"topic": "coffee"},
+        "elsewhere": {"stream_id": attic},
+        "later": {"topic": "milk", "propagate_mode": "change_later"},
+    }
+    moved = mids[1:] if to == "later" else mids
+    await move(org, moved[0], **{**targets[to], "send_notification_to_new_thread": True})
+    assert max(sizes) < 20, sizes
+    events = [one for one in await ben.events() if one["type"] == "update_message"]
+    assert len(events) == (2 if to == "elsewhere" else 3)
+    assert sorted(mid for event in events for mid in event["message_ids"]) == moved
+    assert all(event["message_id"] in event["message_ids"] for event in events)
+    channel = "attic" if to == "elsewhere" else "lounge"
+    topic = {"merged": "coffee", "elsewhere": "tea", "later": "milk"}[to]
+    found = await page(org, "ben", ("channel", channel), ("topic", topic))
+    *others, notice = found
+    expected = sorted([*moved, *(there if to == "merged" else [])])
+    assert [one["id"] for one in others] == expected
+    assert ("9 messages were moved" if to == "later" else "This topic was moved") in notice[
+        "content"
+    ]
+    assert len(org.node.state.topic_moves) == 0
+    left = await page(org, "ben", ("channel", "lounge"), ("topic", "tea"))
+    assert [one["id"] for one in left] == (mids[:1] if to == "later" else [])
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_an_interrupted_move_is_ended(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a job, or by whoever asks for it again; and it may have been renamed meanwhile."""
+    await org.channel("lounge", "ann", "ben")
+    mids = await sent(org, "tea", 10)
+    await sent(org, "coffee", 1)
+    with monkeypatch.context() as patch:
+
+        async def interrupted(*_: Any) -> None:
+            pass
+
+        patch.setattr(editing, "finish_move", interrupted)
+        await move(org, mids[0], topic="coffee")
+        await move(org, mids[0], topic="coffee")
+    assert len(org.node.state.topic_moves) == 1
+    await move(org, mids[0], topic="✔ tea")
+    job = topic_moves(org.node)
+    await job.once()
+    assert len(org.node.state.topic_moves) == 1
+    await job.once()
+    assert len(org.node.state.topic_moves) == 0
+    assert len(await page(org, "ben", ("topic", "coffee"))) == 11
+
+
+def among_others(connection: Connection) -> None:
+    """Add messages of other channels and topics, of which the database knows how many there are."""
+    columns = "sender_id, sent_at, content, rendered, client, has_link, has_image, has_attachment"
+    for number in range(1000, 101_000, 1000):
+        connection.run(
+            f"INSERT INTO messages (id, channel_id, topic_id, is_me, mentions_all, {columns})"
+            f" SELECT id + {number}, {number}, {number} + id, is_me, mentions_all, {columns}"
+            " FROM messages WHERE id < 1000"
+        )
+    if connection.dialect.name == "postgresql":
+        connection.run("ANALYZE messages")
+
+
+@pytest.mark.parametrize("terms", [("channel",), ("channel", "topic")])
+async def test_a_page_of_a_channel_is_a_walk_along_an_index(
+    org: Organization, terms: tuple[str, ...]
+) -> None:
+    """The reader's scope is not repeated beside a channel that is in it as a whole."""
+    channel = await org.channel("lounge", "ann")
+    await sent(org, "tea", 3)
+    connection = org.node.store.database.connect(readonly=False)
+    among_others(connection)
+    connection.close()
+    scope = Scope(user_id=org["ann"].user_id, channel_ids=frozenset({channel}))
+    conditions: dict[str, narrow.Condition] = {
+        "channel": narrow.InChannels(frozenset({channel})),
+        "topic": narrow.InTopic("tea"),
+    }
+
+    def plan(connection: Connection) -> str:
+        explain = "EXPLAIN QUERY PLAN" if connection.dialect.name == "sqlite" else "EXPLAIN"
+        sql, values = narrow_condition(connection, scope, [Term(conditions[t]) for t in terms])
+        if connection.dialect.name == "postgresql":
+            # For so few rows, the planner would take any other way.
+            for way in ("seqscan", "bitmapscan", "sort"):
+                connection.run(f"SET LOCAL enable_{way} = off")
+        rows = connection.query(
+            f"{explain} SELECT id FROM messages WHERE {sql} AND id < ? ORDER BY id DESC LIMIT 9",
+            [*values, 1_000_000],
+        )
+        return "\n".join(str(row[-1]) for row in rows)
+
+    found = await org.node.store.read(plan)
+    index = "messages_by_topic" if "topic" in terms else "messages_by_channel"
+    assert index in found
+    assert "Filter" not in found
+    assert "Sort" not in found
+    assert "TEMP B-TREE" not in found
