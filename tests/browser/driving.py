@@ -110,7 +110,7 @@ class Window:
     @property
     def box(self) -> Locator:
         """Where one writes in a conversation."""
-        return self.page.get_by_role("textbox", name=re.compile("^(Message .|Escribe)"))
+        return self.page.get_by_role("textbox", name=re.compile("^(Message .|Enviar mensaje)"))
 
     def say(self, text: str) -> None:
         """Write it in the conversation that is shown, and send it."""

@@ -150,13 +150,13 @@ async def test_the_mails_are_in_the_language_of_the_account(org: Organization) -
     (await org["ann"].patch("/settings", default_language="es")).ok
     (await fresh(org).post("/sessions", **ANN)).ok
     letter = await one(org)
-    assert "Un inicio de sesión nuevo" in letter.subject
-    assert "¡Hola, Ann!" in letter.text
+    assert "Nuevo inicio de sesión" in letter.subject
+    assert "Hola, Ann:" in letter.text
     assert '<html lang="es">' in letter.html
     (await org["ann"].patch("/settings", **NEW)).ok
     assert "contraseña" in (await one(org)).text
     (await org["ann"].post("/agents", name="Ayudante")).ok
-    assert "retirarla" in (await one(org)).text
+    assert "revocarla" in (await one(org)).text
     (await org["ann"].post("/users/me/api_key/regenerate")).ok
     assert "clave de API" in (await one(org)).text
 
