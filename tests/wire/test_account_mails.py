@@ -168,10 +168,10 @@ async def test_whoever_has_no_account_gets_mails_in_the_language_of_the_organiza
     form = {"invite_as": 400, "invite_expires_in_minutes": 60, "stream_ids": []}
     (await org["ann"].post("/invites", invitee_emails="dora@example.com", **form)).ok
     letter = await one(org, "dora@example.com")
-    assert letter.subject == "Ann convida você para Example"
+    assert letter.subject == "Ann convidou você para Example"
     assert '<html lang="pt">' in letter.html
-    assert re.search(r"vale até \d+ de [a-zç]+ de 20\d\d, \d\d:\d\d UTC", letter.text)
-    assert "Ou abra este endereço: http" in letter.html
+    assert re.search(r"expira em \d+ de [a-zç]+ de 20\d\d, \d\d:\d\d UTC", letter.text)
+    assert "Ou copie este link no seu navegador: http" in letter.html
 
 
 # The password again
