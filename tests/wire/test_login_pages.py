@@ -558,7 +558,7 @@ async def test_the_pages_are_in_the_language_that_a_browser_asks_for(org: Organi
     assert '<html lang="de">' in page.text
     assert "Passwort vergessen?" in words(page)
     wrong = await org.http.post("/login", data={**RIGHT, "password": "wrong"}, headers=german)
-    assert "Die Adresse oder das Passwort ist falsch." in words(wrong)
+    assert "Die E-Mail-Adresse oder das Passwort ist falsch." in words(wrong)
     (await org["ann"].patch("/realm", default_language="ja")).ok
     assert "パスワードをお忘れですか" in words(await org.http.get("/login"))
     away = await org.http.get("/nowhere", headers={"Accept": "text/html"})
