@@ -11,14 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "voice.md"
-PAGES = (
-    "README.md",
-    "docs/using.md",
-    "docs/translating.md",
-    "docs/operating.md",
-    "docs/administering.md",
-    "docs/integrating.md",
-)
+PAGES = ("README.md", "SECURITY.md", "docs/security.md", "docs/using.md", "docs/translating.md")
 TEXTS = sorted(
     [*(ROOT / "web" / "words" / "en").glob("*.json"), ROOT / "src/tertulia/outbound/texts/en.json"]
 )
