@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_HEAD = ("work", "measured", "p99", "the machine's limit", "of it", "CPU each", "target", "")
+_HEAD = (
+    "work",
+    "measured",
+    "p99",
+    "machine's limit",
+    "relative to limit",
+    "CPU per operation",
+    "target",
+    "",
+)
 _SCALES = {"s": 1.0, "ms": 1e3, "µs": 1e6, "MiB": 2.0**-20, "KiB": 2.0**-10, "/s": 1.0}
 
 
@@ -27,7 +36,7 @@ def table(figures: dict[str, Any]) -> Iterator[str]:
                 _times(line.get("of_limit"), is_rate=unit == "/s"),
                 _value(line.get("server_cpu_per_operation"), "µs"),
                 ", ".join(target["target"] for target in targets),
-                ("holds" if holds else "**misses**") if targets else "",
+                ("met" if holds else "**missed**") if targets else "",
             )
         )
 

@@ -170,5 +170,5 @@ def table(found: Mapping[tuple[str, str], Mapping[str, float]]) -> Iterator[str]
         missed = [what for what, most in wanted.items() if not values[what] <= most]
         cells = [with_unit(values[what], unit) for what, unit in UNITS.items()]
         target = ", ".join(f"{what} ≤ {most:g} {UNITS[what]}" for what, most in wanted.items())
-        verdict = "" if not wanted else "**misses**" if missed else "holds"
+        verdict = "" if not wanted else "**missed**" if missed else "met"
         yield f"| {size} | {speed} | {' | '.join(cells)} | {target} | {verdict} |"

@@ -49,20 +49,20 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """Whether all targets hold; empty where there are none."""
+        """Whether all targets met; empty where there are none."""
         missed = [target for target in self.targets if not target.holds]
         if not missed:
-            return "holds" if self.targets else ""
+            return "met" if self.targets else ""
         names = ", ".join(
             f"{target.what} {with_unit(target.measured, target.unit)}".strip() for target in missed
         )
-        return f"misses ({names})"
+        return f"missed ({names})"
 
 
 def summary(lines: Sequence[Line]) -> str:
-    """How many targets hold, and which do not."""
+    """How many targets are met, and which are missed."""
     targets = [target for line in lines for target in line.targets]
-    said = f"{sum(target.holds for target in targets)} of {len(targets)} targets hold"
+    said = f"{sum(target.holds for target in targets)} of {len(targets)} targets met"
     missed = [
         f"{line.title} ({', '.join(bounds)})"
         for line in lines
@@ -126,14 +126,14 @@ _HEADS = (
     "measured",
     "p99",
     "spread",
-    "the machine's limit",
-    "of it",
-    "CPU each",
+    "machine's limit",
+    "relative to limit",
+    "CPU per operation",
     "generator",
     "target",
     "verdict",
 )
-_LEFT = {"work", "the machine's limit", "target", "verdict"}
+_LEFT = {"work", "machine's limit", "target", "verdict"}
 
 
 def table(lines: Sequence[Line], about: dict[str, str]) -> str:

@@ -36,15 +36,15 @@ def _measure(bench: Bench) -> Iterator[Line]:
                 "answered_seconds": sorted(ours.medians("answered"))[len(ours.samples) // 2],
             }
             if count == 1:
-                line.title = "send to delivery, one waiting client"
+                line.title = "send to delivery, 1 waiting client"
                 line.targets = [
                     Target("p50", line.value, 0.003, "ms"),
                     Target("p99", ours.p99(), 0.008, "ms"),
                 ]
             else:
-                line.title = f"one message to {count} waiting clients, until the last has it"
+                line.title = f"1 message to {count} waiting clients"
                 line.targets = [Target("p50", line.value, 0.012, "ms")]
             yield line
 
 
-CASE = Case("deliver", "one message to one waiting client, and to 200", _measure)
+CASE = Case("deliver", "1 message to 1 waiting client, and to 200", _measure)

@@ -27,7 +27,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
     for name, title, bound in (
         (TEAM, f"POST /register, {people[TEAM]} users", 0.002),
         (COMPANY, f"POST /register, {people[COMPANY]:,} users and 520 channels", 0.006),
-        ("busiest", "the same, of one who is in all channels and has read nothing", None),
+        ("busiest", "POST /register, subscribed to all channels, all unread", None),
         ("users", f"GET /users with {people[COMPANY]:,} users", 0.003),
     ):
         rounds = found[name]

@@ -22,7 +22,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
     for name, title, job in (
         ("send", "sending", _send),
         ("deliver", "send to delivery", _deliver),
-        ("read", "the newest 100", _read),
+        ("read", "newest 100", _read),
     ):
         with_few, with_many = job(bench, few, "few"), job(bench, many, "many")
         found = bench.interleaved({"few": with_few, "many": with_many})
@@ -69,9 +69,9 @@ def _read(bench: Bench, served: Served, _: str) -> Callable[[], Sample]:
 
 def _messages(name: str, title: str, found: dict[str, Rounds]) -> Line:
     few, many = SHAPES[COMPANY].messages, SHAPES[OLD_COMPANY].messages
-    title = f"growth: {title} among {many:,} messages, beside {few:,}"
+    title = f"growth: {title}, {many:,} messages compared with {few:,}"
     line = Line(f"growth_{name}", title, "ms", found["many"].medians(), found["many"].p99())
-    line.limit, line.limit_title = found["few"].medians(), "among few"
+    line.limit, line.limit_title = found["few"].medians(), f"with {few:,}"
     line.cpu, line.generator = found["many"].cpu, found["many"].generator
     growth = median(ratios(line.rounds, line.limit))
     cpu = found["many"].cpu / found["few"].cpu
@@ -93,7 +93,7 @@ def _register(found: dict[str, Rounds]) -> Iterator[Line]:
             continue
         shape, size = SHAPES[name], found[name].samples[0].counts["bytes"]
         what = f"{shape.people:,} users, {shape.messages:,} messages, {size / 2**20:.1f} MiB"
-        line = Line(f"growth_register_{name}", f"growth: register for each KiB, {what}", "µs", [])
+        line = Line(f"growth_register_{name}", f"growth: POST /register per KiB, {what}", "µs", [])
         line.rounds = per_kib(name)
         line.limit, line.limit_title = limit, f"with {SHAPES[COMPANY].people:,} users"
         line.cpu, line.generator = found[name].cpu, found[name].generator

@@ -365,21 +365,21 @@ def _operations() -> Sequence[Operation]:
         c.do("POST", f"/user_groups/{c.group}/members", **values)
 
     return (
-        ("POST /register, the usual one", register(2600)),
-        ("the same, in all channels and has read nothing", register(1)),
-        ("the same, with all subscribers", register(1, include_subscribers=True)),
-        ("the same, a guest", register(100)),
-        ("the same, compressed", registered_packed),
+        ("POST /register", register(2600)),
+        ("… subscribed to all channels, all unread", register(1)),
+        ("… with all subscribers", register(1, include_subscribers=True)),
+        ("… as a guest", register(100)),
+        ("… compressed", registered_packed),
         ("GET /users", lambda c: c.do("GET", "/users", c.people[5])),
         (
-            "GET /users with profiles and pictures",
+            "… with profiles and avatars",
             lambda c: c.do(
                 *("GET", "/users", c.people[5]),
                 include_custom_profile_fields=True,
                 client_gravatar=False,
             ),
         ),
-        ("GET /users, a guest", lambda c: c.do("GET", "/users", c.people[100])),
+        ("… as a guest", lambda c: c.do("GET", "/users", c.people[100])),
         (
             "GET /users/me/subscriptions with subscribers",
             lambda c: c.do("GET", "/users/me/subscriptions", c.people[1], include_subscribers=True),
@@ -387,7 +387,7 @@ def _operations() -> Sequence[Operation]:
         ("GET /streams", lambda c: c.do("GET", "/streams", c.people[1])),
         ("GET /user_groups", lambda c: c.do("GET", "/user_groups", c.people[1])),
         (
-            "GET /streams/…/members, of 5,000",
+            "GET /streams/…/members, 5,000 subscribers",
             lambda c: c.do("GET", f"/streams/{c.large}/members", c.people[1]),
         ),
         (
@@ -395,16 +395,16 @@ def _operations() -> Sequence[Operation]:
             lambda c: c.do("GET", f"/users/me/{c.channel}/topics", c.people[1]),
         ),
         ("POST /messages, channel of 5,000", send("How is everybody?")),
-        ("… that mentions everybody", send("@**all** supper is ready")),
-        ("… that mentions the topic's participants", send("@**topic** supper is ready")),
-        ("… that mentions a group of 5,000", send("@*everybody* it is ready")),
-        ("… with an alert word of 500", send("supper is ready")),
+        ("… mentioning everyone", send("@**all** supper is ready")),
+        ("… mentioning the topic's participants", send("@**topic** supper is ready")),
+        ("… mentioning a group of 5,000", send("@*everybody* it is ready")),
+        ("… with an alert word of 500 people", send("supper is ready")),
         (
-            "PATCH /messages, its content",
+            "PATCH /messages, content",
             lambda c: c.do("PATCH", f"/messages/{c.last}", c.people[0], content="No."),
         ),
         (
-            "… so that it mentions everybody and a group",
+            "… adding mentions of everyone and a group",
             lambda c: c.do(
                 *("PATCH", f"/messages/{c.last}", c.people[0]),
                 content="@**all** @*everybody* yes, supper",
@@ -414,35 +414,38 @@ def _operations() -> Sequence[Operation]:
             "DELETE /messages",
             lambda c: c.do("DELETE", f"/messages/{c.last}"),
         ),
-        ("500 alert words are set", alerted),
-        ("GET /messages, 1,000 newest", narrow(0)),
-        ("… of a channel", narrow(0, ("channel", "channel 0"))),
-        ("… of a topic", narrow(0, ("channel", LARGE), ("topic", "later"))),
-        ("… of a sender", narrow(0, ("sender", "p5@example.com"))),
-        ("… direct", narrow(0, ("is", "dm"))),
-        ("… direct with one", lambda c: c.messages(c.people[0], ("dm", [c.ids[1]]))),
+        ("set alert words of 500 people", alerted),
+        ("GET /messages, newest 1,000", narrow(0)),
+        ("… in a channel", narrow(0, ("channel", "channel 0"))),
+        ("… in a topic", narrow(0, ("channel", LARGE), ("topic", "later"))),
+        ("… from a sender", narrow(0, ("sender", "p5@example.com"))),
+        ("… direct messages", narrow(0, ("is", "dm"))),
+        (
+            "… direct messages with one person",
+            lambda c: c.messages(c.people[0], ("dm", [c.ids[1]])),
+        ),
         ("… unread", narrow(0, ("is", "unread"))),
-        ("… unread, who has read nothing", narrow(1, ("is", "unread"))),
+        ("… unread, all unread", narrow(1, ("is", "unread"))),
         ("… starred", narrow(0, ("is", "starred"))),
-        ("… mentioned", narrow(0, ("is", "mentioned"))),
-        ("… resolved", narrow(0, ("is", "resolved"))),
-        ("… followed", narrow(0, ("is", "followed"))),
+        ("… mentions", narrow(0, ("is", "mentioned"))),
+        ("… in resolved topics", narrow(0, ("is", "resolved"))),
+        ("… in followed topics", narrow(0, ("is", "followed"))),
         ("… with a link", narrow(0, ("has", "link"))),
         ("… with a reaction", narrow(0, ("has", "reaction"))),
         ("… in all public channels", narrow(0, ("channels", "public"))),
         ("… first unread", narrow(0, anchor="first_unread")),
-        ("… first unread, who has read nothing", narrow(1, anchor="first_unread")),
-        ("… a search, a rare word", narrow(0, ("search", archive.RARE))),
-        ("… a search, a common word", narrow(0, ("search", archive.COMMON))),
-        ("… a guest", narrow(100)),
-        ("… a search of a guest", narrow(100, ("search", archive.COMMON))),
-        ("flags: 5,000 starred", flags("later", "starred", "add", 5000)),
-        ("… 5,000 read", flags("later", "read", "add", 5000)),
-        ("… 5,000 unread", flags("later", "read", "remove", 5000)),
-        ("… 10,000 read", flags("later", "read", "add", 10000)),
-        ("read by narrow, a channel of 200,000 in parts of 5,000", marked_narrow),
+        ("… first unread, all unread", narrow(1, anchor="first_unread")),
+        ("… search, rare word", narrow(0, ("search", archive.RARE))),
+        ("… search, common word", narrow(0, ("search", archive.COMMON))),
+        ("… as a guest", narrow(100)),
+        ("… search as a guest", narrow(100, ("search", archive.COMMON))),
+        ("star 5,000 messages", flags("later", "starred", "add", 5000)),
+        ("mark 5,000 messages as read", flags("later", "read", "add", 5000)),
+        ("mark 5,000 messages as unread", flags("later", "read", "remove", 5000)),
+        ("mark 10,000 messages as read", flags("later", "read", "add", 10000)),
+        ("mark a channel of 200,000 messages as read by narrow, 5,000 per request", marked_narrow),
         (
-            "POST /mark_topic_as_read, 10,000",
+            "POST /mark_topic_as_read, 10,000 messages",
             lambda c: c.do(
                 *("POST", "/mark_topic_as_read", c.people[2]),
                 stream_id=c.large,
@@ -450,17 +453,17 @@ def _operations() -> Sequence[Operation]:
             ),
         ),
         (
-            "POST /mark_stream_as_read, 200,000",
+            "POST /mark_stream_as_read, 200,000 messages",
             lambda c: c.do("POST", "/mark_stream_as_read", c.people[4], stream_id=c.channel),
         ),
-        ("POST /mark_all_as_read, a million", marked_everything(5)),
+        ("POST /mark_all_as_read, 1,000,000 messages", marked_everything(5)),
         ("read receipts", read_half),
-        ("200 reactions to one message", reacted),
-        ("500 present", present),
+        ("200 reactions to a message", reacted),
+        ("presence of 500 people", present),
         ("GET /realm/presence", lambda c: c.do("GET", "/realm/presence", c.people[1])),
-        ("200 statuses", busy),
+        ("set 200 statuses", busy),
         (
-            "typing, to 5,000",
+            "typing notification to 5,000 people",
             lambda c: c.do(
                 *("POST", "/typing", c.people[0]),
                 op="start",
@@ -470,22 +473,25 @@ def _operations() -> Sequence[Operation]:
             ),
         ),
         ("POST /user_uploads, 10 MB", uploaded),
-        ("move 10,000 to another topic", lambda c: c.move("renamed", name="renamed so")),
-        ("resolve a topic of 10,000", lambda c: c.move("resolved", name="✔ resolved")),
-        ("move 10,000 to a public channel", lambda c: c.move("to public", to=c.public)),
-        ("move 10,000 to a private channel", lambda c: c.move("to private", to=c.private)),
-        ("move 10,000 back to public", lambda c: c.move("to private", to=c.large)),
+        ("move 10,000 messages to another topic", lambda c: c.move("renamed", name="renamed so")),
+        ("resolve a topic of 10,000 messages", lambda c: c.move("resolved", name="✔ resolved")),
+        ("move 10,000 messages to a public channel", lambda c: c.move("to public", to=c.public)),
+        ("move 10,000 messages to a private channel", lambda c: c.move("to private", to=c.private)),
         (
-            "move 5,000 of 10,000",
+            "move 10,000 messages back to a public channel",
+            lambda c: c.move("to private", to=c.large),
+        ),
+        (
+            "move 5,000 of 10,000 messages",
             lambda c: c.do(
                 *("PATCH", f"/messages/{c.topics['later'][5000]}"),
                 propagate_mode="change_later",
                 stream_id=c.public,
             ),
         ),
-        ("delete a topic of 10,000", deleted_topic),
+        ("delete a topic of 10,000 messages", deleted_topic),
         (
-            "subscribe 5,000",
+            "subscribe 5,000 people",
             lambda c: c.do(
                 *("POST", "/users/me/subscriptions", c.owner),
                 subscriptions=[{"name": "channel 200"}],
@@ -493,7 +499,7 @@ def _operations() -> Sequence[Operation]:
             ),
         ),
         (
-            "subscribe 5,000 to five channels",
+            "subscribe 5,000 people to 5 channels",
             lambda c: c.do(
                 *("POST", "/users/me/subscriptions", c.owner),
                 subscriptions=[{"name": f"channel {n}"} for n in range(210, 215)],
@@ -501,7 +507,7 @@ def _operations() -> Sequence[Operation]:
             ),
         ),
         (
-            "subscribe 200 to 500 new channels",
+            "subscribe 200 people to 500 new channels",
             lambda c: c.do(
                 *("POST", "/users/me/subscriptions", c.owner),
                 subscriptions=[{"name": f"bulk {n}"} for n in range(500)],
@@ -509,7 +515,7 @@ def _operations() -> Sequence[Operation]:
             ),
         ),
         (
-            "unsubscribe 5,000",
+            "unsubscribe 5,000 people",
             lambda c: c.do(
                 *("DELETE", "/users/me/subscriptions", c.owner),
                 subscriptions=["channel 200"],
@@ -517,14 +523,14 @@ def _operations() -> Sequence[Operation]:
             ),
         ),
         (
-            "subscribe one to 100 channels",
+            "subscribe one person to 100 channels",
             lambda c: c.do(
                 *("POST", "/users/me/subscriptions", c.people[5000]),
                 subscriptions=[{"name": f"channel {n}"} for n in range(300, 400)],
             ),
         ),
         (
-            "create a private channel of 5,000",
+            "create a private channel with 5,000 subscribers",
             lambda c: c.do(
                 *("POST", "/channels/create", c.owner),
                 name="secret",
@@ -533,15 +539,15 @@ def _operations() -> Sequence[Operation]:
             ),
         ),
         (
-            "make a channel of 5,000 private",
+            "make a channel with 5,000 subscribers private",
             lambda c: c.do("PATCH", f"/streams/{c.large}", is_private=True),
         ),
         (
-            "make it public again",
+            "make it public",
             lambda c: c.do("PATCH", f"/streams/{c.large}", is_private=False),
         ),
         (
-            "rename a channel of 5,000",
+            "rename a channel with 5,000 subscribers",
             lambda c: c.do("PATCH", f"/streams/{c.large}", new_name="great"),
         ),
         (
@@ -552,7 +558,7 @@ def _operations() -> Sequence[Operation]:
             ),
         ),
         (
-            "archive a channel of 5,000",
+            "archive a channel with 5,000 subscribers",
             lambda c: c.do("DELETE", f"/streams/{c.large}"),
         ),
         (
@@ -563,8 +569,14 @@ def _operations() -> Sequence[Operation]:
             "rename a user",
             lambda c: c.do("PATCH", f"/users/{c.ids[1]}", full_name="Somebody Else"),
         ),
-        ("make a member a guest", lambda c: c.do("PATCH", f"/users/{c.ids[1]}", role=600)),
-        ("make the guest a member", lambda c: c.do("PATCH", f"/users/{c.ids[1]}", role=400)),
+        (
+            "change a member's role to guest",
+            lambda c: c.do("PATCH", f"/users/{c.ids[1]}", role=600),
+        ),
+        (
+            "change the guest's role to member",
+            lambda c: c.do("PATCH", f"/users/{c.ids[1]}", role=400),
+        ),
         ("deactivate a user", lambda c: c.do("DELETE", f"/users/{c.ids[6]}")),
         ("reactivate a user", lambda c: c.do("POST", f"/users/{c.ids[6]}/reactivate")),
         (
@@ -573,8 +585,8 @@ def _operations() -> Sequence[Operation]:
                 "POST", "/users", email="new@example.com", password="correct horse", full_name="New"
             ),
         ),
-        ("take 2,500 out of a group of 5,000", lambda c: group(c, delete=[*c.ids[:2500]])),
-        ("put 2,500 into it", lambda c: group(c, add=[*c.ids[:2500]])),
+        ("remove 2,500 people from a group of 5,000", lambda c: group(c, delete=[*c.ids[:2500]])),
+        ("add 2,500 people to it", lambda c: group(c, add=[*c.ids[:2500]])),
         (
             "create a group of 5,000",
             lambda c: c.do(
@@ -589,13 +601,13 @@ def _operations() -> Sequence[Operation]:
             lambda c: c.do("POST", f"/user_groups/{c.group + 1}/deactivate"),
         ),
         (
-            "let guests not see everybody",
+            "limit guests' access to users",
             lambda c: c.do("PATCH", "/realm", can_access_all_users_group={"new": 6}),
         ),
-        ("GET /users, a guest who sees not all", lambda c: c.do("GET", "/users", c.people[100])),
-        ("POST /register, such a guest", register(100)),
+        ("GET /users as a limited guest", lambda c: c.do("GET", "/users", c.people[100])),
+        ("POST /register as a limited guest", register(100)),
         (
-            "let guests see everybody",
+            "let guests see all users",
             lambda c: c.do("PATCH", "/realm", can_access_all_users_group={"new": 7}),
         ),
         (
@@ -603,11 +615,11 @@ def _operations() -> Sequence[Operation]:
             lambda c: c.do("PATCH", "/realm", waiting_period_threshold=9),
         ),
         ("rename the organization", lambda c: c.do("PATCH", "/realm", name="Another")),
-        ("messages of a channel expire", expired),
-        ("the log is pruned", lambda c: c.server.tell("prune")),
-        ("backup meanwhile", backed_up),
-        ("a commit fails: the state is loaded again", broken),
-        ("POST /register after it", register(1)),
+        ("expire messages of a channel", expired),
+        ("prune the log", lambda c: c.server.tell("prune")),
+        ("during a backup", backed_up),
+        ("reload the state after a failed commit", broken),
+        ("POST /register after that", register(1)),
     )
 
 
@@ -723,10 +735,9 @@ def measured_line(
         bench.tell(f"    {held.by}, collecting {held.collecting * 1000:.0f} ms")
         for place, count in held.where:
             bench.tell(f"      {count:4} {place}")
-    line = Line(f"hold_{number}", title, "ms", [held.seconds], table="longest holds")
-    line.more = {f"{what} waited, seconds": one for what, one in others.longest.items()}
+    line = Line(f"hold_{number}", title, "ms", [held.seconds], table="longest event loop holds")
     line.targets = [Target("", held.seconds, BOUND, "ms")]
     return line
 
 
-CASE = Case("hold", "how long the event loop is held by each operation", _measure, is_quick=False)
+CASE = Case("hold", "how long each operation holds the event loop", _measure, is_quick=False)

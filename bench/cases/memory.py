@@ -47,7 +47,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         bare = [sys.executable, "-m", "bench.bare"]
         with serving.running(bare, bench.directory / "bare.log", '{"/events": ""}') as limit:
             limits.append(processes.pss(limit.pid))
-    line = Line("memory", "memory at rest, demonstration", "MiB", found)
+    line = Line("memory", "idle memory, demo", "MiB", found)
     line.limit, line.limit_title = limits, "bare protocol"
     if again:
         line.more["restarted_bytes"] = max(again)
@@ -56,7 +56,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         Target("processes", max(counts), 1, ""),
     ]
     if again:
-        line.targets.append(Target("started again", max(again), 60 * 2**20, "MiB"))
+        line.targets.append(Target("after restart", max(again), 60 * 2**20, "MiB"))
     yield line
 
 
@@ -73,8 +73,10 @@ def _team(bench: Bench) -> Iterator[Line]:
                         pass
                 time.sleep(SETTLED)
                 found.append(processes.pss(served.server.pid))
-            line = Line(f"memory_{size}", f"memory, {size:,} people's clients came", "MiB", found)
-            line.limit, line.limit_title = [before, before], "nobody came"
+            line = Line(
+                f"memory_{size}", f"memory, clients of {size:,} people connected", "MiB", found
+            )
+            line.limit, line.limit_title = [before, before], "no clients"
             line.targets = [Target("", max(found), MOST, "MiB")]
             yield line
 
@@ -115,4 +117,4 @@ def _both(bench: Bench) -> Iterator[Line]:
     yield from _team(bench)
 
 
-CASE = Case("memory", "memory at rest, and when everybody's clients have come", _both)
+CASE = Case("memory", "memory, idle and with everyone's clients connected", _both)

@@ -60,14 +60,14 @@ def _together(found: dict[str, Rounds], senders: int) -> Iterator[Line]:
             targets.append(Target("", median(rates), RATE, "/s", at_least=True))
         if nodes > 1:
             ratio = median(ratios(rates, alone))
-            targets.append(Target("of one node", ratio, 1.0, "x", at_least=True))
+            targets.append(Target("relative to 1 node", ratio, 1.0, "x", at_least=True))
         yield Line(
             f"nodes_{nodes}_senders_{senders}",
             f"POST /messages, {senders} senders, {nodes} node{'s' if nodes > 1 else ''}",
             "/s",
             rates,
             limit=limit if nodes == 1 else alone,
-            limit_title="empty requests" if nodes == 1 else "one node",
+            limit_title="empty requests" if nodes == 1 else "1 node",
             targets=targets,
             cpu=of_nodes.cpu,
             generator=of_nodes.generator,
@@ -100,8 +100,8 @@ def _foreign(bench: Bench, servers: list[Running], people: list[str]) -> Iterato
         each = [s.counts["beside 0"] / s.operations for s in found.samples]
         yield Line(
             f"foreign_{senders}",
-            f"a message of another node, {senders} sender{'s' if senders > 1 else ''} there:"
-            " processor time of an idle node",
+            f"message from another node with {senders} sender{'s' if senders > 1 else ''}:"
+            " CPU of an idle node",
             "µs",
             each,
             targets=[Target("", median(each), FOREIGN_SECONDS, "µs")],

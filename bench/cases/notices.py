@@ -38,11 +38,11 @@ def _measure(bench: Bench) -> Iterator[Line]:
 
         found = bench.interleaved({"none": lambda: send(quiet), "all": lambda: send(telling)})
     none, everybody = found["none"], found["all"]
-    line = _line("notices_none", "nobody is told by mail", none)
+    line = _line("notices_none", "no email notifications", none)
     yield line
-    line = _line("notices_all", f"all {SIZES[LARGE]:,} want to be told by mail", everybody)
-    line.limit, line.limit_title = none.medians(), "nobody is told"
-    line.targets = [Target("CPU of nobody told", everybody.cpu / none.cpu, MOST, "x")]
+    line = _line("notices_all", f"email notifications for all {SIZES[LARGE]:,}", everybody)
+    line.limit, line.limit_title = none.medians(), "without them"
+    line.targets = [Target("CPU relative to without", everybody.cpu / none.cpu, MOST, "x")]
     yield line
 
 
@@ -70,4 +70,4 @@ def _line(name: str, title: str, found: Rounds) -> Line:
     )
 
 
-CASE = Case("notices", "telling by mail: a channel of 5,000 who want to be told", _measure)
+CASE = Case("notices", "email notifications for a channel of 5,000", _measure)

@@ -46,28 +46,28 @@ def _measure(bench: Bench) -> Iterator[Line]:
         after = alone()
         bench.part("overload")
     yield _accepted(count, storm, capacity)
-    yield _latency("accepted", "until it is done", storm, "accepted", 1.5 * LONGEST_WAIT)
-    yield _latency("refused", "until it is refused", storm, "refused", 0.5 * LONGEST_WAIT)
-    title = f"until {len(waiting)} who wait have heard"
+    yield _latency("accepted", "accepted requests", storm, "accepted", 1.5 * LONGEST_WAIT)
+    yield _latency("refused", "refused requests", storm, "refused", 0.5 * LONGEST_WAIT)
+    title = f"delivery to {len(waiting)} waiting clients"
     yield _latency("heard", title, storm, "heard", 2 * LONGEST_WAIT)
-    line = Line("overload_memory", "overload: memory at most, of each connection", "KiB", [])
+    line = Line("overload_memory", "overload: peak memory per connection", "KiB", [])
     line.rounds = [grown / count]
     line.targets = [Target("", line.value, 40 * 1024, "KiB")]
     yield line
-    line = Line("overload_after", "after it: POST /messages, one sender", "ms", [after])
-    line.limit, line.limit_title = [before], "before it"
-    line.targets = [Target("of before", after / before, 1.5, "x")]
+    line = Line("overload_after", "after overload: POST /messages, 1 sender", "ms", [after])
+    line.limit, line.limit_title = [before], "before"
+    line.targets = [Target("relative to before", after / before, 1.5, "x")]
     yield line
 
 
 def _accepted(count: int, storm: Sample, capacity: Sample) -> Line:
     accepted = len(storm.more["accepted"]) / storm.seconds
     possible = len(capacity.latencies) / capacity.seconds
-    line = Line("overload", f"overload, {count:,} senders: accepted", "/s", [accepted])
+    line = Line("overload", f"overload, {count:,} senders: accepted rate", "/s", [accepted])
     line.limit, line.limit_title = [possible], f"with {ENOUGH}"
     line.cpu = storm.server_cpu / storm.operations
     line.generator = storm.generator
-    line.targets = [Target("of what it can do", accepted / possible, 0.7, "%", at_least=True)]
+    line.targets = [Target("of capacity", accepted / possible, 0.7, "%", at_least=True)]
     line.more = {"refused_per_second": len(storm.more["refused"]) / storm.seconds}
     return line
 
@@ -81,5 +81,5 @@ def _latency(name: str, title: str, storm: Sample, of: str, bound: float) -> Lin
 
 
 CASE = Case(
-    "overload", "thousands of senders at once, refusals, and after it", _measure, is_quick=False
+    "overload", "thousands of concurrent senders: refusals and recovery", _measure, is_quick=False
 )

@@ -79,12 +79,12 @@ def _of_direct_messages(bench: Bench, service: PushService, served: Served) -> L
     found = Rounds(rounds)
     return Line(
         "pushes_direct",
-        "from POST /messages to the push, a direct message",
+        "from POST /messages to the push of a direct message",
         "ms",
         found.medians(),
         found.p99(),
         limit=found.medians("sent"),
-        limit_title="the message is sent",
+        limit_title="response to the sender",
         cpu=found.cpu,
         targets=[Target("p99", found.p99(), SOON, "ms")],
     )
@@ -111,23 +111,23 @@ def _of_a_channel(
         told = [one - begun for one in came]
         rounds.append(Sample(count, came[-1] - came[0], told, used))
     found = Rounds(rounds)
-    title = f"a push each to {count:,} in a channel"
+    title = f"push to {count:,} subscribers of a channel"
     yield Line(
         "pushes_rate",
-        f"{title}, in a second",
+        f"{title}, rate",
         "/s",
         found.rates(),
         limit=[1 / one for one in alone],
         limit_title="encrypted",
         cpu=found.cpu,
         targets=[
-            Target("CPU of a direct message", found.cpu / of_direct, MOST_CPU, "x"),
-            Target("memory at most", grown, MOST_MEMORY, "MiB"),
+            Target("CPU relative to a direct message", found.cpu / of_direct, MOST_CPU, "x"),
+            Target("peak memory", grown, MOST_MEMORY, "MiB"),
         ],
     )
     yield Line(
         "pushes_channel",
-        f"{title}, from POST /messages to each",
+        f"{title}, from POST /messages to each push",
         "ms",
         found.medians(),
         found.p99(),
@@ -178,4 +178,4 @@ def _sent(served: Served, request: str) -> None:
         raise BenchError(f"a message was refused: {answer}")
 
 
-CASE = Case("pushes", "telling by push: how soon, how many in a second, at what cost", _measure)
+CASE = Case("pushes", "push notifications: latency, rate, and cost", _measure)

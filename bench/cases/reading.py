@@ -27,12 +27,12 @@ def _narrows(archive: Archive) -> dict[str, tuple[str, list[list[str]], float | 
     """What is asked for: a title, the narrow, and what it may take."""
     return {
         "newest": ("newest 100", [], NEWEST),
-        "rare": ("search, a rare word", [["search", RARE]], SEARCH),
-        "common": ("search, a common word", [["search", COMMON]], SEARCH),
-        "topic": ("of a topic", [["channel", archive.channel], ["topic", archive.topic]], None),
-        "sender": ("of a sender", [["sender", archive.sender]], None),
-        "direct": ("direct, of a few", [["is", "dm"]], None),
-        "unread": ("unread ones", [["is", "unread"]], None),
+        "rare": ("search, rare word", [["search", RARE]], SEARCH),
+        "common": ("search, common word", [["search", COMMON]], SEARCH),
+        "topic": ("topic", [["channel", archive.channel], ["topic", archive.topic]], None),
+        "sender": ("sender", [["sender", archive.sender]], None),
+        "direct": ("direct messages", [["is", "dm"]], None),
+        "unread": ("unread", [["is", "unread"]], None),
         "link": ("with a link", [["has", "link"]], None),
     }
 
@@ -77,7 +77,9 @@ def _measure(bench: Bench) -> Iterator[Line]:
     limit = found["rows"].medians()
     for name, (title, _, bound) in narrows.items():
         rounds = found[name]
-        line = Line(f"read_{name}", f"GET /messages, a million: {title}", "ms", rounds.medians())
+        line = Line(
+            f"read_{name}", f"GET /messages, 1,000,000 messages: {title}", "ms", rounds.medians()
+        )
         line.p99 = rounds.p99()
         line.limit, line.limit_title = limit, "bare query, 100 rows"
         line.cpu, line.generator = rounds.cpu, rounds.generator
@@ -106,9 +108,9 @@ def _after_others(bench: Bench) -> Iterator[Line]:
             }
         )
     rounds = found["other"]
-    title = f"GET /messages, {OTHERS:,} newer ones of others: newest 100"
+    title = f"GET /messages, {OTHERS:,} newer messages not received: newest 100"
     line = Line("read_after_others", title, "ms", rounds.medians(), rounds.p99())
-    line.limit, line.limit_title = found["one"].medians(), "who received those"
+    line.limit, line.limit_title = found["one"].medians(), "received"
     line.cpu, line.generator = rounds.cpu, rounds.generator
     yield line
 
@@ -153,7 +155,7 @@ def _little(bench: Bench) -> Iterator[Line]:
     }
     for name, title in titles.items():
         rounds = found[name]
-        title = f"GET /messages, a million: {title}"
+        title = f"GET /messages, 1,000,000 messages: {title}"
         line = Line(f"read_little_{name}", title, "ms", rounds.medians(), rounds.p99())
         line.limit, line.limit_title = found["newest"].medians(), "newest 100"
         line.cpu, line.generator = rounds.cpu, rounds.generator
@@ -161,4 +163,4 @@ def _little(bench: Bench) -> Iterator[Line]:
         yield line
 
 
-CASE = Case("read", "GET /messages among a million: the newest, and searching", _measure)
+CASE = Case("read", "GET /messages among a million messages: newest, and search", _measure)

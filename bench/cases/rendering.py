@@ -30,7 +30,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
     """Rendering each of the messages, one after the other, without a server."""
     for name, content in MESSAGES.items():
         found = Rounds([_sample(content, bench.seconds / 4) for _ in range(bench.rounds)])
-        title = f"render a {name} message (without a server)"
+        title = f"render a {name} message, without a server"
         yield Line(f"render_{name}", title, "ms", found.medians(), found.p99())
 
 

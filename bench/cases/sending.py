@@ -35,8 +35,8 @@ def _measure(bench: Bench) -> Iterator[Line]:
             LARGE: lambda: send(LARGE, 1),
         }
     )
-    yield _limit("empty", "an empty request, one connection", found["empty"])
-    yield _limit("commit", "a bare commit of 1 row", found["commit"], of_server=False)
+    yield _limit("empty", "empty request, 1 connection", found["empty"])
+    yield _limit("commit", "bare commit of 1 row", found["commit"], of_server=False)
     one, many = found[SMALL], found[LARGE]
     floor = sums(found["empty"].medians(), found["commit"].medians())
     for channel in (SMALL, LARGE):
@@ -49,7 +49,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
             ]
         else:
             of_small = median(ratios(many.medians(), one.medians()))
-            line.targets = [Target("of the channel of 10", of_small, 1.1, "x")]
+            line.targets = [Target("relative to channel of 10", of_small, 1.1, "x")]
         yield line
 
     found = bench.interleaved(
@@ -61,8 +61,8 @@ def _measure(bench: Bench) -> Iterator[Line]:
         }
     )
     limit = found["empty"].rates()
-    yield _limit("empty_8", f"an empty request, {SENDERS} at once", found["empty"], is_rate=True)
-    groups = f"bare commits of {SENDERS} rows, rows"
+    yield _limit("empty_8", f"empty requests, {SENDERS} connections", found["empty"], is_rate=True)
+    groups = f"bare commits of {SENDERS} rows"
     rows = _limit("commit_8", groups, found["commit"], is_rate=True, of_server=False)
     rows.rounds = [rate * SENDERS for rate in rows.rounds]
     yield rows
@@ -77,7 +77,13 @@ def _measure(bench: Bench) -> Iterator[Line]:
             limit_title="empty requests",
             targets=[
                 Target("", median(rates), 2000, "/s", at_least=True),
-                Target("of empty requests", median(ratios(rates, limit)), 0.12, "%", at_least=True),
+                Target(
+                    "relative to empty requests",
+                    median(ratios(rates, limit)),
+                    0.12,
+                    "%",
+                    at_least=True,
+                ),
             ],
             cpu=found[channel].cpu,
             generator=found[channel].generator,
@@ -91,7 +97,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
 def _latency(channel: str, found: Rounds) -> Line:
     return Line(
         f"send_{channel}",
-        f"POST /messages, one sender, channel of {SIZES[channel]:,}",
+        f"POST /messages, 1 sender, channel of {SIZES[channel]:,}",
         "ms",
         found.medians(),
         found.p99(),

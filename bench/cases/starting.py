@@ -29,7 +29,7 @@ def _bare(bench: Bench) -> float:
 
 def _measure(bench: Bench) -> Iterator[Line]:
     with bench.datasets.copied(TEAM) as team, bench.datasets.copied(OLD_COMPANY) as company:
-        sets = {"small": (team, 0.6), "5,000 users, a million messages": (company, 2.0)}
+        sets = {"small": (team, 0.6), "5,000 users, 1,000,000 messages": (company, 2.0)}
         found: dict[str, list[float]] = {title: [] for title in sets}
         limits: list[float] = []
         for _ in range(2 if bench.quick else 5):
@@ -45,11 +45,11 @@ def _measure(bench: Bench) -> Iterator[Line]:
                     serving.started(command, port, request, bench.directory / "start.log")
                 )
     for title, (_, bound) in sets.items():
-        line = Line(f"start_{title.split()[0]}", f"start to first answer, {title}", "s", [])
+        line = Line(f"start_{title.split()[0]}", f"startup to first response, {title}", "s", [])
         line.rounds = found[title]
         line.limit, line.limit_title = limits, "bare protocol"
         line.targets = [Target("", line.value, bound, "s")]
         yield line
 
 
-CASE = Case("start", "from starting the server to its first answer", _measure)
+CASE = Case("start", "from starting the server to its first response", _measure)

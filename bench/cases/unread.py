@@ -37,7 +37,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
                 plug.sendall(asking.newest(who, [["channel", SMALL]]).encode())
             time.sleep(SECONDS)
             grown = processes.peak(server.pid) - resident
-    title = f"{CLIENTS} clients that do not read large pages: memory"
+    title = f"memory with {CLIENTS} clients that don't read large pages"
     line = Line("unread", title, "MiB", [grown])
     line.targets = [Target("", line.value, 100 * 2**20, "MiB")]
     yield line

@@ -43,7 +43,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
             gathered(server, name, waiting[:100])
             bench.part(name)
         grown = {name: gathered(server, name, waiting) for name, server in servers.items()}
-        line = Line("memory_waiting", f"memory per idle waiting client, of {count:,}", "KiB", [])
+        line = Line("memory_waiting", f"memory per waiting client, {count:,} clients", "KiB", [])
         line.rounds = [grown["ours"] / count]
         line.limit, line.limit_title = [grown["bare"] / count], "bare protocol"
         line.targets = [Target("", line.value, 12 * 1024, "KiB")]
@@ -81,14 +81,14 @@ def _limit(count: int, bare: Rounds) -> Line:
 
 def _burst(count: int, found: dict[str, Rounds]) -> Line:
     ours, bare = found["ours"], found["bare"]
-    line = Line("deliver_all", f"one message to {count:,} waiting clients", "ms", ours.medians())
+    line = Line("deliver_all", f"1 message to {count:,} waiting clients", "ms", ours.medians())
     line.p99 = ours.p99()
     line.limit, line.limit_title = bare.medians(), "bare protocol"
     line.cpu, line.generator = ours.cpu, ours.generator
     part = median(ratios(bare.medians(), ours.medians()))
     line.targets = [
         Target("p50", line.value, WITHIN * count, "ms"),
-        Target("of the bare protocol's rate", part, 0.5, "%", at_least=True),
+        Target("relative to bare protocol's rate", part, 0.5, "%", at_least=True),
     ]
     line.more = {
         "deliveries_per_second": count / line.value,
@@ -99,9 +99,7 @@ def _burst(count: int, found: dict[str, Rounds]) -> Line:
 
 def _cycles(found: dict[str, Rounds]) -> Line:
     ours, bare = found["cycles"], found["bare"]
-    line = Line(
-        "cycles", f"deliver and poll again, {CYCLING:,} clients", "/s", ours.rates("answers")
-    )
+    line = Line("cycles", f"deliver and poll, {CYCLING:,} clients", "/s", ours.rates("answers"))
     line.limit, line.limit_title = bare.rates("answers"), "bare protocol"
     line.cpu, line.generator = ours.cpu, ours.generator
     line.targets = [Target("", line.value, 20_000, "/s", at_least=True)]
@@ -112,15 +110,11 @@ def _cycles(found: dict[str, Rounds]) -> Line:
 def _flood(found: dict[str, Rounds]) -> Line:
     """Beyond what can be delivered one by one: several messages come in one answer."""
     ours, bare = found["flood"], found["bare"]
-    line = Line(
-        "flood", "the same, and messages without a pause: messages", "/s", ours.rates("messages")
-    )
-    line.limit, line.limit_title = bare.rates("messages"), "bare protocol, one each"
+    line = Line("flood", "deliveries, messages sent without pause", "/s", ours.rates("messages"))
+    line.limit, line.limit_title = bare.rates("messages"), "bare protocol, one message each"
     line.cpu, line.generator = ours.cpu, ours.generator
     line.more = {"answers_per_second": median(ours.rates("answers"))}
     return line
 
 
-CASE = Case(
-    "wait", "10,000 waiting clients: memory, one message to all, deliver and poll", _measure
-)
+CASE = Case("wait", "10,000 waiting clients: memory, 1 message to all, deliver and poll", _measure)

@@ -54,20 +54,22 @@ def _measure(bench: Bench) -> Iterator[Line]:
         found = bench.interleaved(
             {"message": lambda: message(quiet), "hook": lambda: bench.requests(quiet.server, hook)}
         )
-        yield _line("webhooks_message", "POST /messages, beside", found["message"])
-        line = _line("webhooks_in", "POST /external/github, three commits", found["hook"])
+        yield _line("webhooks_message", "POST /messages, for comparison", found["message"])
+        line = _line("webhooks_in", "POST /external/github, 3 commits", found["hook"])
         ratio = found["hook"].cpu / found["message"].cpu
-        line.targets = [Target("CPU of a message", ratio, MOST, "x")]
+        line.targets = [Target("CPU relative to a message", ratio, MOST, "x")]
         yield line
         # The same messages to a bot without a service: what they take by themselves.
         grown = _grown(busy, bot_type=3, payload_url=json.dumps(DEAD)) - _grown(quiet)
         found = bench.interleaved({"none": lambda: message(quiet), "all": lambda: message(busy)})
-        line = _line("webhooks_waiting", f"POST /messages, {WAITING:,} calls wait", found["all"])
+        line = _line(
+            "webhooks_waiting", f"POST /messages, {WAITING:,} pending webhook calls", found["all"]
+        )
         ratio = found["all"].cpu / found["none"].cpu
-        line.limit, line.limit_title = found["none"].medians(), "none wait"
+        line.limit, line.limit_title = found["none"].medians(), "none pending"
         line.targets = [
-            Target("CPU of none waiting", ratio, MOST_BESIDE, "x"),
-            Target("memory that these take", grown, MOST_MEMORY, "MiB"),
+            Target("CPU relative to none pending", ratio, MOST_BESIDE, "x"),
+            Target("memory for the calls", grown, MOST_MEMORY, "MiB"),
         ]
         yield line
 
@@ -121,4 +123,4 @@ def _line(name: str, title: str, found: Rounds) -> Line:
     )
 
 
-CASE = Case("webhooks", "webhooks: in, and 10,000 that wait for a service", _measure)
+CASE = Case("webhooks", "webhooks: incoming, and 10,000 pending outgoing calls", _measure)

@@ -66,7 +66,7 @@ def _work(
             for count, one in served.items()
         }
     )
-    yield from _lines(name, f"{title}, {ASKING} at once", found)
+    yield from _lines(name, f"{title}, {ASKING} connections", found)
 
 
 def _lines(name: str, title: str, found: dict[str, Rounds], of: str = "") -> Iterator[Line]:
@@ -95,4 +95,4 @@ def _words(count: int) -> str:
     return "one process" if count == 1 else f"{count} workers"
 
 
-CASE = Case("workers", "several workers beside one process", _measure, is_quick=False)
+CASE = Case("workers", "several workers compared with one process", _measure, is_quick=False)

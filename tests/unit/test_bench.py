@@ -104,17 +104,17 @@ def lines() -> list[Line]:
 
 
 def test_the_last_line_says_which_targets_hold() -> None:
-    assert report.summary(lines()) == "2 of 3 targets hold; missed: fast work (p99 ≤ 3 ms)."
-    assert report.summary(lines()[1:]) == "1 of 1 targets hold."
+    assert report.summary(lines()) == "2 of 3 targets met; missed: fast work (p99 ≤ 3 ms)."
+    assert report.summary(lines()[1:]) == "1 of 1 targets met."
 
 
 def test_the_table_shows_each_cost_beside_its_limit_and_says_what_misses() -> None:
     shown = report.table(lines(), {"python": "3"}).splitlines()
-    for part in ("2 ms", "1 ms bare", "2x", "100%", "p50 ≤ 2 ms, p99 ≤ 3 ms", "misses (p99 4 ms)"):
+    for part in ("2 ms", "1 ms bare", "2x", "100%", "p50 ≤ 2 ms, p99 ≤ 3 ms", "missed (p99 4 ms)"):
         assert part in shown[1]
-    assert shown[2].split()[-3:] == ["≥", "90/s", "holds"]
+    assert shown[2].split()[-3:] == ["≥", "90/s", "met"]
     assert shown[3].split()[:2] == ["limit:", "bare"]
-    assert "holds" not in shown[3]
+    assert "met" not in shown[3]
     assert shown[-1] == "python: 3"
 
 

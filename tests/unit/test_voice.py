@@ -11,7 +11,22 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "voice.md"
-PAGES = ("README.md", "SECURITY.md", "docs/security.md", "docs/using.md", "docs/translating.md")
+PAGES = (
+    "README.md",
+    "SECURITY.md",
+    "bench/README.md",
+    "docs/compatibility.md",
+    "docs/glossary.md",
+    "docs/index.md",
+    "docs/performance.md",
+    "docs/releases.md",
+    "docs/scale.md",
+    "docs/security.md",
+    "docs/specification.md",
+    "docs/tasks.md",
+    "docs/translating.md",
+    "docs/using.md",
+)
 TEXTS = sorted(
     [*(ROOT / "web" / "words" / "en").glob("*.json"), ROOT / "src/tertulia/outbound/texts/en.json"]
 )
