@@ -26,9 +26,9 @@ html_permalinks_icon = "#"
 html_search_options = {"type": "default"}
 
 PAGES = {
-    "For everybody": {
+    "For everyone": {
         "using": "Using it in a browser",
-        "tasks": "Ten tasks, in presses",
+        "tasks": "Clicks for common tasks",
     },
     "For administrators": {
         "administering": "Administering an organization",
@@ -40,18 +40,18 @@ PAGES = {
         "releases": "Releases",
         "changelog": "Changelog",
         "security-policy": "Security",
-        "security": "Security, point by point",
+        "security": "Security requirements",
     },
-    "For authors of programs": {
+    "For developers of integrations": {
         "integrating": "Connecting programs",
         "compatibility": "Compatibility",
-        "specification": "The interface, by statements",
+        "specification": "API test coverage",
     },
-    "For those who change it": {
+    "For contributors": {
         "architecture": "Architecture",
         "glossary": "Glossary",
         "decisions/README": "Decisions",
-        "bench": "The bench",
+        "bench": "The benchmark",
         "translating": "Translating",
         "voice": "How we write",
     },
