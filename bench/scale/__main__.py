@@ -72,7 +72,7 @@ def main() -> None:
         print(f"| {name} | {seconds * 1e6:,.0f} |")
     print()
     worst = 0.0
-    print("| on one machine | senders | nodes | measured | simulated | off by |")
+    print("| way of writing | senders | nodes | measured | simulated | deviation |")
     print("|---|---:|---:|---:|---:|---:|")
     for run in runs:
         for senders in SENDERS:
@@ -82,7 +82,7 @@ def main() -> None:
                 off = found / rate - 1
                 if run.forwards:
                     worst = max(worst, abs(off))
-                way = "one writes for all" if run.forwards else "by turns"
+                way = "forwarding" if run.forwards else "taking turns"
                 print(
                     f"| {way} | {senders} | {nodes} | {rate:,.0f}/s | {found:,.0f}/s | {off:+.0%} |"
                 )
@@ -215,7 +215,7 @@ def _solved(rows: Sequence[tuple[Sequence[float], float]], first: Sequence[float
 
 def _of_workers(costs: Costs) -> Iterator[str]:
     """Workers of one machine, with those who send and the database on it."""
-    yield "| cores | workers | messages a second, 96 senders | of one process |"
+    yield "| cores | workers | messages per second, 96 senders | relative to 1 process |"
     yield "|---:|---:|---:|---:|"
     for cores in MACHINES:
         alone = 0.0
@@ -230,8 +230,8 @@ def _extrapolated(costs: Costs) -> Iterator[str]:
     """Nodes on machines of their own, of two cores each, and a database of eight."""
     apart = replace(costs, trip=NETWORK, flush=DISK)
     yield (
-        "| nodes | each message to | messages at most | at the peak: 99 of 100 within | of a node's"
-        " core | of the time the log is held | messages in a commit | cores of the database |"
+        "| nodes | recipients per message | maximum rate | p99 latency at peak load | load of a node's core"
+        " | time that the log is locked | messages per commit | database cores |"
     )
     yield "|---:|---:|---:|---:|---:|---:|---:|---:|"
     for audience in AUDIENCES:
@@ -239,7 +239,7 @@ def _extrapolated(costs: Costs) -> Iterator[str]:
             setup = Setup(nodes=nodes, audience=audience, seconds=0.8)
             most = at_most(apart, setup, PATIENCE)
             peak = simulated(apart, replace(setup, rate=PEAK))
-            within = f"{peak.p99 * 1000:,.0f} ms" if most >= PEAK else "not done"
+            within = f"{peak.p99 * 1000:,.0f} ms" if most >= PEAK else "not reached"
             yield (
                 f"| {nodes} | {audience} | {most:,.0f}/s | {within} | {peak.node_load:.0%}"
                 f" | {peak.lock_load:.0%} | {peak.group:.1f} | {peak.database_cores:.1f} |"
