@@ -231,7 +231,8 @@ def _extrapolated(costs: Costs) -> Iterator[str]:
     apart = replace(costs, trip=NETWORK, flush=DISK)
     yield (
         "| nodes | recipients per message | maximum rate | p99 latency at peak load"
-        " | load of a node's core | time that the log is locked | messages per commit | database cores |"
+        " | load of a node's core | time that the log is locked | messages per commit"
+        " | database cores |"
     )
     yield "|---:|---:|---:|---:|---:|---:|---:|---:|"
     for audience in AUDIENCES:
