@@ -23,6 +23,10 @@ PAGES = (
     "docs/scale.md",
     "docs/security.md",
     "docs/specification.md",
+    *(
+        f"docs/specification/{page.name}"
+        for page in sorted((ROOT / "docs/specification").glob("*.md"))
+    ),
     "docs/tasks.md",
     "docs/translating.md",
     "docs/using.md",
