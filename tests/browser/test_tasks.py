@@ -1,4 +1,4 @@
-"""Ten tasks, done by hand: `docs/tasks.md` lists how many clicks and key presses each of them takes."""
+"""Ten tasks, done by hand: `docs/tasks.md` lists how many clicks and key presses each takes."""
 
 import re
 from datetime import UTC, datetime, timedelta
