@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tertulia.delivery.withdrawal import Withdrawal
 from tertulia.domain.messages import moving
 from tertulia.jobs.topic_moves import topic_moves
 from tertulia.model import narrow
@@ -328,3 +329,25 @@ async def test_a_page_of_a_channel_is_a_walk_along_an_index(
     assert "Filter" not in found
     assert "Sort" not in found
     assert "TEMP B-TREE" not in found
+
+
+async def test_deleting_what_no_recent_entry_is_about_looks_at_none(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lounge = await org.channel("lounge", "ann")
+    await sent(org, "tea", 3)
+    org.node.delivery.recent.clear()
+    await sent(org, "coffee", 3)
+    looks: list[int] = []
+    real = Withdrawal.revised
+
+    def revised(self: Withdrawal, earlier: Any) -> Any:
+        looks.append(1)
+        return real(self, earlier)
+
+    monkeypatch.setattr(Withdrawal, "revised", revised)
+    path = f"/streams/{lounge}/delete_topic"
+    assert (await org["ann"].post(path, topic_name="tea")).ok["complete"] is True
+    assert not looks
+    assert (await org["ann"].post(path, topic_name="coffee")).ok["complete"] is True
+    assert looks

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from pyroaring import BitMap
+
 from tertulia.delivery import event_ids
 from tertulia.delivery.cached_entry import CachedEntry
 from tertulia.delivery.encoder import GuardedEncoder
@@ -57,6 +59,10 @@ class RecentEntries:
         self._entries: deque[CachedEntry] = deque(maxlen=RECENT)
         self._added = 0
         """Bytes that were added, or encoded by a read, since the size of all was looked at."""
+        self._about = BitMap()
+        """The messages that the entries are about, or that some of those dropped were."""
+        self._about_of = 0
+        """How many entries have been added to that."""
 
     # What is in memory
 
@@ -67,15 +73,23 @@ class RecentEntries:
         """Take in entries that were committed, and withdraw what they withdraw."""
         added = [CachedEntry(entry) for entry in entries]
         if self._entries and entries[0].seq != self._entries[-1].entry.seq + 1:
-            self._entries.clear()
-        self._entries.extend(added)
+            self.clear()
+        for cached in added:
+            self._withdraw(cached.entry)
+            self._entries.append(cached)
+            self._add_to_about(cached)
         self._added += sum(cached.size for cached in added)
         if entries[-1].seq % _LOOK_AFTER < len(entries):
             self._make_room()
         self._make_room_if_much()
-        for entry in entries:
-            self._withdraw(entry)
         return added
+
+    def _add_to_about(self, cached: CachedEntry) -> None:
+        self._about |= cached.about
+        self._about_of += 1
+        if self._about_of > 2 * RECENT:
+            self._about = BitMap.union(BitMap(), *(one.about for one in self._entries))
+            self._about_of = len(self._entries)
 
     def _make_room_if_much(self) -> None:
         if self._added > RECENT_BYTES // 8:
@@ -89,10 +103,11 @@ class RecentEntries:
 
     def _withdraw(self, entry: Entry) -> None:
         withdrawal = withdrawal_by(entry)
-        if withdrawal is None:
+        # Most messages that are deleted are older than all entries: then none is looked at.
+        if withdrawal is None or not withdrawal.concerns(self._about):
             return
         for cached in self._entries:
-            revised = withdrawal.revised(cached.entry)
+            revised = withdrawal.revised(cached)
             if revised is not None:
                 cached.revise(revised)
 
@@ -106,6 +121,7 @@ class RecentEntries:
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()
+        self._about, self._about_of = BitMap(), 0
 
     @property
     def _first(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 from pyroaring import BitMap
 
+from tertulia.delivery.cached_entry import CachedEntry
 from tertulia.model.changes import (
     Entry,
     MessageEdited,
@@ -24,35 +25,32 @@ _NO_CONTENT: Final[dict[str, Any]] = {"message": None, "submessages": ()}
 class Withdrawal:
     """The messages of a deletion, or of a move to another channel."""
 
-    def __init__(self, seq: int, message_ids: Sequence[int], moved_to: int | None) -> None:
-        """`seq` is the later entry's; `moved_to` is None for a deletion."""
-        self._seq = seq
+    def __init__(self, message_ids: Sequence[int], moved_to: int | None) -> None:
+        """`moved_to` is None for a deletion."""
         self._message_ids = BitMap(message_ids)
         self._moved_to = moved_to
         self._of_message: dict[str, Any] = {"moved_to": moved_to}
         if moved_to is None:
             self._of_message = {"gone": True}
 
-    def revised(self, earlier: Entry) -> Entry | None:
+    def concerns(self, messages: BitMap) -> bool:
+        """Whether an entry about some of these messages may have to be revised."""
+        return bool(self._message_ids.intersect(messages))
+
+    def revised(self, cached: CachedEntry) -> Entry | None:
         """The earlier entry as it is shown from now on; None where it stays as it is."""
-        change, concerned = earlier.change, self._message_ids
-        if isinstance(change, MessageSent | MessageEdited):
-            if change.message.id not in concerned:
-                return None
+        found = cached.about & self._message_ids
+        if not found:
+            return None
+        earlier, change = cached.entry, cached.entry.change
+        if isinstance(change, MessageSent | MessageEdited | OnMessage):
             return replace(earlier, change=replace(change, **self._of_message))
-        if isinstance(change, OnMessage):
-            if change.place.id not in concerned:
-                return None
-            return replace(earlier, change=replace(change, **self._of_message))
-        if isinstance(change, MessagesMoved) and earlier.seq < self._seq:
-            found = change.ids & concerned
-            if not found:
-                return None
+        if isinstance(change, MessagesMoved):
             moved_on = {**change.moved_on, **dict.fromkeys(found, self._moved_to)}
             arrivals = change.arrivals
             if self._moved_to is None:
                 arrivals = tuple(
-                    replace(one, **_NO_CONTENT) if one.message_id in concerned else one
+                    replace(one, **_NO_CONTENT) if one.message_id in found else one
                     for one in arrivals
                 )
             return replace(earlier, change=replace(change, arrivals=arrivals, moved_on=moved_on))
@@ -65,8 +63,13 @@ class Erasure:
     def __init__(self, user_id: int) -> None:
         self._user_id = user_id
 
-    def revised(self, earlier: Entry) -> Entry | None:
+    def concerns(self, _: BitMap) -> bool:
+        """Whether an entry about some of these messages, or about none, may be concerned."""
+        return True
+
+    def revised(self, cached: CachedEntry) -> Entry | None:
         """The earlier entry, to be shown anew, where it tells what the account was; else None."""
+        earlier = cached.entry
         match earlier.change:
             case UserCreated(user=user):
                 return earlier if user.id == self._user_id else None
@@ -80,9 +83,9 @@ def withdrawal_by(entry: Entry) -> Withdrawal | Erasure | None:
     """What the entry withdraws from those before it, if anything."""
     match entry.change:
         case MessagesDeleted(message_ids=ids):
-            return Withdrawal(entry.seq, ids, None)
+            return Withdrawal(ids, None)
         case MessagesMoved(message_ids=ids, changes_channel=True, new_channel_id=channel_id):
-            return Withdrawal(entry.seq, ids, channel_id)
+            return Withdrawal(ids, channel_id)
         case UserChanged(user_id=user_id, values={"is_deleted": True}):
             return Erasure(user_id)
         case _:

@@ -65,8 +65,10 @@ class MessagesDeletedProjection(Projection[MessagesDeleted]):
     def audience(self, state: State, change: MessagesDeleted) -> Collection[int]:
         if change.channel_id is None:
             return state.directs[change.direct_id].members
-        holders = (user_id for _, user_ids in change.holders for user_id in user_ids)
-        return {*state.subscriptions.of_channel[change.channel_id], *holders}
+        subscribed = state.subscriptions.of_channel[change.channel_id]
+        if not change.holders:
+            return subscribed
+        return {*subscribed, *(one for _, user_ids in change.holders for one in user_ids)}
 
     def view(
         self, context: ProjectionContext, change: MessagesDeleted, viewer: Viewer
