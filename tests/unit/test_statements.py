@@ -40,7 +40,7 @@ def test_flags_that_a_move_takes_away_are_found_by_the_messages(
         lost=(((1, 2), (1, 2, 3)),),
     )
     connection.run("BEGIN")
-    editing.write(connection, Entry(seq=1, at=0.0, actor_id=1, change=change))
+    editing.write(connection, [Entry(seq=1, at=0.0, actor_id=1, change=change)])
     ((sql, parameters),) = deleting
     plan = " ".join(str(row) for row in connection.query(f"EXPLAIN QUERY PLAN {sql}", parameters))
     assert "message_flags_by_message" in plan

@@ -1,18 +1,20 @@
 """Topics of any size: renaming one is the same work, and everything else about them is done in
 pieces, between which others have their turn."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tertulia.delivery.withdrawal import Withdrawal
+from tertulia.domain.messages import deleting as deleting_rules
 from tertulia.domain.messages import moving
 from tertulia.jobs.topic_moves import topic_moves
 from tertulia.model import narrow
 from tertulia.model.narrow import Scope, Term
-from tertulia.service.messages import editing, preconditions
+from tertulia.service.messages import deleting, editing, preconditions
+from tertulia.store import bitmaps, consistency, writing
 from tertulia.store import store as store_module
-from tertulia.store import writing
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import narrow_condition
 from tertulia.store.writing import Batch
@@ -329,6 +331,51 @@ async def test_a_page_of_a_channel_is_a_walk_along_an_index(
     assert "Filter" not in found
     assert "Sort" not in found
     assert "TEMP B-TREE" not in found
+
+
+async def test_a_large_topic_is_deleted_in_pieces_of_many_entries(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A piece takes the same statements for several entries as for one; and clients that are told
+    of each message by itself are told of as many with each entry as one has IDs for."""
+    monkeypatch.setattr(deleting, "PIECE", 40)
+    monkeypatch.setattr(deleting_rules, "_OF_ENTRY", 10)
+    lounge = await org.channel("lounge", "ann", "ben")
+    mids = await sent(org, "tea", 90)
+    (left,) = await sent(org, "coffee", 1)
+    starred = [mids[0], mids[15], mids[89]]
+    await org["ben"].post("/messages/flags", messages=starred, op="add", flag="starred")
+    ben = await org["ben"].register(client_capabilities=CAPABLE)
+    old = await org["ben"].register(client_capabilities={"bulk_message_deletion": False})
+    removals: list[int] = []
+    real = bitmaps.take_out
+
+    def take_out(connection: Connection, table: str, ids: Sequence[int]) -> None:
+        removals.append(len(ids))
+        real(connection, table, ids)
+
+    monkeypatch.setattr(bitmaps, "take_out", take_out)
+    reply = await org["ann"].post(f"/streams/{lounge}/delete_topic", topic_name="tea")
+    assert reply.ok["complete"] is True
+    assert set(removals) == {40, 10}  # (PostgreSQL is asked for the same rows twice.)
+    events = [one for one in await ben.events() if one["type"] == "delete_message"]
+    assert [one["message_ids"] for one in events] == [
+        mids[begin : begin + 10] for begin in range(80, -1, -10)
+    ]
+    singly = [one for one in await old.events() if one["type"] == "delete_message"]
+    assert sorted(one["message_id"] for one in singly) == mids
+    assert await page(org, "ben", ("channel", "lounge"), ("topic", "tea")) == []
+    assert org.node.state.channels[lounge].first_message_id == left
+    assert [topic.name for topic in org.node.state.topics] == ["coffee"]
+    assert await org.node.store.read(consistency.dangling) == []
+
+
+async def test_what_deleted_messages_say_is_not_read(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    mids = await sent(org, "tea", 2)
+    doomed = await preconditions.to_delete(org.node.log, mids)
+    assert [one.id for one in doomed.messages] == mids
+    assert {one.content + one.rendered for one in doomed.messages} == {""}
 
 
 async def test_deleting_what_no_recent_entry_is_about_looks_at_none(

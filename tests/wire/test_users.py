@@ -620,7 +620,7 @@ async def test_what_cannot_be_deleted_is_not_left_out_in_silence(org: Organizati
 async def test_what_an_account_and_its_bots_wrote_is_deleted_where_that_is_wanted(
     org: Organization, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deleting, "BATCH", 2)
+    monkeypatch.setattr(deleting, "PIECE", 2)
     ben, robo, cleo = org["ben"], org["robo"], org["cleo"]
     await org.channel("lounge", "ben", "cleo", "robo")
     await org.channel("office", "ben", "cleo", "robo", is_private=True)

@@ -56,17 +56,24 @@ DEPENDENT = ("message_flags", "message_edits", "reactions", "submessages")
 # Writing
 
 
-def write(connection: Connection, entry: Entry) -> None:
-    """Write what the entry changes in messages, if it is such a change."""
-    match entry.change:
-        case changes.MessageEdited():
-            _write_content(connection, entry, entry.change)
-        case changes.MessagesMoved():
-            _write_place(connection, entry, entry.change)
-        case changes.MessagesDeleted():
-            _delete(connection, entry.change)
-        case _:
-            pass
+def write(connection: Connection, entries: Iterable[Entry]) -> None:
+    """Write what the entries change in messages. Deletions that follow each other take the same
+    few statements as one."""
+    deletions: list[changes.MessagesDeleted] = []
+    for entry in entries:
+        if isinstance(entry.change, changes.MessagesDeleted):
+            deletions.append(entry.change)
+            continue
+        _delete(connection, deletions)
+        deletions = []
+        match entry.change:
+            case changes.MessageEdited():
+                _write_content(connection, entry, entry.change)
+            case changes.MessagesMoved():
+                _write_place(connection, entry, entry.change)
+            case _:
+                pass
+    _delete(connection, deletions)
 
 
 def _write_content(connection: Connection, entry: Entry, change: changes.MessageEdited) -> None:
@@ -247,15 +254,18 @@ def _write_edits(
     )
 
 
-def _delete(connection: Connection, change: changes.MessagesDeleted) -> None:
+def _delete(connection: Connection, deletions: Sequence[changes.MessagesDeleted]) -> None:
+    message_ids = [one for change in deletions for one in change.message_ids]
+    if not message_ids:
+        return
     dialect = connection.dialect
-    ids = dialect.array(change.message_ids)
-    search_index.remove(connection, change.message_ids)
-    bitmaps.take_out(connection, bitmaps.RECORDS, change.message_ids)
+    ids = dialect.array(message_ids)
+    search_index.remove(connection, message_ids)
+    bitmaps.take_out(connection, bitmaps.RECORDS, message_ids)
     for table in DEPENDENT:
         connection.run(f"DELETE FROM {table} WHERE {dialect.among('message_id')}", (ids,))
     connection.run(f"DELETE FROM messages WHERE {dialect.among('id')}", (ids,))
-    _end_topics(connection, change.emptied)
+    _end_topics(connection, [place for change in deletions for place in change.emptied])
 
 
 # Reading

@@ -229,16 +229,21 @@ def _write_entries(connection: Connection, entries: Sequence[Entry], known: Topi
     # earlier one.
     part: list[Entry] = []
     for entry in entries:
-        part.append(entry)
-        if isinstance(entry.change, changes.MessagesMoved | changes.MessagesDeleted):
+        last = part[-1].change if part else None
+        goes_on = isinstance(entry.change, changes.MessagesDeleted)  # They are written together.
+        if isinstance(last, changes.MessagesMoved) or (
+            isinstance(last, changes.MessagesDeleted) and not goes_on
+        ):
             _write_part(connection, part, known)
             part = []
+        part.append(entry)
     if part:
         _write_part(connection, part, known)
 
 
 def _write_part(connection: Connection, entries: Sequence[Entry], known: Topics) -> None:
-    """Write entries of which only the last one may change topics."""
+    """Write entries of which only the last one, or several deletions at the end, may change
+    topics."""
     messages: list[tuple[int, changes.MessageSent]] = []
     flags: list[tuple[int, int, Flag, bool]] = []
     reactions: list[tuple[int, Reaction, bool]] = []
@@ -295,8 +300,7 @@ def _write_part(connection: Connection, entries: Sequence[Entry], known: Topics)
             continue
         for user, mid, flag, _ in some:
             _remove_flag(connection, user, mid, flag)
-    for entry in entries:
-        editing.write(connection, entry)
+    editing.write(connection, entries)
 
 
 class _Marks:

@@ -18,6 +18,11 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 DAY: Final = 86400
+PIECE = 1000
+"""Messages that one command deletes at most, so that others have their turn between two."""
+_OF_ENTRY: Final = 100
+"""Messages of one entry at most: some clients take an event for each, and an entry has IDs for 128
+events."""
 
 
 class MessagesToDelete(Struct, frozen=True, kw_only=True):
@@ -39,7 +44,7 @@ def delete(moment: Moment, doomed: MessagesToDelete) -> Decision[None]:
     for message in doomed.messages:
         require_readable(moment, message)
         _require_right(moment, message)
-    return Decision(None, (_deleted(moment.state, doomed),))
+    return Decision(None, _deleted(moment.state, doomed))
 
 
 class Places(Struct, frozen=True, kw_only=True):
@@ -69,7 +74,7 @@ def delete_written(moment: Moment, doomed: MessagesToDelete, places: Places) -> 
     _require_unchanged(state, doomed)
     if not places.have(state, doomed.messages[0].channel_id):
         return Decision(None)
-    return Decision(None, (_deleted(state, doomed),))
+    return Decision(None, _deleted(state, doomed))
 
 
 def expire(moment: Moment, doomed: MessagesToDelete, before: int) -> Decision[bool]:
@@ -83,7 +88,7 @@ def expire(moment: Moment, doomed: MessagesToDelete, before: int) -> Decision[bo
     limit = kept_since(moment.state, doomed.messages[0].channel_id, moment.now)
     if limit is None or before > limit:
         return Decision(False)
-    return Decision(True, (_deleted(moment.state, doomed),))
+    return Decision(True, _deleted(moment.state, doomed))
 
 
 def kept_since(state: State, channel_id: int | None, now: float) -> int | None:
@@ -103,25 +108,34 @@ def _require_unchanged(state: State, doomed: MessagesToDelete) -> None:
         raise Conflict
 
 
-def _deleted(state: State, doomed: MessagesToDelete) -> MessagesDeleted:
-    """The change that deletes the messages."""
+def _deleted(state: State, doomed: MessagesToDelete) -> tuple[MessagesDeleted, ...]:
+    """The changes that delete the messages, the newest first."""
+    begins = range(0, len(doomed.messages), _OF_ENTRY)
+    return tuple(_part_deleted(state, doomed, begin) for begin in reversed(begins))
+
+
+def _part_deleted(state: State, doomed: MessagesToDelete, begin: int) -> MessagesDeleted:
+    """The change that deletes an entry's messages from that one on, when those after them are
+    gone."""
     one = doomed.messages[0]
-    ids = tuple(message.id for message in doomed.messages)
+    every = [message.id for message in doomed.messages]
+    left, ids = every[:begin], tuple(every[begin : begin + _OF_ENTRY])
+    part = frozenset(ids)
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for user_id, flags in sorted(doomed.flags.items()):
-        alike[tuple(sorted(flags))].append(user_id)
-    holders = tuple((held, tuple(users)) for held, users in alike.items())
+        alike[tuple(sorted(one for one in flags if one in part))].append(user_id)
+    holders = tuple((held, tuple(users)) for held, users in alike.items() if held)
     if one.channel_id is None:
         return MessagesDeleted(
             message_ids=ids,
             direct_id=one.direct_id,
-            direct_last_id=doomed.direct_last_id,
+            direct_last_id=max(doomed.direct_last_id, *left[-1:], 0),
             holders=holders,
             detached=state.uploads.linked_by(ids),
         )
     channel = state.channels[one.channel_id]
     topic = state.topics[(channel.id, topic_key(one.topic))]
-    gone = frozenset(ids)
+    gone = frozenset(every[begin:])
     rest = topics.without(topic, doomed.excerpt, gone)
     firsts = {}
     if channel.first_message_id in gone:

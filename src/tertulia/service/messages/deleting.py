@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tertulia.domain import names, permissions
 from tertulia.domain.messages import deleting
-from tertulia.domain.messages.deleting import Places
+from tertulia.domain.messages.deleting import PIECE, Places
 from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, NoSuchMessage
@@ -16,10 +16,8 @@ from tertulia.service.conflicts import retry_on_conflict
 from tertulia.service.messages import preconditions
 from tertulia.store import editing as rows
 
-BATCH = 100
-"""Messages that are deleted at once, so that others can write in between."""
 TOPIC_SECONDS = 20.0
-"""So long at most messages of a topic are deleted, one batch after the other."""
+"""So long at most messages of a topic are deleted, one piece after the other."""
 
 
 async def delete_message(caller: Caller, message_id: int) -> None:
@@ -45,11 +43,11 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
     loop = asyncio.get_running_loop()
     until = loop.time() + TOPIC_SECONDS
 
-    async def batch() -> int:
+    async def piece() -> int:
         """Delete some. How many there were."""
         # The newest first: what is left is then the beginning, as clients expect.
         ids = await caller.node.store.read(
-            rows.newest_of_topic, channel.id, key, [(0, LARGEST)], BATCH
+            rows.newest_of_topic, channel.id, key, [(0, LARGEST)], PIECE
         )
         if ids:
             doomed = await preconditions.to_delete(caller.node.log, ids)
@@ -58,7 +56,7 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
             await caller.submit(deleting.delete, doomed)
         return len(ids)
 
-    while await retry_on_conflict(batch):
+    while await retry_on_conflict(piece):
         if loop.time() > until:
             return False
     return True
@@ -72,7 +70,7 @@ async def delete_written(caller: Caller, user_ids: Iterable[int], places: Places
     until = loop.time() + TOPIC_SECONDS
     for user_id in user_ids:
         after = 0
-        while lines := await caller.node.store.read(rows.written_by, user_id, after, BATCH):
+        while lines := await caller.node.store.read(rows.written_by, user_id, after, PIECE):
             if loop.time() > until:
                 return False
             after = lines[-1][0]
@@ -97,9 +95,9 @@ async def _delete_written(caller: Caller, message_ids: Sequence[int], places: Pl
 async def expire_messages(log: Log, channel_id: int | None) -> None:
     """Delete messages of the channel (None: direct ones) that have been kept as long as the
     organization wants, as the server itself."""
-    # Looked at anew for each batch: they may be kept for longer by now.
+    # Looked at anew for each piece: they may be kept for longer by now.
     while (before := deleting.kept_since(log.state, channel_id, log.clock())) is not None:
-        found = await log.store.read(rows.older_than, channel_id, before, BATCH)
+        found = await log.store.read(rows.older_than, channel_id, before, PIECE)
         deleted = [await _expire(log, message_ids, before) for message_ids in found]
         if not any(deleted):
             return

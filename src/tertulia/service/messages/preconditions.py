@@ -173,7 +173,7 @@ async def to_delete(log: Log, message_ids: Sequence[int]) -> MessagesToDelete:
     def look(
         connection: Connection,
     ) -> tuple[list[Message], TopicExcerpt, Flags, int]:
-        found = queries.messages(connection, message_ids)
+        found = queries.messages(connection, message_ids, texts=False)
         last = 0
         if found and found[0].direct_id is not None:
             last = editing.last_direct_without(connection, found[0].direct_id, message_ids)
