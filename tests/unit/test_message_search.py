@@ -18,7 +18,7 @@ from tertulia.model.messages import Flag, Message
 from tertulia.model.narrow import LARGEST, Condition, Scope, Search, Span, Term
 from tertulia.model.tokenizer import Phrase, phrases_of
 from tertulia.service.config import Config
-from tertulia.store import editing, message_search, queries
+from tertulia.store import editing, message_search, queries, search_index
 from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection, Row, TimeLimitReached
 from tertulia.store.narrow_sql import Few, fewest
@@ -812,3 +812,23 @@ def test_who_may_read_nothing_finds_nothing_without_a_query(archived: Connection
         assert page == message_search.Page([], found_oldest=True, found_newest=True)
         assert message_search.is_bounded(search)
     assert counting.statements == 0
+
+
+def test_taking_words_out_of_the_search_rewrites_none_of_the_others(
+    connection: Connection,
+) -> None:
+    """However many are searched, and however many of them go."""
+    if connection.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL leaves it to its vacuum")
+    connection.run("BEGIN")
+    search_index.add(connection, [(one, f"the same words and w{one}") for one in range(1, 4001)])
+    connection.run("COMMIT")
+    changes = []
+    for first in range(1, 801, 10):
+        ((before,),) = connection.query("SELECT total_changes()")
+        connection.run("BEGIN")
+        search_index.remove(connection, range(first, first + 10))
+        connection.run("COMMIT")
+        ((after,),) = connection.query("SELECT total_changes()")
+        changes.append(after - before)
+    assert max(changes) < 80, changes

@@ -266,6 +266,11 @@ class Dialect(ABC):
         """The statements that let the search merge what commits leave by small steps alone."""
 
     @abstractmethod
+    def search_deletions(self) -> Sequence[str]:
+        """The statements that keep commits that delete from rewriting what the search has of
+        others."""
+
+    @abstractmethod
     def search_tidying(self) -> Sequence[str]:
         """The statements after very many messages were added at once: what is to be merged of them,
         which the next commits would do else."""

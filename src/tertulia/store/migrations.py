@@ -422,6 +422,10 @@ def _topics_by_id(dialect: Dialect) -> Sequence[Step]:
     )
 
 
+def _search_deletions_left_for_later(dialect: Dialect) -> Sequence[str]:
+    return dialect.search_deletions()
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -458,6 +462,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Expand(_search_merged_by_steps),
     Expand(_authors_and_parts_by_channel),
     _topics_by_id,
+    Expand(_search_deletions_left_for_later),
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -150,6 +150,9 @@ class PostgresDialect(Dialect):
         # commit that finds so much merges it.
         return ("ALTER INDEX message_search_words SET (gin_pending_list_limit = 64)",)
 
+    def search_deletions(self) -> Sequence[str]:
+        return ()
+
     def search_tidying(self) -> Sequence[str]:
         return ()
 

@@ -115,6 +115,11 @@ class SqliteDialect(Dialect):
         # comes when 64 pages were written.
         return ("INSERT INTO message_search (message_search, rank) VALUES ('crisismerge', 256)",)
 
+    def search_deletions(self) -> Sequence[str]:
+        # Else the commit by which a tenth of a segment is deleted merges all of it, however large
+        # it is. `forget_deleted_words` does that, by steps.
+        return ("INSERT INTO message_search (message_search, rank) VALUES ('deletemerge', 0)",)
+
     def search_tidying(self) -> Sequence[str]:
         # (So many pages as there never are.)
         return ("INSERT INTO message_search (message_search, rank) VALUES ('merge', 100000000)",)
