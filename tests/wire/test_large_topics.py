@@ -1,19 +1,21 @@
 """Topics of any size: renaming one is the same work, and everything else about them is done in
 pieces, between which others have their turn."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
+from pyroaring import BitMap
 
 from tertulia.delivery.withdrawal import Withdrawal
 from tertulia.domain.messages import deleting as deleting_rules
 from tertulia.domain.messages import moving
 from tertulia.jobs.topic_moves import topic_moves
 from tertulia.model import narrow
+from tertulia.model.changes import AnyChange, MessagesMoved
 from tertulia.model.narrow import Scope, Term
 from tertulia.service.messages import deleting, editing, preconditions
-from tertulia.store import bitmaps, consistency, writing
+from tertulia.store import bitmaps, consistency, log_entries, writing
 from tertulia.store import store as store_module
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import narrow_condition
@@ -398,3 +400,24 @@ async def test_deleting_what_no_recent_entry_is_about_looks_at_none(
     assert not looks
     assert (await org["ann"].post(path, topic_name="coffee")).ok["complete"] is True
     assert looks
+
+
+async def test_what_became_of_a_renamed_topic_is_kept_by_channel(org: Organization) -> None:
+    """Not by message: every piece of a deletion adds to it."""
+    lounge = await org.channel("lounge", "ann")
+    mids = await sent(org, "tea", 20)
+    ann = await org["ann"].register(client_capabilities=CAPABLE)
+    await move(org, mids[0], topic="coffee")
+    path = f"/streams/{lounge}/delete_topic"
+    assert (await org["ann"].post(path, topic_name="coffee")).ok["complete"] is True
+
+    def known(changes: Iterable[AnyChange]) -> list[tuple[int | None, list[int]]]:
+        (moved,) = [one for one in changes if isinstance(one, MessagesMoved)]
+        return [(at, [*BitMap.deserialize(some)]) for at, some in moved.moved_on]
+
+    assert known(one.entry.change for one in org.node.delivery.recent) == [(None, mids)]
+    org.node.delivery.recent.clear()
+    entries = await org.node.store.read(log_entries.entries, 0, 1000)
+    assert known(one.change for one in entries) == [(None, mids)]
+    gone = [one["message_ids"] for one in await ann.events() if one["type"] == "delete_message"]
+    assert gone == [mids]

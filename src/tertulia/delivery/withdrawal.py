@@ -46,7 +46,9 @@ class Withdrawal:
         if isinstance(change, MessageSent | MessageEdited | OnMessage):
             return replace(earlier, change=replace(change, **self._of_message))
         if isinstance(change, MessagesMoved):
-            moved_on = {**change.moved_on, **dict.fromkeys(found, self._moved_to)}
+            now_at = {at: BitMap.deserialize(ids) - found for at, ids in change.moved_on}
+            now_at[self._moved_to] = now_at.get(self._moved_to, BitMap()) | found
+            moved_on = tuple((at, ids.serialize()) for at, ids in now_at.items() if ids)
             arrivals = change.arrivals
             if self._moved_to is None:
                 arrivals = tuple(

@@ -242,11 +242,14 @@ def _filled(change: AnyChange, seq: int, words: _Words) -> AnyChange:
         return change
     if isinstance(change, MessagesMoved):
         ids = words.left.get(seq, change.message_ids)
-        now = {one: words.channels.get(one) for one in ids}
+        now_at: dict[int | None, BitMap] = defaultdict(BitMap)
+        for one in ids:
+            if (at := words.channels.get(one)) != change.new_channel_id:
+                now_at[at].add(one)
         return replace(
             change,
             arrivals=tuple(_arrival_filled(change, one, words) for one in change.arrivals),
-            moved_on={one: at for one, at in now.items() if at != change.new_channel_id},
+            moved_on=tuple((at, some.serialize()) for at, some in now_at.items()),
         )
     if not isinstance(change, MessageSent | MessageEdited):
         return change

@@ -83,8 +83,8 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     with the IDs of these messages, if they can still read them.
 
     `moved_on` is not in the log. Of an entry that is read from the database, it has the messages
-    that are not in the new channel any more, each with the channel that it was moved to since, or
-    None if it was deleted.
+    that are not in the new channel any more, as serialized bitmaps, by the channel that they were
+    moved to since, or None if they were deleted.
     """
 
     message_ids: tuple[int, ...]
@@ -110,7 +110,7 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     """Subscribers of the new channel who could not read them in the old one."""
     arrivals: tuple[Arrival, ...] = ()
     """The newest of the messages that are new to somebody, ascending."""
-    moved_on: dict[int, int | None] = {}
+    moved_on: tuple[tuple[int | None, bytes], ...] = ()
     whole_topic: bytes = b""
     """Of a topic that is renamed with all of its messages these, as a serialized bitmap."""
 

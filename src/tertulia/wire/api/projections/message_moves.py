@@ -81,15 +81,15 @@ class _Move:
         self.flags_of: dict[int, list[tuple[int, Flag]]] = defaultdict(list)
         self.people = BitMap()
         """Who wrote the arrivals, and who reacted to them."""
-        self._moved_on: dict[int, list[int]] = defaultdict(list)
-        """Those that are in yet another channel now, by that, ascending."""
+        self._moved_on: dict[int, BitMap] = {}
+        """Those that are in yet another channel now, by that."""
         self._gone = BitMap()
         """Those that were deleted."""
-        for message_id, channel_id in sorted(change.moved_on.items()):
+        for channel_id, some in change.moved_on:
             if channel_id is None:
-                self._gone.add(message_id)
+                self._gone = BitMap.deserialize(some)
             else:
-                self._moved_on[channel_id].append(message_id)
+                self._moved_on[channel_id] = BitMap.deserialize(some)
         self._hidden: dict[tuple[Places, ...], BitMap] = {}
         self._arrived = BitMap()
         self._news: dict[tuple[IdRanges | None, Places, Places], BitMap] = {}
@@ -121,8 +121,7 @@ class _Move:
         if found is None:
             found = self._gone
             for ids, readable in zip(self._moved_on.values(), since, strict=True):
-                whole = BitMap(ids)
-                found = found | (whole - ids_at(ids, whole, readable))
+                found = found | (ids - ids_at(ids, ids, readable))
             self._hidden[since] = found
         return found
 
