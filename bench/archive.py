@@ -117,7 +117,7 @@ def filled(config: Config, made: Organization, count: int) -> Archive:
 def _count_messages(connection: Connection) -> None:
     """Count them as the server would have meanwhile: else it begins with it while something is
     measured."""
-    at: Counted | None = Counted()
+    at: Counted | None = usage.counted(connection)
     is_all = False
     while at is not None and not is_all:  # (Nobody else counts.)
         new = usage.new_messages(connection, at.message_id)
@@ -171,6 +171,11 @@ def add_topics(
         bulk.insert("message_topics", _TOPIC_COLUMNS, by_id)
         counter = encode(Counter(name="messages", last=found[-1][-1])).replace("'", "''")
         bulk.run(f"UPDATE counters SET doc = '{counter}' WHERE name = 'messages'")
+    connection = database_at(config.data_path, config.database_url).connect(readonly=False)
+    connection.run("BEGIN")
+    _count_messages(connection)
+    connection.run("COMMIT")
+    connection.close()
     return found
 
 
