@@ -13,14 +13,16 @@ from pyroaring import BitMap
 
 from tertulia.domain.messages import editing as decided
 from tertulia.log import unread_loads
-from tertulia.model.errors import Refused
+from tertulia.model.errors import Refused, TooOften
 from tertulia.service.config import Config
 from tertulia.service.messages import preconditions
 from tertulia.state import unread
 from tertulia.state.unread import UnreadIndex, bytes_of
 from tertulia.store import editing, queries
 from tertulia.store.database import Connection
+from tertulia.store.readers import current_asker
 from tests.support import Organization, Person, reopened
+from tests.unit.test_log import until
 from tests.wire.stage import flag
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
@@ -162,6 +164,33 @@ async def test_a_load_is_shared(org: Organization, monkeypatch: pytest.MonkeyPat
     people = [org[name] for name in ("ann", "ben", "cleo") for _ in range(3)]
     await asyncio.gather(*(unread_of(one) for one in people))
     assert len(parts) == len(set(parts))
+
+
+async def test_a_load_uses_nobodys_share_of_the_readers(
+    org: Organization, slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One person who has as many reads in progress as are allowed doesn't spoil it for others."""
+    await org.channel("lounge", "ann", "ben")
+    forget(org.node.state.unread)
+    first = asyncio.create_task(unread_of(org["ann"]))
+    await slow.begun()
+    second = asyncio.create_task(unread_of(org["ben"]))
+    askers: list[object] = []
+    read = org.node.store.read
+
+    async def noted(function: Any, *arguments: Any) -> Any:
+        if function == unread_loads._read:
+            askers.append(current_asker.get().person)
+            if current_asker.get().person == org["ann"].user_id:
+                raise TooOften(1, "You have too many requests in progress.")
+        return await read(function, *arguments)
+
+    monkeypatch.setattr(org.node.store, "read", noted)
+    await until(lambda: org["ben"].user_id in org.node.log._unread_loads._wanted.readers)
+    slow.release()
+    assert (await asyncio.gather(first, second))[1]["count"] == 0
+    assert askers
+    assert not set(askers) & {org["ann"].user_id, org["ben"].user_id}
 
 
 # Room

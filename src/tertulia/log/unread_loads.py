@@ -17,6 +17,7 @@ from tertulia.state.unread import ChannelMessages, DirectMessages, Reader
 from tertulia.store import history, queries
 from tertulia.store.database import Connection
 from tertulia.store.history import Head
+from tertulia.store.readers import Asker, current_asker
 from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.log")
@@ -34,6 +35,8 @@ _ATTEMPTS: Final = 5
 """Reads of the same parts, where the state was loaded again in the meantime."""
 _MOST_WANTED: Final = 256
 """Readers that may be loaded ahead (`want`); others when they ask again."""
+_ASKER: Final = Asker("unread loads")
+"""A share of the database's readers that is nobody's: many people may wait for one load."""
 
 
 @dataclass
@@ -148,6 +151,7 @@ class UnreadLoads:
             self._task = asyncio.create_task(self._work(), name="unread-loads")
 
     async def _work(self) -> None:
+        current_asker.set(_ASKER)
         parts = self._wanted
         try:
             while self._wanted:

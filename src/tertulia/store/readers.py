@@ -50,7 +50,8 @@ GRACE_SECONDS = 3
 """How long after its limit a read is given up that has not ended by itself."""
 
 Person = int | str | None
-"""An account's ID, the network of a client without an account, or None for the server itself."""
+"""An account's ID, the network of a client without an account, the name of work that is done for
+several people at once, or None for the server itself."""
 
 
 class Asker(Struct, frozen=True):
