@@ -178,6 +178,24 @@ async def test_searches_whose_client_has_gone_are_not_begun(served: Served) -> N
     assert served.order == ["first", "later"]
 
 
+async def test_people_whose_searches_were_all_given_up_are_forgotten(served: Served) -> None:
+    gate, gone = served.gate(), threading.Event()
+    for number in range(THREADS - 1):
+        served.ask(number, "search", searches=True, gate=gate)
+    given_up = [
+        served.ask(f"192.0.2.{number}", "gone", searches=True, is_gone=gone.is_set)
+        for number in range(5)
+    ]
+    await asyncio.sleep(0)
+    gone.set()
+    gate.set()
+    for task in given_up:
+        with pytest.raises(Unavailable):
+            await task
+    await asyncio.gather(*served.tasks, return_exceptions=True)
+    await until(lambda: not served.readers._lines)
+
+
 async def test_a_search_ends_when_its_client_goes(served: Served) -> None:
     begun, gone = threading.Event(), threading.Event()
 

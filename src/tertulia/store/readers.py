@@ -230,8 +230,9 @@ class Readers:
         except BaseException as error:
             if read.has_turn:  # It came at the same moment.
                 self._end(line)
-            elif read in line.waiting:
-                line.waiting.remove(read)
+            else:
+                if read in line.waiting:
+                    line.waiting.remove(read)
                 self._forget_unused(line)
             if isinstance(error, TimeoutError):
                 raise TimeLimitReached("The database took too long to answer others.") from None
@@ -276,8 +277,10 @@ class Readers:
                 read.turn.set_exception(_gone())
 
     def _forget_unused(self, line: _Line) -> None:
-        if not line.waiting and not line.running:
-            self._lines.pop(line.key, None)
+        # (Under its key there may be another one by now.)
+        is_used = line.waiting or line.running
+        if not is_used and self._lines.get(line.key) is line:
+            del self._lines[line.key]
 
     # In a thread
 
