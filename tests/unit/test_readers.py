@@ -111,6 +111,18 @@ async def test_a_page_is_read_while_searches_wait(served: Served) -> None:
     assert served.order[THREADS - 1 :] == ["page"] * 3
 
 
+async def test_a_search_of_a_member_does_not_wait_for_strangers(served: Served) -> None:
+    gate = served.gate()
+    for number in range(9):
+        served.ask(f"2001:db8:0:{number}::/64", f"stranger {number}", searches=True, gate=gate)
+    await until(lambda: bool(served.order))
+    assert await served.ask(1, "member", searches=True) == "member"
+    assert served.order == ["stranger 0", "member"]
+    gate.set()
+    await asyncio.gather(*served.tasks)
+    assert len(served.order) == 10
+
+
 async def test_people_whose_searches_wait_take_turns(served: Served) -> None:
     others, last = served.gate(), served.gate()
     served.ask(None, "job", gate=others)

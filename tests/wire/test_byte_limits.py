@@ -206,6 +206,16 @@ async def test_bots_count_for_their_owner_and_everybody_for_their_network(
     assert (room.taken, dict(room.taken_by)) == (0, {})
 
 
+def test_clients_without_accounts_leave_room_to_members() -> None:
+    room = AnswerRoom(100, of_network=50, of_one=30)
+    releases = [room.take(None, f"2001:db8:0:{n}::/64", 25) for n in range(2)]
+    with pytest.raises(TooMuchUnread):
+        room.take(None, "2001:db8:0:2::/64", 25)
+    for release in releases:
+        release()
+    assert (room.taken, dict(room.taken_by)) == (0, {})
+
+
 async def test_many_large_answers_at_once_are_refused_before_they_are_made(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:

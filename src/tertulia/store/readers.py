@@ -3,7 +3,7 @@
 The event loop decides which read is next; a thread only does it. Reads wait in lines: each person
 has one for reads that an index bounds and one for searches, and the server has one of its own. The
 lines take turns, and one thread is never used for searches or for the server's own reads, so a page
-of messages doesn't wait for them.
+of messages doesn't wait for them. All clients without an account have one thread for searches.
 """
 
 import asyncio
@@ -102,6 +102,8 @@ class _Line:
     def __init__(self, key: tuple[Person, bool], *, is_slow: bool, at_once: int, most: int) -> None:
         self.key = key
         """The person, and whether these are searches."""
+        person, is_search = key
+        self.is_search_of_stranger = is_search and isinstance(person, str)
         self.is_slow = is_slow
         """Whether its reads may take long, so that they must leave a thread to others."""
         self.at_once = at_once
@@ -123,6 +125,7 @@ class Readers:
         self._shared = max(threads - 1, 1)
         """How many threads one line may use, and how many all slow lines may use together."""
         self._slow_running = 0
+        self._strangers_searching = 0
         self._lines: dict[tuple[Person, bool], _Line] = {}
         """In the order of their turns."""
         self._local = threading.local()
@@ -251,6 +254,7 @@ class Readers:
                 read = line.waiting.popleft()
                 self._idle -= 1
                 self._slow_running += line.is_slow
+                self._strangers_searching += line.is_search_of_stranger
                 line.running += 1
                 read.has_turn = True
                 if read.turn is not None:
@@ -259,12 +263,16 @@ class Readers:
     def _may_begin(self, line: _Line) -> bool:
         if line.is_slow and self._slow_running >= self._shared:
             return False
+        # One person can come from many networks.
+        if line.is_search_of_stranger and self._strangers_searching:
+            return False
         return bool(line.waiting) and line.running < line.at_once
 
     def _end(self, line: _Line) -> None:
         """The thread that a read of the line had is idle again."""
         self._idle += 1
         self._slow_running -= line.is_slow
+        self._strangers_searching -= line.is_search_of_stranger
         line.running -= 1
         self._give_turns()
         self._forget_unused(line)

@@ -26,13 +26,16 @@ _encoder = msgspec.json.Encoder()
 PART_BYTES: Final = 64 * 1024
 """A larger body is sent in parts of this size, each when the client has taken the previous one."""
 MIB: Final = 2**20
+_STRANGERS: Final = "strangers"
 IN_PROGRESS: Final = 2 * MIB
 """How much an answer counts for while it is made, because its size is not known yet."""
 
 
 class AnswerRoom:
     """How much clients may leave unread: all together, one network, and one person with their bots
-    (or one network without accounts). Only bodies larger than `PART_BYTES` count."""
+    (or one network without accounts). All clients without accounts together may leave as much as
+    one network, since one person can have many of these. Only bodies larger than `PART_BYTES`
+    count."""
 
     def __init__(self, most: int, of_network: int, of_one: int) -> None:
         """In bytes."""
@@ -54,7 +57,7 @@ class AnswerRoom:
 
     def _counted(self, user: User | None, network: str | None) -> list[tuple[Hashable, int]]:
         if user is None:
-            return [(network, self._of_one)]
+            return [(network, self._of_one), (_STRANGERS, self._of_network)]
         owner = user.bot.owner_id if user.bot is not None else None
         found: list[tuple[Hashable, int]] = [(user.id if owner is None else owner, self._of_one)]
         return found if network is None else [*found, (network, self._of_network)]
