@@ -186,6 +186,30 @@ class _Client:
         return b"".join(one.get("body", b"") for one in self.sent)
 
 
+async def test_edits_that_are_not_kept_become_one_from_the_first_to_what_followed(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(editing, "KEPT_EDITS", 3)
+    await org.channel("lounge", "ann")
+    sent = await org["ann"].send("lounge", "first", "one")
+    path = f"/messages/{sent}"
+    for change in (
+        {"topic": "second"},
+        {"content": "two"},
+        {"topic": "third"},
+        {"topic": ""},
+        {"topic": "last"},
+        {"content": "three"},
+        {"content": "four"},
+    ):
+        (await org["ann"].patch(path, **change)).ok
+    history = (await org["ann"].get(f"{path}/history", allow_empty_topic_name=True)).ok
+    versions = [(one["topic"], one["content"]) for one in history["message_history"]]
+    assert versions == [("first", "one"), ("last", "two"), ("last", "three"), ("last", "four")]
+    edits = (await org["ann"].get(path, allow_empty_topic_name=True)).ok["message"]["edit_history"]
+    assert (edits[-1]["prev_topic"], edits[-1]["topic"]) == ("first", "last")
+
+
 async def test_bots_count_for_their_owner_and_everybody_for_their_network(
     org: Organization,
 ) -> None:

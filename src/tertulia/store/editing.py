@@ -45,6 +45,8 @@ KEPT_EDITS = 100
 KEPT_BYTES = 4 * 1024 * 1024
 """The newest edits of a message that are kept, and their earlier content and HTML. All edits before
 them become one, which has the message's first content."""
+MERGED_AT_ONCE = 200
+"""Where more messages are moved, a move is kept in addition: merging would take too long."""
 HISTORY_BYTES = 2 * 1024 * 1024
 """Earlier content and HTML in one page of a message's history."""
 TEXT_SIZE = "COALESCE(OCTET_LENGTH(was_content) + OCTET_LENGTH(was_rendered), -1)"
@@ -108,40 +110,39 @@ def _write_content(connection: Connection, entry: Entry, change: changes.Message
 def _merge_oldest_edits(connection: Connection, message_id: int) -> None:
     """Make one edit of all those that are not kept: from what the message said and where it was
     before the first of them, to what it was after the last."""
-    sizes = connection.query(
-        f"SELECT seq, {TEXT_SIZE} FROM message_edits WHERE message_id = ? ORDER BY seq DESC",
+    rows = connection.query(
+        f"SELECT seq, {TEXT_SIZE}, was_topic, topic, was_channel_id, channel_id FROM message_edits"
+        " WHERE message_id = ? ORDER BY seq DESC",
         (message_id,),
     )
-    totals = itertools.accumulate(size for _, size in sizes)
+    totals = itertools.accumulate(row[1] for row in rows)
     kept = sum(total <= KEPT_BYTES for total in itertools.islice(totals, KEPT_EDITS - 1))
-    if len(sizes) - kept < 2:
+    merged = rows[kept:]
+    if len(merged) < 2:
         return
-    first, last = sizes[-1][0], sizes[kept][0]
-    rows = connection.query(
-        f"SELECT {EDIT_COLUMNS} FROM message_edits WHERE message_id = ? AND seq IN (?, ?)"
-        " ORDER BY seq",
-        (message_id, first, last),
-    )
-    was, now = map(edit_of, rows)
-    connection.run("DELETE FROM message_edits WHERE message_id = ? AND seq < ?", (message_id, last))
+    last = merged[0][0]
+    merged.reverse()
+    first = next((seq for seq, size, *_ in merged if size >= 0), last)
+    of_first = "(SELECT {} FROM message_edits WHERE message_id = ? AND seq = ?)"
     connection.run(
-        "UPDATE message_edits SET was_content = ?, was_rendered = ?, was_topic = ?, topic = ?,"
+        f"UPDATE message_edits SET was_content = {of_first.format('was_content')},"
+        f" was_rendered = {of_first.format('was_rendered')}, was_topic = ?, topic = ?,"
         " was_channel_id = ?, channel_id = ? WHERE message_id = ? AND seq = ?",
         (
-            *_either((was.was_content, was.was_rendered), (now.was_content, now.was_rendered)),
-            *_either((was.was_topic, now.topic or was.topic), (now.was_topic, now.topic)),
-            *_either(
-                (was.was_channel_id, now.channel_id or was.channel_id),
-                (now.was_channel_id, now.channel_id),
-            ),
+            *(message_id, first) * 2,
+            _first(was_topic for _, _, was_topic, *_ in merged),
+            _first(topic for *_, topic, _, _ in reversed(merged)),
+            _first(was_channel_id for *_, was_channel_id, _ in merged),
+            _first(channel_id for *_, channel_id in reversed(merged)),
             message_id,
             last,
         ),
     )
+    connection.run("DELETE FROM message_edits WHERE message_id = ? AND seq < ?", (message_id, last))
 
 
-def _either(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
-    return other if one[0] is None else one
+def _first(values: Iterable[Any]) -> Any:
+    return next((value for value in values if value is not None), None)
 
 
 def begin_topic(connection: Connection, seq: int, channel_id: int, key: str, name: str) -> None:
@@ -241,6 +242,13 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
         channel_id=change.new_channel_id if change.changes_channel else None,
     )
     _end_topics(connection, change.emptied)
+    if len(ids) <= MERGED_AT_ONCE:
+        for (message_id,) in connection.query(
+            f"SELECT message_id FROM message_edits WHERE {dialect.among('message_id')}"
+            " GROUP BY message_id HAVING COUNT(*) > ?",
+            (dialect.array(ids), KEPT_EDITS),
+        ):
+            _merge_oldest_edits(connection, message_id)
 
 
 def _write_edits(
