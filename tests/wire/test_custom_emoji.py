@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tertulia.domain.organization import emoji as decided
 from tertulia.model.changes import RealmChanged, UserChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
@@ -219,6 +220,22 @@ async def test_who_may_add_emoji_is_a_setting(
     reply = await upload(org[who], f"{who}_{group.name.lower()}", picture())
     assert reply.status == (200 if allowed else 400)
     (await org.nobody.post("/realm/emoji/gopher")).refused("UNAUTHORIZED", 401)
+
+
+async def test_a_person_and_their_bots_can_add_so_many_and_administrators_any_number(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decided, "MAX_OF_PERSON", 2)
+    await org.add("helper", owner="ben")
+    await add_emoji(org["ben"], "gopher_one")
+    (await org["ben"].delete("/realm/emoji/gopher_one")).ok
+    await add_emoji(org["helper"], "gopher_two")
+    for who in ("ben", "helper"):
+        refused = (await upload(org[who], "gopher_three", picture())).refused()
+        assert refused["msg"].startswith("One person can add at most 2 emoji")
+    await add_emoji(org["cleo"], "gopher_three")
+    for name in ("gopher_four", "gopher_five", "gopher_six"):
+        await add_emoji(org["ann"], name)
 
 
 async def test_who_added_an_emoji_or_administers_takes_it_away(org: Organization) -> None:

@@ -2,7 +2,7 @@
 
 from tertulia.model.nouns import Noun
 from tertulia.model.reactions import CustomEmoji
-from tertulia.state.indexes import Unique
+from tertulia.state.indexes import Grouped, Unique
 from tertulia.state.tables import Table
 
 
@@ -13,3 +13,4 @@ class CustomEmojis(Table[CustomEmoji]):
         super().__init__(noun)
         self.by_name = Unique(self, lambda emoji: None if emoji.deactivated else emoji.name)
         """The active ones."""
+        self.of_author = Grouped(self, lambda emoji: emoji.author_id)

@@ -15,6 +15,9 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 MAX_NAME: Final = 100
+MAX_OF_PERSON: Final = 500
+"""Emoji that one person and their bots can add, deactivated ones included: all clients load them.
+Administrators can add any number."""
 _NAME: Final = re.compile(r"[0-9a-z_-]*[0-9a-z]")
 _KINDS: Final[Sequence[EmojiKind]] = (EmojiKind.CUSTOM, EmojiKind.EXTRA, EmojiKind.UNICODE)
 """In the order in which a name is looked up."""
@@ -81,6 +84,13 @@ def allow(moment: Moment, name: str) -> Decision[None]:
             permissions.is_administrator(state, actor),
             "Only administrators can replace an emoji of Unicode's.",
         )
+    if not permissions.is_administrator(state, actor):
+        accounts = state.users.accounts_of(state.users.person_of(actor))
+        if sum(map(state.custom_emoji.of_author.count, accounts)) >= MAX_OF_PERSON:
+            raise Refused(
+                f"One person can add at most {MAX_OF_PERSON} emoji, including deactivated ones."
+                " Ask an administrator to add more."
+            )
     return Decision(None)
 
 
