@@ -478,6 +478,19 @@ def test_a_reader_may_have_been_in_very_many_channels(archived: Connection) -> N
     assert [m.id for m in page.messages] == [*range(1, 11), *range(21, 31), *range(2991, 3001)]
 
 
+@pytest.mark.parametrize("is_negated", [False, True])
+def test_a_reader_may_follow_topics_of_very_many_channels(
+    archived: Connection, is_negated: bool
+) -> None:
+    """More than a statement may have conditions."""
+    scope = Scope(user_id=READER, channel_ids=frozenset({1}))
+    topics = frozenset((channel_id, "no such topic") for channel_id in range(1, 1500))
+    for condition in (narrow.InTopics(topics), narrow.IsMuted(frozenset(), topics, topics)):
+        terms = (Term(condition, negated=is_negated),)
+        page = message_search.find(archived, Search(scope, terms, LARGEST, before=3, after=0))
+        assert len(page.messages) == (3 if is_negated else 0)
+
+
 def test_no_channel_is_asked_for_what_was_looked_at(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,8 @@ _FEW = 5000
 """So many messages are found faster by their IDs than by walking along the others."""
 _QUICK = 30_000
 """So many entries of an index are looked through within a moment."""
+_SIDE_BY_SIDE = 100
+"""Terms of one OR: SQLite takes a few hundred."""
 _NONE: Clause = ("1 = 0", [])
 _TOPICS = "SELECT id FROM message_topics"
 
@@ -263,8 +265,18 @@ def _topics(
         parameters += [channel_id, dialect.array(keys)]
     if not parameters:
         return _NONE
-    where = " OR ".join([either] * len(by_channel))
+    where = _any([either] * len(by_channel))
     return f"{column} IN ({_TOPICS} WHERE {where})", parameters
+
+
+def _any(conditions: Sequence[str]) -> str:
+    """A condition that one of them holds."""
+    while len(conditions) > _SIDE_BY_SIDE:
+        conditions = [
+            f"({' OR '.join(conditions[begin : begin + _SIDE_BY_SIDE])})"
+            for begin in range(0, len(conditions), _SIDE_BY_SIDE)
+        ]
+    return f"({' OR '.join(conditions)})"
 
 
 def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
