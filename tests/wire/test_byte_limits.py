@@ -205,9 +205,56 @@ async def test_edits_that_are_not_kept_become_one_from_the_first_to_what_followe
         (await org["ann"].patch(path, **change)).ok
     history = (await org["ann"].get(f"{path}/history", allow_empty_topic_name=True)).ok
     versions = [(one["topic"], one["content"]) for one in history["message_history"]]
-    assert versions == [("first", "one"), ("last", "two"), ("last", "three"), ("last", "four")]
-    edits = (await org["ann"].get(path, allow_empty_topic_name=True)).ok["message"]["edit_history"]
-    assert (edits[-1]["prev_topic"], edits[-1]["topic"]) == ("first", "last")
+    assert versions == [
+        ("first", "one"),
+        ("first", "two"),
+        ("last", "two"),
+        ("last", "three"),
+        ("last", "four"),
+    ]
+
+
+async def test_a_topic_is_renamed_between_edits_that_are_not_kept(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(editing, "KEPT_EDITS", 3)
+    await org.channel("lounge", "ann")
+    sent = await org["ann"].send("lounge", "first", "one")
+    await org["ann"].send("lounge", "first", "stays")
+    path = f"/messages/{sent}"
+    for change in (
+        {"topic": "second"},
+        {"topic": "third", "propagate_mode": "change_all"},
+        *({"content": text} for text in ("two", "three", "four", "five")),
+    ):
+        (await org["ann"].patch(path, **change)).ok
+    history = (await org["ann"].get(f"{path}/history")).ok["message_history"]
+    assert [(one["topic"], one["content"]) for one in history] == [
+        ("first", "one"),
+        ("second", "one"),
+        ("third", "one"),
+        ("third", "three"),
+        ("third", "four"),
+        ("third", "five"),
+    ]
+
+
+async def test_what_was_said_in_a_private_channel_stays_there_when_edits_become_one(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(editing, "KEPT_EDITS", 3)
+    await org.channel("den", "ann", is_private=True)
+    lounge = await org.channel("lounge", "ann", "ben")
+    sent = await org["ann"].send("den", "t", "secret")
+    path = f"/messages/{sent}"
+    (await org["ann"].patch(path, content="redacted")).ok
+    (await org["ann"].patch(path, stream_id=lounge)).ok
+    for number in range(6):
+        (await org["ann"].patch(path, content=f"public {number}")).ok
+    for name, first in (("ann", "secret"), ("ben", "redacted")):
+        history = (await org[name].get(f"{path}/history")).ok["message_history"]
+        assert history[0]["content"] == first
+        assert ("secret" in str(history)) == (name == "ann")
 
 
 async def test_bots_count_for_their_owner_and_everybody_for_their_network(

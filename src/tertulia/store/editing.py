@@ -44,7 +44,7 @@ RENAME_COLUMNS = (
 KEPT_EDITS = 100
 KEPT_BYTES = 4 * 1024 * 1024
 """The newest edits of a message that are kept, and their earlier content and HTML. All edits before
-them become one, which has the message's first content."""
+them become one, which has the message's first content, and all moves one."""
 MERGED_AT_ONCE = 200
 """Where more messages are moved, a move is kept in addition: merging would take too long."""
 HISTORY_BYTES = 2 * 1024 * 1024
@@ -108,8 +108,9 @@ def _write_content(connection: Connection, entry: Entry, change: changes.Message
 
 
 def _merge_oldest_edits(connection: Connection, message_id: int) -> None:
-    """Make one edit of all those that are not kept: from what the message said and where it was
-    before the first of them, to what it was after the last."""
+    """Make one edit of all those that are not kept, from what the message said before the first to
+    what it said after the last, and one move of all moves among them. Edits before and after a
+    move to another channel stay apart."""
     rows = connection.query(
         f"SELECT seq, {TEXT_SIZE}, was_topic, topic, was_channel_id, channel_id FROM message_edits"
         " WHERE message_id = ? ORDER BY seq DESC",
@@ -117,28 +118,43 @@ def _merge_oldest_edits(connection: Connection, message_id: int) -> None:
     )
     totals = itertools.accumulate(row[1] for row in rows)
     kept = sum(total <= KEPT_BYTES for total in itertools.islice(totals, KEPT_EDITS - 1))
-    merged = rows[kept:]
-    if len(merged) < 2:
+    merged = rows[kept:][::-1]
+    moves = [row for row in merged if row[2] is not None or row[4] is not None]
+    edits = [row for row in merged if row[1] >= 0]
+    # What was said in one channel is not for the readers of another (`history_open`).
+    arrived = max((row[0] for row in moves if row[4] is not None), default=0)
+    before = [row for row in edits if row[0] < arrived]
+    after = [row for row in edits if row[0] > arrived]
+    # Each at its own place, for a rename of the topic may lie between (`topic_renames`).
+    lasts = [some[-1][0] for some in (moves, before, after) if some]
+    if len(merged) < 2 or {row[0] for row in merged} == set(lasts):
         return
-    last = merged[0][0]
-    merged.reverse()
-    first = next((seq for seq, size, *_ in merged if size >= 0), last)
-    of_first = "(SELECT {} FROM message_edits WHERE message_id = ? AND seq = ?)"
+    if moves:
+        connection.run(
+            "UPDATE message_edits SET was_topic = ?, topic = ?, was_channel_id = ?, channel_id = ?"
+            " WHERE message_id = ? AND seq = ?",
+            (
+                _first(row[2] for row in moves),
+                _first(row[3] for row in reversed(moves)),
+                _first(row[4] for row in moves),
+                _first(row[5] for row in reversed(moves)),
+                message_id,
+                moves[-1][0],
+            ),
+        )
+    for some in filter(None, (before, after)):
+        of_first = "(SELECT {} FROM message_edits WHERE message_id = ? AND seq = ?)"
+        connection.run(
+            f"UPDATE message_edits SET was_content = {of_first.format('was_content')},"
+            f" was_rendered = {of_first.format('was_rendered')} WHERE message_id = ? AND seq = ?",
+            (*(message_id, some[0][0]) * 2, message_id, some[-1][0]),
+        )
+    gone = [row[0] for row in merged if row[0] not in lasts]
+    dialect = connection.dialect
     connection.run(
-        f"UPDATE message_edits SET was_content = {of_first.format('was_content')},"
-        f" was_rendered = {of_first.format('was_rendered')}, was_topic = ?, topic = ?,"
-        " was_channel_id = ?, channel_id = ? WHERE message_id = ? AND seq = ?",
-        (
-            *(message_id, first) * 2,
-            _first(was_topic for _, _, was_topic, *_ in merged),
-            _first(topic for *_, topic, _, _ in reversed(merged)),
-            _first(was_channel_id for *_, was_channel_id, _ in merged),
-            _first(channel_id for *_, channel_id in reversed(merged)),
-            message_id,
-            last,
-        ),
+        f"DELETE FROM message_edits WHERE message_id = ? AND {dialect.among('seq')}",
+        (message_id, dialect.array(gone)),
     )
-    connection.run("DELETE FROM message_edits WHERE message_id = ? AND seq < ?", (message_id, last))
 
 
 def _first(values: Iterable[Any]) -> Any:
