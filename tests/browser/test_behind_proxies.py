@@ -247,5 +247,5 @@ def test_a_proxy_that_hides_the_host_is_told_so(
             page.get_by_role("button", name="Sign in").click()
             said = page.locator("body")
             expect(said).to_contain_text(f"the page is at http://127.0.0.1:{port}")
-            expect(said).to_contain_text(f"asked for as 127.0.0.1:{town.server.port}")
+            expect(said).to_contain_text(f"reached as 127.0.0.1:{town.server.port}")
     town.server.wait_for_log("a page is another server's, by its Host")

@@ -125,7 +125,9 @@ def test_what_comes_in_is_addressed_signed_and_listed(calling_town: Town, seated
     deliveries = dialog.locator("section").last
     deliveries.get_by_role("button", name="Refresh").click()
     expect(deliveries.get_by_role("listitem")).to_have_count(2)
-    expect(deliveries.get_by_role("listitem").first).to_contain_text("The body is no valid JSON.")
+    expect(deliveries.get_by_role("listitem").first).to_contain_text(
+        "The request body isn't valid JSON."
+    )
     expect(deliveries.get_by_role("listitem").last).to_contain_text("Sent as message")
     dialog.get_by_label("Secret").fill("between us")
     dialog.get_by_role("button", name="Save").click()
@@ -149,7 +151,7 @@ def test_a_command_goes_out_and_its_answer_comes_back(
     expect(dialog).to_contain_text(program)
     dialog.get_by_label("Commands").fill("/Deploy")
     dialog.get_by_role("button", name="Save").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("cannot be a command")
+    expect(dialog.get_by_role("alert")).to_contain_text("isn't a valid command name")
     dialog.get_by_label("Commands").fill("deploy")
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.get_by_label("Commands")).to_have_value("/deploy")

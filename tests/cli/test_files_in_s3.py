@@ -156,7 +156,7 @@ async def test_a_backup_brings_the_files_along_or_says_where_they_are(
     assert bucket.objects(f"{prefix}-2") == bucket.objects(prefix)
     again = Place(tmp_path / "again")
     set_up(again, files_url=bucket.url(prefix))
-    assert "There are files in s3://files/" in await failed(again, "restore", whole)
+    assert "s3://files/" in await failed(again, "restore", whole)
     assert "No files were in it" in await run(again, "restore", bare)
     for place in (onto_disk, other, again):
         await run(place, "check")
@@ -186,15 +186,15 @@ async def test_what_is_wrong_with_the_bucket_is_told(
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"files_url": "ftp://x/y"}, "neither 'disk' nor"),
-        ({"files_url": "s3://U/"}, "name of a bucket"),
-        ({"files_url": "s3://key:secret@bucket"}, "settings of their own"),
+        ({"files_url": "ftp://x/y"}, "must be 'disk' or"),
+        ({"files_url": "s3://U/"}, "valid bucket name"),
+        ({"files_url": "s3://key:secret@bucket"}, "can't contain credentials"),
         ({"files_url": "s3://bucket/../x"}, "prefix"),
         ({"files_url": "s3://bucket?acl=public"}, "region, endpoint, style"),
         ({"files_url": "s3://bucket?endpoint=minio:9000"}, "endpoint"),
-        ({"files_url": "s3://bucket?style=odd"}, "style is one of"),
-        ({"files_url": "s3://bucket?encryption=rot13"}, "encryption is one of"),
-        ({"files_url": "s3://bucket?kms_key=x"}, "kms_key needs"),
+        ({"files_url": "s3://bucket?style=odd"}, "style must be one of"),
+        ({"files_url": "s3://bucket?encryption=rot13"}, "encryption must be one of"),
+        ({"files_url": "s3://bucket?kms_key=x"}, "kms_key requires"),
         ({"files_also_at": "disk"}, "same place"),
         ({"file_downloads": "redirect"}, "needs a bucket"),
         ({"files_url": "s3://bucket", "file_downloads": "redirect"}, "signs addresses"),

@@ -139,4 +139,4 @@ def test_the_database_is_reached_by_tls_and_no_other_way_where_the_url_says_so(
         for other in (url("stranger"), url("authority", "disable")):
             refused = run("check", "--data-dir", str(tmp_path / "data"), "--database-url", other)
             assert refused.exit_code != 0
-            assert "Cannot connect to PostgreSQL" in refused.output
+            assert "Couldn't connect to PostgreSQL" in refused.output

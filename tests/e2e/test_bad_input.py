@@ -200,7 +200,7 @@ def test_a_body_may_be_larger_than_a_head(town: Town) -> None:
     with connected(town.server) as connection:
         for _ in range(2):
             answer = connection.ask(request(b"POST", b"/messages", town.ben, form=form))
-            assert answer.refused()["msg"] == "A message cannot be empty."
+            assert answer.refused()["msg"] == "Messages can't be empty."
 
 
 def test_a_slow_client_holds_up_nobody(town: Town) -> None:

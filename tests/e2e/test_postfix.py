@@ -250,7 +250,7 @@ def test_mails_come_in_by_the_lines_of_the_documentation(
         talk.bring(address, "\n")
         sender, recipients, mail = world.next(log)
         assert (sender, recipients) == ("<>", ["zoe@elsewhere.example"])
-        assert "The mail says nothing" in mail.as_string()
+        assert "This email is empty" in mail.as_string()
         # Other addresses of the domain are none of these lines' business.
         with pytest.raises(smtplib.SMTPRecipientsRefused) as refused:
             talk.bring("stranger@example.com", "No.")

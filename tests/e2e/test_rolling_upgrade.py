@@ -108,7 +108,7 @@ def test_nodes_of_two_versions_serve_side_by_side_until_the_older_has_left(
         older.launch()
         assert older.process is not None
         assert older.process.wait(STOP_SECONDS) == 1
-        assert "newer Tertulia" in older.log_text()
+        assert "by a newer" in older.log_text()
 
 
 def replace(older: Node, newer: Node, ann: Account, first: Tally, second: Tally) -> None:

@@ -55,10 +55,10 @@ async def test_what_is_no_path_leads_nowhere(tmp_path: Path) -> None:
     for path in NO_PATHS:
         for files in (disk, bucket, MovingFiles(bucket, disk)):
             for ask in (files.put(path, b""), files.read(path), files.found(path)):
-                with row(path), pytest.raises(ValueError, match="no path"):
+                with row(path), pytest.raises(ValueError, match="valid file path"):
                     await ask
             for delete in (files.delete, files.delete_below):
-                with row(path), pytest.raises(ValueError, match="no path"):
+                with row(path), pytest.raises(ValueError, match="valid file path"):
                     await delete(path)
 
 

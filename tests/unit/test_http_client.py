@@ -236,7 +236,7 @@ async def test_it_connects_to_the_address_that_was_looked_at(there: Elsewhere) -
 async def test_each_redirection_is_looked_at_again(there: Elsewhere) -> None:
     there.others["turning.example"] = [["127.0.0.1"], ["10.0.0.1"]]
     there.pages["/"] = redirect(there.url("/again", "turning.example"))
-    with pytest.raises(NotFetched, match=r"^the host is not on the internet$"):
+    with pytest.raises(NotFetched, match=r"^the host isn't on the public internet$"):
         await fetched(there.web(), there.url("/", "turning.example"))
     assert there.asked == ["/"]
 
@@ -541,7 +541,7 @@ async def test_an_answer_is_whole_however_it_is_written(taking: Elsewhere) -> No
         with row(path), pytest.raises(NotFetched):
             await web.send(there.url(path), b"x", {}, seconds=60, limit=100)
         assert await said(web, there.url("/")) == 201
-    with pytest.raises(ValueError, match="one line"):
+    with pytest.raises(ValueError, match="single line"):
         await web.send(there.url("/"), b"x", {"A": "b\r\nC: d"}, seconds=60, limit=100)
     await web.close()
 

@@ -359,7 +359,7 @@ async def test_a_commit_whose_success_was_not_heard_of_is_a_success(
 async def test_a_commit_that_was_lost_is_said_to_be(org: Organization, counting: Counting) -> None:
     log = org.node.log
     counting.breaks, counting.error = {"commit"}, CommitUnknown
-    with pytest.raises(Unavailable, match="Nothing was done") as refusal:
+    with pytest.raises(Unavailable, match="Nothing was changed") as refusal:
         await log.submit(None, create, "one")
     assert not isinstance(refusal.value, OutcomeUnknown)
     counting.breaks = set()
@@ -375,7 +375,7 @@ async def test_what_was_certainly_not_committed_is_not_looked_up(
 
     monkeypatch.setattr(org.node.store, "was_committed", was_committed)
     counting.breaks, counting.error = {"commit"}, DatabaseUnavailable
-    with pytest.raises(Unavailable, match="Nothing was done"):
+    with pytest.raises(Unavailable, match="Nothing was changed"):
         await org.node.log.submit(None, create, "one")
 
 
@@ -409,9 +409,9 @@ async def test_as_long_as_it_cannot_be_known_what_was_done_nothing_is_said_of_it
     monkeypatch.setattr(inbox, "BEGIN_SECONDS", 0)
     log._tick()
     reply = await sending
-    assert "not known" in reply.refused("SERVER_NOT_READY", 503)["msg"]
+    assert "may not have been saved" in reply.refused("SERVER_NOT_READY", 503)["msg"]
     assert "Retry-After" not in reply.headers
-    with pytest.raises(Unavailable, match="Nothing was done"):
+    with pytest.raises(Unavailable, match="Nothing was changed"):
         await later
     monkeypatch.undo()
     counting.breaks = set()
@@ -657,7 +657,7 @@ async def test_closing_while_a_mistake_cannot_be_recovered_from_leaves_nobody_wa
         await asyncio.sleep(0)
         await log.close()
         await until(lambda: all(task.done() for task in waiting))
-        with pytest.raises(Unavailable, match="Nothing was done"):
+        with pytest.raises(Unavailable, match="Nothing was changed"):
             await waiting[0]
         with pytest.raises(Exception, match="no such"):
             await waiting[1]
@@ -783,4 +783,4 @@ async def test_what_is_said_of_a_change_is_true_while_connections_are_ended(
     await log.catch_up()
     await assert_true_to_the_tables(log)
     assert {channel.name for channel in log.state.channels} == done
-    assert all("Nothing was done" in refusal for refusal in refusals)
+    assert all("Nothing was changed" in refusal for refusal in refusals)

@@ -180,7 +180,7 @@ async def test_searches_whose_client_has_gone_are_not_begun(served: Served) -> N
     # They leave their places to others.
     later = [served.ask(1, name, searches=True) for name in ("cancelled", "later")]
     for task in given_up:
-        with pytest.raises(Unavailable, match="closed its connection"):
+        with pytest.raises(Unavailable, match="closed the connection"):
             await task
     later[0].cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -316,7 +316,7 @@ async def test_messages_by_id_that_are_too_large_together_are_refused(
     ids = [await org["ann"].send("lounge", "t", LONG) for _ in range(4)]
     monkeypatch.setattr(message_search, "PAGE_BYTES", 30_000)
     reply = await org["ann"].get("/messages", message_ids=json.dumps(ids))
-    assert (reply.status, "Ask for fewer" in reply.body["msg"]) == (400, True)
+    assert (reply.status, "Request fewer" in reply.body["msg"]) == (400, True)
     some = (await org["ann"].get("/messages", message_ids=json.dumps(ids[:3]))).ok["messages"]
     assert [one["id"] for one in some] == ids[:3]
 
@@ -333,7 +333,7 @@ async def test_who_reads_slowly_uses_up_their_own_room(monkeypatch: pytest.Monke
     again.takes = other.takes = asyncio.Semaphore(100)
     await again.ask(large)
     assert again.status == 503
-    assert b"has not been read yet" in again.body
+    assert b"haven't been read yet" in again.body
     await other.ask(large)
     assert (other.status, other.body) == (200, large)
     assert [len(one.get("body", b"")) for one in other.sent] == [0, PART_BYTES, PART_BYTES]

@@ -808,7 +808,7 @@ async def test_too_many_of_an_address_are_told_and_closed(
                 other = await server.connect()
                 answer = await other.read()
                 assert (answer.status, answer.header("connection")) == (503, "close")
-                assert "your address" in answer.told["msg"]
+                assert "your IP address" in answer.told["msg"]
                 assert await other.ended() == b""
         messages = [record.message for record in caplog.records]
         assert messages == ["an address has too many connections"]

@@ -268,7 +268,7 @@ async def test_a_bot_that_fails_does_no_harm(
     assert first is not None
     assert await outcome("raise") == "given up: The bot failed: RuntimeError: no idea"
     assert await outcome("many") == (
-        "given up: The bot failed: TooMuch: it asked for more than 100 things for one message"
+        "given up: The bot failed: TooMuch: it made more than 100 requests for one message"
     )
     assert (await outcome("eat")).startswith("given up: The bot failed: MemoryError")
     # However much it prints: only of some of it is anything made.
@@ -285,7 +285,7 @@ async def test_a_bot_that_fails_does_no_harm(
     assert not [record for record in caplog.records if record.name == "asyncio"]
     assert len(looked_at) < 2 * hosting.MOST_LINES
     assert host.process_id(bot.user_id) == first
-    assert await outcome("die") == "given up: The bot took too long or too much, and ended."
+    assert await outcome("die") == "given up: The bot used too much time or memory and was stopped."
     assert host.process_id(bot.user_id) is None
     assert await outcome("hi") == "delivered: "
     assert await said(org) == ["1 k"]  # Another process.
@@ -305,13 +305,15 @@ async def test_a_bot_that_fails_does_no_harm(
     assert last is not None
     with pytest.raises(ProcessLookupError):
         os.kill(last, 0)
-    assert await outcome("spin") == "given up: The bot took too long or too much, and ended."
+    assert (
+        await outcome("spin") == "given up: The bot used too much time or memory and was stopped."
+    )
     monkeypatch.setattr(hosting, "PROCESSOR_SECONDS", 5.0)
     assert await outcome("try") == "delivered: "
     # What its process may not.
     assert await said(org) == ["1 k" + " no" * 9 + " [] error"]
     monkeypatch.setattr(hosting, "MESSAGE_SECONDS", 0.5)
-    assert await outcome("hang") == "given up: The bot took longer than 0 seconds, and was ended."
+    assert await outcome("hang") == "given up: The bot took longer than 0 seconds and was stopped."
     assert host.process_id(bot.user_id) is None
     lines = [record.fields for record in caplog.records if hasattr(record, "fields")]
     assert {"bot_id": bot.user_id, "bot": "Hal", "line": "told raise"} in lines
@@ -347,14 +349,14 @@ async def test_settings_that_are_not_right(
     for settings, why in (
         ({}, "needs the setting 'key'"),
         ({"key": " "}, "needs the setting 'key'"),
-        ({"key": "k", "other": "x"}, "has no setting 'other'"),
+        ({"key": "k", "other": "x"}, "doesn't have a setting named 'other'"),
         ({"key": "x" * 1001}, "too long"),
     ):
         reply = await org["ben"].post("/bots", **asked, service_name="giphy", config_data=settings)
         assert why in reply.refused()["msg"]
     for name in ("file_uploader", "connect_four", "nowhere"):
         reply = await org["ben"].post("/bots", **asked, service_name=name)
-        assert "no embedded bot called" in reply.refused()["msg"]
+        assert "No embedded bot named" in reply.refused()["msg"]
     bot = await made(org, "own", config_data={"key": "wrong"})
     (event,) = await queue.events()
     shown = [{"service_name": "own", "config_data": {"key": ""}}]
@@ -370,7 +372,7 @@ async def test_settings_that_are_not_right(
     (line,) = await deliveries(org, bot)
     assert line["outcome"] == "failed"
     assert line["reason"] == (
-        "The bot does not start: ConfigValidationError: that key is not right"
+        "The bot couldn't start: ConfigValidationError: that key is not right"
     )
     # It is tried again, and nothing is lost.
     (await org["ben"].patch(f"/bots/{bot.user_id}", config_data={"key": "right"})).ok

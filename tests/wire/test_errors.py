@@ -311,7 +311,7 @@ async def test_a_server_that_cannot_write_says_so(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def submit(*_: Any) -> None:
-        raise Unavailable("The change could not be written.")
+        raise Unavailable("The change couldn't be saved.")
 
     await org.channel("lounge", "ann")
     monkeypatch.setattr(org.node.log, "submit", submit)

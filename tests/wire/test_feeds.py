@@ -266,13 +266,16 @@ async def test_it_is_told_once_whoever_dies_and_whoever_else_reads(
 @pytest.mark.parametrize(
     ("page", "reason"),
     [
-        (Page(b"<p>gone</p>", status=410), "The feed cannot be had: the answer was 410."),
-        (Page(b"<html><p>Not one.</p></html>"), "What is there is not to be read: it is no feed."),
-        (Page(b""), "What is there is not to be read: it is no feed."),
-        (Page(b"x" * 5_000_000), "The feed cannot be had: it is too large."),
+        (
+            Page(b"<p>gone</p>", status=410),
+            "Couldn't fetch the feed: the server responded with status 410.",
+        ),
+        (Page(b"<html><p>Not one.</p></html>"), "Couldn't read the feed: it isn't a feed."),
+        (Page(b""), "Couldn't read the feed: it isn't a feed."),
+        (Page(b"x" * 5_000_000), "Couldn't fetch the feed: it is too large."),
         (
             Page(status=301, headers={"Location": "http://169.254.169.254/"}),
-            "The feed cannot be had: 169.254.169.254 is not on the internet.",
+            "Couldn't fetch the feed: 169.254.169.254 isn't on the public internet.",
         ),
     ],
 )
@@ -308,7 +311,7 @@ async def test_a_bot_tells_only_where_it_may(
     assert (await org["ann"].delete(f"/streams/{news.id}")).ok
     await read(org)
     found = await standing(org, bot)
-    assert "could not be sent" in found["reason"]
+    assert "couldn't be sent" in found["reason"]
     assert (await org["ann"].patch(f"/streams/{news.id}", is_archived=False)).ok
     assert (await org["ben"].delete(f"/bots/{bot.user_id}")).ok
     await read(org, clock)

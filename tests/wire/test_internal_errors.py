@@ -61,7 +61,7 @@ async def test_a_request_that_outlasts_the_server_is_told(has_begun: bool) -> No
         return
     await answering
     assert sent[0]["status"] == 503
-    assert b"The server is stopping." in sent[1]["body"]
+    assert b"The server is shutting down." in sent[1]["body"]
 
 
 async def test_who_only_asks_hears_nothing_of_changes_that_cannot_be_written(

@@ -162,14 +162,14 @@ async def test_what_opens_something_is_not_in_the_log(
 
 
 IMPOSSIBLE: list[tuple[dict[str, str], str]] = [
-    ({"full_name": "Z"}, "A name has"),
-    ({"full_name": ""}, "A name has"),
-    ({"full_name": "z" * 101}, "A name has"),
-    ({"full_name": "Zoe *"}, "cannot contain"),
-    ({"full_name": "Zoe\0Z"}, "cannot contain"),
-    ({"password": "short"}, "A password has"),
-    ({"password": ""}, "A password has"),
-    ({"password": "x" * 101}, "A password has"),
+    ({"full_name": "Z"}, "Names must have"),
+    ({"full_name": ""}, "Names must have"),
+    ({"full_name": "z" * 101}, "Names must have"),
+    ({"full_name": "Zoe *"}, "can't contain"),
+    ({"full_name": "Zoe\0Z"}, "can't contain"),
+    ({"password": "short"}, "Passwords must have"),
+    ({"password": ""}, "Passwords must have"),
+    ({"password": "x" * 101}, "Passwords must have"),
 ]
 """What is filled in, and what is said of it."""
 
@@ -364,7 +364,7 @@ async def test_an_invitation_by_mail_is_used_once(org: Organization) -> None:
     for used in (path, again):
         for response in (await org.http.get(used), await send(org, used, **FILLED)):
             assert response.status_code == 410
-            assert "used already" in words(response)
+            assert "already been used" in words(response)
 
 
 async def test_of_two_who_use_it_at_the_same_moment_one_joins(org: Organization) -> None:
@@ -383,7 +383,7 @@ async def test_an_invitation_that_was_revoked_says_so(org: Organization) -> None
     for one in (path, link):
         for response in (await org.http.get(one), await send(org, one, **FILLED, email="y@x.org")):
             assert response.status_code == 410
-            assert "withdrawn" in words(response)
+            assert "revoked" in words(response)
 
 
 async def test_an_invitation_that_is_over_says_so(config: Config) -> None:
@@ -397,7 +397,7 @@ async def test_an_invitation_that_is_over_says_so(config: Config) -> None:
         for one in (path, link):
             for response in (await org.http.get(one), await send(org, one, **FILLED)):
                 assert response.status_code == 410
-                assert "in time" in words(response)
+                assert "has expired" in words(response)
         clock.ahead = 4000 * DAY
         assert (await org.http.get(ever)).status_code == 200
 
@@ -577,7 +577,7 @@ async def test_nobody_joins_an_organization_that_is_closed(org: Organization) ->
     (await org["ann"].post("/realm/deactivate", deletion_delay_days="null")).ok
     for response in (await org.http.get(path), await send(org, path, **FILLED)):
         assert response.status_code == 401
-        assert "closed" in words(response)
+        assert "deactivated" in words(response)
     assert org.node.state.user_with_address("zoe@example.com") is None
 
 

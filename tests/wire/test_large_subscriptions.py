@@ -145,12 +145,12 @@ async def test_what_changes_meanwhile_stops_the_rest_and_the_answer_says_so(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(*_: Any, **__: Any) -> None:
-        raise Refused("No such user: 7")
+        raise Refused("User 7 doesn't exist.")
 
     with monkeypatch.context() as patch:
         patch.setattr(subscriptions, "subscribe_more", gone)
         reply = await org["ann"].post("/users/me/subscriptions", **request(org, ["a", "b"]))
-    assert reply.refused("BAD_REQUEST")["msg"].startswith("No such user: 7 Some of what was")
+    assert reply.refused("BAD_REQUEST")["msg"].startswith("User 7 doesn't exist. Earlier parts")
     state = org.node.state
     channel = state.channel_named("a")
     assert channel is not None

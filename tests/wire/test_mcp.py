@@ -138,7 +138,9 @@ async def test_direct_messages_take_a_key_for_them(org: Organization) -> None:
         told = await agent.use("send_direct_message", people=[ben.user_id], text="more")
         assert told["message_id"] == sent + 2
         assert len((await agent.use("list_unread"))["conversations"]) == 1
-        assert "No such user" in await agent.refused("send_direct_message", people=[999], text="x")
+        assert "This user doesn't exist." in await agent.refused(
+            "send_direct_message", people=[999], text="x"
+        )
     async with agent_of(org, "ann", name="Closed", can_write=True) as agent:
         assert await agent.tools() == READS | WRITES
         for tool, arguments in (
@@ -186,7 +188,7 @@ async def test_a_member_sees_what_their_owner_sees(org: Organization) -> None:
                 ("mark_as_read", {"topic": "plans"}),
             ):
                 said = await agent.refused(tool, channel=channel, **more)
-                assert "There is no channel" in said
+                assert "or you don't have access to it" in said
                 assert "plans" not in said
         for message_id in (secret, written, 999):
             for tool, more in (
@@ -248,7 +250,9 @@ async def test_a_key_for_some_channels_reaches_nothing_else(org: Organization) -
             ("follow_topic", {"topic": "roses"}),
             ("mark_as_read", {"topic": "roses"}),
         ):
-            assert "There is no channel" in await agent.refused(tool, channel="garden", **more)
+            assert "or you don't have access to it" in await agent.refused(
+                tool, channel="garden", **more
+            )
         for message_id in (in_garden, own):
             for tool, more in (
                 ("read_message", {}),
@@ -273,7 +277,7 @@ async def test_a_key_for_reading_changes_nothing(org: Organization) -> None:
         await agent.use("who_am_i")  # Its first use is written down.
         before = org.node.state.seq
         for tool in sorted(WRITES):
-            assert "may read, and change nothing" in await agent.refused(
+            assert "isn't allowed to change anything" in await agent.refused(
                 tool, message_id=message_id, channel=channel, topic="soup", text="x"
             )
         await agent.ids("read_topic", channel=channel, topic="soup")
@@ -288,7 +292,7 @@ async def test_what_a_person_wrote_is_not_an_agents_to_change(org: Organization)
         async with agent_of(org, "ann", name="Two", can_write=True) as two:
             for message_id in (by_hand, own["message_id"]):
                 said = await two.refused("edit_own_message", message_id=message_id, text="x")
-                assert "written itself" in said
+                assert "its own messages" in said
     (await org["ann"].patch(f"/messages/{own['message_id']}", content="by Ann")).ok
 
 
@@ -309,7 +313,7 @@ async def test_a_key_that_ends_while_it_is_used_does_nothing_more(
     rendered = node.renderer.prepare
     async with agent_with(org, key) as agent:
         monkeypatch.setattr(type(node.renderer), "prepare", lambda _, *a: prepare(*a))
-        with pytest.raises(Exception, match=r"401|not valid"):
+        with pytest.raises(Exception, match=r"401|no longer valid|invalid"):
             await agent.client.call_tool(
                 "send_message", {"channel": channel, "topic": "soup", "text": "x"}
             )

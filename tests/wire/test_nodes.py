@@ -96,7 +96,7 @@ async def test_a_node_that_is_asked_to_leaves(org: Organization) -> None:
     assert await org.node.store.tend_list(lambda c: nodes.ask(c, name, nodes.DRAIN))
     await until(lambda: org.node.lifecycle.is_draining)
     response = await org.http.get("/ready")
-    assert response.json()["problems"] == ["The node is leaving."]
+    assert response.json()["problems"] == ["The node is shutting down."]
 
     async def has_said() -> bool:
         (node,) = (await org["ann"].get("/nodes")).ok["nodes"]

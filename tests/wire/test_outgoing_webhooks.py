@@ -256,7 +256,7 @@ async def test_commands_of_the_organizations_own(org: Organization, service: Ser
     assert service.told == []
     assert (await outcomes(org, bot))[0][1:] == (
         "nothing",
-        "The message is gone, or the bot may not read it.",
+        "The message no longer exists, or the bot can't read it.",
     )
 
 
@@ -281,7 +281,7 @@ async def test_what_fails_is_tried_again_and_the_owner_hears_of_it(
     (told,) = (
         m for m in await newest(org, number=10) if "has failed several times" in m["content"]
     )
-    assert "The service answered 503." in told["content"]
+    assert "The service responded with status 503." in told["content"]
     assert (await org["ben"].get(f"/bots/{bot.user_id}/service")).ok["waiting"] == 6
     service.status, service.answer = 200, {}
     service.told.clear()
@@ -293,7 +293,10 @@ async def test_what_fails_is_tried_again_and_the_owner_hears_of_it(
     service.status = 404
     await org["ben"].write([bot.user_id], "not there")
     await called(org)
-    assert (await outcomes(org, bot))[0][1:] == ("given up", "The service answered 404.")
+    assert (await outcomes(org, bot))[0][1:] == (
+        "given up",
+        "The service responded with status 404.",
+    )
     service.status = 503
     await org["ben"].write([bot.user_id], "too late")
     clock.ahead += calling.GIVEN_UP_AFTER + 1
@@ -401,10 +404,10 @@ async def test_a_call_that_is_made_twice_has_one_answer(
 
 
 PRIVATE = [
-    ("http://127.0.0.2:9/", "127.0.0.2 is not on the internet"),
-    ("http://10.0.0.1/", "10.0.0.1 is not on the internet"),
-    ("http://[::1]/", "::1 is not on the internet"),
-    ("http://169.254.169.254/latest", "169.254.169.254 is not on the internet"),
+    ("http://127.0.0.2:9/", "127.0.0.2 isn't on the public internet"),
+    ("http://10.0.0.1/", "10.0.0.1 isn't on the public internet"),
+    ("http://[::1]/", "::1 isn't on the public internet"),
+    ("http://169.254.169.254/latest", "169.254.169.254 isn't on the public internet"),
 ]
 """An address, and what is said of it."""
 
@@ -413,7 +416,7 @@ async def test_private_addresses_cannot_be_set_unless_they_are_listed(
     org: Organization, service: Service
 ) -> None:
     bot = await made(org, service.url)
-    for url, reason in (*PRIVATE, ("http://2130706434/", "the host is not on the internet")):
+    for url, reason in (*PRIVATE, ("http://2130706434/", "the host isn't on the public internet")):
         with row(url):
             asked = {"full_name": "Pal", "short_name": "pal", "bot_type": 3}
             new = await org["ben"].post("/bots", **asked, payload_url=json.dumps(url))
@@ -499,7 +502,11 @@ async def test_no_more_wait_than_there_is_room_for(
     told = {json.loads(body)["data"] for _, body in service.told}
     assert told == {"4", "5", "6", "7", "8"}
     lines = await outcomes(org, bot)
-    assert ("", "given up", "4 messages were too many to wait for the service.") in lines
+    assert (
+        "",
+        "given up",
+        "4 messages were dropped because too many were waiting for the service.",
+    ) in lines
 
 
 async def test_the_operator_can_turn_it_off(config: Config) -> None:
@@ -507,4 +514,4 @@ async def test_the_operator_can_turn_it_off(config: Config) -> None:
     async with founded(config, others=OTHERS) as org:
         asked = {"full_name": "Hal", "short_name": "hal", "bot_type": 3}
         refused = await org["ben"].post("/bots", **asked, payload_url="http://x.test")
-        assert "turned outgoing webhooks off" in refused.refused()["msg"]
+        assert "Outgoing webhooks are turned off" in refused.refused()["msg"]

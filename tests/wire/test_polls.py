@@ -306,7 +306,7 @@ async def test_events_that_are_not_read_use_up_the_persons_own_room(
     other = await server.connect()
     refused = await other.ask(again)
     assert (refused.status, refused.header("retry-after") is None) == (503, False)
-    assert "has not been read yet" in refused.told["msg"]
+    assert "haven't been read yet" in refused.told["msg"]
     assert len((await other.ask(poll(ben.queue_id, ben.last_event_id, ben.person))).body) > huge
     # Reading them gives the room back, and so does going away.
     assert len((await slow.read()).body) > huge

@@ -242,7 +242,7 @@ async def test_a_push_service_that_refuses_is_asked_again_later_and_delays_nobod
         await phones.sender.tasks.settled()
     names = {one["id"]: one for one in await phones.listed("ben")}
     assert sorted(names) == [1, 2, 3, 5]
-    assert names[2]["trouble"] == "The push service answered 429."
+    assert names[2]["trouble"] == "The push service responded with status 429."
     assert [one.path for one in await phones.pushed()] == []
     phones.clock.ahead += 60
     assert await phones.pushed() == []
@@ -363,9 +363,9 @@ async def test_devices_end_with_their_session_and_their_account(phones: Phones) 
     [
         ({"endpoint": "http://push.example/1"}, "https"),
         ({"endpoint": "http://127.0.0.1/1"}, "https"),
-        ({"endpoint": "https://"}, "no address"),
-        ({"endpoint": "https://me@push.example/"}, "no address"),
-        ({"endpoint": "https://push.example:99999/"}, "no address"),
+        ({"endpoint": "https://"}, "valid URL"),
+        ({"endpoint": "https://me@push.example/"}, "valid URL"),
+        ({"endpoint": "https://push.example:99999/"}, "valid URL"),
         ({"endpoint": "https://push.example/" + "x" * 1000}, "1000"),
         ({"endpoint": "https://push.example/ x"}, "1000"),
         ({"p256dh": "AAAA"}, "p256dh"),
@@ -388,4 +388,4 @@ async def test_bots_have_no_phones_and_addresses_of_the_network_are_not_asked(
     (await org["robo"].post("/push_subscriptions", **good)).refused("UNAUTHORIZED_PRINCIPAL")
     one = (await org["ben"].post("/push_subscriptions", **good)).ok["subscription"]["id"]
     refusal = (await org["ben"].post(f"/push_subscriptions/{one}/test")).refused()
-    assert "not on the internet" in refusal["msg"]
+    assert "isn't on the public internet" in refusal["msg"]

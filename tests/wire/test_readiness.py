@@ -178,13 +178,13 @@ async def test_a_program_that_is_too_old_decides_nothing_any_more(
     await org.node.store.write(lambda c: c.run(statement))
     if met == "begin":
         # A look of the node's own may have come before: then it says that it is not up to date.
-        with pytest.raises(Unavailable, match=r"Nothing was done|up to date"):
+        with pytest.raises(Unavailable, match=r"Nothing was changed|up to date"):
             await log.submit(None, create, "one")
     else:
         await log._head_watch.look()
     await until(lambda: bool(told))
-    assert "newer Tertulia" in told[0]
-    assert any("newer Tertulia" in problem for problem in await problems(org))
+    assert "newer version" in told[0]
+    assert any("newer version" in problem for problem in await problems(org))
     assert "too old for the database" in caplog.text
     (await org["ben"].get("/users/me")).refused("SERVER_NOT_READY", 503)
     with pytest.raises(Unavailable):
@@ -228,14 +228,14 @@ async def test_where_nothing_can_be_written_what_reads_goes_on_and_all_comes_bac
         reply = await org["ann"].post(
             "/messages", type="channel", to="lounge", topic="t", content="x"
         )
-        assert "Nothing was done" in reply.refused("SERVER_NOT_READY", 503)["msg"]
+        assert "Nothing was changed" in reply.refused("SERVER_NOT_READY", 503)["msg"]
         await log.catch_up()
         found = await org["ann"].get("/messages", anchor="newest", num_before=5, num_after=0)
         assert [message["content"] for message in found.ok["messages"]] == ["<p>before</p>"]
         (await org["ann"].post("/register")).refused("SERVER_NOT_READY", 503)
     assert log.generation == generation + 1, "the state is loaded again once"
     (problem,) = await problems(org)
-    assert "Nothing can be written" in problem
+    assert "can't write to the database" in problem
     assert "FullError" in problem
     counting.breaks = set()
     log._tick()  # As it does every second.
@@ -257,17 +257,17 @@ async def test_ready_has_the_writer_try_where_it_has_not_written_lately(
     assert await problems(org) == []
     assert counting.commits == 1
     counting.breaks = {"commit"}
-    assert any("Nothing can be written" in problem for problem in await problems(org))
+    assert any("can't write to the database" in problem for problem in await problems(org))
     counting.breaks = {"begin"}
-    assert any("Nothing can be written" in problem for problem in await problems(org))
+    assert any("can't write to the database" in problem for problem in await problems(org))
     counting.breaks = set()
     assert await problems(org) == []
     counting.gate = asyncio.Event()
     monkeypatch.setattr(write_probe, "PROOF_WAIT_SECONDS", 0.01)
     (problem,) = await problems(org)
-    assert "did not come forward" in problem
+    assert "didn't respond" in problem
     log.freshness.busy_since = time.monotonic() - freshness.STALE_SECONDS - 1
-    assert any("waits for the database" in problem for problem in await problems(org))
+    assert any("waiting for the database" in problem for problem in await problems(org))
     counting.gate.set()
 
 
@@ -300,7 +300,7 @@ async def test_a_lock_that_another_program_keeps_is_waited_for_once(
     with monkeypatch.context() as patch:
         patch.setattr(org.node.store, "begin", begin)
         answer = await org["ann"].post("/users/me/status", status_text="busy")
-        assert "Nothing was done" in answer.refused("SERVER_NOT_READY", 503)["msg"]
+        assert "Nothing was changed" in answer.refused("SERVER_NOT_READY", 503)["msg"]
         assert answer.headers["Retry-After"] == "1"
         assert attempts == 1
     (await org["ann"].post("/users/me/status", status_text="busy")).ok
@@ -323,7 +323,7 @@ async def test_a_change_that_was_made_is_not_called_undone_for_another_ones_sake
     with monkeypatch.context() as patch:
         patch.setattr(org.node.log, "settled", settled)
         answer = await org["ann"].post("/users/me/status", status_text="busy")
-        assert "not known" in answer.refused("SERVER_NOT_READY", 503)["msg"]
+        assert "may not have been saved" in answer.refused("SERVER_NOT_READY", 503)["msg"]
     status = (await org["ann"].get(f"/users/{org['ann'].user_id}/status")).ok["status"]
     assert status["status_text"] == "busy"
 
@@ -354,7 +354,7 @@ async def test_what_waits_for_the_writer_is_answered_in_time_and_not_done_later(
         patch.setattr(inbox, "BEGIN_SECONDS", 0)
         log._tick()
     for task in waiting:
-        with pytest.raises(Unavailable, match="Nothing was done"):
+        with pytest.raises(Unavailable, match="Nothing was changed"):
             await task
     gate.set()
     assert await log.submit(None, create, "three") == 1

@@ -70,7 +70,7 @@ async def test_what_somebody_has_scheduled_is_bounded_in_text(
     await org.channel("lounge", "ann", "ben")
     made = await schedule(org, content="x" * 2000)
     refused = await org["ann"].patch(f"{PATH}/{made}", content="x" * 3000)
-    assert (refused.status, "too large" in refused.body["msg"]) == (400, True)
+    assert (refused.status, "too much space" in refused.body["msg"]) == (400, True)
     (await org["ann"].patch(f"{PATH}/{made}", content="x" * 2400)).ok
     message = await org["ann"].send("lounge", "t", "hi")
     remind = {"message_id": message, "scheduled_delivery_timestamp": later(org), "note": "x" * 1000}

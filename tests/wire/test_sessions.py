@@ -96,7 +96,7 @@ async def test_whoever_is_not_right_hears_the_same(org: Organization) -> None:
         with row(sent):
             browser = fresh(org)
             told = (await browser.post("/sessions", **sent)).refused("AUTHENTICATION_FAILED", 401)
-            assert told["msg"] == "The address or the password is wrong."
+            assert told["msg"] == "Incorrect email address or password."
             assert not browser.http.cookies
             assert len(org.node.state.sessions) == 0
 

@@ -153,7 +153,7 @@ async def test_without_the_code_nothing_is_made(config: Config) -> None:
             with row(code):
                 page = await server.fill(code=code)
                 assert page.status_code == 400
-                assert "not the code" in words(page)
+                assert "setup code that the server printed" in words(page)
                 assert PASSWORD not in page.text
                 assert 'value="Café Central"' in page.text
                 assert not is_founded(config)
@@ -176,12 +176,12 @@ async def test_whoever_guesses_is_held_up(config: Config) -> None:
 IMPOSSIBLE: list[tuple[dict[str, str], str]] = [
     ({"organization": ""}, "name"),
     ({"organization": "x" * 41}, "name"),
-    ({"full_name": "A"}, "A name has"),
+    ({"full_name": "A"}, "Names must have"),
     ({"full_name": "Notification Bot"}, "is reserved"),
-    ({"full_name": "A\0nn"}, "cannot contain"),
+    ({"full_name": "A\0nn"}, "can't contain"),
     ({"email": "ann"}, "address"),
-    ({"password": "short"}, "A password has"),
-    ({"password": "x" * 101}, "A password has"),
+    ({"password": "short"}, "Passwords must have"),
+    ({"password": "x" * 101}, "Passwords must have"),
 ]
 """What is filled in, and what is said of it."""
 

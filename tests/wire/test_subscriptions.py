@@ -193,7 +193,7 @@ async def test_a_request_that_would_change_too_much_is_refused(
     people = [org["ben"].user_id, org["cleo"].user_id]
     assert (await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("a"), principals=people)).ok
     reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("b", "c"), principals=people)
-    assert "at most 3 subscriptions, and 2 channels for 2 people are more" in reply.refused()["msg"]
+    assert "at most 3 subscriptions, but 2 channels for 2 people are more" in reply.refused()["msg"]
     (await org["ben"].delete(SUBSCRIPTIONS, subscriptions=["a", "a"], principals=people)).refused()
 
 
@@ -564,7 +564,10 @@ async def test_an_unknown_and_a_hidden_channel_do_not_exist_alike(org: Organizat
     for name in ("vault", "nowhere"):
         reply = await org["ben"].delete(SUBSCRIPTIONS, subscriptions=[name])
         assert reply.refused("STREAM_DOES_NOT_EXIST")["stream"] == name
-        assert reply.body["msg"] == f"There is no channel '{name}'."
+        assert (
+            reply.body["msg"]
+            == f"No channel named '{name}' exists, or you don't have access to it."
+        )
 
 
 async def test_nothing_ends_where_one_of_the_channels_is_unknown(org: Organization) -> None:
@@ -736,7 +739,7 @@ async def test_settings_need_a_subscription(org: Organization) -> None:
         reply = await org["ben"].patch(
             f"{SUBSCRIPTIONS}/{channel}", property="pin_to_top", value=True
         )
-        assert reply.refused()["msg"] == f"You are not subscribed to channel {channel}."
+        assert reply.refused()["msg"] == f"You aren't subscribed to channel {channel}."
 
 
 # Looking
@@ -782,9 +785,9 @@ async def test_whether_somebody_is_subscribed(org: Organization) -> None:
     assert await ask("cleo", cleo, lounge) is False
     assert await ask("gus", ben, lounge) is True
     assert (
-        await ask("cleo", ben, vault) == await ask("cleo", ben, 99) == "There is no such channel."
+        await ask("cleo", ben, vault) == await ask("cleo", ben, 99) == "This channel doesn't exist."
     )
-    assert await ask("cleo", 999, lounge) == "No such user"
+    assert await ask("cleo", 999, lounge) == "This user doesn't exist."
 
 
 async def test_the_channels_of_others_are_those_one_may_know_of(org: Organization) -> None:

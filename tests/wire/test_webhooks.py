@@ -144,14 +144,20 @@ async def test_an_address_says_which_events_it_wants(org: Organization) -> None:
 
 
 REFUSED: list[tuple[str, Any, dict[str, str], str, str]] = [
-    ("github", b"{", {}, "INVALID_JSON", "The body is no valid JSON."),
-    ("github", b"[" * 100_000, {}, "INVALID_JSON", "The body is no valid JSON."),
-    ("github", b"\xff", {}, "INVALID_JSON", "The body is no valid JSON."),
-    ("github", [], {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "GitHub would not send this: "),
-    ("slack_incoming", {}, {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "Slack's format would not send"),
-    ("slack_incoming", {"text": "x"}, {"stream": "x"}, "STREAM_DOES_NOT_EXIST", "There is no"),
-    ("slack_incoming", {"text": "x"}, {"to": "x@y"}, "BAD_REQUEST", "Nobody has the address"),
-    ("other", {}, {}, "BAD_REQUEST", "There is no integration 'other'."),
+    ("github", b"{", {}, "INVALID_JSON", "The request body isn't valid JSON."),
+    ("github", b"[" * 100_000, {}, "INVALID_JSON", "The request body isn't valid JSON."),
+    ("github", b"\xff", {}, "INVALID_JSON", "The request body isn't valid JSON."),
+    ("github", [], {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "Invalid payload (GitHub): "),
+    ("slack_incoming", {}, {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "Invalid payload (Slack's format): "),
+    ("slack_incoming", {"text": "x"}, {"stream": "x"}, "STREAM_DOES_NOT_EXIST", "No channel named"),
+    (
+        "slack_incoming",
+        {"text": "x"},
+        {"to": "x@y"},
+        "BAD_REQUEST",
+        "No user has the email address",
+    ),
+    ("other", {}, {}, "BAD_REQUEST", "No integration named 'other' exists."),
 ]
 """An integration, what it is sent, with what parameters, and the code and reason of the refusal."""
 
@@ -199,7 +205,7 @@ async def test_a_bot_with_a_secret_takes_what_is_signed(org: Organization) -> No
         await sent(bot, "github", body, {**PUSH, "X-Hook-Secret": "x"}),
     ):
         assert "signature" in refused.refused()["msg"]
-    assert "signs nothing" in (await sent(bot, "slack_incoming", {"text": "x"})).refused()["msg"]
+    assert "doesn't sign" in (await sent(bot, "slack_incoming", {"text": "x"})).refused()["msg"]
     assert "s3cret" not in org.node.state.users[bot.user_id].bot.incoming.secret_sealed  # type: ignore[union-attr]
     async with reopened(org.node.config) as again:
         again_bot = Person(again.http, bot.user_id, bot.email, bot.api_key)
@@ -238,14 +244,14 @@ async def test_any_json_by_templates(org: Organization, monkeypatch: pytest.Monk
         assert (await journal(org, bot))[0][2] == "nothing"
     assert (await org["ben"].patch(place, content_template="{{ 1 / 0 }}")).ok
     refused = (await sent(bot, "json", payload)).refused()
-    assert refused["msg"] == "The template cannot be used: division by zero"
+    assert refused["msg"] == "Invalid template: division by zero"
     endless = (
         "{% for a in range(9999) %}{% for b in range(99999) %}{{ '' }}{% endfor %}{% endfor %}"
     )
     assert (await org["ben"].patch(place, content_template=endless)).ok
     refused = (await sent(bot, "json", payload)).refused()
-    assert refused["msg"] == "The template takes too long."
-    assert (await journal(org, bot))[0][2:] == ("refused", "The template takes too long.")
+    assert refused["msg"] == "The template takes too long to render."
+    assert (await journal(org, bot))[0][2:] == ("refused", "The template takes too long to render.")
     # The helper is everybody's: whose templates take too long leave it to others for a while.
     monkeypatch.setattr(templates_module, "AT_ONCE_SECONDS", 0.5)
     assert (await sent(bot, "json", payload)).refused("RATE_LIMIT_HIT", 429)["retry-after"] > 1

@@ -286,6 +286,6 @@ async def test_what_people_add_to_a_widget_has_a_limit_in_bytes(
     replies = await asyncio.gather(*(add(who, one, 9) for who in ("cleo", "gus", "ann")))
     assert sorted(reply.status for reply in replies) == [200, 200, 400]
     late = next(reply for reply in replies if reply.status == 400)
-    assert "All people together have reached" in late.refused()["msg"]
+    assert "All participants together have reached" in late.refused()["msg"]
     (await add("ben", two, 1)).ok
     assert len(await parts(org["ann"], one)) == 6

@@ -190,7 +190,7 @@ class FirstRun:
         self._sign_in_limits.require_code(who)
         if not hmac.compare_digest(_plain(sent).encode(), _plain(self._code).encode()):
             note_failed(request, "code")
-            raise Refused("This is not the code that the server printed when it was started.")
+            raise Refused("This isn't the setup code that the server printed when it started.")
         self._sign_in_limits.code_was_right(who)
 
 

@@ -54,11 +54,11 @@ def require(
 
 
 def _deactivated() -> Refused:
-    return AccountDeactivated("The account has been deactivated.")
+    return AccountDeactivated("This account is deactivated.")
 
 
 def _key_void() -> Refused:
-    return WrongApiKey("The API key is not valid any more.")
+    return WrongApiKey("This API key is no longer valid.")
 
 
 def _signed_out() -> Refused:

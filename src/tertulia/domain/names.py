@@ -52,9 +52,12 @@ def full_name(text: str) -> str:
     """A person's or bot's name in its final form. Refused when it cannot be one."""
     name = text.strip()
     if not MIN_FULL_NAME <= len(name) <= MAX_FULL_NAME:
-        raise Refused(f"A name has {MIN_FULL_NAME} to {MAX_FULL_NAME} characters.")
+        raise Refused(f"Names must have {MIN_FULL_NAME} to {MAX_FULL_NAME} characters.")
     if _NO_NAME.search(name) or _NAME_AND_ID.search(name) or not is_plain(name):
-        raise Refused('A name cannot contain *, `, \\, >, ", @ or invisible characters.')
+        raise Refused(
+            "Names can't contain *, `, \\, >, \", @, or invisible characters, or end with | and"
+            " a number."
+        )
     return name
 
 
@@ -69,7 +72,7 @@ def address(text: str) -> str:
     """An e-mail address in its final form. Refused when it cannot be one."""
     found = text.strip()
     if len(found) > 254 or not _ADDRESS.fullmatch(found) or not is_printable(found):
-        raise Refused(f"'{found[:100]}' is not an e-mail address.")
+        raise Refused(f"'{found[:100]}' isn't a valid email address.")
     return found
 
 
@@ -77,11 +80,11 @@ def channel_name(text: str) -> str:
     """A channel's name in its final form. Refused when it cannot be one."""
     name = text.strip()
     if not name:
-        raise Refused("A channel's name cannot be empty.")
+        raise Refused("Channel names can't be empty.")
     if len(name) > MAX_CHANNEL_NAME:
-        raise Refused(f"A channel's name has at most {MAX_CHANNEL_NAME} characters.")
+        raise Refused(f"Channel names can have at most {MAX_CHANNEL_NAME} characters.")
     if not is_plain(name):
-        raise Refused("A channel's name cannot contain invisible characters.")
+        raise Refused("Channel names can't contain invisible characters.")
     return name
 
 
@@ -89,9 +92,9 @@ def channel_description(text: str) -> str:
     """A channel's description in its final form. Refused when it cannot be one."""
     description = text.strip().replace("\n", " ")
     if len(description) > MAX_CHANNEL_DESCRIPTION:
-        raise Refused(f"A description has at most {MAX_CHANNEL_DESCRIPTION} characters.")
+        raise Refused(f"Descriptions can have at most {MAX_CHANNEL_DESCRIPTION} characters.")
     if "\0" in description:
-        raise Refused("A description cannot contain null bytes.")
+        raise Refused("Descriptions can't contain null bytes.")
     return description
 
 
@@ -99,11 +102,11 @@ def folder_name(text: str) -> str:
     """A channel folder's name in its final form. Refused when it cannot be one."""
     name = text.strip()
     if not name:
-        raise Refused("A channel folder's name cannot be empty.")
+        raise Refused("Channel folder names can't be empty.")
     if len(name) > MAX_FOLDER_NAME:
-        raise Refused(f"A channel folder's name has at most {MAX_FOLDER_NAME} characters.")
+        raise Refused(f"Channel folder names can have at most {MAX_FOLDER_NAME} characters.")
     if not is_plain(name):
-        raise Refused("A channel folder's name cannot contain invisible characters.")
+        raise Refused("Channel folder names can't contain invisible characters.")
     return name
 
 
@@ -111,9 +114,9 @@ def folder_description(text: str) -> str:
     """A channel folder's description in its final form. Refused when it cannot be one."""
     description = text.strip()
     if len(description) > MAX_FOLDER_DESCRIPTION:
-        raise Refused(f"A description has at most {MAX_FOLDER_DESCRIPTION} characters.")
+        raise Refused(f"Descriptions can have at most {MAX_FOLDER_DESCRIPTION} characters.")
     if "\0" in description:
-        raise Refused("A description cannot contain null bytes.")
+        raise Refused("Descriptions can't contain null bytes.")
     return description
 
 
@@ -121,9 +124,9 @@ def realm_name(text: str) -> str:
     """An organization's name in its final form. Refused when it cannot be one."""
     name = text.strip()
     if not 0 < len(name) <= MAX_REALM_NAME:
-        raise Refused(f"An organization's name has 1 to {MAX_REALM_NAME} characters.")
+        raise Refused(f"An organization's name must have 1 to {MAX_REALM_NAME} characters.")
     if not is_plain(name):
-        raise Refused("An organization's name cannot contain invisible characters.")
+        raise Refused("An organization's name can't contain invisible characters.")
     return name
 
 
@@ -131,7 +134,7 @@ def realm_description(text: str) -> str:
     """An organization's description in its final form. Refused when it cannot be one."""
     description = text.strip()
     if len(description) > MAX_REALM_DESCRIPTION:
-        raise Refused(f"A description has at most {MAX_REALM_DESCRIPTION} characters.")
+        raise Refused(f"Descriptions can have at most {MAX_REALM_DESCRIPTION} characters.")
     return description
 
 
@@ -139,7 +142,7 @@ def code_language(text: str) -> str:
     """A programming language as Pygments may call it. Refused when it cannot be one."""
     name = text.strip()
     if len(name) > MAX_CODE_LANGUAGE or not _CODE_LANGUAGE.fullmatch(name):
-        raise Refused("This is not the name of a programming language.")
+        raise Refused("This isn't a valid name of a programming language.")
     return name
 
 
@@ -147,7 +150,7 @@ def lexer_name(text: str) -> str:
     """The name by which Pygments lists a lexer, as `Common Lisp`. Refused when it cannot be one."""
     name = text.strip()
     if len(name) > MAX_CODE_LANGUAGE or not _LEXER.fullmatch(name):
-        raise Refused("This is not the name of a programming language.")
+        raise Refused("This isn't a valid name of a programming language.")
     return name
 
 
@@ -155,14 +158,14 @@ def group_name(text: str) -> str:
     """A user group's name in its final form. Refused when it cannot be one."""
     name = text.strip()
     if not name:
-        raise Refused("A group's name cannot be empty.")
+        raise Refused("Group names can't be empty.")
     if len(name) > MAX_GROUP_NAME:
-        raise Refused(f"A group's name has at most {MAX_GROUP_NAME} characters.")
+        raise Refused(f"Group names can have at most {MAX_GROUP_NAME} characters.")
     for prefix in _RESERVED_FOR_GROUPS:
         if lookalikes.plain(name).startswith(prefix):
-            raise Refused(f"A group's name cannot begin with '{prefix}'.")
+            raise Refused(f"Group names can't begin with '{prefix}'.")
     if not is_plain(name):
-        raise Refused("A group's name cannot contain invisible characters.")
+        raise Refused("Group names can't contain invisible characters.")
     return name
 
 
@@ -170,9 +173,9 @@ def group_description(text: str) -> str:
     """A user group's description in its final form. Refused when it cannot be one."""
     description = text.strip()
     if len(description) > MAX_GROUP_DESCRIPTION:
-        raise Refused(f"A description has at most {MAX_GROUP_DESCRIPTION} characters.")
+        raise Refused(f"Descriptions can have at most {MAX_GROUP_DESCRIPTION} characters.")
     if "\0" in description:
-        raise Refused("A description cannot contain null bytes.")
+        raise Refused("Descriptions can't contain null bytes.")
     return description
 
 
@@ -181,7 +184,7 @@ def topic_name(text: str) -> str:
     too long is cut. Refused for invisible characters."""
     name = text.strip()
     if not is_printable(name):
-        raise Refused("A topic cannot contain invisible characters.")
+        raise Refused("Topic names can't contain invisible characters.")
     if name in {"(no topic)", EMPTY_TOPIC_NAME}:
         return ""
     if len(name) <= MAX_TOPIC:
@@ -194,16 +197,16 @@ def check_new_topic(name: str) -> None:
     """Refused for a topic that nobody should begin: one with something invisible in it. Those that
     there are stay, and are found."""
     if not is_plain(name):
-        raise Refused("A topic cannot contain invisible characters.")
+        raise Refused("Topic names can't contain invisible characters.")
 
 
 def message_content(text: str) -> str:
     """A message's content as it is stored. Refused when nothing is left, or for null bytes."""
     if "\0" in text:
-        raise Refused("A message cannot contain null bytes.")
+        raise Refused("Messages can't contain null bytes.")
     content = text.lstrip("\n").rstrip()
     if not content.strip():
-        raise Refused("A message cannot be empty.")
+        raise Refused("Messages can't be empty.")
     if len(content) > MAX_MESSAGE:
         end = "\n[message truncated]"
         content = content[: MAX_MESSAGE - len(end)] + end
@@ -233,7 +236,7 @@ def view_name(text: str) -> str:
 def _short(text: str, what: str, longest: int) -> str:
     stripped = text.strip()
     if not stripped:
-        raise Refused(f"{what} cannot be empty.")
+        raise Refused(f"{what} can't be empty.")
     if len(stripped) > longest:
-        raise Refused(f"{what} has at most {longest} characters.")
+        raise Refused(f"{what} can have at most {longest} characters.")
     return stripped

@@ -285,7 +285,7 @@ def readable_channel(state: State, user: User | None, channel_id: int) -> Channe
     if channel is None or not (
         open_to_spectators(channel) if user is None else reads_channel(state, user, channel)
     ):
-        raise Refused("There is no such channel.")
+        raise Refused("This channel doesn't exist.")
     return channel
 
 
@@ -426,7 +426,7 @@ def visible_user(state: State, viewer: User, user_id: int | None) -> User:
     """The account of that ID. Refused when there is none that the viewer may know of."""
     user = state.users.get(user_id)
     if user is None or not sees_user(state, viewer, user):
-        raise Refused("No such user")
+        raise Refused("This user doesn't exist.")
     return user
 
 

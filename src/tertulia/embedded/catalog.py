@@ -74,19 +74,22 @@ def not_offered(setting: str) -> Mapping[str, str]:
 def require(setting: str, name: str, settings: Mapping[str, str]) -> Program:
     """The bot of that name. Refused where it is not offered, or cannot work with such settings."""
     if not setting.strip():
-        raise Refused("The operator of this server has not turned embedded bots on.")
+        raise Refused(
+            "Embedded bots are turned off on this server. Ask its operator to turn them on."
+        )
     if not is_installed():
         raise Refused(
-            "This server cannot run embedded bots: its operator has not installed tertulia[bots]."
+            "This server can't run embedded bots because tertulia[bots] isn't installed. Ask"
+            " its operator to install it."
         )
     program = offered(setting).get(name)
     if program is None:
-        raise Refused(f"There is no embedded bot called '{name[:60]}' here.")
+        raise Refused(f"No embedded bot named '{name[:60]}' is available on this server.")
     if unknown := sorted(settings.keys() - program.settings.keys()):
-        raise Refused(f"The bot {name} has no setting '{unknown[0][:60]}'.")
+        raise Refused(f"The bot {name} doesn't have a setting named '{unknown[0][:60]}'.")
     for key, value in settings.items():
         if len(value) > MAX_VALUE or "\0" in value:
-            raise Refused(f"The setting {key} of the bot is too long, or no text.")
+            raise Refused(f"The setting {key} of the bot is too long or contains a null byte.")
     missing = sorted(key for key in program.settings if not settings.get(key, "").strip())
     if missing and (program.settings_needed or settings):
         raise Refused(f"The bot {name} needs the setting '{missing[0]}' (config_data).")

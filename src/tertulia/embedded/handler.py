@@ -37,7 +37,7 @@ class BotHandler:
         """What the node says to that. TooMuch where it was asked too often."""
         self._asked += 1
         if self._asked > MOST_ASKED:
-            raise TooMuch(f"it asked for more than {MOST_ASKED} things for one message")
+            raise TooMuch(f"it made more than {MOST_ASKED} requests for one message")
         return self._ask(operation, fields)
 
     def identity(self) -> Any:

@@ -101,7 +101,7 @@ class Host:
                     await taken.enter_async_context(turn)
                     await taken.enter_async_context(self._room)
             except TimeoutError:
-                raise NotNow("The bot is busy with other messages, or others are.") from None
+                raise NotNow("The bot or the server's other bots are busy.") from None
             yield
 
     async def tell(self, bot: HostedBot, message: dict[str, Any], asked: Asked) -> None:
@@ -144,7 +144,9 @@ class Host:
             await self._end(bot.user_id, process)
         times, until = self._lost.get(bot.user_id, (0, 0.0))
         if (wait := until - time.monotonic()) > 0:
-            raise NotNow(f"The bot's process was lost {times} times and starts again soon.", wait)
+            raise NotNow(
+                f"The bot's process has crashed {times} times and will restart soon.", wait
+            )
         self._starting += 1
         try:
             await self._make_room()
@@ -158,7 +160,7 @@ class Host:
                 raise
             if failed:
                 await self._end(bot.user_id, process)
-                raise NotNow(f"The bot does not start: {failed}")
+                raise NotNow(f"The bot couldn't start: {failed}")
             self._running[bot.user_id] = process
         finally:
             self._starting -= 1
@@ -242,7 +244,7 @@ async def _started(bot: HostedBot) -> "_BotProcess":
         if into is not None:
             into.close()
         if isinstance(error, OSError):
-            raise NotNow(f"The bot's process could not be started: {error}") from None
+            raise NotNow(f"The bot's process couldn't be started: {error}") from None
         raise
     return _BotProcess(bot, process, into)
 
@@ -295,9 +297,9 @@ class _BotProcess:
                     answer = await asked(said.operation, said.fields)
                     await self._send(Answer(said=answer))
         except TimeoutError:
-            raise _Lost(f"took longer than {seconds:.0f} seconds, and was ended") from None
+            raise _Lost(f"took longer than {seconds:.0f} seconds and was stopped") from None
         except (OSError, EOFError, ValueError, msgspec.MsgspecError):
-            raise _Lost("took too long or too much, and ended") from None
+            raise _Lost("used too much time or memory and was stopped") from None
         self._is_over = said.ends
         return _masked(said.error, self.bot)
 

@@ -92,7 +92,7 @@ class CatchingUp:
             await asyncio.wait([self._task])
         for _, _, future in self._waiting:
             if not future.done():
-                future.set_exception(Unavailable("The server is stopping."))
+                future.set_exception(Unavailable("The server is shutting down. Try again."))
         self._waiting = []
 
     async def _look_on(self) -> None:
@@ -127,5 +127,6 @@ def _finish(waiter: _Waiter) -> None:
 
 def _behind_error() -> Unavailable:
     return Unavailable(
-        "This node does not have yet what you have seen at another one. Try again in a moment."
+        "This node hasn't caught up with changes that you've already seen on another node."
+        " Try again in a moment."
     )

@@ -79,5 +79,5 @@ def moment_of(state: State, now: float, actor_id: int | None) -> Moment:
         return Moment(state, now, None)
     actor = state.users.get(actor_id)
     if actor is None or not actor.is_active:
-        raise NotAuthenticated("The account has been deactivated.")
+        raise NotAuthenticated("This account is deactivated.")
     return Moment(state, now, actor.id)

@@ -71,7 +71,7 @@ class Durability:
         if self._settling is not None:
             await asyncio.shield(self._settling)
         if since is not None and since != self.generation:
-            raise Unavailable("The server had to begin anew. Try again.")
+            raise Unavailable("The server had to reload its data. Try again.")
 
     def when_settled(self, report: Callable[[Exception | None], None]) -> None:
         """See `Log.when_settled`."""

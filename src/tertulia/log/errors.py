@@ -5,14 +5,12 @@ from tertulia.model.errors import Unavailable
 
 def not_done_error() -> Unavailable:
     """For a change that was certainly not made."""
-    return Unavailable("The change could not be written. Nothing was done.")
+    return Unavailable("The change couldn't be saved. Nothing was changed. Try again.")
 
 
 def stale_error() -> Unavailable:
     """For any request to a node that cannot see whether its state is up to date."""
-    return Unavailable(
-        "This node cannot see at present whether what it knows is up to date. Try again."
-    )
+    return Unavailable("This node can't tell right now whether its data is up to date. Try again.")
 
 
 def described(error: BaseException) -> str:

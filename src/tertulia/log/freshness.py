@@ -81,14 +81,14 @@ class Freshness:
         if now - self.verified_at > STALE_SECONDS:
             why = f" ({_kind(self.look_trouble)})" if self.look_trouble else ""
             found.append(
-                f"The node could not see for {now - self.verified_at:.0f} s whether it is up to"
-                f" date{why}."
+                "The node hasn't been able to check whether it's up to date for"
+                f" {now - self.verified_at:.0f} s{why}."
             )
         if self.write_trouble:
-            found.append(f"Nothing can be written ({_kind(self.write_trouble)}).")
+            found.append(f"The node can't write to the database ({_kind(self.write_trouble)}).")
         elif self.busy_since is not None and now - self.busy_since > STALE_SECONDS:
             found.append(
-                f"The writer waits for the database for {now - self.busy_since:.0f} s already."
+                f"The writer has been waiting for the database for {now - self.busy_since:.0f} s."
             )
         return found
 

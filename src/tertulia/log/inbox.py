@@ -71,7 +71,9 @@ class Inbox:
     def require_room(self) -> None:
         """Unavailable where too many requests wait already."""
         if len(self) >= MOST_WAITING:
-            raise Unavailable("Too many changes wait to be written. Nothing was done.")
+            raise Unavailable(
+                "Too many changes are waiting to be saved. Nothing was changed. Try again."
+            )
 
     def add(self, request: Request) -> None:
         """Let the request wait for its turn."""

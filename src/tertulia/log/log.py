@@ -254,14 +254,14 @@ class Log:
         """What keeps the node from its work, each in a sentence; nothing where all is well."""
         found = self.freshness.problems()
         if self._closing:
-            found.append("The server is stopping.")
+            found.append("The server is shutting down.")
         return found
 
     async def probed_problems(self) -> list[str]:
         """The problems, once the writer has tried whether something can be written, if it has not
         written just now. Takes some seconds at most."""
         if not self._closing and not await self._probe.is_answered() and not self.problems():
-            return [f"The writer did not come forward within {PROOF_WAIT_SECONDS:g} s."]
+            return [f"The writer didn't respond within {PROOF_WAIT_SECONDS:g} s."]
         return self.problems()
 
     # Requests
@@ -364,7 +364,7 @@ class Log:
                     return await taken()
                 except NotLoaded:
                     await self._unread_loads.load(reader_id)
-        raise Unavailable("The unread messages could not be loaded. Try again.")
+        raise Unavailable("Your unread messages couldn't be loaded. Try again.")
 
     @asynccontextmanager
     async def unread_held(self, reader_id: int) -> AsyncIterator[None]:
@@ -413,7 +413,7 @@ class Log:
 
     def _require_open(self) -> None:
         if self._closing:
-            raise Unavailable("The server is stopping.")
+            raise Unavailable("The server is shutting down. Try again.")
         if self.freshness.newer:
             raise stale_error()
         self._inbox.require_room()

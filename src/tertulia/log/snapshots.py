@@ -57,7 +57,7 @@ class Snapshots:
                     logger.exception("the database could not be read")
                 if queue is not None:
                     self.inbox.defer_note(QueueDeleted(queue.id))
-                self.inbox.refuse(Unavailable("The database could not be read."), [snapshot])
+                self.inbox.refuse(Unavailable("The database couldn't be read."), [snapshot])
                 return
             self.replica.adopt(newer)
             if queue is not None and queue.start != self.replica.state.seq:

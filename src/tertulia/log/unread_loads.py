@@ -98,7 +98,7 @@ class UnreadLoads:
         """Load what the reader has not read, and keep it loaded until the context ends. Unavailable
         where that takes too long."""
         if self._waiting >= MOST_WAITING:
-            raise Unavailable("Too many people are signing in at the moment. Try again.")
+            raise Unavailable("Too many people are signing in right now. Try again.")
         self._waiting += 1
         try:
             async with asyncio.timeout(ANSWER_SECONDS) as limit:
@@ -109,7 +109,9 @@ class UnreadLoads:
                         yield
         except TimeoutError:
             if limit.expired():
-                raise Unavailable("The unread messages could not be loaded in time.") from None
+                raise Unavailable(
+                    "Your unread messages couldn't be loaded in time. Try again."
+                ) from None
             raise
         finally:
             self._waiting -= 1
@@ -168,7 +170,7 @@ class UnreadLoads:
                 self._wanted.without(parts)
         finally:
             self._task = None
-            _finish(self._wanted, Unavailable("The server is stopping."))
+            _finish(self._wanted, Unavailable("The server is shutting down. Try again."))
             self._wanted = _Parts()
 
     async def _load_parts(self, parts: _Parts) -> None:
@@ -187,7 +189,7 @@ class UnreadLoads:
                     return
             # The state was thrown away, or the log is another one.
             await self._catching_up.reached(head.seq)
-        raise Unavailable("The unread messages could not be loaded. Try again.")
+        raise Unavailable("Your unread messages couldn't be loaded. Try again.")
 
 
 def _wanted(

@@ -39,8 +39,8 @@ class NoSuchChannel(Refused):
     def __init__(self, *, channel_id: int | None = None, name: str | None = None) -> None:
         self.channel_id = channel_id
         self.name = name
-        called = f"channel '{name}'" if name is not None else f"channel with ID {channel_id}"
-        super().__init__(f"There is no {called}.")
+        called = f"channel named '{name}'" if name is not None else f"channel with ID {channel_id}"
+        super().__init__(f"No {called} exists, or you don't have access to it.")
 
 
 class NotAuthenticated(Refused):
@@ -69,7 +69,7 @@ class LastOfKind(Refused):
     def __init__(self, *, is_last_owner: bool) -> None:
         self.is_last_owner = is_last_owner
         self.entity = "organization owner" if is_last_owner else "user"
-        super().__init__(f"The only {self.entity} cannot be taken away.")
+        super().__init__(f"You can't remove the last {self.entity}.")
 
 
 class BadNarrow(Refused):
@@ -85,21 +85,21 @@ class WildcardNotAllowed(Refused):
 
     def __init__(self, *, of_topic: bool) -> None:
         self.of_topic = of_topic
-        super().__init__("You do not have permission to use wildcard mentions here.")
+        super().__init__("You don't have permission to use wildcard mentions here.")
 
 
 class NoSuchItem(Refused):
     """The actor has nothing of that name or ID among what is their own (drafts, snippets, …)."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"There is no such {what}.")
+        super().__init__(f"This {what} doesn't exist.")
 
 
 class NoSuchView(Refused):
     """The actor has no navigation view of that address."""
 
     def __init__(self, fragment: str) -> None:
-        super().__init__(f"There is no navigation view '{fragment[:100]}'.")
+        super().__init__(f"No navigation view with the address '{fragment[:100]}' exists.")
 
 
 class NoSuchPushToken(Refused):
@@ -113,7 +113,7 @@ class PushNotOffered(Refused):
     """The server is joined to no service that wakes phones."""
 
     def __init__(self) -> None:
-        super().__init__("This server sends no push notifications.")
+        super().__init__("Push notifications aren't set up on this server.")
 
 
 class NoSuchQueue(Refused):
@@ -155,7 +155,8 @@ class UploadQuotaReached(Refused):
             " limit."
             if of_person
             else f"The server has no room for this file: {room} for all files of the organization."
-            " Delete files that nobody needs any longer, or ask whoever runs the server for more."
+            " Delete files that nobody needs anymore, or ask the operator of the server for"
+            " more space."
         )
 
 
@@ -163,7 +164,7 @@ class MayNotOpen(Refused):
     """The file is there, and the actor may not open it."""
 
     def __init__(self) -> None:
-        super().__init__("You are not allowed to open this file.")
+        super().__init__("You don't have permission to open this file.")
 
 
 class GroupUse(NamedTuple):
@@ -183,7 +184,7 @@ class GroupInUse(Refused):
 
     def __init__(self, uses: tuple[GroupUse, ...]) -> None:
         self.uses = uses
-        super().__init__("The group is in use and cannot be deactivated.")
+        super().__init__("This group is in use, so it can't be deactivated.")
 
 
 class StaleExpectation(Refused):
@@ -204,11 +205,14 @@ class InvitationFailed(Refused):
         self.sent = sent
         self.daily_limit_reached = daily_limit_reached
         if daily_limit_reached:
-            text = "So many people cannot be invited in one day. Nobody was invited."
+            text = (
+                "This would exceed the daily limit for invitations, so no invitations were sent."
+                " Try again tomorrow."
+            )
         elif sent:
-            text = "Some of these people have an account already. The others were invited."
+            text = "Some of these people already have an account. Everyone else was invited."
         else:
-            text = "Nobody was invited."
+            text = "No invitations were sent."
         super().__init__(text)
 
 
@@ -225,8 +229,8 @@ class OutcomeUnknown(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "The database was lost while the change was written. It is not known whether it was"
-            " done: look before trying again."
+            "The connection to the database was lost while saving this change, so it may or"
+            " may not have been saved. Check before you try again."
         )
 
 
@@ -234,21 +238,21 @@ class NoSuchMessage(Refused):
     """The message does not exist, or the actor may not read it: both look alike."""
 
     def __init__(self) -> None:
-        super().__init__("There is no such message.")
+        super().__init__("This message doesn't exist, or you don't have access to it.")
 
 
 class ReactionExists(Refused):
     """The actor reacted to the message with this emoji already."""
 
     def __init__(self) -> None:
-        super().__init__("You reacted with this emoji already.")
+        super().__init__("You've already reacted with this emoji.")
 
 
 class NoSuchReaction(Refused):
     """The actor did not react to the message with this emoji."""
 
     def __init__(self) -> None:
-        super().__init__("You did not react with this emoji.")
+        super().__init__("You haven't reacted with this emoji.")
 
 
 class NotBeforeUpgrade(Refused):
@@ -256,8 +260,8 @@ class NotBeforeUpgrade(Refused):
 
     def __init__(self) -> None:
         super().__init__(
-            "The server is being upgraded, and this can be done when all of it is. Nothing was"
-            " done. Try again later."
+            "The server is being upgraded, and this isn't possible until the upgrade"
+            " finishes. Nothing was changed. Try again later."
         )
 
 
@@ -281,7 +285,8 @@ class TooOldToMove(Refused):
         self.total = total
         self.allowed = allowed
         super().__init__(
-            f"Only {allowed} of the {total} messages may still be moved: the others are too old."
+            f"You can move only {allowed} of the {total} messages in this topic. The others"
+            " are too old."
         )
 
 
@@ -298,14 +303,16 @@ class UnsupportedEvent(Refused):
     def __init__(self, integration: str, event: str) -> None:
         self.integration = integration
         self.event = event
-        super().__init__(f"There is no message for the event '{event[:100]}' of {integration}.")
+        super().__init__(
+            f"Tertulia doesn't send messages for the {integration} event '{event[:100]}'."
+        )
 
 
 class NotJson(Refused):
     """The body of a webhook is no JSON."""
 
     def __init__(self) -> None:
-        super().__init__("The body is no valid JSON.")
+        super().__init__("The request body isn't valid JSON.")
 
 
 class StrangePayload(Refused):

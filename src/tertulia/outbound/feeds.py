@@ -63,7 +63,7 @@ async def parsed(document: bytes, url: str, content_type: str) -> FeedDocument:
     except Exceeded:
         raise NoFeed("it takes too long to read") from None
     except Failed as error:
-        raise NoFeed(f"it cannot be read ({error.kind})") from None
+        raise NoFeed(f"it isn't valid ({error.kind})") from None
     if found is None:
-        raise NoFeed("it is no feed")
+        raise NoFeed("it isn't a feed")
     return found

@@ -269,7 +269,7 @@ class Web:
         for name, value in {**said, "Content-Length": str(len(body))}.items():
             line = f"{name}: {value}".encode()
             if b"\r" in line or b"\n" in line:
-                raise ValueError(f"{name} is no header of one line")
+                raise ValueError(f"the {name} header must be a single line")
             lines.append(line)
         return b"\r\n".join([*lines, b"", body])
 
@@ -314,7 +314,9 @@ class Web:
             async with asyncio.timeout(seconds):
                 await self._free.acquire()
         except TimeoutError:
-            raise Unavailable("Too many other servers are being asked at the moment.") from None
+            raise Unavailable(
+                "Too many requests to other servers are in progress. Try again."
+            ) from None
         try:
             yield
         finally:
@@ -338,17 +340,19 @@ class Web:
                         continue
                     status = response.status_code
                     if status == 304:
-                        raise NotModified("it is as it was", status)
+                        raise NotModified("it hasn't changed", status)
                     if status != 200:
                         wait = seconds_to_wait(response.headers)
-                        raise NotFetched(f"the answer was {status}", status, wait)
+                        raise NotFetched(f"the server responded with status {status}", status, wait)
                     if response.headers.get("content-encoding", "identity") != "identity":
-                        raise NotFetched("it is packed, which was not asked for")
+                        raise NotFetched(
+                            "the response is compressed, although that wasn't requested"
+                        )
                     yield Answer(url, response.headers, response.aiter_raw)
                     return
             except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
                 raise NotFetched(_reason(error)) from error
-        raise NotFetched("there are too many redirections")
+        raise NotFetched("there are too many redirects")
 
     @asynccontextmanager
     async def _response(
@@ -421,7 +425,7 @@ class Web:
         """The host, the port and the authority. NotFetched where it is not to be asked."""
         host, port, authority = _split_url(url)
         if self._ports is not None and port not in self._ports:
-            raise NotFetched(f"port {port} is none of the web's")
+            raise NotFetched(f"port {port} isn't a standard web port")
         return host, port, authority
 
     async def _addresses(self, host: str, port: int) -> Sequence[Address]:
@@ -430,7 +434,7 @@ class Web:
         try:
             found = [literal] if literal is not None else await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise NotFetched(f"the host is not known: {error}") from None
+            raise NotFetched(f"the host wasn't found: {error}") from None
         own_host = _host_of(self._site)
         is_own = host.rstrip(".") == own_host
         own = set(found) if is_own else await self._own_addresses(own_host)
@@ -440,7 +444,7 @@ class Web:
             # Which address a name has within this network is not for whoever asks.
             said = f"{address}" if literal is not None else "the host"
             if not self._may_ask(address):
-                raise NotAllowed(f"{said} is not on the internet")
+                raise NotAllowed(f"{said} isn't on the public internet")
             if address in own or embedded(address) in own:
                 raise NotAllowed(f"{said} is this server")
         return list(found)
@@ -515,11 +519,11 @@ def _split_url(url: str) -> tuple[str, int, str]:
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL:
-        raise NotFetched("the address is none") from None
+        raise NotFetched("the URL isn't valid") from None
     if parts.scheme not in _PORTS or not parts.host or len(url) > MAX_URL:
-        raise NotFetched("it is no address on the web")
+        raise NotFetched("it isn't an http:// or https:// URL")
     if parts.userinfo:
-        raise NotFetched("the address has a password in it")
+        raise NotFetched("the URL contains a password")
     port = _PORTS[parts.scheme] if parts.port is None else parts.port
     host = parts.raw_host.decode("ascii").strip("[]")
     return host, port, parts.netloc.decode("ascii")
@@ -549,5 +553,5 @@ def _joined(url: str, location: str) -> str:
         found = urljoin(url, location)
         urlsplit(found)
     except ValueError:
-        raise NotFetched("it redirects to no address") from None
+        raise NotFetched("it redirects to an invalid URL") from None
     return found

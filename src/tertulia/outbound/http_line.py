@@ -42,7 +42,7 @@ class HttpLine(asyncio.Protocol):
         begins, the other end sends on when all is agreed upon.)"""
         transport = self._transport
         if transport is None or transport.is_closing() or self._exchange is not None:
-            raise LineFailed("the connection has ended")
+            raise LineFailed("the connection was closed")
         exchange = self._exchange = _Exchange(limit)
         transport.write(request)
         try:
@@ -115,7 +115,9 @@ class _Exchange:
                 # (Of what is raised below, it makes one of its own.)
                 self.is_over_and_clear = False
                 cause = error.__context__
-                self._fail(cause if isinstance(cause, LineFailed) else LineFailed("it is no HTTP"))
+                self._fail(
+                    cause if isinstance(cause, LineFailed) else LineFailed("it isn't valid HTTP")
+                )
 
     def end(self, error: Exception | None) -> None:
         """The connection is no more."""
@@ -137,7 +139,7 @@ class _Exchange:
 
     def on_message_begin(self) -> None:
         if self._is_over:
-            raise LineFailed("it is followed by another one")
+            raise LineFailed("it is followed by another response")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")

@@ -54,7 +54,7 @@ class KeptHost:
     def new(self) -> HttpLine:
         """One that is to be opened, and given back."""
         if self._is_over:
-            raise LineFailed("no connections are made any more")
+            raise LineFailed("the connection pool is closed")
         line = HttpLine()
         self._lent.add(line)
         return line

@@ -78,9 +78,9 @@ async def _done(job: Job[T], *arguments: object) -> T:
             raise
         raise BadPicture(str(error)) from None
     except Exceeded:
-        raise BadPicture("The picture takes too much to be read.") from None
+        raise BadPicture("This image takes too long to process.") from None
     except Unanswered as error:
-        raise Unavailable("Too many pictures are waiting.") from error
+        raise Unavailable("Too many images are waiting to be processed. Try again.") from error
 
 
 @lru_cache(512)

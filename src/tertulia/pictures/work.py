@@ -113,14 +113,14 @@ def opened(content: bytes | Path) -> Iterator[Image.Image]:
             with picture:
                 frames = _frames(picture, content)
                 if frames > MAX_FRAMES or picture.width * picture.height * frames > MAX_PIXELS:
-                    raise BadPicture("The picture has too many pixels.")
+                    raise BadPicture("This image has too many pixels.")
                 yield picture
     except BadPicture:
         raise
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
-        raise BadPicture("The picture has too many pixels.") from None
+        raise BadPicture("This image has too many pixels.") from None
     except Exception as error:  # Decoders fail in many ways on what somebody made up.
-        raise BadPicture("This is no picture that can be read.") from error
+        raise BadPicture("This file isn't an image that the server can read.") from error
 
 
 def _frames(picture: Image.Image, content: bytes | Path) -> int:

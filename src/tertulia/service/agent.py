@@ -86,5 +86,5 @@ class Agent(Caller, frozen=True, kw_only=True):
         person wrote is not an agent's to put other words into."""
         message = await self.message(message_id)
         if message.sender_id != self.user.id or message.client != self.key.client:
-            raise Refused("An agent edits what it has written itself, and nothing else.")
+            raise Refused("An agent can edit only its own messages.")
         return message

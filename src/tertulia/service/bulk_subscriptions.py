@@ -137,7 +137,7 @@ async def _part(
     try:
         channel = caller.state.channel_named(names.channel_name(some[0].name))
         if channel is None:
-            raise Refused(f"'{some[0].name}' has another name now.")
+            raise Refused(f"'{some[0].name}' has been renamed in the meantime.")
         for chunk in others:
             more = msgspec.structs.replace(part, principals=chunk)
             done = _together(done, await _submitted(caller, verb, more, channel.id))
@@ -151,7 +151,9 @@ def _stopped(refusal: Refused) -> Refused:
     return (
         refusal
         if isinstance(refusal, _Stopped)
-        else _Stopped(f"{refusal} Some of what was asked for had been done before that, and stays.")
+        else _Stopped(
+            f"{refusal} Earlier parts of this request were completed and remain in effect."
+        )
     )
 
 

@@ -20,7 +20,7 @@ async def leave(
     the account is not erased until then. Raises as the verbs that it uses.
     """
     if erased and comment is not None:
-        raise Refused("Who is deleted with their address cannot get a mail any more.")
+        raise Refused("You can't send an email to someone whose address is also being deleted.")
     site = caller.node.config.mail_site
     if not places:
         if erased:

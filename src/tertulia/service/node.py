@@ -69,7 +69,7 @@ class Node:
     clock: Callable[[], float]
     """UNIX seconds as of now: the log's."""
     thumbnails: SingleFlight = field(
-        default_factory=lambda: SingleFlight("Too many pictures are waiting to be made smaller.")
+        default_factory=lambda: SingleFlight("Too many thumbnails are being created. Try again.")
     )
     """Those that are being made."""
     recent_messages: RecentMessages = field(default_factory=RecentMessages)

@@ -191,7 +191,7 @@ class Vault:
         """The credential's API key. VaultError when it was sealed with another secret."""
         api_key = self._opened(credential.key_sealed)
         if api_key is None:
-            raise VaultError("The API key was sealed with another secret.")
+            raise VaultError("The API key was encrypted with a different secret.")
         return api_key
 
     def sealed(self, text: str) -> str:
@@ -202,7 +202,7 @@ class Vault:
         """The text that was sealed. VaultError when it was with another secret."""
         text = self._opened(sealed) if sealed else ""
         if text is None:
-            raise VaultError("It was sealed with another secret.")
+            raise VaultError("This was encrypted with a different secret.")
         return text
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:

@@ -134,7 +134,7 @@ class BucketFiles(Files):
             async with asyncio.timeout(seconds):
                 yield self._store
         except TimeoutError:
-            reason = f"there was no answer within {seconds:.0f} seconds"
+            reason = f"no response within {seconds:.0f} seconds"
         except BaseError as error:
             reason = str(error).partition("\n")[0]
         else:
@@ -245,7 +245,7 @@ class BucketFiles(Files):
         return StoredFile(self, meta["path"], meta["size"], meta["last_modified"].timestamp())
 
     def _cut_short(self, stored: StoredFile) -> FilesUnavailable:
-        reason = f"{stored.path} has {stored.size} bytes, and as many did not come"
+        reason = f"{stored.path} has {stored.size} bytes, but a different number was received"
         self._note(reason)
         return FilesUnavailable(f"{self._address}: {reason}")
 

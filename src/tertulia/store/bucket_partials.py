@@ -131,7 +131,9 @@ class BucketPieces(Pieces):
 
     async def _put(self, content: bytes) -> None:
         if self._count >= MOST_PIECES:
-            raise Refused("The file came in too many pieces.")
+            raise Refused(
+                "The file was uploaded in too many parts. Upload it again in larger parts."
+            )
         name = f"{self._kept:014d}-{len(content)}-{secrets.token_hex(4)}"
         await self._files.put(f"{self._directory}/{name}", content)
         self._written.append(name)
@@ -219,9 +221,9 @@ class BucketPartials(Partials):
         try:
             size = await copied(chunks(), place)
         except FileNotFoundError:  # Another request has just finished it.
-            raise FilesUnavailable(f"pieces of {partial.key} have gone") from None
+            raise FilesUnavailable(f"parts of {partial.key} have been deleted") from None
         if size != partial.length:
-            raise FilesUnavailable(f"pieces of {partial.key} are not all there")
+            raise FilesUnavailable(f"some parts of {partial.key} are missing")
 
     async def delete(self, partial: Partial) -> None:
         if partial.path is None:

@@ -120,7 +120,7 @@ class Files(ABC):
 def parts_of(path: str) -> list[str]:
     """The parts of a path. ValueError for what is no path of a file."""
     if not is_path(path):
-        raise ValueError(f"{path!r:.300} is no path of a file")
+        raise ValueError(f"{path!r:.300} isn't a valid file path")
     return path.split("/")
 
 

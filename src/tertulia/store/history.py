@@ -18,8 +18,8 @@ class HistoryChanged(DatabaseError):
     def __init__(self, known: "Position", head: "Head") -> None:
         self.head = head
         super().__init__(
-            f"The log went back in time: entry {known.seq} of history {known.history} is not in"
-            f" it, and it ends at {head.seq} of history {head.history}."
+            f"The log went back in time: entry {known.seq} of history {known.history} isn't"
+            f" in it. The log ends at entry {head.seq} of history {head.history}."
         )
 
 
@@ -28,7 +28,9 @@ class HistoryPruned(DatabaseError):
 
     def __init__(self, known: "Position", head: "Head") -> None:
         self.head = head
-        super().__init__(f"The log was pruned up to {head.pruned}, beyond entry {known.seq}.")
+        super().__init__(
+            f"The log was pruned up to entry {head.pruned}, which is after entry {known.seq}."
+        )
 
 
 class NewerDatabase(DatabaseError):

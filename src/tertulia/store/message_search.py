@@ -611,7 +611,7 @@ def matching(connection: Connection, search: Search, ids: list[int]) -> list[Mes
         matches = _matching_text(connection, map(message_of, rows), texts)
         size += sum((1 + bool(texts)) * message.text_size for message in matches)
         if size > 2 * PAGE_BYTES and len(found) + len(matches) > 1:
-            raise Refused("Those messages are too large for one answer. Ask for fewer of them.")
+            raise Refused("These messages are too large for one response. Request fewer of them.")
         found += matches
     return found
 

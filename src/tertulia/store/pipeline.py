@@ -210,7 +210,7 @@ class _Exchange:
             if result is None:
                 self._at += 1
                 if self._at > len(self._expected):
-                    raise psycopg.OperationalError("the connection is lost")
+                    raise psycopg.OperationalError("the connection was lost")
                 continue
             status = result.status
             if status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):

@@ -241,7 +241,7 @@ class PostgresConnection:
         """Raise ours for an error of the driver's that says that the database cannot be used."""
         if self._connection.is_late:
             self.close()
-            raise TimeLimitReached("The database does not answer.") from None
+            raise TimeLimitReached("The database isn't responding.") from None
         text = f"PostgreSQL: {str(error).strip()}"
         # What was the primary is one no more: the next connection may lead to the one that is.
         was_demoted = isinstance(error, errors.ReadOnlySqlTransaction) and not self._is_reading()
@@ -548,7 +548,7 @@ class PostgresConnection:
             return await self._pipeline.exchange(statements, patience)
         except NotHeard:
             self.close()
-            raise TimeLimitReached("The database does not answer.") from None
+            raise TimeLimitReached("The database isn't responding.") from None
         except psycopg.Error:
             raise
         except BaseException:
@@ -560,7 +560,7 @@ class PostgresConnection:
         status = self._connection.info.transaction_status
         if status is not TransactionStatus.INTRANS or self._is_ended:
             self.close()
-            raise ConnectionLost("PostgreSQL: the transaction is over already")
+            raise ConnectionLost("PostgreSQL: the transaction has already ended")
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, function: Callable[[], Any]) -> None:
@@ -609,7 +609,7 @@ class PostgresDatabase(Database):
             named: dict[str, Any] = conninfo_to_dict(self.url)
             conninfo = make_conninfo(**{**_CONNECT, **named})
         except psycopg.Error as error:
-            raise DatabaseError(f"The database's URL makes no sense: {error}") from error
+            raise DatabaseError(f"The database URL isn't valid: {error}") from error
         try:
             place = make_conninfo(**{**named, "options": None})
             if place not in _direct:
@@ -618,7 +618,7 @@ class PostgresDatabase(Database):
             return PostgresConnection(conninfo, limits)
         except (psycopg.Error, DatabaseUnavailable) as error:
             raise DatabaseUnavailable(
-                f"Cannot connect to PostgreSQL: {str(error).strip()}"
+                f"Couldn't connect to PostgreSQL: {str(error).strip()}"
             ) from error
 
     def backup_before_migration(self, version: int) -> None:
@@ -768,10 +768,10 @@ _direct: set[str] = set()
 """The servers that were seen to keep one session for each connection."""
 
 _POOLED = (
-    "Between this server and PostgreSQL is a pooler that gives each transaction another session"
-    " (pool_mode = transaction or statement, in PgBouncer). Notifications and time limits do not"
-    " work through it, and nodes would not hear of each other. Connect to PostgreSQL itself, or set"
-    " the pooler to pool_mode = session."
+    "A connection pooler between this server and PostgreSQL uses a different session for"
+    " each transaction (in PgBouncer: pool_mode = transaction or statement). Notifications"
+    " and time limits don't work through it, so nodes wouldn't learn of each other's"
+    " changes. Connect to PostgreSQL directly, or set the pooler to pool_mode = session."
 )
 
 
@@ -795,7 +795,7 @@ def _require_direct(conninfo: str) -> None:
             if one.execute(setting).fetchone() != (mark,):
                 raise DatabaseError(_POOLED)
         except _TooLate:
-            raise DatabaseUnavailable("The database does not answer.") from None
+            raise DatabaseUnavailable("The database isn't responding.") from None
 
 
 DIALECT = PostgresDialect()

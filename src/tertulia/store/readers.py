@@ -70,7 +70,7 @@ server does by itself leave it as it is."""
 
 
 def _gone() -> Unavailable:
-    return Unavailable("The client has closed its connection.")
+    return Unavailable("The client closed the connection.")
 
 
 class _Read:
@@ -167,7 +167,7 @@ class Readers:
         if read.is_given_up():
             raise _gone()
         if self._reads >= MOST_READS:
-            raise DatabaseUnavailable("Too much is being read at the moment.")
+            raise DatabaseUnavailable("The server is too busy. Try again.")
         line = self._line(read)
         if line.running + len(line.waiting) >= line.most:
             raise TooOften(1, "You have too many requests in progress. Wait for some to finish.")
@@ -238,7 +238,7 @@ class Readers:
                     line.waiting.remove(read)
                 self._forget_unused(line)
             if isinstance(error, TimeoutError):
-                raise TimeLimitReached("The database took too long to answer others.") from None
+                raise TimeLimitReached("The database is too busy. Try again.") from None
             raise
 
     def _give_turns(self) -> None:
@@ -301,7 +301,7 @@ class Readers:
     def _transaction(self, function: Callable[[Connection], T], read: _Read) -> T:
         seconds = read.ends - time.monotonic()
         if seconds <= 0:
-            raise TimeLimitReached("The database took too long to answer others.")
+            raise TimeLimitReached("The database is too busy. Try again.")
         connection = self._connection()
         try:
             connection.begin_read(seconds, read.is_given_up)

@@ -66,11 +66,13 @@ def _raise_ours(error: apsw.Error) -> None:
         case apsw.InterruptError():
             raise TimeLimitReached("The database took too long to answer.") from error
         case apsw.BusyError() | apsw.LockedError():
-            raise DatabaseUnavailable(f"Another process does not let go of it: {error}") from error
+            raise DatabaseUnavailable(
+                f"Another process is locking the database: {error}"
+            ) from error
         case apsw.FullError() | apsw.ReadOnlyError() | apsw.NoMemError():
-            raise DatabaseUnavailable(f"The database cannot be written: {error}") from error
+            raise DatabaseUnavailable(f"The database can't be written to: {error}") from error
         case apsw.IOError() | apsw.CantOpenError() | apsw.ConnectionClosedError():
-            raise ConnectionLost(f"The database's file cannot be used: {error}") from error
+            raise ConnectionLost(f"The database file can't be used: {error}") from error
 
 
 class SqliteConnection:
@@ -367,9 +369,9 @@ class SqliteDatabase(Database):
         try:
             yield
         except DatabaseUnavailable as error:
-            raise DatabaseUnavailable(f"Cannot open {self.path}: {error}") from error
+            raise DatabaseUnavailable(f"Couldn't open {self.path}: {error}") from error
         except apsw.Error as error:
-            raise DatabaseError(f"Cannot open {self.path}: {error}") from error
+            raise DatabaseError(f"Couldn't open {self.path}: {error}") from error
 
     def backup_before_migration(self, version: int) -> str | None:
         target = self.path.with_name(f"{self.path.name}.{_COPY}{version}")
@@ -493,8 +495,9 @@ class SqliteDatabase(Database):
     def require_in_place(self) -> None:
         if self._opened is not None and self._opened != _identity_of(self.path):
             raise DatabaseReplaced(
-                f"{self.path} was moved away or replaced under the server, which still writes to"
-                " the old file: stop it, put the right file in place, and start it again"
+                f"{self.path} was moved or replaced while the server was running, and the"
+                " server is still writing to the old file. Stop the server, put the right"
+                " file in place, and start the server again"
             )
 
     def served(self) -> contextlib.AbstractContextManager[int | None]:

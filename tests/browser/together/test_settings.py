@@ -101,7 +101,7 @@ def test_what_was_asked_for_goes_on_when_the_password_is_given(
     again = page.get_by_role("dialog", name="Confirm your password")
     again.get_by_label("Password", exact=True).fill("not it at all")
     again.get_by_role("button", name="Continue").click()
-    expect(again.get_by_role("alert")).to_have_text("The password is wrong.")
+    expect(again.get_by_role("alert")).to_have_text("Incorrect password.")
     again.get_by_label("Password", exact=True).fill(PASSWORD)
     again.get_by_role("button", name="Continue").click()
     expect(again).to_have_count(0)

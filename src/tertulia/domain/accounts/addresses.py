@@ -63,7 +63,7 @@ def ask_change(moment: Moment, new: NewAddress) -> Decision[None]:
     """
     state, actor, text = moment.state, moment.actor, new.text
     if actor.is_bot:
-        raise Refused("A bot's address cannot be changed like this.")
+        raise Refused("You can't change a bot's email address this way.")
     if text.strip() == actor.address:
         return Decision(None)
     _require_changeable(state, actor)
@@ -72,7 +72,7 @@ def ask_change(moment: Moment, new: NewAddress) -> Decision[None]:
     address = usable(state, text)
     mine = [c for c in state.confirmations if c.user_id == actor.id and c.expires_at > moment.now]
     if len(mine) >= CONFIRMATIONS_PER_ACCOUNT:
-        raise Refused("You have asked for this too often today. Try again tomorrow.")
+        raise Refused("You've requested too many address changes today. Try again tomorrow.")
     confirmation = Confirmation(
         id=state.confirmations.next_id(),
         address=address,
@@ -86,7 +86,7 @@ def ask_change(moment: Moment, new: NewAddress) -> Decision[None]:
 
 def _require_changeable(state: State, user: User) -> None:
     if state.realm.email_changes_disabled and not permissions.is_administrator(state, user):
-        raise Refused("This organization does not let people change their address.")
+        raise Refused("This organization doesn't allow people to change their email address.")
 
 
 def confirm_change(moment: Moment, confirmation_id: int, site: str) -> Decision[User]:
@@ -100,9 +100,9 @@ def confirm_change(moment: Moment, confirmation_id: int, site: str) -> Decision[
     confirmation = state.confirmations.get(confirmation_id)
     user = None if confirmation is None else state.users.get(confirmation.user_id)
     if confirmation is None or user is None or confirmation.expires_at <= moment.now:
-        raise Refused("This link is not valid any more.")
+        raise Refused("This link is no longer valid.")
     if not user.is_active:
-        raise Refused("The account is deactivated.")
+        raise Refused("This account is deactivated.")
     _require_changeable(state, user)
     address = usable(state, confirmation.address)
     others = (c for c in state.confirmations if c.address.casefold() != address.casefold())

@@ -61,18 +61,21 @@ def make(moment: Moment, new: NewAgent) -> Decision[AgentKey]:
     users.require_person(actor)
     own = state.agent_keys.of_user[actor.id]
     if len(own) >= MAX_KEYS:
-        raise Refused(f"You can have keys for {MAX_KEYS} agents.")
+        raise Refused(f"You can have keys for at most {MAX_KEYS} agents.")
     name = _name(new.name)
     if any(key.name.casefold() == name.casefold() for key in own):
-        raise Refused("Another agent of yours is called so.")
+        raise Refused("You already have an agent with this name.")
     channel_ids = None if new.channel_ids is None else tuple(sorted(set(new.channel_ids)))
     if channel_ids is not None:
         if len(channel_ids) > MAX_CHANNELS:
-            raise Refused(f"A key can name {MAX_CHANNELS} channels.")
+            raise Refused(f"An agent key can list at most {MAX_CHANNELS} channels.")
         for channel_id in channel_ids:
             permissions.visible_channel(state, actor, channel_id=channel_id)
         if not channel_ids and not new.directs:
-            raise Refused("The agent would see nothing: name channels, or let it see all.")
+            raise Refused(
+                "The agent wouldn't see anything. List at least one channel, or give it access"
+                " to direct messages."
+            )
     key = AgentKey(
         id=state.agent_keys.next_id(),
         user_id=actor.id,
@@ -88,7 +91,7 @@ def make(moment: Moment, new: NewAgent) -> Decision[AgentKey]:
 def _name(text: str) -> str:
     name = text.strip()
     if not name or len(name) > MAX_NAME or not names.is_plain(name):
-        raise Refused(f"An agent's name has 1 to {MAX_NAME} characters, all of them visible.")
+        raise Refused(f"An agent's name must have 1 to {MAX_NAME} visible characters.")
     return name
 
 
@@ -147,7 +150,7 @@ def living(state: State, key_id: int) -> AgentKey:
     """The key as it is now. WrongApiKey where it is over."""
     key = state.agent_keys.get(key_id)
     if key is None or not state.users[key.user_id].is_active:
-        raise WrongApiKey("The key is not valid any more.")
+        raise WrongApiKey("This agent key is no longer valid.")
     return key
 
 
@@ -162,8 +165,8 @@ def require(key: AgentKey, needs: frozenset[Need]) -> None:
     """NotPermitted unless the key `allows` it."""
     if not allows(key.reach, needs):
         is_about_writing = Need.WRITE in needs and not key.reach.may_write
-        what = "read, and change nothing" if is_about_writing else "not see direct messages"
-        raise NotPermitted(f"The key that you have may {what}.")
+        what = "change anything" if is_about_writing else "read direct messages"
+        raise NotPermitted(f"This agent key isn't allowed to {what}.")
 
 
 def reached_channels(state: State, owner: User, reach: Reach) -> list[Channel]:

@@ -27,10 +27,10 @@ def add(moment: Moment, words: Sequence[str]) -> Decision[list[str]]:
     known = {compared(word): word for word in present}
     for word in _tidy(words):
         if len(word) > MAX_LENGTH:
-            raise Refused(f"An alert word has at most {MAX_LENGTH} characters.")
+            raise Refused(f"Alert words can have at most {MAX_LENGTH} characters.")
         known.setdefault(compared(word), word)
     if len(known) > MAX_WORDS:
-        raise Refused(f"There can be at most {MAX_WORDS} alert words.")
+        raise Refused(f"You can have at most {MAX_WORDS} alert words.")
     return _become(moment, present, tuple(known.values()))
 
 

@@ -13,7 +13,8 @@ def allow(moment: Moment) -> Decision[None]:
     permissions.require(
         permissions.is_administrator(moment.state, moment.actor)
         or not moment.state.realm.avatar_changes_disabled,
-        "People do not change their pictures by themselves here.",
+        "This organization doesn't allow people to change their profile picture. Ask an"
+        " administrator to change it.",
     )
     return Decision(None)
 

@@ -82,7 +82,7 @@ def allow(moment: Moment, kind: BotKind) -> Decision[None]:
     users.require_person(moment.actor)
     permissions.require(
         permissions.may_create_bot(moment.state, moment.actor, kind),
-        "You are not allowed to create such bots.",
+        "You don't have permission to create this type of bot.",
     )
     quotas.check(moment.state, moment.actor, quotas.BOTS)
     return Decision(None)
@@ -92,7 +92,7 @@ def bot_address(short_name: str, host: str) -> str:
     """The address of the bot with that short name. Refused when it cannot be one."""
     short = short_name.strip()
     if not short or "@" in short:
-        raise Refused("A bot's short name is the beginning of an address, and not empty.")
+        raise Refused("The bot's short name can't be empty or contain @.")
     return names.address(f"{short}-bot@{host}")
 
 
@@ -169,7 +169,7 @@ def _revised(target: User, revision: Revision) -> OutgoingService:
     """The bot's service with another address or format. Refused for bots without one."""
     service = target.bot.service if target.bot else None
     if service is None:
-        raise Refused("The bot is no outgoing webhook.")
+        raise Refused("This bot isn't an outgoing webhook.")
     if revision.service_url is not None:
         service = msgspec.structs.replace(service, url=service_url(revision.service_url))
     if revision.service_format is not None:
@@ -181,7 +181,7 @@ def embedded_service(target: User) -> EmbeddedService:
     """What an embedded bot runs. Refused for other bots."""
     service = target.bot.embedded if target.bot else None
     if service is None:
-        raise Refused("The bot is no embedded bot.")
+        raise Refused("This bot isn't an embedded bot.")
     return service
 
 
@@ -211,7 +211,7 @@ def web_address(text: str, what: str) -> str:
     except ValueError:
         is_whole = is_plain = False
     if not (is_whole and is_plain) or len(text) > MAX_URL or not text.isprintable() or " " in text:
-        raise Refused(f"{what} is no address on the web.")
+        raise Refused(f"{what} must be a complete http:// or https:// URL.")
     return text
 
 
@@ -227,7 +227,7 @@ def change_service(
     target = managed_bot(moment, bot_id)
     service = target.bot.service if target.bot else None
     if target.bot is None or service is None:
-        raise Refused("The bot is no outgoing webhook.")
+        raise Refused("This bot isn't an outgoing webhook.")
     if commands is not None:
         permissions.require_administrator(moment.state, moment.actor)
         service = msgspec.structs.replace(
@@ -245,7 +245,7 @@ def change_service(
 def _free_commands(state: State, bot_id: int, commands: Sequence[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(name.strip().removeprefix("/") for name in commands))
     if len(found) > MAX_COMMANDS:
-        raise Refused(f"A bot has at most {MAX_COMMANDS} commands.")
+        raise Refused(f"A bot can have at most {MAX_COMMANDS} commands.")
     taken = {
         name
         for other_id in state.users.services
@@ -255,10 +255,11 @@ def _free_commands(state: State, bot_id: int, commands: Sequence[str]) -> tuple[
     for name in found:
         if not _COMMAND.fullmatch(name):
             raise Refused(
-                f"'{name[:40]}' cannot be a command: small letters, digits, - and _, at most 30."
+                f"'{name[:40]}' isn't a valid command name. Use up to 30 lowercase letters,"
+                " digits, hyphens, and underscores."
             )
         if name in OWN_COMMANDS or name in taken:
-            raise Refused(f"The command /{name} is taken.")
+            raise Refused(f"The command /{name} is already in use.")
     return found
 
 
@@ -291,7 +292,7 @@ def change_incoming(
     target = managed_bot(moment, bot_id)
     bot = target.bot
     if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
-        raise Refused("The bot is no incoming webhook.")
+        raise Refused("This bot isn't an incoming webhook.")
     news = {
         name: value
         for name, value in (
@@ -313,11 +314,11 @@ def _new_owner(moment: Moment, bot: User, owner_id: int) -> User:
     state, actor = moment.state, moment.actor
     owner = permissions.visible_user(state, actor, owner_id)
     if owner.is_bot or not owner.is_active:
-        raise Refused("A bot's owner is an active person.")
+        raise Refused("A bot's owner must be an active person.")
     # Whoever gives the bot away still has its key.
     permissions.require(
         permissions.may_lend_rights(state, actor, owner),
-        "A bot is not given to somebody who may do what you may not.",
+        "You can't transfer a bot to someone who has more permissions than you.",
     )
     if owner != state.users.person_of(bot):
         quotas.check(state, actor, quotas.BOTS, of=owner)
@@ -329,7 +330,7 @@ def managed_bot(moment: Moment, bot_id: int) -> User:
     users.require_person(moment.actor)
     bot = moment.state.users.get(bot_id)
     if bot is None or bot.bot is None or bot.is_system_bot:
-        raise Refused("No such bot")
+        raise Refused("This bot doesn't exist.")
     return users.managed_user(moment, bot.id)
 
 

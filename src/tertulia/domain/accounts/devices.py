@@ -24,7 +24,7 @@ def register(moment: Moment) -> Decision[int]:
     """Remember one more device of the actor's. Returns its ID. Refused where there are many."""
     state, actor = moment.state, moment.actor
     if state.devices.of_user.count(actor.id) >= MAX_DEVICES:
-        raise Refused(f"You can have {MAX_DEVICES} devices.")
+        raise Refused(f"You can have at most {MAX_DEVICES} devices.")
     device = Device(id=state.devices.next_id(), user_id=actor.id)
     return Decision(device.id, (DeviceAdded(user_id=actor.id, device=device),))
 
@@ -39,7 +39,7 @@ def own(moment: Moment, device_id: int) -> Device:
     """The actor's device of that ID. Refused where there is none."""
     device = moment.state.devices.get(device_id)
     if device is None or device.user_id != moment.actor.id:
-        raise Refused(f"You have no device {device_id}.")
+        raise Refused(f"You don't have a device with ID {device_id}.")
     return device
 
 
@@ -60,12 +60,12 @@ def add_token(moment: Moment, service: PushService, token: str, app_id: str = ""
     state, actor = moment.state, moment.actor
     _require_token(service, token)
     if service is PushService.APNS and not _APP_ID.fullmatch(app_id):
-        raise Refused("This is not the ID of an app.")
+        raise Refused("Invalid app ID.")
     known = _tokens(moment, service, token)
     if known:
         return Decision(None)
     if state.push_tokens.of_user.count(actor.id) >= MAX_DEVICES:
-        raise Refused(f"You can register {MAX_DEVICES} devices.")
+        raise Refused(f"You can register at most {MAX_DEVICES} devices.")
     added = PushToken(
         id=state.push_tokens.next_id(),
         user_id=actor.id,
@@ -115,6 +115,6 @@ def _tokens(moment: Moment, service: PushService, token: str) -> list[PushToken]
 
 def _require_token(service: PushService, token: str) -> None:
     if not token or len(token) > MAX_TOKEN:
-        raise Refused(f"A token has 1 to {MAX_TOKEN} characters.")
+        raise Refused(f"A token must have 1 to {MAX_TOKEN} characters.")
     if service is PushService.APNS and not _HEXADECIMAL.fullmatch(token):
-        raise Refused("This is not a token of Apple's push service.")
+        raise Refused("This isn't a valid token of the Apple push notification service.")

@@ -32,7 +32,7 @@ def delete(moment: Moment, user_id: int, host: str) -> Decision[str]:
     """
     target = users.managed_user(moment, user_id)
     if target.is_deleted:
-        raise Refused("The account is deleted already.")
+        raise Refused("This account is already deleted.")
     changes: list[AnyChange] = []
     if target.is_active:
         changes += users.deactivate(moment, user_id).changes

@@ -42,11 +42,11 @@ def add(moment: Moment, bot_id: int, url: str, channel: int | str, topic: str) -
     state = moment.state
     bot = bots.managed_bot(moment, bot_id).bot
     if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
-        raise Refused("The bot is no incoming webhook.")
+        raise Refused("This bot isn't an incoming webhook.")
     if len(state.feeds.of_bot[bot_id]) >= MAX_OF_BOT:
-        raise Refused(f"A bot follows at most {MAX_OF_BOT} feeds.")
+        raise Refused(f"A bot can follow at most {MAX_OF_BOT} feeds.")
     if len(state.feeds) >= MAX_FEEDS:
-        raise Refused(f"An organization follows at most {MAX_FEEDS} feeds.")
+        raise Refused(f"An organization can follow at most {MAX_FEEDS} feeds.")
     feed = Feed(
         id=state.feeds.next_id(),
         bot_id=bot_id,
@@ -81,7 +81,7 @@ def _require_new(state: State, feed: Feed) -> None:
             feed.channel_id,
             feed.topic,
         ):
-            raise Refused("The bot follows this feed there already.")
+            raise Refused("The bot already follows this feed in this topic.")
 
 
 def change(
@@ -156,7 +156,7 @@ def tell(
     was, or the message cannot be sent."""
     now = _unchanged(moment, feed)
     if moment.actor.id != now.bot_id:
-        raise Refused("Only the feed's bot tells of it.")
+        raise Refused("Only the feed's bot can post its entries.")
     if mark in now.seen:
         return Decision(None)
     sent = user_topics.send(moment, draft)
@@ -170,7 +170,7 @@ def _unchanged(moment: Moment, feed: Feed) -> Feed:
         feed.channel_id,
         feed.topic,
     ):
-        raise Refused("The feed was changed meanwhile.")
+        raise Refused("The feed has changed in the meantime.")
     return now
 
 

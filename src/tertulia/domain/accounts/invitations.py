@@ -80,11 +80,11 @@ def invite(moment: Moment, addressees: str, terms: Terms, post: Post) -> Decisio
     _require_person(actor)
     permissions.require(
         permissions.holds_as_member(state, actor, state.realm.can_invite_users_group),
-        "You are not allowed to invite people.",
+        "You don't have permission to invite people.",
     )
     wanted = _addresses(addressees)
     if not wanted:
-        raise Refused("Name at least one e-mail address.")
+        raise Refused("Enter at least one email address.")
     example = _on_terms(moment, terms, post.nonce)
     bad: list[NotInvited] = []
     known: list[NotInvited] = []
@@ -100,7 +100,7 @@ def invite(moment: Moment, addressees: str, terms: Terms, post: Post) -> Decisio
         if user is None:
             fresh.append(address)
         else:
-            reason = "There is an account with this address already."
+            reason = "An account with this email address already exists."
             known.append(NotInvited(address, reason, not user.is_active))
     if bad or not fresh:
         return Decision(Outcome(not_invited=(*bad, *known)))
@@ -135,7 +135,7 @@ def link(moment: Moment, terms: Terms, nonce: str) -> Decision[Invitation]:
     _require_person(actor)
     permissions.require(
         permissions.holds_as_member(state, actor, state.realm.create_multiuse_invite_group),
-        "You are not allowed to make invitation links.",
+        "You don't have permission to create invitation links.",
     )
     return server_link(moment, terms, nonce)
 
@@ -158,7 +158,7 @@ def personal_link(moment: Moment, text: str, terms: Terms, nonce: str) -> Decisi
 
 def _require_person(actor: User) -> None:
     if actor.is_bot:
-        raise Refused("Bots cannot invite people.")
+        raise Refused("Bots can't invite people.")
 
 
 def _on_terms(moment: Moment, terms: Terms, nonce: str) -> Invitation:
@@ -166,11 +166,11 @@ def _on_terms(moment: Moment, terms: Terms, nonce: str) -> Invitation:
     state, actor = moment.state, moment.actor
     permissions.require(
         terms.role >= permissions.role_of(state, actor),
-        "You cannot invite people to a role with more rights than yours.",
+        "You can't invite people to a role with more permissions than yours.",
     )
     text = terms.welcome_text if permissions.is_administrator(state, actor) else None
     if text is not None and len(text) > MAX_WELCOME_TEXT:
-        raise Refused(f"A welcome message has at most {MAX_WELCOME_TEXT} characters.")
+        raise Refused(f"Welcome messages can have at most {MAX_WELCOME_TEXT} characters.")
     return Invitation(
         id=state.invitations.next_id(),
         inviter_id=actor.id,
@@ -217,7 +217,7 @@ def _channels(moment: Moment, channel_ids: Iterable[int]) -> tuple[int, ...]:
             or channel.is_archived
             or not permissions.sees_channel(state, actor, channel)
         ):
-            raise Refused(f"There is no channel with ID {channel_id}. Nobody was invited.")
+            raise Refused(f"No channel with ID {channel_id} exists. No invitations were sent.")
         found[channel.id] = channel
     if not found:
         return ()
@@ -228,12 +228,12 @@ def _channels(moment: Moment, channel_ids: Iterable[int]) -> tuple[int, ...]:
     }
     permissions.require(
         permissions.may_add_subscribers_at_all(state, actor) or bool(allowed),
-        "You are not allowed to subscribe others to channels.",
+        "You don't have permission to subscribe other people to channels.",
     )
     for channel in found.values():
         permissions.require(
             channel.is_default or channel.id in allowed,
-            f"You are not allowed to subscribe others to '{channel.name}'.",
+            f"You don't have permission to subscribe other people to '{channel.name}'.",
         )
     return tuple(found)
 
@@ -244,10 +244,10 @@ def _groups(moment: Moment, group_ids: Iterable[int]) -> tuple[int, ...]:
     for group_id in group_ids:
         group = state.groups.get(group_id)
         if group is None or group.deactivated:
-            raise Refused(f"There is no group {group_id}. Nobody was invited.")
+            raise Refused(f"No user group with ID {group_id} exists. No invitations were sent.")
         permissions.require(
             permissions.may_add_members(state, actor, group),
-            f"You are not allowed to add members to '{group.name}'.",
+            f"You don't have permission to add members to '{group.name}'.",
         )
         found[group.id] = group
     return tuple(found)
@@ -293,7 +293,9 @@ def send_again(moment: Moment, invitation_id: int, post: Post) -> Decision[None]
     enough was mailed for a day."""
     invitation = _managed(moment, invitation_id, reusable=False)
     if _sent_today(moment.state, moment.now) >= post.per_day:
-        raise Refused("No more invitations can be mailed today.")
+        raise Refused(
+            "This organization can't send any more email invitations today. Try again tomorrow."
+        )
     change = InvitationSentAgain(
         invitation_id=invitation.id, inviter_id=invitation.inviter_id, at=int(moment.now)
     )
@@ -308,5 +310,5 @@ def _managed(moment: Moment, invitation_id: int, *, reusable: bool) -> Invitatio
         or invitation.is_reusable is not reusable
         or not invitation_rules.is_managed(state, invitation, actor, moment.now)
     ):
-        raise Refused("There is no such invitation.")
+        raise Refused("This invitation doesn't exist.")
     return invitation

@@ -13,9 +13,9 @@ def mute(moment: Moment, user_id: int) -> Decision[None]:
     state, actor = moment.state, moment.actor
     user = permissions.visible_user(state, actor, user_id)
     if user.id == actor.id:
-        raise Refused("You cannot mute yourself.")
+        raise Refused("You can't mute yourself.")
     if (actor.id, user.id) in state.muted_users:
-        raise Refused("This user is muted already.")
+        raise Refused("This user is already muted.")
     muted = MutedUser(user_id=actor.id, muted_id=user.id, since=int(moment.now))
     return Decision(None, (UserMuted(muted=muted),))
 
@@ -24,7 +24,7 @@ def unmute(moment: Moment, user_id: int) -> Decision[None]:
     """Unmute a user. Refused where the user is not muted."""
     actor = moment.actor
     if (actor.id, user_id) not in moment.state.muted_users:
-        raise Refused("This user is not muted.")
+        raise Refused("This user isn't muted.")
     return Decision(None, (UserUnmuted(user_id=actor.id, muted_id=user_id),))
 
 

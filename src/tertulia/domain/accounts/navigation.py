@@ -40,11 +40,11 @@ def add(moment: Moment, fragment: str, is_pinned: bool, name: str | None) -> Dec
     address = names.view_fragment(fragment)
     called = _name(moment, address, name)
     if address not in BUILT_IN and called is None:
-        raise Refused("A view of your own needs a name.")
+        raise Refused("Enter a name for this view.")
     if _find(moment, address) is not None:
-        raise Refused("You have a view of this address.")
+        raise Refused("You already have a view with this address.")
     if state.navigation_views.of_user.count(actor.id) >= MAX_VIEWS:
-        raise Refused(f"You can have {MAX_VIEWS} views.")
+        raise Refused(f"You can have at most {MAX_VIEWS} views.")
     view = NavigationView(
         id=state.navigation_views.next_id(),
         user_id=actor.id,
@@ -105,10 +105,10 @@ def _name(moment: Moment, fragment: str, name: str | None) -> str | None:
     called = names.view_name(name)
     others = moment.state.navigation_views.of_user[moment.actor.id]
     if any(view.name == called and view.fragment != fragment for view in others):
-        raise Refused("You have a view of this name.")
+        raise Refused("You already have a view with this name.")
     return called
 
 
 def _check_nameable(fragment: str) -> None:
     if fragment in BUILT_IN:
-        raise Refused("A built-in view has its own name.")
+        raise Refused("You can't rename a built-in view.")

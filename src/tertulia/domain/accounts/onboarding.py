@@ -32,7 +32,7 @@ def left(state: State, user_id: int) -> list[str]:
 def take(moment: Moment, name: str) -> Decision[None]:
     """The actor has seen the hint. Refused where there is none of that name."""
     if name not in STEPS:
-        raise Refused("There is no such onboarding step.")
+        raise Refused("This onboarding step doesn't exist.")
     user_id = moment.actor.id
     if name not in left(moment.state, user_id):
         return Decision(None)

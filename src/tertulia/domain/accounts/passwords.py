@@ -29,16 +29,17 @@ class PasswordRules(Struct, frozen=True, kw_only=True):
         It computes for a quarter of a second at most, and so does not belong on the event loop.
         """
         if not self.min_length <= len(text) <= MAX_LENGTH:
-            raise Refused(f"A password has {self.min_length} to {MAX_LENGTH} characters.")
+            raise Refused(f"Passwords must have {self.min_length} to {MAX_LENGTH} characters.")
         own = tuple(own)
         if not _cores(text).isdisjoint(core for one in own for core in _own_cores(one)):
             raise Refused(
-                "This password is guessed too easily: it is your address, your name, or the name of"
-                " the organization. Use a few words that have nothing to do with these."
+                "This password is too easy to guess because it's your email address, your"
+                " name, or the organization's name. Use a few words that have nothing to do"
+                " with these."
             )
         if self.min_guesses and _guesses(text, own) < self.min_guesses:
             raise Refused(
-                "This password is guessed too easily. Take some words that do not belong together."
+                "This password is too easy to guess. Use a few words that don't belong together."
             )
         return text
 

@@ -45,11 +45,11 @@ def checked(name: str, value: Any) -> Any:
     try:
         found = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise Refused(f"Bad value for a setting: {error}") from None
+        raise Refused(f"Invalid value for a setting: {error}") from None
     if name == "default_language" and found not in LANGUAGES:
-        raise Refused("Clients do not speak this language.")
+        raise Refused("This language isn't available.")
     if name == "notification_sound" and found not in {*NOTIFICATION_SOUNDS, SILENCE}:
-        raise Refused("There is no such sound.")
+        raise Refused("This notification sound doesn't exist.")
     return found
 
 
@@ -141,7 +141,8 @@ def change_for(moment: Moment, targets: Targets, revision: Revision) -> Decision
     permissions.require_administrator(moment.state, moment.actor)
     permissions.require(
         revision.full_name is UNSET and revision.password is UNSET and revision.address is UNSET,
-        "Names, addresses and passwords are changed one by one, and not for several accounts.",
+        "You can't change names, email addresses, and passwords for several accounts at a"
+        " time. Change them one by one.",
     )
     settings = all_checked(revision.settings)
     values: dict[str, Any] = {}
@@ -160,7 +161,7 @@ def timezone(text: str) -> str:
     """An IANA name, or nothing. Refused for what is none."""
     name = text.strip()
     if name and name not in _zones():
-        raise Refused("There is no such time zone.")
+        raise Refused("This time zone doesn't exist.")
     return name
 
 
@@ -175,7 +176,8 @@ def _own_name(moment: Moment, text: str) -> str:
         return actor.full_name
     permissions.require(
         permissions.is_administrator(state, actor) or not state.realm.name_changes_disabled,
-        "People do not change their names by themselves here: ask an administrator.",
+        "This organization doesn't allow people to change their name. Ask an administrator"
+        " to change it.",
     )
     return users.free_name(state, text, actor.id)
 
@@ -205,7 +207,7 @@ def _names(changes: Iterable[AnyChange]) -> frozenset[str]:
 def _password_changed(moment: Moment, password: NewPassword) -> list[AnyChange]:
     credential = moment.state.credentials[moment.actor.id]
     if credential.password_hash != password.old_hash:
-        raise Refused("The password was changed in the meantime.")
+        raise Refused("The password has changed in the meantime.")
     changed = CredentialChanged(
         credential=msgspec.structs.replace(credential, password_hash=password.new_hash),
         same_key=True,
@@ -223,12 +225,12 @@ def _targeted(moment: Moment, targets: Targets) -> list[User]:
     for user_id in targets.user_ids:
         user = permissions.visible_user(state, moment.actor, user_id)
         if not user.is_active or user.is_bot:
-            raise Refused(f"The user with ID {user_id} is no active person.")
+            raise Refused(f"User {user_id} isn't an active person.")
         found[user.id] = user
     for group_id in targets.group_ids:
         group = state.groups.get(group_id)
         if group is None or group.deactivated:
-            raise Refused(f"There is no user group with ID {group_id}.")
+            raise Refused(f"No user group with ID {group_id} exists.")
         for user in state.users:
             if user.is_active and not user.is_bot and state.memberships.holds(user, group_id):
                 found[user.id] = user

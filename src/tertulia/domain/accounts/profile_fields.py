@@ -104,7 +104,7 @@ def change(moment: Moment, field_id: int, given: Revision) -> Decision[None]:
     before = existing(state, field_id)
     named = given.name is not None or given.hint is not None or given.details is not None
     if before.account in SERVICES and named:
-        raise Refused("A known service's field has the name and the address that it has.")
+        raise Refused("You can't change the name, hint, or address of a field for a known service.")
     after = _revised(state, before, given)
     if after == before:
         return Decision(None)
@@ -122,7 +122,7 @@ def order(moment: Moment, field_ids: Sequence[int]) -> Decision[None]:
     permissions.require_administrator(moment.state, moment.actor)
     state = moment.state
     if sorted(field_ids) != sorted(field.id for field in state.profile_fields):
-        raise Refused("An order names every field once.")
+        raise Refused("The order must list every field exactly once.")
     if list(field_ids) == [field.id for field in in_order(state)]:
         return Decision(None)
     return Decision(None, (ProfileFieldsOrdered(field_ids=tuple(field_ids)),))
@@ -139,7 +139,7 @@ def existing(state: State, field_id: int) -> ProfileField:
     """The field of that ID. Refused where there is none."""
     field = state.profile_fields.get(field_id)
     if field is None:
-        raise Refused(f"There is no profile field with ID {field_id}.")
+        raise Refused(f"No profile field with ID {field_id} exists.")
     return field
 
 
@@ -170,25 +170,27 @@ def _revised(state: State, before: ProfileField, given: Revision) -> ProfileFiel
 def _free_name(state: State, text: str, field_id: int) -> str:
     name = text.strip()
     if not name or len(name) > MAX_NAME or not names.is_printable(name):
-        raise Refused(f"A profile field's name has 1 to {MAX_NAME} visible characters.")
+        raise Refused(f"The name of a profile field must have 1 to {MAX_NAME} visible characters.")
     if any(field.name == name and field.id != field_id for field in state.profile_fields):
-        raise Refused("There is a profile field of this name already.")
+        raise Refused("A profile field with this name already exists.")
     return name
 
 
 def _hint(text: str) -> str:
     hint = text.strip()
     if len(hint) > MAX_HINT or not names.is_printable(hint):
-        raise Refused(f"A profile field's hint has at most {MAX_HINT} visible characters.")
+        raise Refused(
+            f"The hint of a profile field can have at most {MAX_HINT} visible characters."
+        )
     return hint
 
 
 def _require_room_in_summary(state: State, field: ProfileField) -> None:
     if field.kind is FieldKind.PEOPLE:
-        raise Refused("A field of people is not shown in the summary.")
+        raise Refused('Fields of type "users" can\'t be shown on the user card.')
     others = [f for f in state.profile_fields if f.in_summary and f.id != field.id]
     if len(others) >= MAX_IN_SUMMARY:
-        raise Refused(f"There is room for {MAX_IN_SUMMARY} fields in the summary.")
+        raise Refused(f"At most {MAX_IN_SUMMARY} fields can be shown on the user card.")
 
 
 def _detailed(field: ProfileField, details: Details) -> ProfileField:
@@ -199,7 +201,7 @@ def _detailed(field: ProfileField, details: Details) -> ProfileField:
         if account in SERVICES:
             return msgspec.structs.replace(field, account=account)
         if account != CUSTOM:
-            raise Refused("There is no such service.")
+            raise Refused("This type of external account doesn't exist.")
         pattern = _url_pattern(details.url_pattern or "")
         return msgspec.structs.replace(field, account=CUSTOM, url_pattern=pattern)
     return field
@@ -207,11 +209,11 @@ def _detailed(field: ProfileField, details: Details) -> ProfileField:
 
 def _choices(choices: Sequence[Choice]) -> tuple[Choice, ...]:
     if not choices:
-        raise Refused("A list of options has at least one.")
+        raise Refused("The field needs at least one option.")
     found = tuple(msgspec.structs.replace(choice, text=choice.text.strip()) for choice in choices)
     texts = [choice.text for choice in found]
     if any(not text or len(text) > MAX_CHOICE or not names.is_printable(text) for text in texts):
-        raise Refused(f"An option has 1 to {MAX_CHOICE} visible characters.")
+        raise Refused(f"Each option must have 1 to {MAX_CHOICE} visible characters.")
     if len({text.casefold() for text in texts}) < len(texts):
         raise Refused("Two options are the same.")
     if any(not choice.key.strip() or len(choice.key) > MAX_CHOICE for choice in found):
@@ -222,7 +224,7 @@ def _choices(choices: Sequence[Choice]) -> tuple[Choice, ...]:
 def _url_pattern(text: str) -> str:
     pattern = text.strip()
     if pattern.count(USERNAME) != 1 or not is_link(pattern.replace(USERNAME, "username")):
-        raise Refused(f"An account's address is a URL with {USERNAME} in it.")
+        raise Refused(f"The account's address must be a URL that contains {USERNAME}.")
     return pattern
 
 

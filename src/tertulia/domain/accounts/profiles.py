@@ -53,7 +53,7 @@ def emptied(moment: Moment, user: User, field_ids: Sequence[int]) -> list[AnyCha
 
 
 def _no_text(_: Moment, content: str) -> Rendered:
-    raise ValueError("there is no text where everything is taken away")
+    raise ValueError("no text left after removing the markup")
 
 
 def changed(moment: Moment, user: User, new: NewProfile) -> list[AnyChange]:
@@ -61,13 +61,13 @@ def changed(moment: Moment, user: User, new: NewProfile) -> list[AnyChange]:
     `change_own`; administrators change every field."""
     state = moment.state
     if user.is_bot:
-        raise Refused("Bots have no profile.")
+        raise Refused("Bots don't have profiles.")
     put: dict[int, ProfileValue] = {}
     emptied: set[int] = set()
     for field_id, given in new.values:
         field = existing(state, field_id)
         if not field.editable_by_user and not permissions.is_administrator(state, moment.actor):
-            raise Refused("This field is for administrators to change.")
+            raise Refused("Only administrators can change this field.")
         text = _text(moment, field, given)
         put.pop(field_id, None)
         emptied.discard(field_id)
@@ -95,7 +95,7 @@ def _text(moment: Moment, field: ProfileField, given: Value) -> str:
     if field.kind is FieldKind.PEOPLE:
         return _people(moment, given)
     if not isinstance(given, str):
-        raise Refused(f"The value of '{field.name}' is a text.")
+        raise Refused(f"The value of '{field.name}' must be a string.")
     text = given.strip()
     if not text:
         return ""
@@ -121,9 +121,9 @@ def _require_fitting(field: ProfileField, text: str) -> None:
             limit = MAX_SHORT
             fits = names.is_printable(text)
     if len(text) > limit:
-        raise Refused(f"The value of '{field.name}' has at most {limit} characters.")
+        raise Refused(f"The value of '{field.name}' can have at most {limit} characters.")
     if not fits:
-        raise Refused(f"This cannot be the value of '{field.name}'.")
+        raise Refused(f"This isn't a valid value for '{field.name}'.")
 
 
 def _is_date(text: str) -> bool:
@@ -138,11 +138,11 @@ def _is_date(text: str) -> bool:
 
 def _people(moment: Moment, given: str | Sequence[int]) -> str:
     if isinstance(given, str):
-        raise Refused("People are given as a list of their IDs.")
+        raise Refused("Users must be given as a list of their IDs.")
     if len(given) > MAX_PEOPLE:
-        raise Refused(f"A field has at most {MAX_PEOPLE} people.")
+        raise Refused(f"A field can list at most {MAX_PEOPLE} people.")
     for user_id in given:
         user = permissions.visible_user(moment.state, moment.actor, user_id)
         if user.is_bot or not user.is_active:
-            raise Refused("A field's people are active persons.")
+            raise Refused("A field can list only active people.")
     return msgspec.json.encode(list(dict.fromkeys(given))).decode()

@@ -50,9 +50,9 @@ def subscribe(
     require_person(actor)
     _require_endpoint(new.endpoint, may_be_plain)
     if not is_point(new.p256dh):
-        raise Refused("p256dh is not a public key of P-256 in base64url.")
+        raise Refused("p256dh must be a P-256 public key in base64url.")
     if len(decoded(new.auth)) != _SECRET_BYTES:
-        raise Refused(f"auth is not a secret of {_SECRET_BYTES} bytes in base64url.")
+        raise Refused(f"auth must be a secret of {_SECRET_BYTES} bytes in base64url.")
     known = state.push_subscriptions.get(state.push_subscriptions.by_endpoint.get(new.endpoint))
     changes: list[AnyChange] = []
     if known is not None and known.user_id == actor.id:
@@ -93,11 +93,11 @@ def revise(
     after = before
     if name is not UNSET:
         if not _name(name):
-            raise Refused("A device needs a name.")
+            raise Refused("Enter a name for the device.")
         after = msgspec.structs.replace(after, name=_name(name))
     if paused_until is not UNSET:
         if not 0 <= paused_until <= moment.now + LONGEST_PAUSE:
-            raise Refused("A pause lasts a year at most.")
+            raise Refused("You can pause notifications for at most a year.")
         after = msgspec.structs.replace(after, paused_until=paused_until)
     if after == before:
         return Decision(before)
@@ -167,13 +167,13 @@ def _name(name: str) -> str:
 
 def _require_endpoint(endpoint: str, may_be_plain: Callable[[str], bool]) -> None:
     if len(endpoint) > MAX_ENDPOINT or not _PRINTABLE.fullmatch(endpoint):
-        raise Refused(f"An endpoint is an address of 1 to {MAX_ENDPOINT} characters.")
+        raise Refused(f"The endpoint must be a URL of 1 to {MAX_ENDPOINT} characters.")
     try:
         parts = urlsplit(endpoint)
         host, is_port = parts.hostname or "", parts.port != 0
     except ValueError:
-        raise Refused("The endpoint is no address.") from None
+        raise Refused("The endpoint isn't a valid URL.") from None
     if parts.username is not None or parts.fragment or not host or not is_port:
-        raise Refused("The endpoint is no address.")
+        raise Refused("The endpoint isn't a valid URL.")
     if parts.scheme != "https" and not (parts.scheme == "http" and may_be_plain(host)):
-        raise Refused("The endpoint must begin with https.")
+        raise Refused("The endpoint must be an https:// URL.")

@@ -37,16 +37,17 @@ def revise(
     after = before
     if paused_until is not UNSET:
         if not 0 <= paused_until <= moment.now + LONGEST_PAUSE:
-            raise Refused("A pause lasts a year at most.")
+            raise Refused("You can pause notifications for at most a year.")
         is_over = paused_until <= moment.now
         after = msgspec.structs.replace(after, paused_until=0 if is_over else paused_until)
     if hours is not UNSET:
         if len(hours) > MAX_HOURS:
-            raise Refused(f"There are at most {MAX_HOURS} kinds of quiet hours.")
+            raise Refused(f"You can have at most {MAX_HOURS} sets of quiet hours.")
         checked = tuple(map(_checked, hours))
         if quiet.leave_no_time(checked):
             raise Refused(
-                "Quiet hours must leave some time of the week: turn notifications off instead."
+                "Quiet hours can't cover the whole week. To stop notifications completely,"
+                " turn them off."
             )
         after = msgspec.structs.replace(after, hours=checked)
     return Decision(None, () if after == before else (QuietTimesChanged(quiet_times=after),))
@@ -55,9 +56,12 @@ def revise(
 def _checked(hours: QuietHours) -> QuietHours:
     days = tuple(sorted(set(hours.days)))
     if not days or not 0 <= days[0] <= days[-1] <= 6:
-        raise Refused("Quiet hours are on days from 0 (Monday) to 6 (Sunday), on one at least.")
+        raise Refused("Choose at least one day for quiet hours, from 0 (Monday) to 6 (Sunday).")
     if not (0 <= hours.begin < _DAY_MINUTES and 0 < hours.end <= _DAY_MINUTES):
-        raise Refused("Quiet hours begin before midnight, and end by then, in minutes of the day.")
+        raise Refused(
+            "Quiet hours must begin and end within one day. Give both times in minutes after"
+            " midnight."
+        )
     if hours.begin == hours.end:
-        raise Refused("Quiet hours end at another time than they begin.")
+        raise Refused("Quiet hours must end at a different time than they begin.")
     return msgspec.structs.replace(hours, days=days)

@@ -49,9 +49,9 @@ def begin(moment: Moment, new: NewSession) -> Decision[Session]:
 def _require_present(moment: Moment, password_hash: str | None) -> None:
     present = moment.state.credentials[moment.actor.id].password_hash
     if password_hash is not None and password_hash != present:
-        raise WrongPassword("The address or the password is wrong.")
+        raise WrongPassword("Incorrect email address or password.")
     if moment.state.realm.deactivated:
-        raise OrganizationDeactivated("The organization is deactivated.")
+        raise OrganizationDeactivated("This organization is deactivated.")
 
 
 def _begun(moment: Moment, new: NewSession, ending: Iterable[Session]) -> Decision[Session]:
@@ -133,7 +133,7 @@ def reset_password(moment: Moment, password: NewPassword, new: NewSession) -> De
     state, actor = moment.state, moment.actor
     credential = state.credentials[actor.id]
     if credential.password_hash != password.old_hash:
-        raise WrongPassword("The password has been changed in the meantime.")
+        raise WrongPassword("The password has changed in the meantime.")
     _require_present(moment, None)
     begun = _begun(moment, new, state.sessions.of_user[actor.id])
     changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
@@ -178,7 +178,7 @@ def end_access(moment: Moment, user_id: int, key: NewKey) -> Decision[int]:
 def _active_person(state: State, user_id: int) -> User:
     user = state.users[user_id]
     if user.is_bot:
-        raise Refused("This is a bot: whoever owns it replaces its key.")
+        raise Refused("This account is a bot. Ask its owner to replace its API key.")
     if not user.is_active:
-        raise Refused("The account is deactivated.")
+        raise Refused("This account is deactivated.")
     return user

@@ -72,7 +72,7 @@ def sign_up(
         return Decision(None, mails=[Mail(kind=MailKind.HAS_ACCOUNT, to=address, site=site)])
     waiting = [c for c in state.confirmations if c.user_id is None and c.expires_at > moment.now]
     if len(waiting) >= MAX_WAITING:
-        raise Refused("Too many people want to join at the moment. Try again tomorrow.")
+        raise Refused("Too many people are signing up right now. Try again tomorrow.")
     same = [c for c in waiting if c.address.casefold() == address.casefold()]
     if any(c.expires_at - addresses.CONFIRMATION_SECONDS > moment.now - PAUSE for c in same):
         return Decision(None)  # There is a mail under way already.
@@ -99,16 +99,16 @@ def usable_invitation(state: State, invitation_id: int, now: float) -> Invitatio
     """The invitation, if somebody can join with it. Over with the reason otherwise."""
     invitation = state.invitations.get(invitation_id)
     if invitation is None:
-        raise LinkExpired("There is no such invitation.")
+        raise LinkExpired("This invitation doesn't exist.")
     match invitation.status:
         case InvitationStatus.USED:
-            raise LinkExpired("This invitation has been used already.")
+            raise LinkExpired("This invitation has already been used.")
         case InvitationStatus.REVOKED:
-            raise LinkExpired("This invitation has been withdrawn.")
+            raise LinkExpired("This invitation has been revoked.")
     if not invitation.is_open(now):
-        raise LinkExpired("This invitation was not used in time.")
+        raise LinkExpired("This invitation has expired. Ask for a new one.")
     if not invitation_rules.is_usable(state, invitation, now):
-        raise LinkExpired("This invitation has been withdrawn.")
+        raise LinkExpired("This invitation has been revoked.")
     return invitation
 
 
@@ -116,9 +116,9 @@ def usable_confirmation(state: State, confirmation_id: int, now: float) -> Confi
     """The confirmation, if somebody can join with it. Over with the reason otherwise."""
     confirmation = state.confirmations.get(confirmation_id)
     if confirmation is None or confirmation.user_id is not None:
-        raise LinkExpired("This link has been used already, or a newer one was mailed to you.")
+        raise LinkExpired("This link has already been used, or a newer one was sent to you.")
     if confirmation.expires_at <= now:
-        raise LinkExpired("This link was not used in time.")
+        raise LinkExpired("This link has expired.")
     if confirmation.invitation_id is None:
         require_open(state)
     else:
@@ -160,7 +160,7 @@ def join_confirmed(
 def check(state: State, address: str, full_name: str) -> None:
     """Refuse what joining would refuse now: before the password is hashed, which is expensive."""
     if state.user_with_address(address) is not None:
-        raise HasAccount("There is an account with this address already.")
+        raise HasAccount("An account with this email address already exists.")
     addresses.usable(state, address)
     users.free_name(state, full_name)
 
@@ -231,9 +231,9 @@ def show_welcome(moment: Moment, render: Render, text: str) -> Decision[int]:
     state, actor = moment.state, moment.actor
     permissions.require_administrator(state, actor)
     if not text.strip():
-        raise Refused("There is no text to try.")
+        raise Refused("Enter a text to test.")
     if len(text) > names.MAX_WELCOME_TEXT:
-        raise Refused(f"The text has at most {names.MAX_WELCOME_TEXT} characters.")
+        raise Refused(f"The text can have at most {names.MAX_WELCOME_TEXT} characters.")
     notice = Notice(ToPeople(frozenset({actor.id})), _welcome(state, text), WELCOME_BOT)
     (sent,) = notices.sent(moment, [notice], render)
     return Decision(sent.message.id, (sent,))

@@ -48,7 +48,7 @@ def change(moment: Moment, user_id: int, new: NewStatus) -> Decision[bool]:
     """The same for somebody else, by an administrator (NotPermitted otherwise)."""
     permissions.require_administrator(moment.state, moment.actor)
     user = permissions.visible_user(moment.state, moment.actor, user_id)
-    permissions.require(user.is_active and not user.is_system_bot, "No such user")
+    permissions.require(user.is_active and not user.is_system_bot, "This user doesn't exist.")
     return _change(moment, user, new)
 
 
@@ -73,7 +73,7 @@ def taken_away(state: State, user_id: int) -> StatusChanged:
 def _change(moment: Moment, user: User, new: NewStatus) -> Decision[bool]:
     says_nothing = new.text is None and new.ends_at is None and _says_nothing_of_emoji(new)
     if says_nothing and new.invisible is None:
-        raise Refused("Nothing was given that could be new.")
+        raise Refused("Nothing to change: the request has no new value.")
     before = moment.state.statuses.get(user.id) or UserStatus(user_id=user.id)
     text = None if new.text is None else _text(new.text)
     chosen = None if _says_nothing_of_emoji(new) else _emoji(moment.state, new)
@@ -105,9 +105,9 @@ def _end(moment: Moment, before: UserStatus, changed: StatusChanged, wanted: int
         # An end that was meant for another status does not take this one away.
         return before.ends_at if wanted is None and not is_new else 0
     if not text and emoji == NO_EMOJI:
-        raise Refused("There is no status that could end.")
+        raise Refused("There's no status to set an end time for.")
     if not moment.now < wanted <= moment.now + LATEST_END:
-        raise Refused("A status ends within a year from now.")
+        raise Refused("A status must end within a year from now.")
     return wanted
 
 
@@ -118,17 +118,17 @@ def _says_nothing_of_emoji(new: NewStatus) -> bool:
 def _text(text: str) -> str:
     found = text.strip()
     if len(found) > MAX_STATUS_TEXT:
-        raise Refused(f"A status has at most {MAX_STATUS_TEXT} characters.")
+        raise Refused(f"A status can have at most {MAX_STATUS_TEXT} characters.")
     if not names.is_printable(found):
-        raise Refused("A status cannot contain invisible characters.")
+        raise Refused("A status can't contain invisible characters.")
     return found
 
 
 def _emoji(state: State, new: NewStatus) -> Emoji:
     if new.emoji_name is None:
-        raise Refused("An emoji's code and type need its name beside them.")
+        raise Refused("An emoji's code and type require its name.")
     if not new.emoji_name:
         if new.emoji_code:
-            raise Refused("An emoji's code needs its name beside it.")
+            raise Refused("An emoji's code requires its name.")
         return NO_EMOJI
     return emoji.chosen(state, new.emoji_name, new.emoji_code or None, new.emoji_kind)

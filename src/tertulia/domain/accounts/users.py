@@ -109,7 +109,7 @@ def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
     expensive."""
     permissions.require(
         permissions.may_create_users(moment.state, moment.actor),
-        "You are not allowed to create accounts.",
+        "You don't have permission to create accounts.",
     )
     admitted_addresses.require(moment.state, free_address(moment.state, address))
     free_name(moment.state, full_name)
@@ -148,7 +148,7 @@ def free_address(state: State, text: str) -> str:
     """The address in its final form. Refused when an account has it."""
     address = names.address(text)
     if state.user_with_address(address) is not None:
-        raise Refused(f"An account has the address '{address}' already.")
+        raise Refused(f"An account with the email address '{address}' already exists.")
     return address
 
 
@@ -166,9 +166,13 @@ def free_name(state: State, text: str, user_id: int | None = None) -> str:
         if not any(state.users[one].is_active for one in by_name.keys(taken) if one != user_id):
             continue
         if state.realm.require_unique_names:
-            raise Refused("Somebody is called so already, and names are unique here.")
+            raise Refused(
+                "Someone already has this name, and names must be unique in this organization."
+            )
         if lookalikes.plain(taken) != lookalikes.plain(name):
-            raise Refused(f"That name looks the same as '{taken}', the name of another account.")
+            raise Refused(
+                f"This name looks the same as '{taken}', which is the name of another account."
+            )
     return name
 
 
@@ -222,7 +226,7 @@ def managed_user(moment: Moment, user_id: int) -> User:
     permissions.require(
         not target.is_system_bot
         and permissions.manages_account(moment.state, moment.actor, target),
-        "You are not allowed to do this.",
+        "You don't have permission to do this.",
     )
     return target
 
@@ -248,7 +252,7 @@ def allowed_role(moment: Moment, target: User, role: Role) -> Role:
 def require_person(actor: User) -> None:
     """Raise NotPermitted for bots."""
     if actor.is_bot:
-        raise NotPermitted("Bots cannot do this.")
+        raise NotPermitted("Bots can't do this.")
 
 
 def _keep_an_owner(state: State, target: User) -> None:
@@ -340,7 +344,7 @@ def deactivate(
     state, actor = moment.state, moment.actor
     target = actor if user_id == actor.id and not actor.is_bot else managed_user(moment, user_id)
     if not target.is_active:
-        raise Refused("The account is deactivated already.")
+        raise Refused("This account is already deactivated.")
     if target.is_owner and not target.is_bot:
         _keep_an_owner(state, target)
     mails: list[Mail] = []
@@ -408,7 +412,7 @@ def reactivate(moment: Moment, user_id: int, key: NewKey) -> Decision[None]:
     if target.is_active:
         return Decision(None)
     if target.is_deleted:
-        raise Refused("The account is deleted.")
+        raise Refused("This account is deleted.")
     first = full_members.overdue(state, target, now)
     ahead = msgspec.structs.replace(moment, state=full_members.with_changes(state, first))
     changes: list[AnyChange] = [
@@ -422,7 +426,7 @@ def reactivate(moment: Moment, user_id: int, key: NewKey) -> Decision[None]:
     require_person(moment.actor)
     permissions.require(
         permissions.may_create_bot(state, moment.actor, target.bot.kind),
-        "You are not allowed to have such bots.",
+        "You don't have permission to have this type of bot.",
     )
     free_bot_name(state, target.full_name, target.id)
     owner = state.users.get(target.bot.owner_id)
@@ -437,7 +441,7 @@ def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
     name = free_name(state, text, user_id)
     same = state.users.by_name.keys(name) - {user_id}
     if any(state.users[other].is_active for other in same):
-        raise Refused("Another account has this name.")
+        raise Refused("Another account already has this name.")
     return name
 
 

@@ -69,7 +69,7 @@ def known(state: State, actor: User, channel_id: int) -> Channel:
     try:
         return permissions.visible_channel(state, actor, channel_id=channel_id)
     except NoSuchChannel:
-        raise Refused("There is no such channel.") from None
+        raise Refused("This channel doesn't exist.") from None
 
 
 # Creating
@@ -79,7 +79,7 @@ def check_unlike(others: Iterable[Channel], name: str, *, but: int | None = None
     """Refuse a name that looks like that of one of these channels, other than the channel `but`."""
     names_of_others = (one.name for one in others if one.id != but)
     if next(lookalikes.alike_among(name, names_of_others), None) is not None:
-        raise Refused(f"Another channel has a name that looks like '{name}'.")
+        raise Refused(f"Another channel has a similar name: '{name}'.")
 
 
 def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
@@ -145,7 +145,7 @@ def may_create(moment: Moment, new: NewChannel) -> bool:
     )
 
 
-_NOT_OF_THIS_KIND: Final = "You are not allowed to do this."
+_NOT_OF_THIS_KIND: Final = "You don't have permission to do this."
 
 
 def _may_have_kind(
@@ -158,11 +158,11 @@ def _may_have_kind(
 ) -> bool:
     realm = state.realm
     if is_private and is_web_public:
-        raise Refused("A private channel cannot be web-public.")
+        raise Refused("A private channel can't be web-public.")
     if is_web_public:
         permissions.require(
             web_is_open and realm.enable_spectator_access,
-            "Web-public channels are not enabled here.",
+            "Web-public channels aren't enabled in this organization.",
         )
         setting = realm.can_create_web_public_channel_group
     elif is_private:
@@ -174,20 +174,21 @@ def _may_have_kind(
 
 def _check_may_make_default(state: State, actor: User) -> None:
     permissions.require(
-        permissions.is_administrator(state, actor), "Only administrators choose default channels."
+        permissions.is_administrator(state, actor),
+        "Only administrators can choose default channels.",
     )
 
 
 def _check_may_set_retention(state: State, actor: User, days: int | None) -> None:
     permissions.require_owner(state, actor)
     if days is not None and days < 1 and days != FOR_EVER:
-        raise Refused("Messages are kept for at least a day.")
+        raise Refused("Messages must be kept for at least one day.")
 
 
 def _check_may_set_topics_policy(state: State, actor: User) -> None:
     permissions.require(
         permissions.holds(state, actor, state.realm.can_set_topics_policy_group),
-        "You are not allowed to change whether messages need a topic.",
+        "You don't have permission to change whether messages need a topic.",
     )
 
 
@@ -201,20 +202,22 @@ def _check_may_set_groups(state: State, actor: User, groups: Mapping[str, Any]) 
             permissions.holds_as_member(
                 state, actor, state.realm.can_set_delete_message_policy_group
             ),
-            "You are not allowed to change who may delete messages.",
+            "You don't have permission to change who can delete messages.",
         )
 
 
 def _check_whole(channel: Channel) -> None:
     """Refuse invalid combinations of settings."""
     if channel.is_private and channel.is_web_public:
-        raise Refused("A private channel cannot be web-public.")
+        raise Refused("A private channel can't be web-public.")
     if not channel.is_private and not channel.history_public:
-        raise Refused("Only a private channel can have a protected history.")
+        raise Refused("Only private channels can have protected history.")
     if channel.is_default and channel.is_private:
-        raise Refused("A default channel cannot be private.")
+        raise Refused("A default channel can't be private.")
     if not channel.history_public and channel.can_create_topic_group != SystemGroup.EVERYONE:
-        raise Refused("Everybody begins topics in a private channel with a protected history.")
+        raise Refused(
+            "In a private channel with protected history, everyone must be allowed to start topics."
+        )
 
 
 # Changing
@@ -230,7 +233,7 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
     channel = known(state, actor, channel_id)
     permissions.require(
         permissions.administers(state, actor, channel),
-        "You do not have permission to administer this channel.",
+        "You don't have permission to administer this channel.",
     )
     values: dict[str, Any] = {
         **_described(moment, channel, edit, render),
@@ -239,7 +242,7 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
         **_permissions(state, actor, channel, edit),
     }
     if edit.unarchive:
-        permissions.require(channel.is_archived, "The channel is not archived.")
+        permissions.require(channel.is_archived, "This channel isn't archived.")
         values["is_archived"] = False
         folder = state.folders.get(channel.folder_id)
         if folder is not None and folder.is_archived:
@@ -248,7 +251,7 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
     if edit.is_default is not UNSET:
         _check_may_make_default(state, actor)
         if edit.is_default and channel.is_archived and not edit.unarchive:
-            raise Refused("An archived channel cannot be a default channel.")
+            raise Refused("An archived channel can't be a default channel.")
         values["is_default"] = edit.is_default
     after = msgspec.structs.replace(channel, **values)
     _check_whole(after)
@@ -272,10 +275,10 @@ def _described(
     if edit.name is not UNSET:
         name = names.channel_name(edit.name)
         if name == channel.name:
-            raise Refused("The channel is called so already.")
+            raise Refused("The channel already has this name.")
         other = state.channel_named(name)
         if other is not None and other.id != channel.id:
-            raise Refused(f"Another channel is called '{name}'.")
+            raise Refused(f"A channel named '{name}' already exists.")
         check_unlike(state.channels, name, but=channel.id)
         values["name"] = name
     if edit.description is not UNSET:
@@ -299,7 +302,9 @@ def _kept(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> dic
         if edit.topics_policy is TopicsPolicy.EMPTY_ONLY and any(
             state.topics.of_channel[channel.id]
         ):
-            raise Refused("The channel has messages in topics.")
+            raise Refused(
+                "The channel has messages in topics. Move them to the general chat topic first."
+            )
         values["topics_policy"] = edit.topics_policy
     return values
 
@@ -328,7 +333,7 @@ def _privacy(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> 
         return {}
     permissions.require(
         permissions.reads_channel(state, actor, channel),
-        "You need access to the messages of this channel.",
+        "You need access to the messages in this channel.",
     )
     if (is_private, is_web_public) != (channel.is_private, channel.is_web_public):
         allowed = _may_have_kind(
@@ -352,7 +357,7 @@ def _permissions(state: State, actor: User, channel: Channel, edit: ChannelEdit)
     if _NEEDS_CONTENT & values.keys():
         permissions.require(
             permissions.reads_channel(state, actor, channel),
-            "You need access to the messages of this channel.",
+            "You need access to the messages in this channel.",
         )
     _check_may_set_groups(state, actor, values)
     return values
@@ -365,9 +370,9 @@ def archive(moment: Moment, channel_id: int) -> Decision[None]:
     channel = known(state, actor, channel_id)
     permissions.require(
         permissions.administers(state, actor, channel),
-        "You do not have permission to administer this channel.",
+        "You don't have permission to administer this channel.",
     )
-    permissions.require(not channel.is_archived, "The channel is archived already.")
+    permissions.require(not channel.is_archived, "This channel is already archived.")
     after = msgspec.structs.replace(
         channel, is_archived=True, is_default=False, read_until=state.last_message_id
     )

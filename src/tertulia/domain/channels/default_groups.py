@@ -45,7 +45,7 @@ def describe(
     permissions.require_administrator(moment.state, moment.actor)
     group = _known(moment.state, group_id)
     if name is None and description is None:
-        raise Refused("Give the group a new name or a new description.")
+        raise Refused("Nothing to change: give the group a new name or a new description.")
     after = group
     if name is not None:
         after = msgspec.structs.replace(after, name=_free_name(moment.state, name, group_id))
@@ -71,7 +71,7 @@ def remove_channels(moment: Moment, group_id: int, channel_names: Sequence[str])
     group = _known(moment.state, group_id)
     gone = {_channel(moment, name).id for name in channel_names}
     if gone - set(group.channel_ids):
-        raise Refused("Not all of the channels are in the group.")
+        raise Refused("Some of these channels aren't in the group.")
     left = tuple(channel_id for channel_id in group.channel_ids if channel_id not in gone)
     return _became(group, msgspec.structs.replace(group, channel_ids=left))
 
@@ -103,27 +103,27 @@ def _became(before: DefaultChannelGroup, after: DefaultChannelGroup) -> Decision
 def _known(state: State, group_id: int) -> DefaultChannelGroup:
     group = state.default_channel_groups.get(group_id)
     if group is None:
-        raise Refused("There is no such group of default channels.")
+        raise Refused("This group of default channels doesn't exist.")
     return group
 
 
 def _free_name(state: State, text: str, group_id: int | None = None) -> str:
     name = text.strip()
     if not 0 < len(name) <= MAX_NAME or not names.is_plain(name):
-        raise Refused(f"A group's name has 1 to {MAX_NAME} visible characters.")
+        raise Refused(f"A group's name must have 1 to {MAX_NAME} visible characters.")
     if any(
         lookalikes.alike(group.name, name)
         for group in state.default_channel_groups
         if group.id != group_id
     ):
-        raise Refused("Another group of default channels is called so.")
+        raise Refused("Another group of default channels already has this name.")
     return name
 
 
 def _description(text: str) -> str:
     description = text.strip()
     if len(description) > MAX_DESCRIPTION:
-        raise Refused(f"A description has at most {MAX_DESCRIPTION} characters.")
+        raise Refused(f"Descriptions can have at most {MAX_DESCRIPTION} characters.")
     return description
 
 
@@ -138,10 +138,10 @@ def _with(
     for name in channel_names:
         channel = _channel(moment, name)
         if channel.is_default:
-            raise Refused(f"'{channel.name}' is a default channel for everybody.")
+            raise Refused(f"'{channel.name}' is already a default channel for everyone.")
         if channel.is_private or channel.is_archived:
             raise Refused(f"'{channel.name}' is private or archived.")
         if channel.id in channel_ids:
-            raise Refused(f"'{channel.name}' is in the group already.")
+            raise Refused(f"'{channel.name}' is already in the group.")
         channel_ids.add(channel.id)
     return msgspec.structs.replace(group, channel_ids=tuple(sorted(channel_ids)))

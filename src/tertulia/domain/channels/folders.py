@@ -38,7 +38,7 @@ def check_open(state: State, folder_id: int | None) -> None:
     """Refuse to put a channel into a folder that does not exist or is archived."""
     folder = state.folders.get(folder_id)
     if folder_id is not None and (folder is None or folder.is_archived):
-        raise Refused("There is no such channel folder.")
+        raise Refused("This channel folder doesn't exist.")
 
 
 def create(moment: Moment, name: str, description: str, render: Render) -> Decision[ChannelFolder]:
@@ -50,7 +50,7 @@ def create(moment: Moment, name: str, description: str, render: Render) -> Decis
     state = moment.state
     permissions.require_administrator(moment.state, moment.actor)
     if len(state.folders) >= MAX_FOLDERS:
-        raise Refused(f"There are at most {MAX_FOLDERS} channel folders.")
+        raise Refused(f"An organization can have at most {MAX_FOLDERS} channel folders.")
     final = names.folder_description(description)
     folder = ChannelFolder(
         id=state.folders.next_id(),
@@ -74,7 +74,7 @@ def change(moment: Moment, folder_id: int, edit: FolderEdit, render: Render) -> 
     permissions.require_administrator(moment.state, moment.actor)
     folder = state.folders.get(folder_id)
     if folder is None:
-        raise Refused("There is no such channel folder.")
+        raise Refused("This channel folder doesn't exist.")
     values: dict[str, Any] = {}
     if edit.is_archived is not UNSET:
         values["is_archived"] = edit.is_archived
@@ -89,7 +89,7 @@ def change(moment: Moment, folder_id: int, edit: FolderEdit, render: Render) -> 
     elif not folder.is_archived and any(
         channel.folder_id == folder_id and not channel.is_archived for channel in state.channels
     ):
-        raise Refused("There are channels in the folder: it can be archived when it is empty.")
+        raise Refused("This folder still contains channels. Move them out before you archive it.")
     changed = {name: value for name, value in values.items() if getattr(folder, name) != value}
     if not changed:
         return Decision(None)
@@ -102,7 +102,7 @@ def reorder(moment: Moment, order: Sequence[int]) -> Decision[None]:
     state = moment.state
     permissions.require_administrator(moment.state, moment.actor)
     if sorted(order) != sorted(folder.id for folder in state.folders):
-        raise Refused("The order must name every channel folder once.")
+        raise Refused("The order must list every channel folder exactly once.")
     if list(order) == [folder.id for folder in in_order(state)]:
         return Decision(None)
     return Decision(None, [ChannelFoldersReordered(order=tuple(order))])
@@ -119,4 +119,4 @@ def _check_free(state: State, name: str, *, but: int | None = None) -> None:
         lookalikes.alike(folder.name, name) and not folder.is_archived and folder.id != but
         for folder in state.folders
     ):
-        raise Refused(f"Another channel folder is called '{name}'.")
+        raise Refused(f"A channel folder named '{name}' already exists.")

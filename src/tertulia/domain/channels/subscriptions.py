@@ -103,7 +103,7 @@ def accounts(moment: Moment, principals: Principals) -> list[User]:
             or user.is_system_bot
             or not (sees_all or permissions.sees_user(state, actor, user))
         ):
-            raise Refused(f"No such user: {principal}")
+            raise Refused(f"User {principal} doesn't exist.")
         found[user.id] = user
     return list(found.values())
 
@@ -111,8 +111,9 @@ def accounts(moment: Moment, principals: Principals) -> list[User]:
 def _check_size(channel_count: int, people: Sequence[User]) -> None:
     if channel_count * len(people) > MAX_AT_ONCE:
         raise Refused(
-            f"One request can change at most {MAX_AT_ONCE:,} subscriptions, and {channel_count:,}"
-            f" channels for {len(people):,} people are more. Send several smaller requests."
+            f"One request can change at most {MAX_AT_ONCE:,} subscriptions, but"
+            f" {channel_count:,} channels for {len(people):,} people are more than that."
+            " Split it into several smaller requests."
         )
 
 
@@ -178,7 +179,7 @@ def _checked_channel(
     if _may_subscribe(moment, people, channel):
         return Checked(name=name, channel=channel, is_new=is_new)
     if wanted.refusals_are_fatal:
-        raise Refused(f"You cannot subscribe these people to '{name}'.")
+        raise Refused(f"You can't subscribe these people to '{name}'.")
     return Checked(name=name)
 
 
@@ -214,7 +215,7 @@ def subscribe_more(
     unauthorized: list[str] = []
     if not may(moment, people, channel):
         if wanted.refusals_are_fatal:
-            raise Refused(f"You cannot subscribe these people to '{channel.name}'.")
+            raise Refused(f"You can't subscribe these people to '{channel.name}'.")
         unauthorized, people = [channel.name], []
     outcome = SubscribeResult(
         subscribed={}, already_subscribed={}, unauthorized=unauthorized, notified=False, created=()
@@ -266,7 +267,7 @@ def _existing(moment: Moment, new: NewChannel, wanted: SubscribeRequest) -> Chan
     if wanted.must_be_new or _known(moment, new) is None:
         channels.check_may_create(moment, new)
     if wanted.must_be_new:
-        raise Refused(f"Channel '{names.channel_name(new.name)}' already exists")
+        raise Refused(f"Channel '{names.channel_name(new.name)}' already exists.")
     return channel
 
 
@@ -390,7 +391,7 @@ def _open_to_unsubscribe(moment: Moment, name: str, people: Sequence[User]) -> C
     if others:
         permissions.require(
             permissions.may_unsubscribe_others(state, actor, others, channel),
-            "You are not allowed to do this.",
+            "You don't have permission to do this.",
         )
     return channel
 
@@ -430,7 +431,9 @@ def exchange(
     left = {name.strip().casefold() for name in leaving}
     for new in wanted.channels:
         if new.name.strip().casefold() in left:
-            raise Refused(f"'{names.channel_name(new.name)}' is to be both added and deleted.")
+            raise Refused(
+                f"You can't both add and delete '{names.channel_name(new.name)}' in one request."
+            )
     removed = unsubscribe(moment, leaving, None)
     added = subscribe(moment, wanted, render)
     return Decision(
@@ -459,7 +462,7 @@ def set_properties(moment: Moment, given: Sequence[Property]) -> Decision[None]:
     changes = []
     for one in given:
         if not moment.state.is_subscribed(moment.actor.id, one.channel_id):
-            raise Refused(f"You are not subscribed to channel {one.channel_id}.")
+            raise Refused(f"You aren't subscribed to channel {one.channel_id}.")
         name, value = _checked(one)
         changes.append(
             SubscriptionChanged(
@@ -475,13 +478,13 @@ def set_properties(moment: Moment, given: Sequence[Property]) -> Decision[None]:
 
 def _checked(given: Property) -> tuple[str, bool | str | None]:
     if given.name not in PROPERTIES:
-        raise Refused(f"There is no setting '{given.name[:50]}'.")
+        raise Refused(f"There's no setting named '{given.name[:50]}'.")
     if given.name == "color":
         return given.name, color(given.value)
     if given.value is None and given.name in GENERAL:
         return given.name, None
     if not isinstance(given.value, bool):
-        raise Refused(f"'{given.name}' is true or false.")
+        raise Refused(f"'{given.name}' must be true or false.")
     return given.name, given.value
 
 
@@ -489,5 +492,5 @@ def color(value: bool | str | None) -> str:
     """A color as `#rrggbb` in lower case. Refused when it is none."""
     text = value.strip().lower() if isinstance(value, str) else ""
     if not _COLOR.fullmatch(text):
-        raise Refused("A color is written like #a1b2c3.")
+        raise Refused("A color must be written like #a1b2c3.")
     return text if len(text) == 7 else "#" + "".join(digit * 2 for digit in text[1:])

@@ -38,14 +38,14 @@ def set_visibility(
     """
     state, actor, now = moment.state, moment.actor, moment.now
     if len(topic.strip()) > names.MAX_TOPIC:
-        raise Refused(f"A topic has at most {names.MAX_TOPIC} characters.")
+        raise Refused(f"Topic names can have at most {names.MAX_TOPIC} characters.")
     name = names.topic_name(topic)
     key = topic_key(name)
     known = state.visibility(actor.id, channel_id, key)
     channel = state.channels.get(channel_id)
     taken_back = visibility is Visibility.INHERIT and known is not Visibility.INHERIT
     if channel is None or not (taken_back or permissions.reads_channel(state, actor, channel)):
-        raise Refused("There is no such channel.")
+        raise Refused("This channel doesn't exist.")
     if known is Visibility.INHERIT and state.user_topics.of_user.count(actor.id) >= MAX_USER_TOPICS:
         raise Refused(f"You can have settings for at most {MAX_USER_TOPICS} topics.")
     if known is visibility:

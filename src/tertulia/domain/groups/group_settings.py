@@ -138,18 +138,18 @@ def checked(
     for user_id in value.direct_members:
         user = state.users.get(user_id)
         if user is None or not user.is_active or user.is_system_bot:
-            raise Refused(f"There is no user {user_id}.")
+            raise Refused(f"User {user_id} doesn't exist.")
     for group_id in value.direct_subgroups:
         _check_group(name, rule, _group(state, group_id))
     if not value.direct_members and not value.direct_subgroups and not rule.allow_nobody_group:
-        raise Refused(f"'{name}' cannot be held by nobody.")
+        raise Refused(f"At least one person or group must have the permission '{name}'.")
     return value
 
 
 def _group(state: State, group_id: int) -> UserGroup:
     group = state.groups.get(group_id)
     if group is None or group.deactivated:
-        raise Refused(f"There is no group {group_id}.")
+        raise Refused(f"No user group with ID {group_id} exists.")
     return group
 
 
@@ -166,7 +166,7 @@ def _check_group(name: str, rule: PermissionSetting, group: UserGroup) -> None:
     if rule.allowed_system_groups and group.name not in rule.allowed_system_groups:
         allowed = False
     if not allowed or group.name in REFUSED_SYSTEM_GROUPS.get(name, ()):
-        raise Refused(f"'{name}' cannot be set to '{group.name}'.")
+        raise Refused(f"'{name}' can't be set to '{group.name}'.")
 
 
 def revised(
@@ -175,7 +175,7 @@ def revised(
     """The new value of a setting. Raises as `checked`, and StaleExpectation where the present
     value is not what the client believed."""
     if given.old is not None and _seen(state, given.old) != _seen(state, present):
-        raise StaleExpectation(f"'{name}' has been changed in the meantime.")
+        raise StaleExpectation(f"'{name}' has changed in the meantime.")
     return checked(state, name, rule, given.new)
 
 

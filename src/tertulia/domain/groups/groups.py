@@ -49,7 +49,7 @@ def known(state: State, group_id: int) -> UserGroup:
     """The group, in use or not. Refused where there is none."""
     group = state.groups.get(group_id)
     if group is None:
-        raise Refused(f"There is no group {group_id}.")
+        raise Refused(f"No user group with ID {group_id} exists.")
     return group
 
 
@@ -59,7 +59,7 @@ def in_use(state: State, group_ids: Iterable[int]) -> tuple[int, ...]:
     found = tuple(sorted(set(group_ids)))
     for group_id in found:
         if known(state, group_id).deactivated:
-            raise Refused(f"There is no group {group_id}.")
+            raise Refused(f"No user group with ID {group_id} exists.")
     return found
 
 
@@ -75,7 +75,7 @@ def managed(moment: Moment, group_id: int) -> UserGroup:
     group = known(state, group_id)
     permissions.require(
         permissions.manages_group(state, moment.actor, group),
-        "You are not allowed to change this group.",
+        "You don't have permission to change this group.",
     )
     return group
 
@@ -84,7 +84,7 @@ def _free_name(state: State, text: str, group_id: int | None = None) -> str:
     name = names.group_name(text)
     others = (one.name for one in state.groups if one.id != group_id)
     if next(lookalikes.alike_among(name, others), None) is not None:
-        raise Refused(f"There is a group '{name}' already.")
+        raise Refused(f"A group named '{name}' already exists.")
     return name
 
 
@@ -99,7 +99,7 @@ def create(moment: Moment, new: NewGroup) -> Decision[UserGroup]:
     """
     state, actor, now = moment.state, moment.actor, moment.now
     permissions.require(
-        permissions.may_create_groups(state, actor), "You are not allowed to create groups."
+        permissions.may_create_groups(state, actor), "You don't have permission to create groups."
     )
     quotas.check(state, actor, quotas.GROUPS)
     own = Members((actor.id,), ())
@@ -134,7 +134,7 @@ def change(moment: Moment, group_id: int, edit: GroupEdit) -> Decision[None]:
     state = moment.state
     group = managed(moment, group_id)
     if edit == GroupEdit():
-        raise Refused("Say what is to be new.")
+        raise Refused("Nothing to change: the request has no new value.")
     values: dict[str, Any] = {}
     if edit.name is not UNSET:
         values["name"] = _free_name(state, edit.name, group.id)
@@ -165,7 +165,7 @@ def deactivate(moment: Moment, group_id: int) -> Decision[None]:
     where permissions or other groups refer to it.
     """
     group = managed(moment, group_id)
-    permissions.require(not group.deactivated, "The group is deactivated already.")
+    permissions.require(not group.deactivated, "This group is already deactivated.")
     uses = tuple(_uses(moment, group))
     if uses:
         raise GroupInUse(uses)

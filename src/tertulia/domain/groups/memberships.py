@@ -36,9 +36,12 @@ def change(moment: Moment, group_id: int, edit: MembersEdit, render: Render) -> 
     """
     state = moment.state
     group = groups.known(state, group_id)
-    permissions.require(not group.is_system, "The groups of the roles follow the roles.")
+    permissions.require(
+        not group.is_system,
+        "You can't change the members of a system group directly. Change people's roles instead.",
+    )
     if edit == MembersEdit():
-        raise Refused("Say who is to be in the group, or no more.")
+        raise Refused("Nothing to change: list members or subgroups to add or remove.")
     _check_permitted(moment, group, edit)
     change = UserGroupMembersChanged(
         group_id=group.id,
@@ -60,22 +63,22 @@ def _check_permitted(moment: Moment, group: UserGroup, edit: MembersEdit) -> Non
     if edit.add_groups or set(edit.add) - own:
         permissions.require(
             permissions.may_add_members(state, actor, group),
-            "You are not allowed to add members to this group.",
+            "You don't have permission to add members to this group.",
         )
     elif edit.add:
         permissions.require(
             permissions.may_join(state, actor, group),
-            "You are not allowed to join this group.",
+            "You don't have permission to join this group.",
         )
     if edit.remove_groups or set(edit.remove) - own:
         permissions.require(
             permissions.may_remove_members(state, actor, group),
-            "You are not allowed to remove members from this group.",
+            "You don't have permission to remove members from this group.",
         )
     elif edit.remove:
         permissions.require(
             permissions.may_leave(state, actor, group),
-            "You are not allowed to leave this group.",
+            "You don't have permission to leave this group.",
         )
 
 
@@ -83,7 +86,7 @@ def _new_members(moment: Moment, group: UserGroup, user_ids: tuple[int, ...]) ->
     found = groups.members(moment, user_ids)
     for user_id in found:
         if user_id in moment.state.groups.named_members[group.id]:
-            raise Refused(f"User {user_id} is in the group already.")
+            raise Refused(f"User {user_id} is already in the group.")
     return found
 
 
@@ -92,7 +95,7 @@ def _present_members(state: State, group: UserGroup, user_ids: Iterable[int]) ->
     members = frozenset(state.memberships.direct_members(group)) if found else frozenset()
     for user_id in found:
         if user_id not in members:
-            raise Refused(f"User {user_id} is not in the group.")
+            raise Refused(f"User {user_id} isn't in the group.")
     return found
 
 
@@ -100,9 +103,9 @@ def _new_subgroups(state: State, group: UserGroup, group_ids: Iterable[int]) -> 
     found = groups.in_use(state, group_ids)
     for group_id in found:
         if group_id in group.subgroups:
-            raise Refused(f"Group {group_id} is in the group already.")
+            raise Refused(f"Group {group_id} is already in the group.")
         if group_id == group.id or group.id in state.memberships.subgroups(group_id):
-            raise Refused(f"Group {group_id} contains this group.")
+            raise Refused(f"Group {group_id} contains this group, so you can't add it.")
     return found
 
 
@@ -110,7 +113,7 @@ def _present_subgroups(group: UserGroup, group_ids: Iterable[int]) -> tuple[int,
     found = tuple(sorted(set(group_ids)))
     for group_id in found:
         if group_id not in group.subgroups:
-            raise Refused(f"Group {group_id} is not in the group.")
+            raise Refused(f"Group {group_id} isn't in the group.")
     return found
 
 

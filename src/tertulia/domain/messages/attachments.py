@@ -79,7 +79,7 @@ def remove(moment: Moment, attachment_id: int) -> Decision[None]:
     if attachment is None or not (
         attachment.user_id == actor.id or permissions.is_administrator(moment.state, actor)
     ):
-        raise Refused("There is no such attachment.")
+        raise Refused("This attachment doesn't exist.")
     return Decision(None, (_removed(attachment),))
 
 

@@ -159,7 +159,7 @@ def _require_right(moment: Moment, message: Message) -> None:
     own = [realm.can_delete_own_message_group]
     if channel is not None:
         if channel.is_archived:
-            raise Refused("Messages of an archived channel cannot be deleted.")
+            raise Refused("You can't delete messages in an archived channel.")
         any_one.append(channel.can_delete_any_message_group)
         own.append(channel.can_delete_own_message_group)
     if any(permissions.holds(state, actor, setting) for setting in any_one):
@@ -168,11 +168,11 @@ def _require_right(moment: Moment, message: Message) -> None:
     is_own = sender.id == actor.id or (sender.bot is not None and sender.bot.owner_id == actor.id)
     permissions.require(
         is_own and any(permissions.holds(state, actor, setting) for setting in own),
-        "You are not allowed to delete this message.",
+        "You don't have permission to delete this message.",
     )
     limit = realm.message_content_delete_limit_seconds
     if limit is not None and now - message.sent_at > limit:
-        raise Refused("The time in which this message could be deleted is over.")
+        raise Refused("The time limit for deleting this message has passed.")
 
 
 def may_delete_any(moment: Moment, channel_id: int) -> None:
@@ -182,5 +182,5 @@ def may_delete_any(moment: Moment, channel_id: int) -> None:
     permissions.require(
         permissions.holds(state, actor, state.realm.can_delete_any_message_group)
         or permissions.holds(state, actor, channel.can_delete_any_message_group),
-        "You are not allowed to delete messages here.",
+        "You don't have permission to delete other people's messages in this channel.",
     )

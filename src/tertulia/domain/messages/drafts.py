@@ -80,7 +80,7 @@ def _require_synchronized(moment: Moment) -> None:
     settings = moment.state.settings.get(moment.actor.id)
     permissions.require(
         settings is None or settings.enable_drafts_synchronization,
-        "You have turned off keeping drafts on the server.",
+        "Saving drafts on the server is turned off in your settings.",
     )
 
 
@@ -94,7 +94,7 @@ def _own(moment: Moment, draft_id: int) -> SavedDraft:
 def _draft(moment: Moment, draft_id: int, writing: Writing) -> SavedDraft:
     edited_at = moment.now if writing.edited_at is None else writing.edited_at
     if edited_at < 0:
-        raise Refused("A draft's timestamp cannot be negative.")
+        raise Refused("A draft's timestamp can't be negative.")
     is_channel = writing.kind is DraftKind.CHANNEL
     return SavedDraft(
         id=draft_id,
@@ -112,10 +112,10 @@ def _addressed(moment: Moment, writing: Writing) -> tuple[int, ...]:
     match writing.kind:
         case DraftKind.CHANNEL:
             if len(writing.to) != 1:
-                raise Refused("A draft to a channel has exactly one channel ID.")
+                raise Refused("A draft of a channel message must have exactly one channel ID.")
             channel = state.channels.get(writing.to[0])
             if channel is None or not permissions.sees_channel(state, actor, channel):
-                raise Refused(f"There is no channel with ID {writing.to[0]}.")
+                raise Refused(f"No channel with ID {writing.to[0]} exists.")
             return (channel.id,)
         case DraftKind.DIRECT:
             people = dict.fromkeys(writing.to)

@@ -56,7 +56,7 @@ def edit(moment: Moment, found: Found, composed: sending.Composed) -> Decision[t
     """
     message, state = still_so(moment, found), moment.state
     require_editable(moment, message)
-    permissions.require(not found.has_widget, "Polls, lists and forms cannot be edited.")
+    permissions.require(not found.has_widget, "You can't edit polls, to-do lists, and forms.")
     content, rendered = composed.content, composed.rendered
     participants = composed.topic_participants
     if content == message.content:
@@ -106,14 +106,16 @@ def require_editable(moment: Moment, message: Message) -> None:
     """Refuse unless what the message says may be edited by the actor, now."""
     realm = moment.state.realm
     if message.sender_id != moment.actor.id:
-        raise Refused("Only the sender can edit what a message says.")
-    permissions.require(realm.allow_message_editing, "Messages cannot be edited here.")
+        raise Refused("Only the sender can edit the content of a message.")
+    permissions.require(
+        realm.allow_message_editing, "This organization doesn't allow editing messages."
+    )
     limit = realm.message_content_edit_limit_seconds
     if limit is not None and moment.now - message.sent_at > limit + GRACE_SECONDS:
-        raise Refused("The time in which this message could be edited is over.")
+        raise Refused("The time limit for editing this message has passed.")
     channel = moment.state.channels.get(message.channel_id)
     if channel is not None and channel.is_archived:
-        raise Refused("Messages of an archived channel cannot be edited.")
+        raise Refused("You can't edit messages in an archived channel.")
 
 
 def receivers(state: State, message: Message) -> Iterable[int]:

@@ -141,7 +141,7 @@ def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[Non
     if known is None or not permissions.reads_message(
         state, moment.actor, MessagePlace(id=known.last_message_id, channel_id=channel_id)
     ):
-        raise Refused("There is no such topic.")
+        raise Refused("This topic doesn't exist.")
     unread = _unread(moment).channels.get(channel_id)
     return _read(
         moment,

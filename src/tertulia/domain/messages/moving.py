@@ -88,7 +88,7 @@ def allowed(moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move) -
     as `move`."""
     message = still_so(moment, found, found.message.conversation)
     if message.channel_id is None:
-        raise Refused("Direct messages have no topic, and cannot be moved.")
+        raise Refused("Direct messages don't have a topic and can't be moved.")
     state, topic_before = moment.state, excerpt.topic
     if topic_before and state.recent_writes.since(topic_before.seq, [message.conversation]):
         raise Conflict
@@ -96,7 +96,7 @@ def allowed(moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move) -
     target = _target(moment, source, wanted.channel_id)
     topic = message.topic if wanted.topic is None else names.topic_name(wanted.topic)
     if (target.id, topic) == (source.id, message.topic):
-        raise Refused("The message is there already.")
+        raise Refused("The message is already in this topic.")
     ids = BitMap((message.id,))
     if topic_before is not None:
         ids = ids_in_spans(
@@ -303,11 +303,11 @@ def _check_rights(
         return any(permissions.holds(state, actor, one) for one in settings)
 
     if source.is_archived:
-        raise Refused("Messages of an archived channel cannot be moved.")
+        raise Refused("You can't move messages in an archived channel.")
     if resolves:
         permissions.require(
             holds(realm.can_resolve_topics_group, source.can_resolve_topics_group),
-            "You are not allowed to resolve topics here.",
+            "You don't have permission to resolve topics in this channel.",
         )
         return
     if target.id != source.id:
@@ -316,11 +316,11 @@ def _check_rights(
                 state, actor, realm.can_move_messages_between_channels_group
             )
             or holds(source.can_move_messages_out_of_channel_group),
-            "You are not allowed to move messages out of this channel.",
+            "You don't have permission to move messages out of this channel.",
         )
         permissions.require(
             permissions.may_send_to(state, actor, target),
-            f"You are not allowed to send messages to '{target.name}'.",
+            f"You don't have permission to send messages to '{target.name}'.",
         )
     else:
         permissions.require(
@@ -328,7 +328,7 @@ def _check_rights(
                 realm.can_move_messages_between_topics_group,
                 source.can_move_messages_within_channel_group,
             ),
-            "You are not allowed to move messages between topics here.",
+            "You don't have permission to move messages between topics in this channel.",
         )
     sending.check_topic(state, actor, target, topic)
 
@@ -359,7 +359,7 @@ def _check_age(
         return
     if topic is None:
         if moment.now - message.sent_at > limit:
-            raise Refused("The time in which this message could be moved is over.")
+            raise Refused("The time limit for moving this message has passed.")
         return
     if topic.young is None:
         raise Conflict

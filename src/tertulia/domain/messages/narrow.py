@@ -70,9 +70,9 @@ def terms_of(reader: Reader, asked: Sequence[NarrowTerm]) -> tuple[Term, ...]:
     may not see, as for those that do not exist.
     """
     if sum(term.operator == "with" for term in asked) > 1:
-        raise BadNarrow("there can be only one 'with' term")
+        raise BadNarrow("only one 'with' term is allowed")
     if any(term.operator == "with" and term.negated for term in asked):
-        raise BadNarrow("'with' cannot be negated")
+        raise BadNarrow("'with' can't be negated")
     terms: list[Term] = []
     for term in _with_conversation(reader, asked):
         read = _OPERATORS.get(term.operator)
@@ -91,7 +91,7 @@ def _with_conversation(reader: Reader, asked: Sequence[NarrowTerm]) -> list[Narr
     rest = [term for term in asked if term.operator != "with"]
     if message is None:
         if not any(term.operator in {"channel", "dm"} for term in rest):
-            raise BadNarrow("the message of 'with' does not exist")
+            raise BadNarrow("the message in 'with' doesn't exist")
         return rest
     rest = [term for term in rest if term.operator not in {"channel", "topic", "dm"}]
     if message.channel_id is not None:
@@ -184,7 +184,7 @@ def _channels(reader: Reader, term: NarrowTerm) -> list[Term]:
     elif kind == "archived":
         ids = frozenset(c.id for c in open_channels(reader) if c.is_archived)
     else:
-        raise BadNarrow(f"unknown kind of channels '{kind}'")
+        raise BadNarrow(f"unknown channel type '{kind}'")
     return _one(term, narrow.InChannels(ids))
 
 
@@ -210,7 +210,7 @@ def _people(reader: Reader, term: NarrowTerm) -> set[int]:
     else:
         wanted = operand if isinstance(operand, list) else [operand]
     if not wanted:
-        raise BadNarrow(f"the operand of '{term.operator}' must name people")
+        raise BadNarrow(f"the operand of '{term.operator}' must list people")
     return {_user_of(reader, term, one).id for one in wanted}
 
 
@@ -351,7 +351,7 @@ def _id(reader: Reader, term: NarrowTerm) -> list[Term]:
 def _search(reader: Reader, term: NarrowTerm) -> list[Term]:
     text = _text(term)
     if not text.strip():
-        raise BadNarrow("there is nothing to search for")
+        raise BadNarrow("no text to search for")
     phrases = phrases_of(text)
     return _one(term, narrow.Matches(phrases) if phrases else narrow.Nothing())
 
@@ -360,7 +360,7 @@ def _require_few_phrases(terms: Iterable[Term]) -> None:
     conditions = (term.condition for term in terms)
     asked = sum(len(one.phrases) for one in conditions if isinstance(one, narrow.Matches))
     if asked > MAX_PHRASES:
-        raise BadNarrow(f"more than {MAX_PHRASES} words to search for")
+        raise BadNarrow(f"more than {MAX_PHRASES} search terms")
 
 
 def _mentions(reader: Reader, term: NarrowTerm) -> list[Term]:

@@ -20,14 +20,12 @@ def pin(moment: Moment, found: Found) -> Decision[None]:
     state, actor = moment.state, moment.actor
     message = still_so(moment, found)
     if message.channel_id is None:
-        raise Refused("Only messages in channels can be pinned.")
+        raise Refused("You can only pin messages in channels.")
     _require_may_pin(state, actor, message.channel_id)
     if message.id in state.pins:
         return Decision(None)
     if state.pins.of_channel.count(message.channel_id) >= MAX_PINS:
-        raise Refused(
-            f"A channel has {MAX_PINS} pinned messages at most: take one of them down first."
-        )
+        raise Refused(f"A channel can have at most {MAX_PINS} pinned messages. Unpin one first.")
     pinned = Pin(
         message_id=message.id,
         channel_id=message.channel_id,
@@ -54,5 +52,5 @@ def unpin(moment: Moment, message_id: int) -> Decision[None]:
 def _require_may_pin(state: State, actor: User, channel_id: int) -> None:
     permissions.require(
         permissions.may_pin(state, actor, state.channels[channel_id]),
-        "You may not pin messages in this channel.",
+        "You don't have permission to pin messages in this channel.",
     )

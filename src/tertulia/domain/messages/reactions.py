@@ -62,7 +62,7 @@ def react(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Decisio
         raise ReactionExists
     if len(own) >= MAX_OF_PERSON:
         raise Refused(
-            f"One person can add at most {MAX_OF_PERSON} reactions to a message. Remove one first."
+            f"You can add at most {MAX_OF_PERSON} reactions to a message. Remove one first."
         )
     added = Reaction(
         message_id=on.message.id,
@@ -84,8 +84,7 @@ def _check_emoji(moment: Moment, on: ReactedMessage) -> None:
     present = len({(one.kind, one.code) for one in on.reactions})
     if present >= MAX_EMOJI:
         raise Refused(
-            f"A message can have at most {MAX_EMOJI} different emoji. React with one of those that"
-            " it has."
+            f"A message can have at most {MAX_EMOJI} different emoji. Use one that it already has."
         )
     if present + MAX_UNDER_WAY >= MAX_EMOJI and moment.state.recent_writes.since(
         on.seq, [("reactions", on.message.id)]
@@ -114,7 +113,7 @@ def take_back(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Dec
     """
     _check(moment, on)
     if wanted.name is None and wanted.code is None:
-        raise Refused("Name the emoji: by its name, or by its code.")
+        raise Refused("An emoji name or code is required.")
     own = [one for one in on.reactions if one.user_id == moment.actor.id]
     found = _own(moment, own, wanted)
     if found is None:

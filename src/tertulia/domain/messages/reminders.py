@@ -35,12 +35,12 @@ def set_reminder(
     """
     state, actor = moment.state, moment.actor
     if message is None or not permissions.reads_message(state, actor, message):
-        raise Refused(f"There is no message {message_id}.")
+        raise Refused(f"No message with ID {message_id} exists.")
     require_future(moment, deliver_at)
     if len(note) > names.MAX_REMINDER_NOTE:
-        raise Refused(f"A note has at most {names.MAX_REMINDER_NOTE} characters.")
+        raise Refused(f"A note can have at most {names.MAX_REMINDER_NOTE} characters.")
     if state.reminders.of_user.count(actor.id) >= MAX_REMINDERS:
-        raise Refused(f"You can have {MAX_REMINDERS} reminders.")
+        raise Refused(f"You can have at most {MAX_REMINDERS} reminders.")
     content = _heading(state, message) + _noted(note)
     reminder = Reminder(
         id=state.reminders.next_id(),

@@ -36,14 +36,14 @@ def report(
     state, actor = moment.state, moment.actor
     channel = state.channels.get(state.realm.moderation_request_channel_id)
     if channel is None or channel.is_archived:
-        raise Refused("This organization has no channel for reports of messages.")
+        raise Refused("This organization hasn't set up a channel for message reports.")
     if kind not in KINDS:
-        raise Refused("There is no such kind of report.")
+        raise Refused("Unknown report type.")
     words = description.strip()
     if len(words) > MAX_DESCRIPTION:
-        raise Refused(f"A report's description has at most {MAX_DESCRIPTION} characters.")
+        raise Refused(f"A report's description can have at most {MAX_DESCRIPTION} characters.")
     if kind == OTHER and not words:
-        raise Refused("Say what is wrong with the message.")
+        raise Refused("Describe what is wrong with the message.")
     if message is None or not permissions.reads_message(state, actor, message):
         raise NoSuchMessage
     author = state.users[message.sender_id]

@@ -39,7 +39,7 @@ def schedule(moment: Moment, draft: sending.Draft, deliver_at: int) -> Decision[
     state, actor = moment.state, moment.actor
     require_future(moment, deliver_at)
     if state.scheduled_messages.of_user.count(actor.id) >= MAX_SCHEDULED:
-        raise Refused(f"You can have {MAX_SCHEDULED} messages waiting.")
+        raise Refused(f"You can have at most {MAX_SCHEDULED} scheduled messages.")
     scheduled = _as_scheduled(moment, state.scheduled_messages.next_id(), draft, deliver_at)
     require_text_room(state.scheduled_messages.of_user[actor.id], scheduled)
     return Decision(scheduled.id, (MessageScheduled(user_id=actor.id, message=scheduled),))
@@ -61,7 +61,9 @@ def change(
     if deliver_at is not None:
         require_future(moment, deliver_at)
     elif before.failed:
-        raise Refused("This message could not be sent at its time: give it another.")
+        raise Refused(
+            "This message couldn't be sent at the scheduled time. Schedule it for a new time."
+        )
     after = msgspec.structs.replace(before, deliver_at=deliver_at or before.deliver_at)
     if draft is not None:
         after = _as_scheduled(moment, before.id, draft, after.deliver_at)
@@ -107,7 +109,7 @@ def deliver(
         return Decision(None)
     as_author = msgspec.structs.replace(moment, actor_id=scheduled.user_id)
     try:
-        permissions.require(as_author.actor.is_active, "The author's account is deactivated.")
+        permissions.require(as_author.actor.is_active, "The sender's account is deactivated.")
         sent = user_topics.send(as_author, draft)
     except Refused as refusal:
         return Decision(None, _failed(moment, render, scheduled, str(refusal)))
@@ -138,7 +140,7 @@ def give_up(
 
 def require_future(moment: Moment, deliver_at: int) -> None:
     """Refuse a time (UNIX seconds) that is not to come."""
-    permissions.require(deliver_at > moment.now, "The time of delivery must be in the future.")
+    permissions.require(deliver_at > moment.now, "The scheduled time must be in the future.")
 
 
 def require_text_room(
@@ -147,7 +149,10 @@ def require_text_room(
     """Refuse what would make a person's scheduled messages, or reminders, too large together."""
     size = sum(len(one.content) + len(one.rendered) for one in kept if one.id != added.id)
     if size + len(added.content) + len(added.rendered) > MAX_TEXT:
-        raise Refused("What you have scheduled is too large. Delete some of it, then try again.")
+        raise Refused(
+            "Your scheduled messages or reminders take up too much space. Delete some of them,"
+            " then try again."
+        )
 
 
 def _failed(

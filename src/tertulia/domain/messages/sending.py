@@ -238,7 +238,7 @@ def _members_mentioned(moment: Moment, rendered: Rendered) -> frozenset[int]:
         group = state.groups[group_id]
         permissions.require(
             permissions.may_mention_group(state, moment.actor, group),
-            f"You are not allowed to mention the group '{group.name}'.",
+            f"You don't have permission to mention the group '{group.name}'.",
         )
         found |= state.memberships.members(group_id)
     return found
@@ -273,7 +273,7 @@ def postable_channel(moment: Moment, to: ToChannel) -> Channel:
         raise NoSuchChannel(channel_id=to.channel_id, name=to.name)
     permissions.require(
         permissions.may_send_to(state, actor, channel),
-        f"You are not allowed to send messages to '{channel.name}'.",
+        f"You don't have permission to send messages to '{channel.name}'.",
     )
     return channel
 
@@ -284,16 +284,16 @@ def check_topic(state: State, actor: User, channel: Channel, topic: str) -> None
     if policy is TopicsPolicy.INHERIT:
         policy = TopicsPolicy(state.realm.topics_policy)
     if not topic and policy is TopicsPolicy.DISABLE_EMPTY:
-        raise Refused("This channel does not allow messages without a topic.")
+        raise Refused("This channel doesn't allow messages without a topic.")
     if topic and policy is TopicsPolicy.EMPTY_ONLY:
-        raise Refused("This channel has no topics but the general chat.")
+        raise Refused("This channel allows messages only in the general chat topic.")
     known = topic_key(topic) in state.topics.of_channel[channel.id]
     if not known:
         names.check_new_topic(topic)
     if not known and not actor.is_system_bot:
         permissions.require(
             permissions.holds(state, actor, channel.can_create_topic_group),
-            "You are not allowed to begin new topics in this channel.",
+            "You don't have permission to start new topics in this channel.",
         )
 
 
@@ -340,9 +340,9 @@ def direct_members(moment: Moment, user_ids: Iterable[int]) -> tuple[int, ...]:
     for user_id in others:
         user = state.users.get(user_id)
         if user is None or not permissions.sees_user(state, actor, user):
-            raise Refused(f"There is no user {user_id}.")
+            raise Refused(f"User {user_id} doesn't exist.")
         if not user.is_active:
-            raise Refused(f"'{user.full_name}' is deactivated and gets no messages any more.")
+            raise Refused(f"'{user.full_name}' is deactivated and no longer receives messages.")
         people.append(user)
     members = tuple(sorted([actor.id, *others]))
     if others and not actor.is_system_bot and not all(user.is_bot for user in people):
@@ -359,10 +359,10 @@ def _check_direct_rules(
             permissions.holds(state, user, realm.direct_message_permission_group)
             for user in [actor, *people]
         ),
-        "Direct messages are not allowed between these people.",
+        "The organization's permissions don't allow direct messages between these people.",
     )
     if members not in state.directs.by_members:
         permissions.require(
             permissions.holds(state, actor, realm.direct_message_initiator_group),
-            "You are not allowed to begin direct conversations.",
+            "You don't have permission to start direct message conversations.",
         )

@@ -16,7 +16,7 @@ def create(moment: Moment, title: str, content: str) -> Decision[int]:
     """Keep a snippet. Returns its ID. Refused for what is blank or too long."""
     state, actor = moment.state, moment.actor
     if state.snippets.of_user.count(actor.id) >= MAX_SNIPPETS:
-        raise Refused(f"You can have {MAX_SNIPPETS} snippets.")
+        raise Refused(f"You can have at most {MAX_SNIPPETS} saved snippets.")
     snippet = Snippet(
         id=state.snippets.next_id(),
         user_id=actor.id,
@@ -32,7 +32,7 @@ def edit(moment: Moment, snippet_id: int, title: str | None, content: str | None
     `create`, and where there is nothing to change."""
     before = _own(moment, snippet_id)
     if title is None and content is None:
-        raise Refused("There is nothing to change: neither a title nor a text.")
+        raise Refused("Nothing to change: give a new title or new content.")
     snippet = msgspec.structs.replace(
         before,
         title=before.title if title is None else names.snippet_title(title),

@@ -60,7 +60,7 @@ def _require_direct(moment: Moment) -> None:
     settings = moment.state.settings.get(moment.actor.id)
     permissions.require(
         settings is None or settings.send_direct_typing_notifications,
-        "You have turned off telling others that you type to them.",
+        "Typing notifications for direct messages are turned off in your settings.",
     )
 
 
@@ -68,5 +68,5 @@ def _require_channel(moment: Moment) -> None:
     settings = moment.state.settings.get(moment.actor.id)
     permissions.require(
         settings is None or settings.send_channel_typing_notifications,
-        "You have turned off telling others that you type in channels.",
+        "Typing notifications for channels are turned off in your settings.",
     )

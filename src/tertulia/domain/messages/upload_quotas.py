@@ -84,10 +84,12 @@ def set_limit(moment: Moment, user_id: int, mib: int | None) -> Decision[None]:
     target = users.managed_user(moment, user_id)
     _require_person(target)
     if mib is not None and mib != UNLIMITED and not 0 < mib <= MAX_MEBIBYTES:
-        raise Refused(f"A limit is a number of MiB from 1 to {MAX_MEBIBYTES}.")
+        raise Refused(f"An upload limit must be 1 to {MAX_MEBIBYTES} MiB.")
     return Decision(None, users.changed(moment, target, {"upload_quota_mib": mib}))
 
 
 def _require_person(user: User) -> None:
     if user.is_bot:
-        raise Refused("The files of bots count among those of their owners.")
+        raise Refused(
+            "Bots don't have their own upload limit. Their files count toward their owner's."
+        )

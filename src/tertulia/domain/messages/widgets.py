@@ -108,9 +108,9 @@ def form(text: str) -> str:
     try:
         msgspec.json.decode(text, type=_Form)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise Refused(f"The widget is none that can be sent: {error}.") from None
+        raise Refused(f"Invalid widget: {error}.") from None
     if "\0" in text or "\\u0000" in text or len(text) > MAX_CONTENT:
-        raise Refused("The widget is too long, or contains a null byte.")
+        raise Refused("The widget is too long or contains a null byte.")
     return text
 
 
@@ -159,21 +159,21 @@ def submit(
     if state.recent_writes.since(seq, [message.id]):
         raise Conflict
     if kind != WIDGET:
-        raise Refused(f"There are no submessages of the kind '{kind[:50]}'.")
+        raise Refused(f"Unknown submessage type '{kind[:50]}'.")
     if not present or present[0].sender_id != message.sender_id:
-        raise Refused("This message has no widget.")
+        raise Refused("This message doesn't have a widget.")
     begun = msgspec.json.decode(present[0].content, type=_Begun)
     if begun.widget_type not in _FORMS:
-        raise Refused("With this widget nothing can be done.")
+        raise Refused("This type of widget doesn't accept submessages.")
     if len(content) > MAX_CONTENT or "\\u0000" in content:
-        raise Refused("This is too long, or contains a null byte.")
+        raise Refused("The submessage is too long or contains a null byte.")
     try:
         done = msgspec.json.decode(content, type=_FORMS[begun.widget_type])
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise Refused(f"This cannot be done with a {begun.widget_type}: {error}.") from None
+        raise Refused(f"Invalid submessage for a {begun.widget_type} widget: {error}.") from None
     _check_room(moment, message, present, seq, len(content.encode()))
     if isinstance(done, _ONLY_AUTHOR) and actor.id != message.sender_id:
-        raise Refused("Only who sent the message can change its heading.")
+        raise Refused("Only the person who sent the message can change its title.")
     submessage = Submessage(
         id=next_id(state),
         message_id=message.id,
@@ -197,7 +197,7 @@ def _check_room(
         (everybody, MAX_OF_MESSAGE, of_message),
     ):
         if used + size > limit:
-            whose = "You have" if limit == MAX_OF_PERSON else "All people together have"
+            whose = "You have" if limit == MAX_OF_PERSON else "All participants together have"
             raise Refused(
                 f"{whose} reached the limit of {limit // 1000:,} KB for one poll or to-do list."
                 " Start a new one."

@@ -14,15 +14,15 @@ def require(state: State, address: str) -> None:
     local, _, host = address.casefold().rpartition("@")
     if not state.realm.emails_restricted_to_domains:
         if state.realm.disallow_disposable_email_addresses and is_disposable(host):
-            raise NotAdmitted("Throw-away addresses are not taken here.")
+            raise NotAdmitted("This organization doesn't accept disposable email addresses.")
         return
     if "+" in local:
-        raise NotAdmitted("Addresses with a '+' are not taken here.")
+        raise NotAdmitted("This organization doesn't accept email addresses that contain '+'.")
     if not any(
         host == domain.name or (domain.allow_subdomains and host.endswith("." + domain.name))
         for domain in state.domains
     ):
-        raise NotAdmitted("Addresses of this domain are not taken here.")
+        raise NotAdmitted("This organization doesn't accept email addresses in this domain.")
 
 
 def is_disposable(host: str) -> bool:

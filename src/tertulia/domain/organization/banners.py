@@ -34,11 +34,13 @@ def post(
     is_printable = all(names.is_printable(line) for line in text.split("\n"))
     is_visible = any(names.is_plain(one) for one in text if not one.isspace())
     if len(text) > MAX_CONTENT or not is_printable or not is_visible:
-        raise Refused(f"An announcement has 1 to {MAX_CONTENT} visible characters.")
+        raise Refused(f"An announcement must have 1 to {MAX_CONTENT} visible characters.")
     if not 0 < seconds <= MAX_SECONDS:
-        raise Refused("An announcement ends after a second at the earliest, and a year at most.")
+        raise Refused("An announcement must end between one second and one year from now.")
     if len(state.banners) >= MAX_BANNERS:
-        raise Refused(f"There are {MAX_BANNERS} announcements at most: end one of them first.")
+        raise Refused(
+            f"An organization can have at most {MAX_BANNERS} announcements. End one of them first."
+        )
     banner = Banner(
         id=state.banners.next_id(),
         content=text,

@@ -24,9 +24,9 @@ def add(moment: Moment, name: str, allow_subdomains: bool) -> Decision[Domain]:
     state = moment.state
     final = name.strip().lower()
     if len(final) > MAX_DOMAIN or not _DOMAIN.fullmatch(final):
-        raise Refused("This is not the name of a domain.")
+        raise Refused("This isn't a valid domain name.")
     if named(state, final) is not None:
-        raise Refused(f"The domain {final} is there already.")
+        raise Refused(f"The domain {final} is already on the list.")
     domain = Domain(id=state.domains.next_id(), name=final, allow_subdomains=allow_subdomains)
     return Decision(domain, (DomainAdded(domain=domain),))
 
@@ -64,5 +64,5 @@ def named(state: State, name: str) -> Domain | None:
 def _known(state: State, name: str) -> Domain:
     domain = named(state, name)
     if domain is None:
-        raise Refused("There is no such domain.")
+        raise Refused("This domain isn't on the list.")
     return domain

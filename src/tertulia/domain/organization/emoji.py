@@ -51,8 +51,8 @@ def chosen(
             is_unicode = one is EmojiKind.UNICODE
             return Emoji(kind=one, code=found, name=told_name(found, name) if is_unicode else name)
     if code is None:
-        raise Refused(f"There is no emoji '{name[:100]}'.")
-    raise Refused(f"'{name[:100]}' is not the name of an emoji of this code.")
+        raise Refused(f"No emoji named '{name[:100]}' exists.")
+    raise Refused(f"'{name[:100]}' isn't the name of the emoji with this code.")
 
 
 class NewEmoji(Struct, frozen=True, kw_only=True):
@@ -68,21 +68,21 @@ def allow(moment: Moment, name: str) -> Decision[None]:
     state, actor = moment.state, moment.actor
     permissions.require(
         permissions.holds_as_member(state, actor, state.realm.can_add_custom_emoji_group),
-        "You are not allowed to add emoji.",
+        "You don't have permission to add custom emoji.",
     )
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         raise Refused(
-            "An emoji's name has lower-case letters, digits, underscores and hyphens,"
-            f" ends with a letter or digit, and is no longer than {MAX_NAME}."
+            f"An emoji's name can have up to {MAX_NAME} lowercase letters, digits,"
+            " underscores, and hyphens, and must end with a letter or a digit."
         )
     if name in state.custom_emoji.by_name:
-        raise Refused(f"There is an emoji '{name}' already.")
+        raise Refused(f"A custom emoji named '{name}' already exists.")
     if name in EXTRA_NAMES:
-        raise Refused(f"'{name}' is the service's own emoji.")
+        raise Refused(f"'{name}' is a built-in emoji and can't be replaced.")
     if name in codes_by_name():
         permissions.require(
             permissions.is_administrator(state, actor),
-            "Only administrators can replace an emoji of Unicode's.",
+            "Only administrators can replace a Unicode emoji.",
         )
     if not permissions.is_administrator(state, actor):
         accounts = state.users.accounts_of(state.users.person_of(actor))
@@ -119,6 +119,6 @@ def deactivate(moment: Moment, name: str) -> Decision[None]:
     emoji = state.custom_emoji[emoji_id]
     permissions.require(
         permissions.is_administrator(state, actor) or emoji.author_id == actor.id,
-        "Only administrators and who added it can take an emoji away.",
+        "Only administrators and the person who added a custom emoji can deactivate it.",
     )
     return Decision(None, (CustomEmojiDeactivated(emoji_id=emoji_id),))

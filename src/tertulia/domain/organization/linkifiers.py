@@ -47,8 +47,8 @@ def add(moment: Moment, given: LinkifierValues) -> Decision[int]:
     state = moment.state
     if len(state.linkifiers) >= MAX_LINKIFIERS:
         raise Refused(
-            f"An organization can have {MAX_LINKIFIERS} linkifiers. Remove one that you no longer"
-            " need."
+            f"An organization can have at most {MAX_LINKIFIERS} linkifiers. Remove one that"
+            " you no longer need."
         )
     last = max((linkifier.order for linkifier in state.linkifiers), default=0)
     blank = Linkifier(id=state.linkifiers.next_id(), order=last + 1, pattern="", url_template="")
@@ -76,7 +76,7 @@ def order(moment: Moment, linkifier_ids: Sequence[int]) -> Decision[None]:
     permissions.require_administrator(moment.state, moment.actor)
     present = [linkifier.id for linkifier in moment.state.linkifiers_in_order]
     if sorted(linkifier_ids) != sorted(present):
-        raise Refused("The order must name every linkifier once.")
+        raise Refused("The order must list every linkifier exactly once.")
     if list(linkifier_ids) == present:
         return Decision(None)
     return Decision(None, (LinkifiersOrdered(linkifier_ids=tuple(linkifier_ids)),))
@@ -85,7 +85,7 @@ def order(moment: Moment, linkifier_ids: Sequence[int]) -> Decision[None]:
 def _known(state: State, linkifier_id: int) -> Linkifier:
     linkifier = state.linkifiers.get(linkifier_id)
     if linkifier is None:
-        raise Refused("There is no such linkifier.")
+        raise Refused("This linkifier doesn't exist.")
     return linkifier
 
 
@@ -107,10 +107,10 @@ def _checked(state: State, linkifier: Linkifier) -> Linkifier:
     """The linkifier in its final form. Refused as `add`."""
     pattern = compiled(linkifier.pattern)
     if any(o.pattern == linkifier.pattern for o in state.linkifiers if o.id != linkifier.id):
-        raise Refused("Another linkifier has this pattern.")
+        raise Refused("Another linkifier already has this pattern.")
     groups = frozenset(pattern.groupindex)
     if len(linkifier.alternative_url_templates) > MAX_ALTERNATIVES:
-        raise Refused(f"A linkifier has at most {MAX_ALTERNATIVES} alternative templates.")
+        raise Refused(f"A linkifier can have at most {MAX_ALTERNATIVES} alternative URL templates.")
     first, *others = (
         _url_template(text, groups)
         for text in (linkifier.url_template, *linkifier.alternative_url_templates)
@@ -121,8 +121,8 @@ def _checked(state: State, linkifier: Linkifier) -> Linkifier:
     before = state.linkifiers.get(linkifier.id)
     if others_size + size > MAX_CHARACTERS and (before is None or size > _size(before)):
         raise Refused(
-            f"All linkifiers together can have {MAX_CHARACTERS:,} characters. Shorten this one, or"
-            " remove one that you no longer need."
+            f"All linkifiers together can have at most {MAX_CHARACTERS:,} characters. Shorten"
+            " this one, or remove one that you no longer need."
         )
     return msgspec.structs.replace(
         linkifier, url_template=first, alternative_url_templates=tuple(others)
@@ -157,39 +157,43 @@ def compiled(pattern: str) -> Any:
     import re2
 
     if not 0 < len(pattern) <= MAX_PATTERN:
-        raise Refused(f"A pattern has 1 to {MAX_PATTERN} characters.")
+        raise Refused(f"A pattern must have 1 to {MAX_PATTERN} characters.")
     try:
         found = re2.compile(pattern, options())
         re2.compile(between_words(pattern), options())
         return found
     except re2.error as error:
         if "too large" in str(error):
-            raise Refused("This regular expression is too complex. Make it shorter.") from None
-        raise Refused("This is not a valid regular expression.") from None
+            raise Refused(
+                "This regular expression is too complex. Simplify it or make it shorter."
+            ) from None
+        raise Refused("This isn't a valid regular expression.") from None
 
 
 def _url_template(text: str, groups: frozenset[str]) -> str:
     template, variables = url_templates.url_template(text)
     for name in sorted(variables - groups):
-        raise Refused(f"The pattern has no group '{name}', which is in a URL template.")
+        raise Refused(
+            f"The URL template uses '{name}', but the pattern has no group with that name."
+        )
     for name in sorted(groups - variables):
-        raise Refused(f"The pattern's group '{name}' is not in every URL template.")
+        raise Refused(f"Every URL template must use the group '{name}' of the pattern.")
     return template
 
 
 def _check_example(linkifier: Linkifier, pattern: Any) -> None:
     example, template = linkifier.example_input, linkifier.reverse_template
     if any(text is not None and len(text) > MAX_TEXT for text in (example, template)):
-        raise Refused(f"Examples and reverse templates have at most {MAX_TEXT} characters.")
+        raise Refused(f"Examples and reverse templates can have at most {MAX_TEXT} characters.")
     if example is None:
         if template is not None:
-            raise Refused("A reverse template needs an example to be checked with.")
+            raise Refused("A reverse template needs an example to be checked against.")
         return
     match = pattern.fullmatch(example)
     if match is None:
-        raise Refused("The pattern does not match the example.")
+        raise Refused("The pattern doesn't match the example.")
     if template is not None and filled(template, match.groupdict(default="")) != example:
-        raise Refused("The reverse template does not make the example again.")
+        raise Refused("The reverse template doesn't reproduce the example.")
 
 
 _PART: Final = re.compile(r"\{\{|\}\}|\{(\w+)\}|[^{}]+")
@@ -210,7 +214,9 @@ def filled(template: str, values: Mapping[str, str]) -> str:
         elif name in values:
             parts.append(values[name])
         else:
-            raise Refused(f"The pattern has no group '{name}', which is in the reverse template.")
+            raise Refused(
+                f"The reverse template uses '{name}', but the pattern has no group with that name."
+            )
     if end != len(template):
-        raise Refused("The reverse template has a brace that stands alone.")
+        raise Refused("The reverse template has an unmatched brace.")
     return "".join(parts)

@@ -22,7 +22,7 @@ def add(moment: Moment, name: str, language: str, url_template: str) -> Decision
     state = moment.state
     template, variables = url_templates.url_template(url_template)
     if variables != {"code"}:
-        raise Refused("The URL template must have the variable 'code', and no other.")
+        raise Refused("The URL template must contain the variable 'code', and no other.")
     playground = Playground(
         id=state.playgrounds.next_id(),
         name=_name(name),
@@ -33,7 +33,7 @@ def add(moment: Moment, name: str, language: str, url_template: str) -> Decision
         (one.name, one.language) == (playground.name, playground.language)
         for one in state.playgrounds
     ):
-        raise Refused("The language has a playground of this name.")
+        raise Refused("This language already has a playground with this name.")
     return Decision(playground.id, (PlaygroundAdded(playground=playground),))
 
 
@@ -41,12 +41,12 @@ def remove(moment: Moment, playground_id: int) -> Decision[None]:
     """Remove a playground. For administrators. Refused for one that is not there."""
     permissions.require_administrator(moment.state, moment.actor)
     if playground_id not in moment.state.playgrounds:
-        raise Refused("There is no such playground.")
+        raise Refused("This playground doesn't exist.")
     return Decision(None, (PlaygroundRemoved(playground_id=playground_id),))
 
 
 def _name(text: str) -> str:
     name = text.strip()
     if not 0 < len(name) <= MAX_NAME or not names.is_printable(name):
-        raise Refused(f"A playground's name has 1 to {MAX_NAME} visible characters.")
+        raise Refused(f"A playground's name must have 1 to {MAX_NAME} visible characters.")
     return name

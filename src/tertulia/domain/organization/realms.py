@@ -40,7 +40,7 @@ def found(
     """Create the organization and its owner, whose credential is for `FIRST_USER`. The caller
     creates the channel that is to be told who joins, if any, with it."""
     if not moment.state.is_empty:
-        raise Refused("There is an organization here already.")
+        raise Refused("This server already has an organization.")
     realm_name = names.realm_name(name)
     now = int(moment.now)
     owner = User(
@@ -99,5 +99,5 @@ def reactivate(moment: Moment) -> Decision[None]:
     Refused where it is open.
     """
     if not moment.state.realm.deactivated:
-        raise Refused("The organization is not deactivated.")
+        raise Refused("This organization isn't deactivated.")
     return Decision(None, (RealmReactivated(),))

@@ -95,7 +95,7 @@ def _checked(moment: Moment, name: str, value: Any) -> Any:
     try:
         found = msgspec.convert(value, _KINDS[name])
     except msgspec.ValidationError as error:
-        raise Refused(f"'{name}' cannot be this: {error}") from None
+        raise Refused(f"Invalid value for '{name}': {error}") from None
     if name in _CHANNELS:
         return _channel(moment, found)
     rule = _RULES.get(name)
@@ -118,13 +118,13 @@ def _channel(moment: Moment, channel_id: int) -> int:
         return NOWHERE
     channel = channels.known(moment.state, moment.actor, channel_id)
     if channel.is_archived:
-        raise Refused("The channel is archived.")
+        raise Refused("This channel is archived.")
     return channel.id
 
 
 def _language(code: str) -> str:
     if code not in LANGUAGES:
-        raise Refused("Clients do not speak this language.")
+        raise Refused("This language isn't available.")
     return code
 
 
@@ -134,13 +134,13 @@ def _code_language(name: str) -> str:
 
 def _retention(days: int) -> int:
     if days < 1 and days != FOR_EVER:
-        raise Refused("Messages are kept for at least a day.")
+        raise Refused("Messages must be kept for at least one day.")
     return days
 
 
 def _video_calls(number: int) -> int:
     if number not in VIDEO_CALLS:
-        raise Refused("The server offers no such video calls.")
+        raise Refused("This server doesn't offer this video call provider.")
     return number
 
 
@@ -151,18 +151,21 @@ def _call_server(url: str | None) -> str | None:
     try:
         parts = urlsplit(address)
     except ValueError:
-        raise Refused("This is not the address of a server.") from None
+        raise Refused("This isn't a valid URL.") from None
     if len(address) > MAX_URL or not names.is_printable(address) or " " in address:
-        raise Refused(f"An address has at most {MAX_URL} characters, and no invisible ones.")
+        raise Refused(
+            f"A URL can have at most {MAX_URL} characters and can't contain spaces or invisible"
+            " characters."
+        )
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise Refused("The address must begin with http:// or https://.")
+        raise Refused("The URL must begin with http:// or https://.")
     return address
 
 
 def _welcome(text: str) -> str:
     stripped = text.strip()
     if len(stripped) > names.MAX_WELCOME_TEXT:
-        raise Refused(f"The text has at most {names.MAX_WELCOME_TEXT} characters.")
+        raise Refused(f"The text can have at most {names.MAX_WELCOME_TEXT} characters.")
     return stripped
 
 

@@ -20,9 +20,9 @@ def url_template(text: str) -> tuple[str, frozenset[str]]:
     leads to a place that runs code."""
     template = text.strip()
     if not template or len(template) > MAX_TEMPLATE:
-        raise Refused(f"A URL template has 1 to {MAX_TEMPLATE} characters.")
+        raise Refused(f"A URL template must have 1 to {MAX_TEMPLATE} characters.")
     if template.lower().startswith(_RUNS_CODE) or not names.is_printable(template):
-        raise Refused("This is not a valid URL template.")
+        raise Refused("This isn't a valid URL template.")
     variables: set[str] = set()
     end = 0
     for expression in _EXPRESSION.finditer(template):
@@ -35,4 +35,4 @@ def url_template(text: str) -> tuple[str, frozenset[str]]:
 
 def _check_literal(text: str) -> None:
     if not _LITERAL.fullmatch(text):
-        raise Refused("This is not a valid URL template.")
+        raise Refused("This isn't a valid URL template.")

@@ -56,7 +56,7 @@ async def thumbnail(node: Node, attachment: Attachment, name: str) -> StoredFile
     """The smaller picture. BadPicture where there is none; Unavailable where too many are waiting,
     and where files are away."""
     if attachment.picture is None:
-        raise BadPicture("There is no smaller picture of this file.")
+        raise BadPicture("This file doesn't have a thumbnail.")
     form = nearest(name, moving=attachment.picture.animated)
     kept = node.uploads.thumbnail(attachment.path, form.name)
     found = await node.files.found(kept)
@@ -65,14 +65,14 @@ async def thumbnail(node: Node, attachment: Attachment, name: str) -> StoredFile
         await node.thumbnails.do(kept, make, WAITING)
         found = await node.files.found(kept)
     if found is None:
-        raise BadPicture("The file is gone.")
+        raise BadPicture("This file no longer exists.")
     return found
 
 
 async def _make(node: Node, attachment: Attachment, form: ThumbnailFormat, kept: str) -> None:
     found = await node.uploads.found(attachment.path)
     if found is None:
-        raise BadPicture("The file is gone.")
+        raise BadPicture("This file no longer exists.")
     try:
         async with node.copies, found.files.local(found) as place:
             scaled = await pictures.thumbnail(
@@ -80,9 +80,9 @@ async def _make(node: Node, attachment: Attachment, form: ThumbnailFormat, kept:
             )
         await node.files.put(kept, scaled.content)
     except FileNotFoundError:
-        raise BadPicture("The file is gone.") from None
+        raise BadPicture("This file no longer exists.") from None
     except OSError as error:
         logger.exception("a smaller picture could not be kept")
-        raise Unavailable("The server has no room at the moment.") from error
+        raise Unavailable("The server couldn't save the thumbnail. Try again later.") from error
     if attachment.id not in node.state.attachments:
         await node.uploads.delete(attachment.path)

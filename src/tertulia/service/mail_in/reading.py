@@ -23,7 +23,7 @@ class TakesTooLong(Refused):
     """The mail takes longer to read than any may."""
 
     def __init__(self) -> None:
-        super().__init__("The mail takes too long to read.")
+        super().__init__("This email takes too long to process.")
 
 
 async def read(place: Path, *, quotes: bool, footers: bool, prefer_html: bool) -> ReceivedMail:
@@ -41,8 +41,10 @@ async def _done(job: Job[T], *arguments: object) -> T:
     try:
         return await FILES.call(job, *arguments, allowance=Allowance(MAX_SECONDS, PATIENCE))
     except Failed:
-        raise Refused("The mail cannot be read.") from None
+        raise Refused("This email couldn't be read.") from None
     except Exceeded:
         raise TakesTooLong from None
     except Unanswered as error:
-        raise Unavailable("Too many mails are waiting.") from error
+        raise Unavailable(
+            "Too many emails are waiting to be processed. Try again later."
+        ) from error

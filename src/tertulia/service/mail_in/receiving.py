@@ -73,7 +73,7 @@ async def receive(node: Node, target: Target, place: Path) -> int | None:
         await _keep(node, _keeper(target, sender), place, mail.files, files)
         content = _content(mail, options, files.lines, is_own=isinstance(target, ToAnswer))
         if not content:
-            raise Refused("The mail says nothing.")
+            raise Refused("This email is empty.")
         try:
             return await _sent(caller, to, content, attempt, files)
         except WildcardNotAllowed:
@@ -96,19 +96,19 @@ def _sender(node: Node, target: Target) -> User:
     channel = channels.known(state, asked_by, target.channel_id)
     permissions.require(
         permissions.may_send_to(state, asked_by, channel),
-        "You are not allowed to send messages to this channel.",
+        "You don't have permission to send messages to this channel.",
     )
     sender = _active(node, target.sender_id)
     owner = sender.bot.owner_id if sender.bot is not None else None
     if sender.id != asked_by.id and owner != asked_by.id and not sender.is_system_bot:
-        raise Refused("The address belongs to somebody else now.")
+        raise Refused("This address now belongs to someone else.")
     return sender
 
 
 def _active(node: Node, user_id: int) -> User:
     user = node.state.users.get(user_id)
     if user is None or not user.is_active or node.state.realm.deactivated:
-        raise Refused("The account is deactivated.")
+        raise Refused("This account is deactivated.")
     return user
 
 

@@ -183,7 +183,9 @@ async def _anchor(node: Node, query: Query, reader: narrow.Reader, terms: Sequen
             return await _anchor_at(node, query.anchor_date)
         case text:
             if not _NUMBER.fullmatch(text):
-                raise Refused("The anchor is none that there can be.")
+                raise Refused(
+                    "Invalid anchor: expected a message ID, `newest`, `oldest`, or `first_unread`."
+                )
             # All beyond this many digits is beyond every message.
             return min(max(int(text[:20]), 0), NOTHING_UNREAD)
 
@@ -206,13 +208,13 @@ async def _anchor_at(node: Node, text: str | None) -> int:
     try:
         moment = datetime.fromisoformat(text or "")
     except ValueError:
-        raise Refused("'anchor_date' is not an ISO 8601 date") from None
+        raise Refused("'anchor_date' must be a valid ISO 8601 date.") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     try:
         seconds = moment.timestamp()
     except OverflowError:
-        raise Refused("'anchor_date' is out of range") from None
+        raise Refused("'anchor_date' is out of range.") from None
     found = await node.store.read(queries.first_at_or_after, seconds)
     return NOTHING_UNREAD if found is None else found
 
@@ -223,9 +225,11 @@ def _numbers(query: Query) -> tuple[int, int]:
     if before is None or after is None:
         raise Refused("'num_before' and 'num_after' are required with an anchor.")
     if before + after > MAX_PAGE:
-        raise Refused(f"At most {MAX_PAGE} messages come at once.")
+        raise Refused(f"You can request at most {MAX_PAGE} messages at a time.")
     if not query.include_anchor and before and after:
-        raise Refused("The anchor can be left out only at an end of the page.")
+        raise Refused(
+            "The anchor can be excluded only when either 'num_before' or 'num_after' is 0."
+        )
     return before, after
 
 
@@ -234,7 +238,7 @@ def _by_ids(
 ) -> Callable[[Connection], Page]:
     ids = query.ids or []
     if len(ids) > MAX_PAGE:
-        raise Refused(f"At most {MAX_PAGE} messages come at once.")
+        raise Refused(f"You can request at most {MAX_PAGE} messages at a time.")
     scope = narrow.everything_readable(reader)
     if query.reach is not None:
         scope = narrow.limited(scope, query.reach)

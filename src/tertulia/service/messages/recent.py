@@ -110,7 +110,7 @@ class RecentMessages:
             async with asyncio.timeout(READ_SECONDS):
                 await self._lock.acquire()
         except TimeoutError:
-            raise TimeLimitReached("The database took too long to answer others.") from None
+            raise TimeLimitReached("The database is too busy. Try again.") from None
         try:
             if not self._has_all(node.state, last):
                 await self._read(node)

@@ -16,7 +16,7 @@ def people(caller: Caller, named: Iterable[int | str]) -> list[int]:
             continue
         user = caller.account_with(one)
         if user is None:
-            raise Refused(f"Nobody has the address '{one[:100]}'.")
+            raise Refused(f"No user has the email address '{one[:100]}'.")
         found.append(user.id)
     return found
 
@@ -24,7 +24,7 @@ def people(caller: Caller, named: Iterable[int | str]) -> list[int]:
 def to_people(user_ids: Sequence[int]) -> ToPeople:
     """A direct message to these people. Refused where there are none."""
     if not user_ids:
-        raise Refused("The message is addressed to nobody.")
+        raise Refused("A message needs at least one recipient.")
     return ToPeople(frozenset(user_ids))
 
 
@@ -41,5 +41,5 @@ def default_channel(caller: Caller) -> int:
     """The ID of the channel to which a bot writes that names none. Refused for everybody else."""
     bot = caller.user.bot
     if bot is None or bot.default_sending_channel_id is None:
-        raise Refused("The message is addressed to no channel.")
+        raise Refused("A channel message needs a channel.")
     return bot.default_sending_channel_id

@@ -22,7 +22,7 @@ def destination(is_direct: bool, ids: Sequence[int], topic: str | None) -> ToCha
     if is_direct:
         return to_people(ids)
     if len(ids) != 1:
-        raise Refused("A message goes to one channel.")
+        raise Refused("A message can go to only one channel.")
     return to_topic(ids[0], topic)
 
 
@@ -77,7 +77,7 @@ async def change_scheduled(
     Raises as `tertulia.domain.messages.scheduled.change`; Refused where nothing is to change.
     """
     if edit.deliver_at is None and not edit.concerns_message:
-        raise Refused("There is nothing to change.")
+        raise Refused("Nothing to change: the request has no new value.")
 
     async def attempt() -> None:
         before = scheduled.own(caller.state, caller.user.id, scheduled_id)
@@ -124,7 +124,7 @@ async def _changed(
 def _new_destination(before: ScheduledMessage, edit: ScheduledEdit) -> ToChannel | ToPeople:
     if edit.is_direct is not None:
         if edit.to is None:
-            raise Refused("Another type needs a recipient: 'to'.")
+            raise Refused("To change the message's type, set its recipients in 'to' as well.")
         return destination(edit.is_direct, edit.to, edit.topic)
     if before.channel_id is None:
         return scheduled.destination(before) if edit.to is None else to_people(edit.to)

@@ -290,12 +290,14 @@ class PushSender:
                 outcome = "gone"
                 raise _Gone
             if reply.status >= 500 or reply.status in _PASSING:
-                raise _Failed(f"The push service answered {reply.status}.", _wait(reply))
+                raise _Failed(
+                    f"The push service responded with status {reply.status}.", _wait(reply)
+                )
             outcome = "pushed" if 200 <= reply.status < 300 else "refused"
             if outcome == "refused":
                 logger.warning("a push was refused", extra={"fields": _facts(subscription, reply)})
         except NotFetched as error:
-            raise _Failed(f"The push service does not answer: {error}.") from None
+            raise _Failed(f"Couldn't reach the push service: {error}.") from None
         except Unavailable as error:
             raise _Failed(str(error)) from None
         finally:
@@ -346,23 +348,25 @@ async def push_test(node: Node, user: User, subscription: PushSubscription) -> N
     did not take it; where it says that nobody is there any more, that is forgotten. TooOften while
     another one of the person's is under way: what is pushed to others has no room meanwhile."""
     if user.id in node.push_tests:
-        raise TooOften(CALL_SECONDS, "A test is under way already. Wait until it has ended.")
+        raise TooOften(
+            CALL_SECONDS, "A test notification is already being sent. Wait until it finishes."
+        )
     payload = push_payloads.of_test(node, user)
     topic = node.vault.mark(f"push {subscription.id} test")
     node.push_tests.add(user.id)
     try:
         reply = await pushed(node, subscription, payload, 300, topic, "high")
     except NotFetched as error:
-        raise Refused(f"The push service does not answer: {error}.") from None
+        raise Refused(f"Couldn't reach the push service: {error}.") from None
     finally:
         node.push_tests.discard(user.id)
     if reply.status in GONE:
         await node.log.submit(
             None, subscriptions.forget_gone, subscription.id, subscription.endpoint
         )
-        raise Refused("The push service does not know this device any more: it was removed.")
+        raise Refused("The push service no longer knows this device, so the device was removed.")
     if not 200 <= reply.status < 300:
-        raise Refused(f"The push service answered {reply.status}.")
+        raise Refused(f"The push service responded with status {reply.status}.")
 
 
 def _shown(connection: Connection, readers: Set[int], deleted: Set[int]) -> list[Push]:

@@ -141,7 +141,7 @@ class ServiceCaller:
         node = self._node
         if lane.dropped:
             dropped = counted(lane.dropped, "message was", "messages were")
-            reason = f"{dropped} too many to wait for the service."
+            reason = f"{dropped} dropped because too many were waiting for the service."
             self._note(lane.bot_id, None, "given up", reason)
         results = await asyncio.gather(*(self._one(call) for call in lane.calls))
         failures = [one for one in results if one is not None]
@@ -164,14 +164,14 @@ class ServiceCaller:
         try:
             outcome, reason = await self._attempt(waiting)
         except (_Failed, DatabaseError, Unavailable) as error:
-            failed = error if isinstance(error, _Failed) else _Failed("This server was hindered.")
+            failed = error if isinstance(error, _Failed) else _Failed("The server was interrupted.")
             if self._node.clock() - waiting.asked_at < GIVEN_UP_AFTER:
                 self._note(call.bot_id, call, "failed", str(failed))
                 return failed
             outcome, reason = "given up", str(failed)
         except Exception as error:  # A mistake of ours shall not come back for ever.
             logger.exception("a bot's service was not called")
-            outcome, reason = "given up", f"The server failed: {type(error).__name__}."
+            outcome, reason = "given up", f"Internal server error: {type(error).__name__}."
         self._note(call.bot_id, call, outcome, reason)
         return None
 
@@ -182,22 +182,24 @@ class ServiceCaller:
             return await self._told(bot.id, waiting)
         service = None if bot is None or bot.bot is None else bot.bot.service
         if bot is None or service is None or not bot.is_active or not node.config.outgoing_webhooks:
-            return "given up", "The bot has no service any more."
+            return "given up", "The bot no longer has a service."
         found = await one_message(node, bot, call.message_id)
         if found is None:
-            return "nothing", "The message is gone, or the bot may not read it."
+            return "nothing", "The message no longer exists, or the bot can't read it."
         message = found.page.messages[0]
         token = node.vault.unsealed(service.token_sealed)
         details = found.extras.details.get(message.id, NO_DETAILS)
         encoded = self._encode(node, bot, service, call, message, details, token)
         if encoded is None:
-            return "nothing", "The service's format has no form for this message."
+            return "nothing", "The service's format can't represent this message."
         signature = signed(token, encoded.body, node.clock())
         reply = await self._sent(service, encoded, signature, waiting)
         if reply.status >= 500 or reply.status in _PASSING:
-            raise _Failed(f"The service answered {reply.status}.", seconds_to_wait(reply.headers))
+            raise _Failed(
+                f"The service responded with status {reply.status}.", seconds_to_wait(reply.headers)
+            )
         if not 200 <= reply.status < 300:
-            return "given up", f"The service answered {reply.status}."
+            return "given up", f"The service responded with status {reply.status}."
         return "delivered", await self._answered(bot, message, waiting, reply)
 
     async def _told(self, bot_id: int, waiting: WaitingCall) -> tuple[Outcome, str]:
@@ -219,7 +221,7 @@ class ServiceCaller:
                 service.url, encoded.body, headers, seconds=CALL_SECONDS, limit=MAX_ANSWER
             )
         except NotFetched as error:
-            raise _Failed(f"The service does not answer: {error}.") from None
+            raise _Failed(f"Couldn't reach the service: {error}.") from None
 
     async def _answered(
         self, bot: User, message: Message, waiting: WaitingCall, reply: Reply
@@ -230,7 +232,7 @@ class ServiceCaller:
         try:
             answer = msgspec.json.decode(reply.body, type=_Answer)
         except (msgspec.DecodeError, RecursionError, UnicodeError):
-            return "The service's answer is not what it should be, and was not sent."
+            return "The service's response wasn't valid, so it wasn't sent."
         content = answer.content or answer.response_string or answer.text or ""
         if answer.response_not_required or not content.strip():
             return ""
@@ -249,7 +251,7 @@ class ServiceCaller:
                 form=None if form is None else _text_of(form),
             )
         except Refused as refusal:
-            return f"The service's answer could not be sent: {refusal}"[:500]
+            return f"The service's response couldn't be sent: {refusal}"[:500]
         return ""
 
     def _note(self, bot_id: int, call: ServiceCall | None, outcome: Outcome, reason: str) -> None:

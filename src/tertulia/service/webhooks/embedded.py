@@ -17,7 +17,7 @@ from tertulia.store.service_calls import WaitingCall
 
 logger = logging.getLogger("tertulia.embedded")
 
-BUSY: Final = "The server is busy or about to end."
+BUSY: Final = "The server is busy or shutting down."
 
 
 class Said(Struct, frozen=True):
@@ -52,7 +52,7 @@ class EmbeddedBots:
             bot = self._node.state.users[bot_id]
             service = bot.bot.embedded if bot.bot else None
             if service is None:
-                return "given up", "The bot is not run by the server any more."
+                return "given up", "The server no longer runs this bot."
             return await self._told(bot, service, waiting)
 
     async def _told(
@@ -61,12 +61,12 @@ class EmbeddedBots:
         node = self._node
         program = catalog.offered(node.config.embedded_bots).get(service.program)
         if program is None:
-            return "given up", "This server does not run that bot any more."
+            return "given up", "This server no longer runs this bot."
         got = await self._interface(bot, "get_message", {"message_id": waiting.call.message_id}, "")
         if got.status == 429 or got.status >= 500:
             raise NotNow(BUSY)
         if got.status != 200:
-            return "nothing", "The message is gone, or the bot may not read it."
+            return "nothing", "The message no longer exists, or the bot can't read it."
         hosted = HostedBot(
             program=program.name,
             module=program.module,

@@ -178,12 +178,12 @@ class FeedReader:
         except NotModified:
             raise
         except NotFetched as error:
-            raise _Trouble(f"The feed cannot be had: {error}.", error.wait) from None
+            raise _Trouble(f"Couldn't fetch the feed: {error}.", error.wait) from None
         kind = answer.headers.get("content-type", "")
         try:
             document = await documents.parsed(content, answer.url, kind)
         except NoFeed as error:
-            raise _Trouble(f"What is there is not to be read: {error}.") from None
+            raise _Trouble(f"Couldn't read the feed: {error}.") from None
         return document, _validator(answer, "etag"), _validator(answer, "last-modified")
 
     async def _tell(self, feed: Feed, title: str, entry: FeedEntry, marks: frozenset[str]) -> bool:
@@ -261,11 +261,11 @@ def _trouble(error: Exception) -> _Trouble:
         case _Trouble():
             return error
         case Refused():
-            return _Trouble(f"What is new could not be sent: {error}")
+            return _Trouble(f"The new entries couldn't be sent: {error}")
         case TimeoutError():
-            return _Trouble("Reading it took too long.")
+            return _Trouble("Reading the feed took too long.")
         case Unanswered() | Unavailable() | DatabaseError():
             return _Trouble("The server was too busy.")
         case _:  # A mistake of ours shall not come back at once.
             logger.exception("a feed was not read", exc_info=error)
-            return _Trouble(f"The server failed: {type(error).__name__}.")
+            return _Trouble(f"Internal server error: {type(error).__name__}.")

@@ -80,7 +80,7 @@ def known(caller: Caller, name: str) -> Integration:
 
     integration = INTEGRATIONS.get(name)
     if integration is None:
-        raise Refused(f"There is no integration '{name[:60]}'.")
+        raise Refused(f"No integration named '{name[:60]}' exists.")
     return integration
 
 
@@ -108,7 +108,7 @@ async def take(caller: Caller, arrived: Arrived) -> Taken:
 def _bot(caller: Caller) -> Bot:
     bot = caller.user.bot
     if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
-        raise Refused("Other services send to the bots that are incoming webhooks.")
+        raise Refused("Only incoming webhook bots can receive webhooks.")
     return bot
 
 
@@ -178,12 +178,12 @@ def _require_signed(
     if integration.signature is None:
         # Else the secret would mean nothing: one could send by another integration's name.
         raise Refused(
-            f"{integration.title} signs nothing, and the bot takes only what is signed: use"
-            " another bot, or take the secret off this one."
+            f"{integration.title} doesn't sign its requests, and this bot accepts only signed"
+            " ones. Use another bot, or remove this bot's secret."
         )
     secret = caller.node.vault.unsealed(options.secret_sealed)
     if not integration.signature(secret, request, caller.now):
-        raise Refused("The signature is missing, or was not made with the bot's secret.")
+        raise Refused("The signature is missing or wasn't created with the bot's secret.")
 
 
 def _translated(
@@ -195,10 +195,10 @@ def _translated(
         events.append(error.event)
         raise UnsupportedEvent(integration.title, error.event) from None
     except Malformed as error:
-        raise StrangePayload(f"{integration.title} would not send this: {error}.") from None
+        raise StrangePayload(f"Invalid payload ({integration.title}): {error}.") from None
     except Exception:  # A mistake of ours; what was sent is not logged.
         logger.exception("an integration failed", extra={"fields": {"name": integration.name}})
-        raise StrangePayload(f"{integration.title} would not send this.") from None
+        raise StrangePayload(f"Invalid payload ({integration.title}).") from None
     if isinstance(post, Post) and post.event:
         events.append(post.event)
     return post
@@ -261,5 +261,5 @@ def _destination(caller: Caller, address: Address, topic: str) -> ToChannel | To
     if bot is not None and bot.default_sending_channel_id is not None:
         return recipients.to_topic(bot.default_sending_channel_id, topic)
     if bot is None or bot.owner_id is None:
-        raise Refused("The address says to nobody where the message goes.")
+        raise Refused("The webhook URL doesn't say where to send messages. Add a channel to it.")
     return recipients.to_people([bot.owner_id])

@@ -58,8 +58,8 @@ class Shares:
             seconds = max(1, math.ceil(wait))
             raise TooOften(
                 seconds,
-                "The templates of this person's bots took too long lately."
-                f" Wait {seconds} s, and try again.",
+                "The templates of this person's bots have taken too long recently. Wait"
+                f" {seconds} s, then try again.",
             )
         self._whole_at[person_id] = now + ahead
         allowance = Allowance(MAX_SECONDS, PATIENCE)
@@ -85,7 +85,7 @@ async def rendered(shares: Shares, person_id: int, templates: list[str], payload
 async def check(shares: Shares, person_id: int, template: str, what: str) -> None:
     """Refused where it is no template; TooOften and Unavailable as in `rendered`."""
     if len(template) > MAX_TEMPLATE:
-        raise Refused(f"The {what} has at most {MAX_TEMPLATE} characters.")
+        raise Refused(f"The {what} can have at most {MAX_TEMPLATE} characters.")
     if template:
         await _done(shares, person_id, [template], "")
 
@@ -96,8 +96,8 @@ async def _done(shares: Shares, person_id: int, templates: list[str], payload: s
         with shares.spent(person_id) as allowance:
             return await TEXTS.call(RENDER, *arguments, allowance=allowance)
     except Failed as error:
-        raise Refused(f"The template cannot be used: {error}"[:500]) from None
+        raise Refused(f"Invalid template: {error}"[:500]) from None
     except Exceeded:
-        raise Refused("The template takes too long.") from None
+        raise Refused("The template takes too long to render.") from None
     except Unanswered as error:
-        raise Unavailable("Too much is waiting to be rendered.") from error
+        raise Unavailable("Too many templates are waiting to be rendered. Try again.") from error

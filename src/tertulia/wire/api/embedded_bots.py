@@ -41,7 +41,7 @@ def bot_interface(node: HttpNode, application: Callable[[HttpNode], ASGIApp]) ->
 
     async def ask(bot: User, operation: str, fields: Mapping[str, Any], mark: str) -> Said:
         if operation not in _OPERATIONS:
-            return Said(400, {"result": "error", "msg": "Embedded bots cannot do that."})
+            return Said(400, {"result": "error", "msg": "Embedded bots can't use this endpoint."})
         method, path = _OPERATIONS[operation]
         rest = {name: value for name, value in fields.items() if value is not None}
         if "{message_id}" in path:
@@ -63,7 +63,10 @@ def bot_interface(node: HttpNode, application: Callable[[HttpNode], ASGIApp]) ->
         try:
             content = msgspec.json.decode(reply.content, type=dict[str, Any])
         except msgspec.MsgspecError:
-            content = {"result": "error", "msg": f"The server answered {reply.status_code}."}
+            content = {
+                "result": "error",
+                "msg": f"The server responded with status {reply.status_code}.",
+            }
         return Said(reply.status_code, content)
 
     return ask

@@ -62,7 +62,7 @@ def read(text: str) -> tuple[NarrowTerm, ...]:
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise ValueError("it is not valid JSON") from None
     if not isinstance(found, list):
-        raise BadNarrow("a narrow is a list of terms")
+        raise BadNarrow("a narrow must be a list of terms")
     if len(found) > _MAX_TERMS:
         raise BadNarrow(f"more than {_MAX_TERMS} terms")
     return tuple(_term(term) for term in found)
@@ -71,7 +71,7 @@ def read(text: str) -> tuple[NarrowTerm, ...]:
 def _term(term: Any) -> NarrowTerm:
     if isinstance(term, list):
         if len(term) != 2 or not all(isinstance(part, str) for part in term):
-            raise BadNarrow("a term as a list is an operator and an operand")
+            raise BadNarrow("a term given as a list must consist of an operator and an operand")
         term = {"operator": term[0], "operand": term[1]}
     try:
         read_term = msgspec.convert(term, _Term)
@@ -81,9 +81,9 @@ def _term(term: Any) -> NarrowTerm:
     if isinstance(operand, list) and not (
         all(isinstance(one, int) for one in operand) or all(isinstance(one, str) for one in operand)
     ):
-        raise BadNarrow("an operand's list has either IDs or addresses")
+        raise BadNarrow("a list of operands must contain either only IDs or only email addresses")
     if "\0" in str(operand) or isinstance(operand, bool):
-        raise BadNarrow("an operand is a string, a number or a list of them")
+        raise BadNarrow("an operand must be a string, a number, or a list of them")
     if isinstance(operand, int) and abs(operand) > 2**53:
         raise BadNarrow("an operand is out of range")
     operator = ALIASES.get(read_term.operator, read_term.operator)

@@ -47,7 +47,7 @@ class Gone(Refused):
     """There is no such file, or not any more."""
 
     def __init__(self) -> None:
-        super().__init__("This file does not exist, or has been deleted.")
+        super().__init__("This file doesn't exist or has been deleted.")
 
 
 def file_pages(node: HttpNode) -> tuple[BaseRoute, ...]:

@@ -31,7 +31,7 @@ def emoji_pages(node: HttpNode) -> tuple[Route, ...]:
         if _FILE.fullmatch(file) and request.path_params["realm_id"] == node.state.realm.id:
             content = await node.files.read(custom_emoji.place(file))
         if content is None:
-            return Response("There is no such emoji.\n", 404, media_type="text/plain")
+            return Response("This emoji doesn't exist.\n", 404, media_type="text/plain")
         return unless_known(request, content, _MEDIA_TYPES[file.rpartition(".")[2]], headers)
 
     return (Route("/user_avatars/{realm_id:int}/emoji/images/{file}", picture),)

@@ -67,7 +67,9 @@ class _ExternalContent:
         self._node = node
         room = node.config.external_content_cache_mib * 1024 * 1024
         self._kept = Fetched(node.disk, room)
-        self._fetches = SingleFlight("Too much is being fetched at the moment.")
+        self._fetches = SingleFlight(
+            "The server is loading too many external images and videos. Try again."
+        )
         self._missing: OrderedDict[str, float] = OrderedDict()
         self._free = asyncio.Semaphore(AT_ONCE)
 
@@ -102,7 +104,7 @@ class _ExternalContent:
                 await asyncio.to_thread(self._kept.make_room, len(content))
             except OSError as error:
                 logger.exception("linked content could not be kept")
-                raise Unavailable("The server has no room at the moment.") from error
+                raise Unavailable("The server couldn't save the file. Try again later.") from error
 
     def _miss(self, url: str) -> None:
         self._missing[url] = self._node.log.elapsed() + MISSING_SECONDS

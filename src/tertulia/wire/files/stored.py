@@ -71,7 +71,7 @@ async def _joined(first: bytes, rest: AsyncIterator[bytes], size: int) -> AsyncI
             break
         yield chunk
     if left:
-        raise FilesUnavailable("A file is not as long as its place says.")
+        raise FilesUnavailable("A stored file has the wrong size.")
 
 
 def _wanted(request: Request, size: int, headers: dict[str, str]) -> tuple[int, int] | None:

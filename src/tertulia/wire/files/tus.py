@@ -56,7 +56,7 @@ CHUNK: Final = MIB
 """Bytes that are gathered before they are written."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """All methods are routed here, so that errors have tus headers."""
-_TOO_LONG: Final = "The piece is longer than what is missing of the file."
+_TOO_LONG: Final = "This chunk extends past the end of the file."
 _HEADERS: Final = {
     "Tus-Resumable": VERSION,
     "Access-Control-Allow-Methods": "POST, HEAD, PATCH, DELETE, OPTIONS",
@@ -109,7 +109,7 @@ class _Tus:
             return Response(status_code=204, headers=self._about())
         try:
             if request.headers.get("tus-resumable") != VERSION:
-                raise TusRefused(412, "This server speaks tus 1.0.0.")
+                raise TusRefused(412, "This server supports tus 1.0.0.")
             user = self._node.request_limits.admitted(request, lambda: self._who(request))
             answers: dict[str, Callable[[Request, User], Awaitable[Response]]] = (
                 {"HEAD": self._head, "PATCH": self._patch, "DELETE": self._delete}
@@ -117,7 +117,7 @@ class _Tus:
                 else {"POST": self._post}
             )
             if method not in answers:
-                raise TusRefused(405, "This address does not answer this method.")
+                raise TusRefused(405, "This URL doesn't support this method.")
             response = await answers[method](request, user)
         except (Refused, Unavailable) as error:
             with contextlib.suppress(ClientDisconnect):
@@ -151,7 +151,7 @@ class _Tus:
     def _who(self, request: Request) -> User:
         user = authenticate(self._node, request)
         if user.bot is not None and user.bot.kind is BotKind.INCOMING_WEBHOOK:
-            raise Refused("An incoming webhook bot sends messages and does nothing else.")
+            raise Refused("Incoming webhook bots can only send messages.")
         return user
 
     # The methods
@@ -159,10 +159,14 @@ class _Tus:
     async def _post(self, request: Request, user: User) -> Response:
         """Begin an upload, perhaps with its first bytes."""
         if "upload-defer-length" in request.headers:
-            raise Refused("The length of a file must be told when it begins.")
+            raise Refused("The file's length must be given when the upload is created.")
         length = number_in(request, "upload-length")
         if length > self._limit:
-            raise TusRefused(413, f"The file is larger than {self._limit // MIB} MiB.")
+            raise TusRefused(
+                413,
+                f"The file is larger than the {self._limit // MIB} MiB limit. Upload a smaller"
+                " file.",
+            )
         checksum = Checksum.of(request)
         metadata = request.headers.get("upload-metadata", "")
         said = metadata_in(metadata)
@@ -231,7 +235,7 @@ class _Tus:
     async def _patch(self, request: Request, user: User) -> Response:
         """Append the next bytes of the file."""
         if content_type(request) != PIECE:
-            raise TusRefused(415, f"A piece of a file is of the type {PIECE}.")
+            raise TusRefused(415, f"File chunks must have the content type {PIECE}.")
         offset = number_in(request, "upload-offset")
         checksum = Checksum.of(request)
         partial = await self._known(request, user)
@@ -242,7 +246,10 @@ class _Tus:
         partial = await self._known(request, user)
         async with self._held(partial) as (partial, pieces, _):
             if pieces is None or partial.path is not None:
-                raise TusRefused(403, "The file is whole: delete it among the attachments.")
+                raise TusRefused(
+                    403,
+                    "This upload is already complete. To delete the file, delete its attachment.",
+                )
             await self._partials.delete(partial)
         return Response(status_code=204)
 
@@ -250,15 +257,15 @@ class _Tus:
         key = request.path_params["key"]
         partial = await self._partials.load(user.id, key)
         if partial is None:
-            raise TusRefused(404, "There is no such upload.")
+            raise TusRefused(404, "This upload doesn't exist.")
         if partial.expires <= self._node.clock():
-            raise TusRefused(410, "The upload was not ended in time.")
+            raise TusRefused(410, "This upload has expired. Upload the file again.")
         return partial
 
     async def _known_now(self, partial: Partial) -> Partial:
         now = await self._partials.load(partial.user_id, partial.key)
         if now is None:
-            raise TusRefused(404, "There is no such upload.")
+            raise TusRefused(404, "This upload doesn't exist.")
         return now
 
     # One file at a time
@@ -286,7 +293,9 @@ class _Tus:
                         opening = stack.enter_async_context(self._partials.opened(now))
                         pieces = await _with_room(opening)
                     except InUse:
-                        raise TusRefused(423, "Another request is writing this file.") from None
+                        raise TusRefused(
+                            423, "Another request is writing to this upload."
+                        ) from None
                     if pieces is None:
                         now = await self._known_now(partial)
                     yield now, pieces, stop
@@ -309,7 +318,7 @@ class _Tus:
         async with self._held(partial) as (partial, pieces, stop):
             present = pieces.size if pieces is not None else partial.length
             if offset != present:
-                raise TusRefused(409, f"The file goes on at {present}, and not at {offset}.")
+                raise TusRefused(409, f"The upload continues at offset {present}, not at {offset}.")
             if pieces is not None:
                 with _as_too_large():
                     await require_disk_space(self._node, partial.length - present)
@@ -323,7 +332,7 @@ class _Tus:
         partial = await self._finished(partial)
         attachment = self._node.state.uploads.at_path(partial.path or "")
         if attachment is None:
-            raise TusRefused(410, "The file has been deleted since.")
+            raise TusRefused(410, "This file has been deleted.")
         body, _ = body_of(success(_answer(attachment), []), None)
         return JsonResponse(body, 200 if status == 204 else status, headers)
 
@@ -389,7 +398,7 @@ async def _with_room(writing: Awaitable[T]) -> T:
         return await writing
     except OSError as error:
         logger.exception("a piece of an uploaded file could not be written")
-        raise Unavailable("The server has no room for the file at the moment.") from error
+        raise Unavailable("The server couldn't save the file. Try again later.") from error
 
 
 async def _gathered(
@@ -416,7 +425,7 @@ async def _gathered(
                 raise failed
             if not coming.done():
                 coming.cancel()
-                raise TusRefused(423, "Another request goes on with this file.")
+                raise TusRefused(423, "Another request is continuing this upload.")
             if ends:
                 return
     finally:

@@ -32,11 +32,11 @@ class Checksum:
             return None
         algorithm, _, encoded = header.strip().partition(" ")
         if algorithm not in ALGORITHMS:
-            raise Refused("A checksum of this kind is not known.")
+            raise Refused("This checksum algorithm isn't supported.")
         try:
             return cls(algorithm, base64.b64decode(encoded, validate=True))
         except (binascii.Error, ValueError):
-            raise Refused("The checksum cannot be read.") from None
+            raise Refused("The checksum isn't valid.") from None
 
     def update(self, piece: bytes) -> None:
         """Take in what follows."""
@@ -45,7 +45,7 @@ class Checksum:
     def verify(self) -> None:
         """TusRefused where it is not what was expected."""
         if self._hash.digest() != self._expected:
-            raise TusRefused(460, "The checksum is not that of the piece.")
+            raise TusRefused(460, "The checksum doesn't match the chunk.")
 
 
 def content_type(request: Request) -> str:
@@ -57,7 +57,7 @@ def number_in(request: Request, header: str) -> int:
     """The header's number of bytes. Refused where there is none."""
     text = request.headers.get(header, "")
     if not NUMBER.fullmatch(text):
-        raise Refused(f"The header {header.title()} must be a number of bytes.")
+        raise Refused(f"The {header.title()} header must be a number of bytes.")
     return int(text)
 
 
@@ -68,9 +68,9 @@ def metadata_in(header: str) -> dict[str, str]:
     for pair in header.split(",") if header.strip() else ():
         name, _, encoded = pair.strip().partition(" ")
         if not name or name in found:
-            raise Refused("The header Upload-Metadata cannot be read.")
+            raise Refused("The Upload-Metadata header isn't valid.")
         try:
             found[name] = base64.b64decode(encoded.strip(), validate=True).decode()
         except ValueError:
-            raise Refused("The header Upload-Metadata cannot be read.") from None
+            raise Refused("The Upload-Metadata header isn't valid.") from None
     return found

@@ -49,7 +49,7 @@ def authenticate(node: HttpNode, request: Request) -> User:
     """
     user = authenticated(node, request)
     if user is None:
-        raise NotAuthenticated("This needs an account: sign in first.")
+        raise NotAuthenticated("You need to sign in to do this.")
     return user
 
 
@@ -85,25 +85,25 @@ def by_header(node: HttpNode, authorization: str) -> User:
     named, hashed = (known_header if is_usual else _named_in)(authorization)
     user = _with_key(node, hashed)
     if named != user.address.casefold() and not named.startswith(f"user{user.id}@"):
-        raise WrongApiKey("The API key is not valid.")
+        raise WrongApiKey("The API key is invalid.")
     return _active(node, user)
 
 
 def _named_in(authorization: str) -> tuple[str, str]:
     """The address that the header names, and the digest of its API key."""
     if not authorization:
-        raise NotAuthenticated("There is no Authorization header with the request.")
+        raise NotAuthenticated("The request doesn't have an Authorization header.")
     scheme, _, rest = authorization.partition(" ")
     if scheme.lower() != "basic":
-        raise BadAuthorization("Only HTTP Basic authentication is taken here.")
+        raise BadAuthorization("The Authorization header must use HTTP Basic authentication.")
     try:
         email, colon, api_key = (
             base64.b64decode(rest.strip(), validate=True).decode().partition(":")
         )
     except ValueError:
-        raise NotAuthenticated("The Authorization header cannot be read.") from None
+        raise NotAuthenticated("The Authorization header isn't valid.") from None
     if not colon:
-        raise NotAuthenticated("The Authorization header cannot be read.")
+        raise NotAuthenticated("The Authorization header isn't valid.")
     return email.strip().casefold(), digest(api_key)
 
 
@@ -123,13 +123,13 @@ def _with_key(node: HttpNode, hashed: str) -> User:
     state = node.state
     user_id = state.credentials.by_key_digest.get(hashed)
     if user_id is None or not hmac.compare_digest(state.credentials[user_id].key_digest, hashed):
-        raise WrongApiKey("The API key is not valid.")
+        raise WrongApiKey("The API key is invalid.")
     return state.users[user_id]
 
 
 def _active(node: HttpNode, user: User) -> User:
     if not user.is_active:
-        raise AccountDeactivated("The account is deactivated.")
+        raise AccountDeactivated("This account is deactivated.")
     require_open(node)
     return user
 
@@ -137,7 +137,7 @@ def _active(node: HttpNode, user: User) -> User:
 def require_open(node: HttpNode) -> None:
     """OrganizationDeactivated where it is."""
     if node.state.realm.deactivated:
-        raise OrganizationDeactivated("The organization is deactivated.")
+        raise OrganizationDeactivated("This organization is deactivated.")
 
 
 # By the key of an agent
@@ -150,14 +150,14 @@ def agent_of(node: HttpNode, request: Request) -> AgentKey:
     """
     authorization = header(request.scope["headers"], b"authorization")
     if not authorization:
-        raise NotAuthenticated("This needs the key of an agent, as a Bearer token.")
+        raise NotAuthenticated("This endpoint requires an agent key as a Bearer token.")
     scheme, _, api_key = authorization.partition(" ")
     if scheme.lower() != "bearer":
-        raise NotAuthenticated("Only the keys of agents are taken here, as Bearer tokens.")
+        raise NotAuthenticated("This endpoint accepts only agent keys, as Bearer tokens.")
     state, hashed = node.state, digest(api_key.strip())
     key = state.agent_keys.get(state.agent_keys.by_digest.get(hashed))
     if key is None or not hmac.compare_digest(key.digest, hashed):
-        raise WrongApiKey("The key is not valid.")
+        raise WrongApiKey("The agent key is invalid.")
     _active(node, state.users[key.user_id])
     return key
 
@@ -193,14 +193,14 @@ def csrf_token(vault: Vault, session: Session) -> str:
 def require_csrf_token(vault: Vault, session: Session, sent: str) -> None:
     """CsrfFailed unless that is the session's."""
     if not hmac.compare_digest(csrf_token(vault, session).encode(), sent.encode()):
-        raise CsrfFailed("The request does not come from a page of this server: load it again.")
+        raise CsrfFailed("The request doesn't come from a page of this server. Reload the page.")
 
 
 def require_own_page(config: Config, request: Request) -> None:
     """CsrfFailed where the browser says that the page which asks is another server's."""
     site = request.headers.get("sec-fetch-site", "none")
     if site not in {"same-origin", "none"}:
-        raise CsrfFailed("The request comes from a page of another server.")
+        raise CsrfFailed("The request comes from a page on another server.")
     origin = request.headers.get("origin")
     if origin is None or _host_in(origin) in (own := _own_hosts(config, request)):
         return
@@ -209,9 +209,9 @@ def require_own_page(config: Config, request: Request) -> None:
     fields = {"page": page, "server": server}
     logger.warning("a page is another server's, by its Host", extra={"fields": fields})
     raise CsrfFailed(
-        f"The request comes from a page of another server: the page is at {page}, and this server"
-        f" was asked for as {server}. Where both are the same, its proxy has to pass on the Host"
-        " header, or external_url has to be set."
+        f"The request comes from a page on another server: the page is at {page}, but this"
+        f" server was reached as {server}. If both are the same server, make sure that its"
+        " proxy passes on the Host header, or set external_url."
     )
 
 

@@ -71,7 +71,7 @@ class Endpoint:
         node = self._node
         try:
             if route.dev and not node.config.dev:
-                raise Refused("Only development servers answer this.")
+                raise Refused("This endpoint is available only on development servers.")
             user = self._admitted(request, route)
         except Refused:
             # The body is read in any case: a client that is still sending does not read an answer.
@@ -182,14 +182,14 @@ class Endpoint:
             user = authenticated(self._node, request)
         if user is None and not (route.access is Access.SPECTATOR and self._node.admits_spectators):
             require_open(self._node)
-            raise NotAuthenticated("This needs an account: sign in first.")
+            raise NotAuthenticated("You need to sign in to do this.")
         if (
             user is not None
             and user.bot is not None
             and user.bot.kind is BotKind.INCOMING_WEBHOOK
             and not route.webhooks
         ):
-            raise Refused("An incoming webhook bot sends messages and does nothing else.")
+            raise Refused("Incoming webhook bots can only send messages.")
         return user
 
 

@@ -30,14 +30,14 @@ class ConfusingParameters(Refused):
     def __init__(self, first: str, second: str) -> None:
         self.first = first
         self.second = second
-        super().__init__(f"'{first}' and '{second}' are one parameter: send one of them.")
+        super().__init__(f"'{first}' and '{second}' are the same parameter. Send only one of them.")
 
 
 class NotFound(Refused):
     """There is nothing at this path."""
 
     def __init__(self) -> None:
-        super().__init__("There is no such endpoint.")
+        super().__init__("This endpoint doesn't exist.")
 
 
 class MethodNotAllowed(Refused):
@@ -45,7 +45,7 @@ class MethodNotAllowed(Refused):
 
     def __init__(self, allowed: list[str]) -> None:
         self.allowed = sorted(allowed)
-        super().__init__("This endpoint does not answer this method.")
+        super().__init__("This endpoint doesn't support this method.")
 
 
 class BodyTooLarge(Refused):
@@ -54,14 +54,14 @@ class BodyTooLarge(Refused):
     def __init__(self, limit: int) -> None:
         kib = limit // 1024
         size = f"{kib // 1024} MiB" if kib >= 1024 else f"{kib} KiB"
-        super().__init__(f"The request is larger than {size}.")
+        super().__init__(f"The request is larger than the {size} limit.")
 
 
 class Overloaded(Unavailable):
     """The server has too much to do."""
 
     def __init__(self) -> None:
-        super().__init__("The server has too much to do just now. Try again in a moment.")
+        super().__init__("The server is too busy. Try again in a moment.")
 
 
 class TooMuchUnread(Unavailable):
@@ -69,8 +69,8 @@ class TooMuchUnread(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "Too much of what was sent has not been read yet. Read the answers to earlier requests,"
-            " then try again."
+            "Too many responses haven't been read yet. Read the responses to earlier"
+            " requests, then try again."
         )
 
 
@@ -78,20 +78,20 @@ class TooManyConnections(Unavailable):
     """One address has more connections than it may."""
 
     def __init__(self) -> None:
-        super().__init__("There are too many connections from your address. Close some.")
+        super().__init__("Too many connections from your IP address are open. Close some of them.")
 
 
 class HeadTooLarge(Refused):
     """The request's line and headers are beyond the limit."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"The request's headers are larger than {limit // 1024} KiB.")
+        super().__init__(f"The request's headers are larger than the {limit // 1024} KiB limit.")
 
 
 class BadHttp(Refused):
     """What came is not HTTP, or not clear."""
 
-    def __init__(self, sentence: str = "This is not a valid HTTP request.") -> None:
+    def __init__(self, sentence: str = "This isn't a valid HTTP request.") -> None:
         super().__init__(sentence)
 
 
@@ -99,7 +99,7 @@ class TooManyAtOnce(Refused):
     """More requests were sent on a connection than may wait there."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"More than {limit} requests at once are not taken on one connection.")
+        super().__init__(f"A connection can have at most {limit} requests in progress.")
 
 
 class BadBody(Refused):
@@ -118,7 +118,7 @@ class ConfirmationRequired(Refused):
     """A browser was signed in too long ago for what it asks."""
 
     def __init__(self) -> None:
-        super().__init__("Give your password again: you signed in a while ago.")
+        super().__init__("Confirm your password. You signed in a while ago.")
 
 
 class TooManyTries(TooOften):
@@ -128,7 +128,7 @@ class TooManyTries(TooOften):
         seconds = max(1, math.ceil(wait))
         minutes = math.ceil(seconds / 60)
         when = "a minute" if minutes == 1 else f"{minutes} minutes"
-        super().__init__(seconds, f"That was tried too often. Wait {when}, and try again.")
+        super().__init__(seconds, f"Too many attempts. Wait {when}, then try again.")
 
 
 class TooManyRequests(TooOften):
@@ -136,9 +136,7 @@ class TooManyRequests(TooOften):
 
     def __init__(self, wait: float) -> None:
         seconds = math.ceil(wait * 1000) / 1000
-        super().__init__(
-            seconds, f"Too many requests in a short time. Wait {seconds:g} s, and try again."
-        )
+        super().__init__(seconds, f"Too many requests. Wait {seconds:g} s, then try again.")
 
 
 class TusRefused(Refused):
@@ -269,11 +267,11 @@ def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
             status, code = 503, "SERVER_NOT_READY"  # And no invitation to try again.
         case DatabaseUnavailable():  # The reason is the operator's.
             headers["Retry-After"] = "1"
-            text = "The database does not answer at the moment. Try again."
+            text = "The database isn't responding. Try again."
             return 503, {"msg": text, "code": "SERVER_NOT_READY"}, headers
         case errors.FilesUnavailable():  # So it is here.
             headers["Retry-After"] = "1"
-            text = "The server cannot reach its files at the moment. Try again."
+            text = "The server can't reach its file storage. Try again."
             return 503, {"msg": text, "code": "SERVER_NOT_READY"}, headers
         case errors.Unavailable():
             status, code = 503, "SERVER_NOT_READY"

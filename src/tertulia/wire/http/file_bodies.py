@@ -56,7 +56,7 @@ class _FileParser(StrictParser):
         if not part.file.filename:
             return  # A form's field for a file, left empty.
         if self.draft is not None:
-            raise Refused("Only one file can be uploaded at once.")
+            raise Refused("You can upload only one file at a time.")
         self.draft = self._uploads.begin()
         part.file.file.close()
         part.file.file = self.draft.file
@@ -78,7 +78,7 @@ def _decoded(charset: bytes, name: bytes) -> str:
     try:
         return unquote_to_bytes(name).decode(charset.decode() or "utf-8")
     except (UnicodeError, LookupError):
-        raise BadBody("The file's name cannot be read.") from None
+        raise BadBody("The file's name isn't valid.") from None
 
 
 class Body:
@@ -136,13 +136,15 @@ async def received_file(
             sent = _fields(parser, request)
         except _TooLarge:
             await body.drain(PATIENCE)
-            raise Refused(f"The file is larger than {limit // MIB} MiB.") from None
+            raise Refused(
+                f"The file is larger than the {limit // MIB} MiB limit. Upload a smaller file."
+            ) from None
         except Refused:
             await body.drain(PATIENCE)
             raise
         except OSError as error:
             logger.exception("an uploaded file could not be written")
-            raise Unavailable("The server has no room for the file at the moment.") from error
+            raise Unavailable("The server couldn't save the file. Try again later.") from error
         yield sent, arrived
     finally:
         parser.close()
@@ -153,7 +155,7 @@ async def received_file(
 async def _arrived(parser: _FileParser, headers: Headers) -> ArrivedFile:
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "multipart/form-data":
-        raise Refused("There is no file in the request: send it as a multipart form.")
+        raise Refused("The request doesn't contain a file. Send it as a multipart form.")
     form = await parser.parse()
     for _, file in form.multi_items():
         if not isinstance(file, str) and file.filename and parser.draft is not None:
@@ -162,7 +164,7 @@ async def _arrived(parser: _FileParser, headers: Headers) -> ArrivedFile:
             for escaped, character in _ESCAPED.items():
                 name = name.replace(escaped, character)
             return ArrivedFile(name, file.content_type or "", size, parser.draft.arriving)
-    raise Refused("There is no file in the request.")
+    raise Refused("The request doesn't contain a file.")
 
 
 def _fields(parser: _FileParser, request: Request) -> dict[str, str]:

@@ -52,7 +52,7 @@ async def received(request: Request, limit: int) -> tuple[dict[str, str], list[U
     elif body and kind in {_FORM, ""}:
         sent.update(urlencoded(body))
     elif body.strip():
-        raise BadBody(f"A body of type {kind[:100]} is not understood: send a form.")
+        raise BadBody(f"The content type {kind[:100]} isn't supported. Send a form.")
     return sent, uploads
 
 
@@ -137,11 +137,11 @@ def urlencoded(raw: bytes) -> dict[str, str]:
     """Return the parameters of a query or a form by name; the last one where a name repeats. Raise
     BadBody."""
     if raw.count(b"&") >= _MAX_FIELDS:
-        raise BadBody(f"More than {_MAX_FIELDS} parameters are not taken.")
+        raise BadBody(f"A request can have at most {_MAX_FIELDS} parameters.")
     if b"%" in raw:
         raw, bare = _BARE_PERCENT_SIGN.subn(b"%25", raw, _MAX_BARE_PERCENT_SIGNS + 1)
         if bare > _MAX_BARE_PERCENT_SIGNS:
-            raise BadBody("Too many percent signs encode nothing: write them as '%25'.")
+            raise BadBody("Too many percent signs don't encode anything. Write them as '%25'.")
     found: dict[str, str] = {}
     try:
         # Some clients write UTF-8 as it is, without percent signs.
@@ -150,7 +150,7 @@ def urlencoded(raw: bytes) -> dict[str, str]:
                 name, _, value = pair.partition(b"=")
                 found[_unquoted(name)] = _unquoted(value)
     except UnicodeDecodeError:
-        raise BadBody("The parameters are not valid UTF-8.") from None
+        raise BadBody("The parameters aren't valid UTF-8.") from None
     return found
 
 
@@ -175,12 +175,12 @@ class StrictParser(MultiPartParser):
         try:
             form = await super().parse()
         except UnicodeDecodeError:
-            raise BadBody("The parameters are not valid UTF-8.") from None
+            raise BadBody("The parameters aren't valid UTF-8.") from None
         except (MultiPartException, FormParserError, KeyError):
-            raise BadBody("The body is not a valid multipart form.") from None
+            raise BadBody("The body isn't a valid multipart form.") from None
         if not self._has_ended:
             await form.close()
-            raise BadBody("The body is a multipart form that breaks off.")
+            raise BadBody("The body is an incomplete multipart form.")
         return form
 
     def on_part_end(self) -> None:

@@ -185,7 +185,7 @@ def _json_reader(kind: Any) -> Callable[[str], Any]:
         except msgspec.ValidationError as error:
             raise ValueError(str(error)) from None
         except (msgspec.DecodeError, RecursionError, UnicodeError):
-            raise ValueError("it is not valid JSON") from None
+            raise ValueError("it isn't valid JSON") from None
         if "\\u0000" in text and _NULL_BYTE.search(text):
             raise ValueError("it contains a null byte")
         return value

@@ -23,9 +23,9 @@ async def problems_of(node: HttpNode) -> list[str]:
     well. Takes some seconds at most."""
     found = await node.log.probed_problems()
     if node.lifecycle.is_draining:
-        found.append("The node is leaving.")
+        found.append("The node is shutting down.")
     if node.state.is_empty:
-        found.append("There is no organization yet.")
+        found.append("No organization has been created yet.")
     return found
 
 

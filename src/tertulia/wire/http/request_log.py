@@ -98,7 +98,9 @@ class RequestLog:
             # The server is stopping, and its grace period for requests is over.
             if status:
                 raise
-            await failure(Unavailable("The server is stopping."))(scope, receive, sending)
+            await failure(Unavailable("The server is shutting down. Try again."))(
+                scope, receive, sending
+            )
         finally:
             counted_no_more(token)
             path = scope["path"]

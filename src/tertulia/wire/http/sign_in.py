@@ -54,7 +54,7 @@ async def by_password(node: HttpNode, request: Request, address: str, password: 
     is_right = await node.vault.is_password(credential, password)
     if not is_right or known is None or credential is None:
         note_failed(request, "password", known)
-        raise WrongPassword("The address or the password is wrong.")
+        raise WrongPassword("Incorrect email address or password.")
     is_new_place = device is None and not node.sign_in_limits.knows(who, address)
     node.sign_in_limits.succeeded(who, address, device)
     # The account may have changed while the password was checked.
@@ -113,7 +113,7 @@ def require_usable(node: HttpNode, user_id: int) -> User:
     user = node.state.users[user_id]
     require_open(node)
     if not user.is_active:
-        raise AccountDeactivated("The account is deactivated.")
+        raise AccountDeactivated("This account is deactivated.")
     return user
 
 

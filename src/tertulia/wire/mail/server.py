@@ -48,11 +48,11 @@ COSTLY: Final = 10
 """As so many counts one that took longer to read than any may."""
 
 TAKEN: Final = "250 2.0.0 Taken"
-UNKNOWN: Final = "550 5.1.1 Nobody takes mails here under this address"
+UNKNOWN: Final = "550 5.1.1 No mailbox with this address exists"
 LATER: Final = "451 4.3.0 Try again later"
-TOO_LARGE: Final = "552 5.3.4 The mail is too large"
+TOO_LARGE: Final = "552 5.3.4 The email is too large"
 TOO_MANY: Final = "452 4.5.3 Too many recipients"
-TOO_OFTEN: Final = "451 4.7.0 Too many mails to this address: try again later"
+TOO_OFTEN: Final = "451 4.7.0 Too many emails to this address, try again later"
 _LINE_END: Final = b"\r\n"
 _MAIL_END: Final = b"\r\n.\r\n"
 _MOST_EARLY: Final = 2**24
@@ -128,7 +128,7 @@ class Door:
                     self._limiter.charge(own)
             said = " ".join(str(refusal).encode("ascii", "replace").decode().split())
             logger.info("a mail was refused", extra={"fields": {"reason": said}})
-            return f"550 5.7.1 {said or 'It cannot become a message.'}"[:500]
+            return f"550 5.7.1 {said or 'The email could not be posted as a message.'}"[:500]
         except Unavailable:
             logger.warning("a mail could not be taken now", exc_info=True)
             return LATER

@@ -250,7 +250,7 @@ def _subscribers(call: ToolCall, ref: int | str) -> BitMap:
     state, user = call.agent.state, call.agent.user
     channel = channel_called(call, ref)
     if not permissions.sees_subscribers(state, user, channel):
-        raise Refused("Who is subscribed there is not open to your owner.")
+        raise Refused("Your owner doesn't have permission to see this channel's subscribers.")
     return BitMap(state.subscribers(channel.id))
 
 

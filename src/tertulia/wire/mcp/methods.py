@@ -60,7 +60,7 @@ async def answer(era: Era, request: Request, call: ToolCall) -> Json:
             return _said(called) if era is Era.PRESENT else called
     raise RpcError(
         METHOD_NOT_FOUND,
-        f"This server does not offer {request.method[:100]}.",
+        f"This server doesn't support the method {request.method[:100]}.",
         status=404 if era is Era.PRESENT else 200,
         id=request.id,
     )
@@ -91,7 +91,11 @@ def _initialized(request: Request) -> Json:
 
 def _listed(request: Request, call: ToolCall) -> Json:
     if request.params.get("cursor") is not None:
-        raise RpcError(INVALID_PARAMS, "The list has one page: there is no cursor.", id=request.id)
+        raise RpcError(
+            INVALID_PARAMS,
+            "The list has only one page, so it doesn't accept a cursor.",
+            id=request.id,
+        )
     reach = call.agent.reach
     allowed = [tool for tool in TOOLS.values() if agents.allows(reach, tool.needs)]
     return {"tools": [tool.described for tool in allowed], **_kept("private", LIST_SECONDS)}
@@ -105,7 +109,7 @@ async def _called(request: Request, call: ToolCall) -> Json:
     name, given = request.params.get("name"), request.params.get("arguments")
     tool = TOOLS.get(name) if isinstance(name, str) else None
     if tool is None:
-        raise RpcError(INVALID_PARAMS, "There is no such tool.", id=request.id)
+        raise RpcError(INVALID_PARAMS, "This tool doesn't exist.", id=request.id)
     try:
         agent = call.agent.about_to(tool.needs)
         arguments: Any = msgspec.convert({} if given is None else given, tool.arguments)
@@ -115,7 +119,7 @@ async def _called(request: Request, call: ToolCall) -> Json:
             agents.living(agent.state, agent.key_id)  # It may have ended meanwhile.
         return succeeded(outcome)
     except msgspec.ValidationError as error:
-        return failed(f"The arguments are not right: {error}.")
+        return failed(f"Invalid arguments: {error}.")
     except _NOT_THE_TOOLS:
         raise
     except Refused as refusal:

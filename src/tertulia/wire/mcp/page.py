@@ -145,10 +145,10 @@ class _Endpoint:
 def _require_json(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _JSON:
-        raise _HttpError(415, "The body of a request is JSON: send it as application/json.")
+        raise _HttpError(415, "The request body must be JSON. Send it as application/json.")
     accepted = request.headers.get("accept", "*/*").lower()
     if not any(one in accepted for one in (_JSON, "application/*", "*/*")):
-        raise _HttpError(406, "The answers are JSON: accept application/json.")
+        raise _HttpError(406, "The response is JSON. Accept application/json.")
 
 
 def _require_own_origin(config: Config, request: Request) -> None:
@@ -166,7 +166,7 @@ def _require_own_origin(config: Config, request: Request) -> None:
     except ValueError:
         is_own = False
     if not is_own:
-        raise _HttpError(403, "The request comes from a page of another server.")
+        raise _HttpError(403, "The request comes from a page on another server.")
 
 
 def _is_fixed(host: str) -> bool:

@@ -128,7 +128,7 @@ async def _page(
     newer_than: int | None,
 ) -> MessagePage:
     if older_than is not None and newer_than is not None:
-        raise Refused("Ask for what is older or for what is newer, one of the two.")
+        raise Refused("Ask for either older or newer messages, but not both.")
     where: dict[str, Any] = {"anchor": "newest", "before": limit, "after": 0}
     if older_than is not None:
         where |= {"anchor": str(older_than), "include_anchor": False}

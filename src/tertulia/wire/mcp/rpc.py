@@ -46,7 +46,7 @@ class Request(Struct, frozen=True):
         """What the message says of itself. RpcError for what is no object."""
         found = self.params.get("_meta", {})
         if not isinstance(found, dict):
-            raise RpcError(INVALID_PARAMS, "'_meta' is an object.", id=self.id)
+            raise RpcError(INVALID_PARAMS, "'_meta' must be an object.", id=self.id)
         return found
 
 
@@ -61,20 +61,20 @@ def read(body: bytes) -> Request | Notification:
     try:
         said = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
-        raise RpcError(PARSE_ERROR, "The body is not valid JSON.") from None
+        raise RpcError(PARSE_ERROR, "The body isn't valid JSON.") from None
     if isinstance(said, list):
-        raise RpcError(INVALID_REQUEST, "Batches are not taken: send one message.")
+        raise RpcError(INVALID_REQUEST, "Batches aren't supported. Send a single message.")
     if not isinstance(said, dict) or said.get("jsonrpc") != "2.0":
-        raise RpcError(INVALID_REQUEST, "The body is no message of JSON-RPC 2.0.")
+        raise RpcError(INVALID_REQUEST, "The body isn't a JSON-RPC 2.0 message.")
     message_id = said.get("id")
     known = message_id if isinstance(message_id, str | int) else None
     if isinstance(message_id, bool) or ("id" in said and known is None):
-        raise RpcError(INVALID_REQUEST, "The ID of a message is a string or an integer.")
+        raise RpcError(INVALID_REQUEST, "A message's ID must be a string or an integer.")
     method, params = said.get("method"), said.get("params", {})
     if not isinstance(method, str):
-        raise RpcError(INVALID_REQUEST, "Only requests and notifications are taken here.", id=known)
+        raise RpcError(INVALID_REQUEST, "Only requests and notifications are accepted.", id=known)
     if not isinstance(params, dict):
-        raise RpcError(INVALID_PARAMS, "'params' is an object.", id=known)
+        raise RpcError(INVALID_PARAMS, "'params' must be an object.", id=known)
     if _NULL_BYTE.search(body):
         raise RpcError(INVALID_PARAMS, "The message contains a null byte.", id=known)
     return Notification(method) if known is None else Request(known, method, params)

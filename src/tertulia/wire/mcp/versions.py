@@ -49,17 +49,17 @@ def era_of(headers: Headers, request: Request) -> Era:
         return Era.HANDSHAKE
     version = header_of(headers, VERSION_HEADER, request.id)
     if version is None:
-        raise _mismatch(f"The header MCP-Protocol-Version is missing: {_known()}.", request.id)
+        raise _mismatch(f"The MCP-Protocol-Version header is missing. {_known()}.", request.id)
     if version in WITH_HANDSHAKE:
         return Era.HANDSHAKE
     said = request.meta.get(_VERSION)
     if said is None and version in PRESENT:
-        raise RpcError(INVALID_PARAMS, f"'_meta' has no {_VERSION}.", id=request.id)
+        raise RpcError(INVALID_PARAMS, f"'_meta' doesn't contain {_VERSION}.", id=request.id)
     if said is not None and said != version:
-        raise _mismatch("MCP-Protocol-Version is not what '_meta' says.", request.id)
+        raise _mismatch("MCP-Protocol-Version doesn't match '_meta'.", request.id)
     require_supported(version, request.id)
     if not isinstance(request.meta.get(_CAPABILITIES), dict):
-        raise RpcError(INVALID_PARAMS, f"'_meta' has no {_CAPABILITIES}.", id=request.id)
+        raise RpcError(INVALID_PARAMS, f"'_meta' doesn't contain {_CAPABILITIES}.", id=request.id)
     _require_same(headers, "mcp-method", request.method, request.id)
     if request.method == "tools/call":
         _require_same(headers, "mcp-name", request.params.get("name"), request.id)
@@ -71,7 +71,7 @@ def require_supported(version: str, message_id: Id | None = None) -> None:
     if version not in SUPPORTED:
         raise RpcError(
             UNSUPPORTED_VERSION,
-            f"This server does not speak that version of the protocol: {_known()}.",
+            f"This server doesn't support this protocol version. {_known()}.",
             data={"supported": list(SUPPORTED), "requested": version[:100]},
             id=message_id,
         )
@@ -86,23 +86,23 @@ def header_of(headers: Headers, name: str, message_id: Id | None = None) -> str 
     """The header's value; None where there is none. RpcError where it came more than once."""
     found = headers.getlist(name)
     if len(found) > 1:
-        raise _mismatch(f"The header {name} came more than once.", message_id)
+        raise _mismatch(f"The {name} header was sent more than once.", message_id)
     return found[0].strip() if found else None
 
 
 def _require_same(headers: Headers, name: str, said: Any, message_id: Id) -> None:
     value = header_of(headers, name, message_id)
     if value is None:
-        raise _mismatch(f"The header {name} is missing.", message_id)
+        raise _mismatch(f"The {name} header is missing.", message_id)
     begin, end = _ENCODED
     if value.startswith(begin) and value.endswith(end):
         try:
             encoded = value[len(begin) : -len(end)]
             value = base64.b64decode(encoded, validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
-            raise _mismatch(f"The header {name} cannot be read.", message_id) from None
+            raise _mismatch(f"The {name} header isn't valid.", message_id) from None
     if value != said:
-        raise _mismatch(f"The header {name} is not what the body says.", message_id)
+        raise _mismatch(f"The {name} header doesn't match the body.", message_id)
 
 
 def _mismatch(sentence: str, message_id: Id | None) -> RpcError:
@@ -110,4 +110,4 @@ def _mismatch(sentence: str, message_id: Id | None) -> RpcError:
 
 
 def _known() -> str:
-    return f"it speaks {', '.join(SUPPORTED)}"
+    return f"The server supports {', '.join(SUPPORTED)}"

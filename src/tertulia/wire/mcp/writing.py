@@ -169,7 +169,7 @@ async def mark_as_read(call: ToolCall, asked: MarkAsRead) -> Done:
         marked = await flags.mark_read(call.agent, [message.id for message in found])
         return Done(changed=marked.changed)
     if asked.message_ids or asked.channel is None or asked.topic is None:
-        raise Refused("Give the messages' IDs, or a channel and a topic.")
+        raise Refused("Give either the messages' IDs, or a channel and a topic.")
     channel = channel_called(call, asked.channel)
     await flags.mark_topic_read(call.agent, channel.id, topic_name(asked.topic))
     return Done()

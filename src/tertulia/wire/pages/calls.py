@@ -37,12 +37,12 @@ def call_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
             ticket = request.query_params.get("call", "")
             call = video_calls.call_of(node.vault, ticket, node.clock())
         if call is None:
-            return _note(node, "This link opens no call, or none any more.", 404)
+            return _note(node, "This link doesn't open a call, or the call has ended.", 404)
         try:
             await video_calls.opened(node.config, call)
         except NotFetched as error:
             logger.warning("the BigBlueButton server could not be asked: %s", error)
-            return _note(node, "The server for video calls does not answer. Try again later.", 502)
+            return _note(node, "The video call server isn't responding. Try again later.", 502)
         address = video_calls.address_for(node.config, call, user)
         return RedirectResponse(address, status_code=302, headers={"Cache-Control": "no-store"})
 

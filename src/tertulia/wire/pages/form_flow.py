@@ -254,7 +254,7 @@ def route_maker(node: HttpNode, pages: str) -> RouteMaker:
         async def answer(request: Request) -> Response:
             try:
                 if node.state.realm.deactivated:
-                    raise OrganizationDeactivated("This organization is closed.")
+                    raise OrganizationDeactivated("This organization is deactivated.")
                 sent = await _form(node, request, forms if counted else None)
                 response = await show(PageRequest(node, request, sent, mails))
                 await node.log.settled()

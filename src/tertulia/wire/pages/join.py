@@ -202,7 +202,7 @@ async def _confirm(page: PageRequest) -> Response:
     if not isinstance(confirmation, Confirmation) or confirmation.user_id is None:
         return _unknown(page)
     if confirmation.expires_at <= now:
-        raise LinkExpired("This link was not used in time.")
+        raise LinkExpired("This link has expired.")
     user = state.users[confirmation.user_id]
     if page.is_post:
         await page.node.log.submit(

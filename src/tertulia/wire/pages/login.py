@@ -141,7 +141,7 @@ async def _signed_in(page: PageRequest) -> None:
     if resident:
         user = node.state.user_with_address(resident) if resident in node.residents else None
         if user is None:
-            raise WrongPassword("There is no such account in this demonstration.")
+            raise WrongPassword("This account doesn't exist in this demo.")
         user = sign_in.require_usable(node, user.id)
         await sign_in.sign_in(node, request, user, way="demonstration")
         return

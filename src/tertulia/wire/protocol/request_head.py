@@ -54,19 +54,19 @@ class RequestHead:
         version = parser.get_http_version()
         if version == "1.1":
             if self._host is None:
-                raise BadHttp("A request has a Host header.")
+                raise BadHttp("The Host header is missing.")
         elif version != "1.0":
-            raise BadHttp("This server speaks HTTP/1.1.")
+            raise BadHttp("This server supports HTTP/1.1.")
         if target[:1] != b"/" and not self._is_this_server(target):
-            raise BadHttp("The request is for another server.")
+            raise BadHttp("The request is for a different server.")
         if parser.should_upgrade() and (self._has_body or parser.get_method() == b"CONNECT"):
             # The parser would take the body for the next request.
-            raise BadHttp("This server speaks HTTP/1.1: do not ask for another protocol.")
+            raise BadHttp("This server supports HTTP/1.1. Don't request a protocol upgrade.")
 
     def _add_framing(self, name: bytes, value: bytes, parser: httptools.HttpRequestParser) -> None:
         if name == b"host":
             if self._host is not None:
-                raise BadHttp("A request has one Host header, and not several.")
+                raise BadHttp("The request has more than one Host header.")
             self._host = value.strip()
             if not is_authority(self._host):
                 raise BadHttp("The Host header must be a host name, with or without a port.")
@@ -75,7 +75,9 @@ class RequestHead:
         if name == b"transfer-encoding" and (
             value.strip().lower() != b"chunked" or parser.get_http_version() != "1.1"
         ):
-            raise BadHttp("A body is chunked, in HTTP/1.1, or is not encoded.")
+            raise BadHttp(
+                "The body must be chunked, in HTTP/1.1, or sent without a transfer encoding."
+            )
 
     def _is_this_server(self, target: bytes) -> bool:
         """Whether a target that is no path names the host that the header names."""

@@ -22,7 +22,7 @@ def own_limit(unit: str, unlimited: int, most: int = SAFE_INTEGER - 1) -> Reads:
         if word == UNLIMITED:
             return unlimited
         if not re.fullmatch("-?[0-9]{1,20}", word):
-            raise ValueError(f"it is neither a number of {unit} nor realm_default or unlimited")
+            raise ValueError(f"it must be a number of {unit}, realm_default, or unlimited")
         number = int(word)
         if not 0 < number < SAFE_INTEGER:
             raise ValueError(f"it must be a number of {unit} from 1 to {most}")

@@ -107,7 +107,7 @@ async def create_agent(call: Call, params: CreateAgent) -> CreatedAgent:
     """Let an agent act for the caller. Not of the reference's interface: this server's."""
     require_person(call.user)
     if not call.node.config.agents:
-        raise Refused("This server has no agents.")
+        raise Refused("Agents are turned off on this server.")
     sign_in.require_confirmed(call)
     key, digest = call.node.vault.new_agent_key()
     new = NewAgent(

@@ -57,7 +57,7 @@ async def update_storage(call: Call, params: UpdateStorage) -> Answer:
     _require_bot(call)
     new = params.storage
     if any("\0" in text for pair in new.items() for text in pair):
-        raise Refused("What is kept cannot contain null bytes.")
+        raise Refused("Stored values can't contain null bytes.")
     change = StorageChanged(call.user.id, new)
     await call.node.store.read(_require_room, change)
     # Looked at again with each part that is written: others may come at the same moment.
@@ -83,13 +83,13 @@ async def remove_storage(call: Call, params: RemoveStorage) -> Answer:
 
 def _require_bot(call: Call) -> None:
     if not call.user.is_bot:
-        raise NotPermitted("Only bots keep something here.")
+        raise NotPermitted("Only bots can store values here.")
 
 
 def _require_all(names: list[str] | None, found: dict[str, str]) -> None:
     for name in names or ():
         if name not in found:
-            raise Refused(f"Nothing is kept under '{name[:100]}'.")
+            raise Refused(f"No value is stored under the key '{name[:100]}'.")
 
 
 def _require_room(connection: Connection, change: StorageChanged) -> None:
@@ -98,11 +98,11 @@ def _require_room(connection: Connection, change: StorageChanged) -> None:
     size += sum(len(name) + len(value) for name, value in new.items())
     if size > MOST_CHARACTERS:
         raise Refused(
-            f"This would be {size - MOST_CHARACTERS:,} characters more than the"
-            f" {MOST_CHARACTERS:,} that a bot can keep."
+            f"This would be {size - MOST_CHARACTERS:,} characters over the limit of"
+            f" {MOST_CHARACTERS:,} characters that a bot can store."
         )
     if count + len(new) > MOST_TEXTS:
-        raise Refused(f"A bot can keep {MOST_TEXTS:,} texts.")
+        raise Refused(f"A bot can store at most {MOST_TEXTS:,} values.")
 
 
 async def _change(call: Call, change: StorageChanged) -> None:

@@ -142,10 +142,12 @@ async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
 async def _new_service(call: Call, params: CreateBot) -> OutgoingService | None:
     if BotKind(params.bot_type) is not BotKind.OUTGOING_WEBHOOK:
         if params.payload_url is not None:
-            raise Refused("Only outgoing webhooks have a service.")
+            raise Refused("Only outgoing webhook bots have a service.")
         return None
     if not call.node.config.outgoing_webhooks:
-        raise Refused("The operator of this server has turned outgoing webhooks off.")
+        raise Refused(
+            "Outgoing webhooks are turned off on this server. Ask its operator to turn them on."
+        )
     if params.payload_url is None:
         raise MissingParameter("payload_url")
     vault = call.node.vault
@@ -173,7 +175,7 @@ def _new_embedded(call: Call, params: CreateBot) -> EmbeddedService | None:
     settings = params.config_data or {}
     if BotKind(params.bot_type) is not BotKind.EMBEDDED:
         if params.service_name or settings:
-            raise Refused("Only embedded bots have a name of a program, and settings.")
+            raise Refused("Only embedded bots have a service name and configuration.")
         return None
     if params.service_name is None:
         raise MissingParameter("service_name")
@@ -192,7 +194,7 @@ def _unquoted(text: str) -> str:
     try:
         return msgspec.json.decode(text, type=str)
     except msgspec.DecodeError:
-        raise Refused("The service's address is no text in JSON.") from None
+        raise Refused("The service's address must be a JSON string.") from None
 
 
 # Changing

@@ -28,7 +28,7 @@ async def create_bigbluebutton_call(call: Call, params: NewCall) -> NewCallLink:
     """A link to a new call at the BigBlueButton server that the operator has set."""
     node = call.node
     if not video_calls.is_offered(node.config):
-        raise Refused("This server has no BigBlueButton server to hold calls at.")
+        raise Refused("BigBlueButton isn't set up on this server.")
     name = "".join(filter(str.isprintable, params.meeting_name)).strip()[:100] or "Call"
     link = video_calls.link_to_new(
         node.vault, call.user, name, call.now, voice_only=params.voice_only

@@ -110,7 +110,10 @@ async def get_stream_id(call: Call, params: GetChannelId) -> ChannelId:
     """The ID of the channel of that name."""
     channel = call.state.channel_named(params.stream)
     if channel is None or not permissions.sees_channel(call.state, call.user, channel):
-        raise Refused(f"There is no channel '{params.stream[: names.MAX_CHANNEL_NAME]}'")
+        raise Refused(
+            f"No channel named '{params.stream[: names.MAX_CHANNEL_NAME]}' exists, or you don't"
+            " have access to it."
+        )
     return ChannelId(stream_id=channel.id)
 
 
@@ -142,7 +145,7 @@ async def get_subscribers(call: Call, params: OneChannel) -> Subscribers:
     """Who is subscribed to a channel."""
     channel = channels.known(call.state, call.user, params.stream_id)
     if not permissions.sees_subscribers(call.state, call.user, channel):
-        raise Refused("You are not allowed to see who is subscribed.")
+        raise Refused("You don't have permission to see this channel's subscribers.")
     return Subscribers(subscribers=list(call.state.subscribers(channel.id)))
 
 
@@ -184,14 +187,16 @@ async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelAddre
         sender.id in {EMAIL_GATEWAY, user.id}
         or (sender.bot is not None and sender.bot.owner_id == user.id)
     ):
-        raise Refused("There is no such sender.")
+        raise Refused("Invalid sender.")
     permissions.require(
         permissions.may_send_to(state, user, channel),
-        "You are not allowed to send messages to this channel.",
+        "You don't have permission to send messages to this channel.",
     )
     addresses = MailAddresses(call.node.config, call.node.vault)
     if not addresses.are_taken:
-        raise Refused("This server takes in no e-mail: channels have no addresses.")
+        raise Refused(
+            "This server doesn't accept incoming email, so channels don't have email addresses."
+        )
     options = Options(
         show_sender=params.show_sender,
         include_footer=params.include_footer,
@@ -329,7 +334,7 @@ class UpdateChannel(Params, kw_only=True, frozen=True):
 async def update_stream(call: Caller, params: UpdateChannel) -> Answer:
     """Change a channel."""
     if params.is_archived is True:
-        raise Refused("Archive a channel with DELETE /streams/{stream_id}.")
+        raise Refused("To archive a channel, use DELETE /streams/{stream_id}.")
     given: dict[str, Any] = {setting: getattr(params, setting) for setting in CHANNEL_SETTINGS}
     policy = params.topics_policy
     edit = ChannelEdit(

@@ -23,12 +23,12 @@ class Told(Answer, kw_only=True):
 
 
 _SETTINGS: Final[dict[str, tuple[str, Any, str]]] = {
-    "dark": ("color_scheme", 2, "The dark theme is on. /light is the way back."),
-    "night": ("color_scheme", 2, "The dark theme is on. /light is the way back."),
-    "light": ("color_scheme", 3, "The light theme is on. /dark is the way back."),
-    "day": ("color_scheme", 3, "The light theme is on. /dark is the way back."),
-    "fluid-width": ("fluid_layout_width", True, "All of the width is used now."),
-    "fixed-width": ("fluid_layout_width", False, "The width is limited now."),
+    "dark": ("color_scheme", 2, "Dark theme is on. To switch back, use /light."),
+    "night": ("color_scheme", 2, "Dark theme is on. To switch back, use /light."),
+    "light": ("color_scheme", 3, "Light theme is on. To switch back, use /dark."),
+    "day": ("color_scheme", 3, "Light theme is on. To switch back, use /dark."),
+    "fluid-width": ("fluid_layout_width", True, "Messages now use the full width of the window."),
+    "fixed-width": ("fluid_layout_width", False, "Messages now use a limited width."),
 }
 """Commands that are a setting: its name, its value, and what is said of it."""
 
@@ -37,11 +37,11 @@ async def run_command(call: Call, params: Command) -> Told:
     """Carry out a slash command of the caller's."""
     slash, name = params.command[:1], params.command[1:].strip()
     if slash != "/":
-        raise Refused("A command begins with a slash.")
+        raise Refused("Commands must begin with a slash.")
     if name == "ping":
         return Told(msg="")
     if name not in _SETTINGS:
-        raise Refused("There is no such command.")
+        raise Refused("This command doesn't exist.")
     setting, value, said = _SETTINGS[name]
     await call.submit(personal_settings.change, Revision(settings={setting: value}))
     return Told(msg=said)

@@ -43,11 +43,11 @@ async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
     """Edit a message, or move it and others of its topic."""
     moves = params.topic is not None or params.stream_id is not None
     if params.content is None and not moves:
-        raise Refused("There is nothing to change.")
+        raise Refused("Nothing to change: the request has no new value.")
     if params.content is not None and params.stream_id is not None:
-        raise Refused("What a message says cannot be changed while it is moved to a channel.")
+        raise Refused("You can't edit a message's content while moving it to another channel.")
     if not moves and params.propagate_mode != "change_one":
-        raise Refused("'propagate_mode' is for moving messages.")
+        raise Refused("'propagate_mode' can be used only when moving messages.")
     move = None
     if moves:
         move = Move(
@@ -151,7 +151,7 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
         raise NoSuchMessage
     policy = call.state.realm.message_edit_history_visibility_policy
     if policy == "none":
-        raise Refused("The history of messages is not shown here.")
+        raise Refused("This organization doesn't show the edit history of messages.")
     page = await call.node.store.read(rows.history, message.id, params.before)
     edits = permissions.history_open(call.state, call.user, page.edits)
     versions = _versions(message, edits, empty_topic_name=params.allow_empty_topic_name)

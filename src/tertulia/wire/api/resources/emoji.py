@@ -39,10 +39,10 @@ async def add_custom_emoji(call: Call, params: NamedEmoji) -> Answer:
     name = params.emoji_name
     call.consider(emoji.allow, name)
     if len(call.uploads) != 1:
-        raise Refused("An emoji is made of one file.")
+        raise Refused("Upload exactly one file for the emoji.")
     content = call.uploads[0].content
     if len(content) > MAX_MIB * MIB:
-        raise Refused(f"The picture is larger than {MAX_MIB} MiB.")
+        raise Refused(f"The image is larger than the {MAX_MIB} MiB limit. Upload a smaller one.")
     await add_emoji(call, name, content)
     return Answer()
 

@@ -66,14 +66,14 @@ def read_include_subscribers(text: str) -> str:
     try:
         return _INCLUDE[text]
     except KeyError:
-        raise ValueError("it is none of true, false, partial") from None
+        raise ValueError("it must be true, false, or partial") from None
 
 
 def _read_idle(text: str) -> int:
     if text in {"mobile", '"mobile"'}:
         return MOBILE_IDLE_SECONDS
     if not re.fullmatch("-?[0-9]{1,20}", text):
-        raise ValueError('it is neither a number of seconds nor "mobile"')
+        raise ValueError('it must be a number of seconds or "mobile"')
     seconds = int(text)
     if seconds <= 0:
         raise ValueError("it must be positive")
@@ -153,7 +153,7 @@ def _queue_narrow(terms: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
         value = "dm" if (name, operand) == ("is", "private") else operand
         operands = _QUEUE_NARROWS.get(name, set())
         if operands is not None and value not in operands:
-            raise Refused(f"Operator {operator} {operand} is not supported for queues.")
+            raise Refused(f"Operator {operator} {operand} isn't supported for event queues.")
         found.append((name, value))
     return tuple(found)
 
@@ -172,13 +172,13 @@ async def register(call: Call, params: Register) -> Registered:
     node = call.node
     user = call.user if call.user_id is not None else None
     if user is None and params.client_gravatar:
-        raise Refused("'client_gravatar' needs an account.")
+        raise Refused("You need to sign in to use 'client_gravatar'.")
     if user is None and params.include_subscribers != "false":
-        raise Refused("'include_subscribers' needs an account.")
+        raise Refused("You need to sign in to use 'include_subscribers'.")
     if user is not None and params.all_public_streams and permissions.is_guest(call.state, user):
-        raise Refused("Guests cannot follow all public channels.")
+        raise Refused("Guests can't receive events of all public channels.")
     if user is not None and not node.delivery.queues.has_room(user.id):
-        raise Refused("Too many event queues of this account are being polled.")
+        raise Refused("Too many of this account's event queues are being polled.")
     gravatar = user is not None if params.client_gravatar is None else params.client_gravatar
     event_types = None if params.event_types is None else _event_types(params.event_types)
     registration = Registration(

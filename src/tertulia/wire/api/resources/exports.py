@@ -47,7 +47,10 @@ async def export_realm(call: Call, params: Export) -> Answer:
     """Refused always: whoever runs the server makes a copy of everything with
     `tertulia backup`."""
     permissions.require_administrator(call.state, call.user)
-    raise Refused("This server exports nothing: its operator makes a copy with `tertulia backup`.")
+    raise Refused(
+        "This server doesn't offer data exports. Its operator can create a backup with `tertulia"
+        " backup`."
+    )
 
 
 class OneExport(Params, kw_only=True, frozen=True):
@@ -59,7 +62,7 @@ class OneExport(Params, kw_only=True, frozen=True):
 async def delete_export(call: Call, params: OneExport) -> Answer:
     """Delete an export, for administrators. There are none."""
     permissions.require_administrator(call.state, call.user)
-    raise Refused("There is no such export.")
+    raise Refused("This export doesn't exist.")
 
 
 class Consent(Struct, kw_only=True):

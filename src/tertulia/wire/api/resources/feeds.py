@@ -91,7 +91,7 @@ async def add_feed(call: Call, params: AddFeed) -> OneFeed:
     """
     call.consider(bots.check_managed, params.bot_id)
     if not call.node.config.feed_minutes:
-        raise Refused("The operator of this server has turned feeds off.")
+        raise Refused("Feeds are turned off on this server. Ask its operator to turn them on.")
     feed: Feed = await call.submit(
         feeds.add, params.bot_id, params.url, _channel(params.stream), params.topic
     )

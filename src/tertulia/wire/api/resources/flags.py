@@ -47,7 +47,7 @@ async def update_flags(call: Call, params: UpdateFlags) -> UpdatedFlags:
 
 def _check_settable(flag: str) -> None:
     if flag != "read" and flag not in _SETTABLE:
-        raise Refused(f"There is no flag '{flag[:50]}' to set.")
+        raise Refused(f"The flag '{flag[:50]}' doesn't exist or can't be changed.")
 
 
 async def _update(call: Call, ids: list[int], flag: str, *, add: bool) -> Updated:

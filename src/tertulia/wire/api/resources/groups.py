@@ -103,7 +103,7 @@ class UpdateUserGroup(Params, kw_only=True, frozen=True):
 async def update_user_group(call: Caller, params: UpdateUserGroup) -> Answer:
     """Change a user group, or take it into use again."""
     if params.deactivated is True:
-        raise Refused("Deactivate a group with POST /user_groups/{user_group_id}/deactivate.")
+        raise Refused("To deactivate a group, use POST /user_groups/{user_group_id}/deactivate.")
     given: dict[str, Any] = {name: getattr(params, name) for name in GROUP_SETTINGS}
     edit = GroupEdit(
         name=params.name,

@@ -151,7 +151,7 @@ def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
         return call.user  # Raises: there is none.
     for term in params.narrow:
         if needs_account(term):
-            raise NotAuthenticated(f"What '{term.operator}' asks for needs an account: sign in.")
+            raise NotAuthenticated(f"You need to sign in to use '{term.operator}'.")
     return None
 
 

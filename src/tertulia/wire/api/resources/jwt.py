@@ -38,7 +38,7 @@ async def fetch_api_key_by_token(call: Call, params: FetchApiKeyByToken) -> ApiK
     server (the setting `jwt_secret`)."""
     secret = call.node.config.jwt_secret
     if not secret:
-        raise Refused("JSON web tokens sign nobody in here.")
+        raise Refused("Signing in with JSON web tokens is turned off on this server.")
     try:
         claims = json_web_tokens.claims_of(params.token, secret, call.now)
     except BadToken as error:
@@ -49,7 +49,7 @@ async def fetch_api_key_by_token(call: Call, params: FetchApiKeyByToken) -> ApiK
         user = call.state.user_with_address(names.address(address))
     if user is None or user.is_bot or user.id not in call.state.credentials:
         sign_in.note_failed(call.request, "token", None)
-        raise WrongPassword("There is no account with the address that the token names.")
+        raise WrongPassword("No account has the email address in the token.")
     known = await signed_in(call, sign_in.require_usable(call.node, user.id), "token")
     profile: UserObject | UnsetType = UNSET
     if params.include_profile:

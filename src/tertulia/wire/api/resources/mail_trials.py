@@ -44,7 +44,7 @@ async def try_mail(call: Call, params: NoParams) -> TriedMail:
     for owners. Not of the reference's interface: this server's."""
     permissions.require_owner(call.state, call.user)
     if call.user.is_bot:
-        raise Refused("Bots get no mail.")
+        raise Refused("Bots don't receive email.")
     to = call.user.address
     if not call.node.config.smtp_host:
         return TriedMail(outcome="not_set_up", to=to, reply="")

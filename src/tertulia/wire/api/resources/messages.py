@@ -32,9 +32,9 @@ def _read_recipient(text: str) -> Recipient:
         return text
     named = value if isinstance(value, list) else [value]
     if len({type(one) for one in named}) > 1:
-        raise ValueError("it mixes IDs and addresses")
+        raise ValueError("it must contain either only IDs or only email addresses")
     if any(abs(one) > SAFE_INTEGER if isinstance(one, int) else "\0" in one for one in named):
-        raise ValueError("it is no ID, or contains a null byte")
+        raise ValueError("it must be a valid ID or email address")
     return cast(Recipient, value)
 
 
@@ -136,7 +136,7 @@ def _destination(call: Call, params: SendMessage) -> ToChannel | ToPeople:
         raise Refused("The topic is missing.")
     if isinstance(to, list):
         if len(to) != 1:
-            raise Refused("A message goes to one channel.")
+            raise Refused("A message can go to only one channel.")
         to = to[0]
     channel = recipients.default_channel(call) if to is None or to == "" else to
     return recipients.to_topic(channel, params.topic)

@@ -44,7 +44,7 @@ def _read_limit(text: str) -> int:
     if text.strip('"') == "unlimited":
         return UNLIMITED
     if not re.fullmatch("-?[0-9]{1,20}", text):
-        raise ValueError("it is neither a number nor unlimited")
+        raise ValueError("it must be a number or unlimited")
     limit = int(text)
     if not 0 < limit < SAFE_INTEGER:
         raise ValueError("it must be positive")
@@ -219,7 +219,7 @@ async def update_realm(call: Caller, params: UpdateRealm) -> Answer:
     """Change the organization's settings, for administrators; all that is sent, or nothing."""
     permissions.require_administrator(call.state, call.user)
     if params.string_id is not UNSET:
-        raise Refused("The organization has this server to itself, and no name in its address.")
+        raise Refused("This server hosts a single organization, so its subdomain can't be changed.")
     sent = {
         field: value
         for field in shown_fields()
@@ -228,9 +228,9 @@ async def update_realm(call: Caller, params: UpdateRealm) -> Answer:
     groups = {field: given_change(sent.pop(field)) for field in REALM_SETTINGS if field in sent}
     values = {field: _placed(field, value) for field, value in sent.items()}
     if values.get("enable_spectator_access") and not call.node.config.web_public_streams_enabled:
-        raise Refused("This server shows nothing to those who have no account.")
+        raise Refused("This server doesn't allow public access without an account.")
     if params.video_chat_provider == BIG_BLUE_BUTTON and not is_offered(call.node.config):
-        raise Refused("This server has no BigBlueButton server to hold calls at.")
+        raise Refused("BigBlueButton isn't set up on this server.")
     if params.authentication_methods is not UNSET:
         values["password_sign_in"] = _password_sign_in(call, params.authentication_methods)
     edit = Edit(values=values, groups=groups)
@@ -257,11 +257,13 @@ def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
     known = authentication_methods(realm, dev=call.node.config.dev)
     for name, enabled in methods.items():
         if name not in known:
-            raise Refused(f"There is no way '{name[:50]}' to sign in.")
+            raise Refused(f"The sign-in method '{name[:50]}' doesn't exist.")
         if name != "Email" and not enabled:
-            raise Refused(f"'{name}' is enabled by the server, and not by the organization.")
+            raise Refused(
+                f"'{name}' is enabled by the server, so the organization can't turn it off."
+            )
     if not any(methods.values()):
-        raise Refused("At least one way to sign in must be enabled.")
+        raise Refused("At least one sign-in method must be enabled.")
     return methods.get("Email", realm.password_sign_in)
 
 
@@ -308,6 +310,9 @@ async def deactivate_realm(call: Call, params: DeactivateRealm) -> Answer:
     permissions.require_owner(call.state, call.user)
     sign_in.require_confirmed(call)
     if params.deletion_delay_days is not None:
-        raise Refused("This server deletes no organization: its operator does, with its database.")
+        raise Refused(
+            "Organizations can't be deleted here. Ask the server's operator, who can delete the"
+            " database."
+        )
     await call.submit(realms.deactivate)
     return Answer()

@@ -9,10 +9,12 @@ from tertulia.wire.http.forms import MIB
 def sent_picture(call: Call) -> bytes:
     """The one file that came with the request. Refused unless there is one, and not too large."""
     if len(call.uploads) != 1:
-        raise Refused("Send one picture.")
+        raise Refused("Upload exactly one image.")
     content = call.uploads[0].content
     if len(content) > MAX_PICTURE_MIB * MIB:
-        raise Refused(f"A picture has at most {MAX_PICTURE_MIB} MiB.")
+        raise Refused(
+            f"The image is larger than the {MAX_PICTURE_MIB} MiB limit. Upload a smaller one."
+        )
     return content
 
 

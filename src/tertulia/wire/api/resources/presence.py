@@ -52,7 +52,7 @@ async def report_presence(call: Call, params: ReportPresence) -> Presences:
     """Report that the caller is there, and fetch who else is."""
     user, state, presence = call.user, call.state, call.node.delivery.presence
     if user.is_bot:
-        raise Refused("Bots have no presence.")
+        raise Refused("Bots don't have a presence.")
     if params.new_user_input:
         presence.used(user.id)
     settings = state.settings.get(user.id)
@@ -207,10 +207,10 @@ async def get_presence_by_email(call: Call, params: GetPresenceByEmail) -> OnePr
 def _presence_of(call: Call, user_id: int | None) -> OnePresence:
     user = permissions.visible_user(call.state, call.user, user_id)
     if user.is_bot:
-        raise Refused("Bots have no presence.")
+        raise Refused("Bots don't have a presence.")
     latest = call.node.delivery.presence.of(user.id)
     if latest is None or not user.is_active or call.state.realm.presence_disabled:
-        raise Refused("Nothing is known of this account's presence.")
+        raise Refused("No presence information is available for this account.")
     is_active = call.now - latest.active_at < OFFLINE_SECONDS
     timestamp = latest.active_at if is_active else latest.idle_at
     is_there = call.now - timestamp < OFFLINE_SECONDS

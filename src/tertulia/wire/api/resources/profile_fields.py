@@ -154,9 +154,9 @@ def _details(data: dict[str, str | dict[str, str]], kind: FieldKind) -> Details:
             account = msgspec.convert(data, _Account)
             return Details(account=account.subtype, url_pattern=account.url_pattern)
     except msgspec.ValidationError as error:
-        raise Refused(f"The field's data do not fit its type: {error}") from None
+        raise Refused(f"The field data isn't valid for this type of field: {error}") from None
     if data:
-        raise Refused("Fields of this type have no data of their own.")
+        raise Refused("Fields of this type don't accept field data.")
     return Details()
 
 

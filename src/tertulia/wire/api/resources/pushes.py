@@ -92,7 +92,7 @@ async def add_push_subscription(call: Call, params: AddPushSubscription) -> Adde
     that. Not of the reference's interface: this server's."""
     config = call.node.config
     if not config.web_push:
-        raise Refused("This server sends no push notifications.")
+        raise Refused("Push notifications aren't set up on this server.")
     new = NewSubscription(
         endpoint=params.endpoint,
         p256dh=params.p256dh,
@@ -140,7 +140,7 @@ async def test_push_subscription(call: Call, params: OnePushSubscription) -> Ans
     """Push something to a program, to see whether it works: refused with what the push service
     says. Not of the reference's interface: this server's."""
     if not call.node.config.web_push:
-        raise Refused("This server sends no push notifications.")
+        raise Refused("Push notifications aren't set up on this server.")
     one = call.consider(pushes.found, params.subscription_id)
     await push_test(call.node, call.user, one)
     return Answer()

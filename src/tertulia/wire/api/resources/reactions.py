@@ -65,7 +65,7 @@ def _requested_emoji(
     if reaction_type is not None:
         kind = REACTION_TYPES.get(reaction_type)
         if kind is None:
-            raise Refused(f"There are no reactions of the type '{reaction_type[:50]}'.")
+            raise Refused(f"The reaction type '{reaction_type[:50]}' doesn't exist.")
     return RequestedEmoji(name=name, code=code, kind=kind, neutral=reaction_type == NEUTRAL_TYPE)
 
 

@@ -35,7 +35,7 @@ async def get_read_receipts(call: Call, params: OfMessage) -> ReadReceipts:
     if message is None:
         raise NoSuchMessage
     if not call.state.realm.enable_read_receipts:
-        raise Refused("The organization does not show who has read a message.")
+        raise Refused("This organization doesn't show read receipts.")
     holders = await call.node.store.read(message_details.holders, message.id)
     shown = _shown(call.state, message, call.user, holders)
     read = await call.node.store.read(message_details.have_read, message.id, shown)

@@ -126,7 +126,7 @@ async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> ApiKey:
     """The account's API key, for its address alone. On development servers only."""
     user = call.state.user_with_address(names.address(params.username))
     if user is None or user.id not in call.state.credentials:
-        raise WrongPassword("The address or the password is wrong.")
+        raise WrongPassword("Incorrect email address or password.")
     return await signed_in(call, sign_in.require_usable(call.node, user.id), "development")
 
 

@@ -46,7 +46,7 @@ class ConfirmPassword(Params, kw_only=True, frozen=True):
 async def confirm_password(call: Call, params: ConfirmPassword) -> Answer:
     """Give the password again in a browser that was signed in a while ago, where something else
     was refused with PASSWORD_CONFIRMATION_REQUIRED. With an API key it changes nothing."""
-    await sign_in.require_own_password(call, params.password, "The password is wrong.")
+    await sign_in.require_own_password(call, params.password, "Incorrect password.")
     if call.session_id is not None:
         await call.submit(sessions.confirm, call.session_id)
     return Answer()

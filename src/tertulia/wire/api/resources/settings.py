@@ -97,14 +97,14 @@ async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetTy
     if params.new_password is UNSET:
         return UNSET
     if params.target_users is not None:
-        raise Refused("Passwords are everybody's own.")
+        raise Refused("You can't change other people's passwords.")
     if params.old_password is UNSET:
-        raise Refused("A new password needs the old one beside it.")
+        raise Refused("To set a new password, include your old one.")
     vault = call.node.vault
     if not call.state.realm.password_sign_in:
-        raise Refused("Nobody signs in by password here.")
+        raise Refused("Password sign-in is disabled in this organization.")
     credential = await sign_in.require_own_password(
-        call, params.old_password, "The old password is wrong."
+        call, params.old_password, "The old password is incorrect."
     )
     user = call.user
     password = await good_password(call.node, params.new_password, user.address, user.full_name)

@@ -70,10 +70,10 @@ async def get_subscription_status(call: Call, params: GetSubscriptionStatus) -> 
     state, user = call.state, call.user
     other = state.users.get(params.user_id)
     if other is None or not permissions.sees_user(state, user, other):
-        raise Refused("No such user")
+        raise Refused("This user doesn't exist.")
     channel = channels.known(state, user, params.stream_id)
     if other.id != user.id and not permissions.sees_subscribers(state, user, channel):
-        raise Refused("You are not allowed to see who is subscribed.")
+        raise Refused("You don't have permission to see this channel's subscribers.")
     return SubscriptionStatus(
         is_subscribed=other.is_active and state.is_subscribed(other.id, channel.id)
     )
@@ -96,7 +96,7 @@ async def get_user_channels(call: Call, params: GetChannelsOf) -> ChannelsOf:
     state, user = call.state, call.user
     other = state.users.get(params.user_id)
     if other is None or not permissions.sees_user(state, user, other):
-        raise Refused("No such user")
+        raise Refused("This user doesn't exist.")
     found = [
         channel_id
         for channel_id in (state.channel_ids_of(other.id) if other.is_active else [])
@@ -179,7 +179,7 @@ def _principals(call: Call, given: list[int | str]) -> tuple[int, ...] | None:
             continue
         user = call.account_with(one)
         if user is None:
-            raise Refused(f"No such user: {one[:100]}")
+            raise Refused(f"User {one[:100]} doesn't exist.")
         found.append(user.id)
     return tuple(found) or None
 
@@ -237,7 +237,7 @@ class ExchangeAnswer(Answer, kw_only=True):
 async def update_subscriptions(call: Call, params: ExchangeSubscriptions) -> ExchangeAnswer:
     """Subscribe oneself to some channels and unsubscribe from others, at once."""
     if not params.add and not params.delete:
-        raise Refused('Nothing to do: neither "add" nor "delete" names a channel.')
+        raise Refused('Nothing to change: list at least one channel in "add" or "delete".')
     usual = NewChannelOptions()
     wanted = SubscribeRequest(
         channels=tuple(new_channel(call, one.name, one.description, usual) for one in params.add),
@@ -308,7 +308,7 @@ def _property(channel_id: int, name: str, value: bool | str | None) -> Property:
     """`in_home_view` is what not being muted was called."""
     if name == "in_home_view":
         if not isinstance(value, bool):
-            raise Refused("in_home_view is not a boolean")
+            raise Refused("in_home_view must be true or false.")
         return Property(channel_id=channel_id, name="is_muted", value=not value)
     return Property(channel_id=channel_id, name=name, value=value)
 

@@ -14,4 +14,4 @@ class GetSummary(Params, kw_only=True, frozen=True):
 
 async def get_summary(call: Call, params: GetSummary) -> Answer:
     """Refused: `server_can_summarize_topics` is false."""
-    raise Refused("This server has nothing to summarize conversations with.")
+    raise Refused("This server doesn't offer topic summaries.")

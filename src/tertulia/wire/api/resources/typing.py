@@ -26,11 +26,11 @@ async def set_typing(call: Call, params: SetTyping) -> Answer:
     started = params.op == "start"
     if params.type in {"direct", "private"}:
         if not params.to:
-            raise Refused("The recipients are missing: 'to'.")
+            raise Refused("The recipients are missing: set 'to'.")
         typing.type_to_people(call, params.to, started=started)
     else:
         if params.stream_id is None:
-            raise Refused("The channel is missing: 'stream_id'.")
+            raise Refused("The channel is missing: set 'stream_id'.")
         if params.topic is None:
             raise Refused("The topic is missing.")
         typing.type_in_topic(call, params.stream_id, params.topic, started=started)

@@ -53,7 +53,7 @@ async def upload_file(call: Call, params: UploadFile) -> UploadedFile:
     Only the uploader can open it at first; then whoever can read a message that links it.
     """
     if call.file is None:
-        raise Refused("There is no file in the request.")
+        raise Refused("The request doesn't contain a file.")
     try:
         attachment = await stored(call.node, call.user.id, call.file)
     except Refused:

@@ -47,6 +47,6 @@ async def update_muted_topics(call: Call, params: UpdateMutedTopics) -> Answer:
     """Mute a topic for oneself, or not any more: the older form of POST /user_topics."""
     channel: int | str | None = params.stream if params.stream_id is None else params.stream_id
     if channel is None or (params.stream_id is not None and params.stream is not None):
-        raise Refused("Name the channel by its ID or by its name: one of the two.")
+        raise Refused("Give either the channel's ID or its name, but not both.")
     await call.submit(user_topics.mute, channel, params.topic, params.op == "add")
     return Answer()

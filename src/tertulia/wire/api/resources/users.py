@@ -127,7 +127,7 @@ def _named(call: Call, params: GetUsers, user_ids: Iterable[int]) -> list[UserOb
 async def get_users(call: Call, params: GetUsers) -> Users:
     """The accounts that the caller may know of, people and bots."""
     if params.user_ids is not None and (params.after or params.limit is not None):
-        raise Refused("'after' and 'limit' are for lists of all accounts, not of some 'user_ids'.")
+        raise Refused("'after' and 'limit' can't be combined with 'user_ids'.")
     if params.user_ids is None:
         return await call.node.fragments.in_turns(lambda: _everybody(call, params))
     known = call.state.users
@@ -374,7 +374,7 @@ async def deactivate_own_user(call: Call, params: NoParams) -> Answer:
 
 def _require_person(call: Call) -> None:
     if call.user.is_bot:
-        raise NotPermitted("Bots cannot do this.")
+        raise NotPermitted("Bots can't do this.")
 
 
 class ReactivateUser(Params, kw_only=True, frozen=True):

@@ -168,13 +168,13 @@ async def update_webhook_options(call: Call, params: UpdateWebhookOptions) -> We
     """Change how a bot takes what services send, for its owner and for administrators."""
     call.consider(bots.check_managed, params.bot_id)
     for template, what in (
-        (params.topic_template, "template of the topic"),
-        (params.content_template, "template of the content"),
+        (params.topic_template, "topic template"),
+        (params.content_template, "content template"),
     ):
         if template is not UNSET:
             await templates.check(call.node.template_shares, call.user.id, template, what)
     if params.secret is not UNSET and len(params.secret) > MAX_SECRET:
-        raise Refused(f"The secret has at most {MAX_SECRET} characters.")
+        raise Refused(f"The secret can have at most {MAX_SECRET} characters.")
     sealed = UNSET if params.secret is UNSET else call.node.vault.sealed(params.secret)
     bot: User = await call.submit(
         bots.change_incoming, params.bot_id, sealed, params.topic_template, params.content_template
@@ -238,7 +238,7 @@ async def update_service(call: Call, params: UpdateService) -> Service:
 async def _service(call: Call, bot: User) -> Service:
     service = bot.bot.service if bot.bot else None
     if service is None:
-        raise Refused("The bot is no outgoing webhook.")
+        raise Refused("This bot isn't an outgoing webhook.")
     return Service(
         payload_url=service.url,
         interface_type=int(service.format),
