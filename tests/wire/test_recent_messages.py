@@ -16,6 +16,7 @@ from tertulia.service.config import Config
 from tertulia.service.messages import recent, recent_page
 from tertulia.service.messages.received import ReceivedScopes
 from tertulia.service.messages.recent import RecentMessages
+from tertulia.store.readers import Asker, Person, current_asker, reading_as
 from tests.support import Organization, reopened
 from tests.unit.test_log import until
 from tests.wire.stage import LIMITED, Data, flag
@@ -423,6 +424,26 @@ async def test_who_waits_for_another_does_not_wait_for_ever(
         reply = await talk.org["ben"].get("/messages", narrow="[]", **newest)
         assert reply.status == 503
     assert await talk.page("ben", [], **newest)
+
+
+async def test_they_are_read_in_nobodys_share_of_the_readers(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody waits for them, and one person may have many other reads that wait."""
+    node, ann = talk.org.node, talk.org["ann"].user_id
+    people: list[Person] = []
+    real = node.store.read
+
+    async def read(look: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        if look.__module__ == recent.__name__:  # Jobs read too.
+            people.append(current_asker.get().person)
+        return await real(look, *arguments, **keywords)
+
+    monkeypatch.setattr(node.store, "read", read)
+    with reading_as(Asker(ann)):
+        await RecentMessages().bring_up_to_date(node)
+        assert current_asker.get().person == ann
+    assert people == ["newest messages"]
 
 
 async def test_nothing_is_left_of_what_was_not_committed(

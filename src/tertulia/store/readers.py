@@ -11,7 +11,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import TypeVar
@@ -67,6 +68,16 @@ _SERVER = Asker(None)
 current_asker: ContextVar[Asker] = ContextVar("asker", default=_SERVER)
 """Set where a request's account is known (`wire/http/rate_limits.py`). Jobs and whatever else the
 server does by itself leave it as it is."""
+
+
+@contextmanager
+def reading_as(asker: Asker) -> Iterator[None]:
+    """Within the context, read on behalf of this asker."""
+    before = current_asker.set(asker)
+    try:
+        yield
+    finally:
+        current_asker.reset(before)
 
 
 def _gone() -> Unavailable:

@@ -21,6 +21,7 @@ from tertulia.state.recent_writes import message_in, touching
 from tertulia.store import message_details, queries
 from tertulia.store.database import Connection, TimeLimitReached
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
+from tertulia.store.readers import Asker, reading_as
 from tertulia.store.store import READ_SECONDS
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ _PART_CHARACTERS: Final = 100
 """As so many each reaction, part of a widget and edit counts, beside what it says."""
 _SPARE: Final = 100
 """So many more are kept before the oldest are dropped, many at once."""
+
+_ASKER: Final = Asker("newest messages")
+"""A share of the database's readers that is nobody's: others wait for what one person's request
+reads."""
 
 _Messages = Sequence[Message]
 _Details = Mapping[int, MessageDetails]
@@ -186,7 +191,8 @@ class RecentMessages:
             ids = [one.id for one in (*again, *new)]
             return again, new, is_all, message_details.details_of(connection, ids)
 
-        again, new, is_all, details = await node.store.read(look)
+        with reading_as(_ASKER):
+            again, new, is_all, details = await node.store.read(look)
         written = state.recent_writes.after(seq)
         if self._kept is not kept:
             return  # All was forgotten meanwhile.
