@@ -58,8 +58,7 @@ class AnswerRoom:
     def _counted(self, user: User | None, network: str | None) -> list[tuple[Hashable, int]]:
         if user is None:
             return [(network, self._of_one), (_STRANGERS, self._of_network)]
-        owner = user.bot.owner_id if user.bot is not None else None
-        found: list[tuple[Hashable, int]] = [(user.id if owner is None else owner, self._of_one)]
+        found: list[tuple[Hashable, int]] = [(user.person_id, self._of_one)]
         return found if network is None else [*found, (network, self._of_network)]
 
     def _add(self, counted: Iterable[tuple[Hashable, int]], size: int) -> None:
