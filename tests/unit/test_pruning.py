@@ -217,6 +217,7 @@ async def test_words_of_deleted_and_edited_messages_leave_the_files(
     await ann.delete(f"/messages/{deleted}")
     await ann.patch(f"/messages/{edited}", content="another")
     await ann.delete(f"/messages/{edited}")
+    await ann.delete(f"/messages/{await ann.send('lounge', 'the xqdeletedtopic', 'x')}")
     assert await words_forgotten_once(store)
 
     path = Path(config.data_dir) / "tertulia.db"
@@ -224,6 +225,9 @@ async def test_words_of_deleted_and_edited_messages_leave_the_files(
     found = b"".join(file.read_bytes() for file in files).lower()
     words = (b"xqkeptword", b"xqdeletedword", b"xqeditedword")
     assert [word for word in words if word in found] == [b"xqkeptword"]
+    # (The log has the names of topics until it is pruned.)
+    blocks = await store.read(lambda c: c.query("SELECT block FROM topic_search_data"))
+    assert b"xqdeletedtopic" not in b"".join(block for (block,) in blocks)
     await store.write(
         lambda c: c.run("INSERT INTO message_search (message_search) VALUES ('integrity-check')")
     )

@@ -360,8 +360,9 @@ class Database(ABC):
 
     @abstractmethod
     def forget_deleted_words(self, *, from_start: bool) -> bool:
-        """Rewrite a part of the search index, without the words of messages that were deleted or
-        edited. Return whether there is more to rewrite. `from_start` starts over."""
+        """Rewrite a part of the search indexes, without the words of messages that were deleted
+        or edited, and of topics that were deleted or renamed. Return whether there is more to
+        rewrite. `from_start` starts over."""
 
     @abstractmethod
     def empty_write_ahead_log(self) -> bool:

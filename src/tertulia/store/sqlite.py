@@ -395,22 +395,24 @@ class SqliteDatabase(Database):
         return bool(0 < left < free)
 
     def forget_deleted_words(self, *, from_start: bool) -> bool:
+        # A negative number makes one merge of everything; a positive one continues it.
+        pages = -_MERGE_PAGES if from_start else _MERGE_PAGES
+        has_more = False
         with contextlib.closing(self._connect(readonly=False, limits=LONG)) as connection:
-            if not connection.query(
-                "SELECT 1 FROM message_search_data WHERE id >= ? LIMIT 1", (_TOMBSTONES,)
-            ):
-                return False
-            # A negative number makes one merge of everything; a positive one continues it.
-            pages = -_MERGE_PAGES if from_start else _MERGE_PAGES
-            ((before,),) = connection.query("SELECT total_changes()")
-            for statement in self.dialect.begin_write:
-                connection.run(statement)
-            connection.run(
-                "INSERT INTO message_search (message_search, rank) VALUES ('merge', ?)", (pages,)
-            )
-            connection.commit()
-            ((after,),) = connection.query("SELECT total_changes()")
-        return bool(after - before > 1)  # The statement itself counts as a change.
+            for index in ("message_search", "topic_search"):
+                if not connection.query(
+                    f"SELECT 1 FROM {index}_data WHERE id >= ? LIMIT 1", (_TOMBSTONES,)
+                ):
+                    continue
+                ((before,),) = connection.query("SELECT total_changes()")
+                for statement in self.dialect.begin_write:
+                    connection.run(statement)
+                connection.run(f"INSERT INTO {index} ({index}, rank) VALUES ('merge', ?)", (pages,))
+                connection.commit()
+                ((after,),) = connection.query("SELECT total_changes()")
+                # The statement itself counts as a change.
+                has_more = has_more or after - before > 1
+        return has_more
 
     def empty_write_ahead_log(self) -> bool:
         # First without locks. What remains then is so little that writers hardly wait for it, and
