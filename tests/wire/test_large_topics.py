@@ -11,9 +11,12 @@ from tertulia.delivery.withdrawal import Withdrawal
 from tertulia.domain.messages import deleting as deleting_rules
 from tertulia.domain.messages import moving
 from tertulia.jobs.topic_moves import topic_moves
+from tertulia.log.log import Log
 from tertulia.model import narrow
 from tertulia.model.changes import AnyChange, MessagesMoved
 from tertulia.model.narrow import Scope, Term
+from tertulia.model.topic_moves import TopicMove
+from tertulia.model.user_topics import Visibility
 from tertulia.service.messages import deleting, editing, preconditions
 from tertulia.store import bitmaps, consistency, log_entries, writing
 from tertulia.store import store as store_module
@@ -283,6 +286,60 @@ async def test_an_interrupted_move_is_ended(
     await job.once()
     assert len(org.node.state.topic_moves) == 0
     assert len(await page(org, "ben", ("topic", "coffee"))) == 11
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_settings_go_along_with_a_topic_that_is_moved_in_pieces(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann", "ben")
+    attic = await org.channel("attic", "ann", "ben")
+    mids = await sent(org, "tea", 10)
+    muted = {"topic": "tea", "visibility_policy": 1}
+    assert (await org["ben"].post("/user_topics", stream_id=lounge, **muted)).ok
+    await move(org, mids[0], stream_id=attic)
+    visibility = org.node.state.visibility
+    assert visibility(org["ben"].user_id, attic, "tea") is Visibility.MUTED
+    assert visibility(org["ben"].user_id, lounge, "tea") is Visibility.INHERIT
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_a_topic_is_marked_as_resolved_whatever_its_size(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    await sent(org, "✔ tea", 1)
+    mids = await sent(org, "tea", 10)
+    await move(org, mids[0], topic="✔ tea")
+    *_, notice = await page(org, "ben", ("topic", "✔ tea"))
+    assert "marked this topic as resolved" in notice["content"]
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_a_move_that_cannot_be_ended_holds_up_no_other(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    for topic in ("tea", "milk"):
+        mids = await sent(org, topic, 10)
+        await sent(org, f"more {topic}", 1)
+        with monkeypatch.context() as patch:
+
+            async def interrupted(*_: Any) -> None:
+                pass
+
+            patch.setattr(editing, "finish_move", interrupted)
+            await move(org, mids[0], topic=f"more {topic}")
+    first, _ = [one.id for one in org.node.state.topic_moves]
+    real = preconditions.to_move_next
+
+    async def broken(log: Log, found: TopicMove) -> moving.MovePiece:
+        if found.id == first:
+            raise RuntimeError("on purpose")
+        return await real(log, found)
+
+    monkeypatch.setattr(preconditions, "to_move_next", broken)
+    job = topic_moves(org.node)
+    await job.once()
+    await job.once()
+    assert [one.id for one in org.node.state.topic_moves] == [first]
+    assert job.set_aside.reasons().keys() == {str(first)}
 
 
 def among_others(connection: Connection) -> None:

@@ -124,20 +124,19 @@ _MERGED = (Visibility.MUTED, Visibility.INHERIT, Visibility.UNMUTED, Visibility.
 """In ascending order of interest: of two topics that become one, the later setting wins."""
 
 
-def after_moving(moment: Moment, moved: MessagesMoved) -> list[UserTopicChanged]:
+def after_moving(moment: Moment, moved: MessagesMoved, *, joins: bool) -> list[UserTopicChanged]:
     """The settings of topics that the move leaves empty: they go with the messages, for users who
-    may read them there."""
+    may read them there. `joins` is whether the new topic had messages before the move."""
     state, now = moment.state, moment.now
     target = state.channels[moved.new_channel_id]
     key = topic_key(moved.new_topic)
-    is_joined = key in state.topics.of_channel[target.id]
     changes = []
     for old in (one for place in moved.emptied for one in state.user_topics.of_topic[place]):
         changes.append(
             _changed(state, old.user_id, old.channel_id, old.name, Visibility.INHERIT, now)
         )
         there = state.visibility(old.user_id, target.id, key)
-        wanted = max(old.visibility, there, key=_MERGED.index) if is_joined else old.visibility
+        wanted = max(old.visibility, there, key=_MERGED.index) if joins else old.visibility
         user = state.users[old.user_id]
         if wanted is not there and permissions.reads_channel(state, user, target):
             changes.append(_changed(state, user.id, target.id, moved.new_topic, wanted, now))

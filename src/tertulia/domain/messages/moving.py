@@ -64,7 +64,8 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 PIECE = 1000
-"""Messages that one entry of the log moves at most, unless it renames their topic."""
+"""Messages that one entry of the log moves at most, unless it renames their topic. Of a move in
+pieces to another channel, it moves up to twice as many."""
 
 
 class _Allowed(Struct, frozen=True):
@@ -80,7 +81,8 @@ class _Allowed(Struct, frozen=True):
     """Whether these are all of their topic."""
     renames: bool
     """Whether the topic gets a name that no other topic has."""
-    resolves: bool
+    joins: bool
+    """Whether the new topic already has messages."""
 
 
 def allowed(moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move) -> _Allowed:
@@ -119,7 +121,7 @@ def allowed(moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move) -
         renames=is_whole
         and source.id == target.id
         and (here == there or there not in state.topics),
-        resolves=resolves,
+        joins=there in state.topics,
     )
 
 
@@ -164,11 +166,10 @@ def move(
         wanted,
         is_all=plan.renames or bool(change.emptied),
         count=len(plan.ids),
-        resolves=plan.resolves,
     )
     changes: list[AnyChange] = [
         change,
-        *user_topics.after_moving(moment, change),
+        *user_topics.after_moving(moment, change, joins=plan.joins),
         *notices.sent(moment, written, render),
     ]
     return Decision(None, changes)
@@ -184,6 +185,7 @@ def _place(message: Message, plan: _Allowed, wanted: Move) -> dict[str, Any]:
         "propagation": wanted.propagation,
         "tell_old": wanted.tell_old,
         "tell_new": wanted.tell_new,
+        "joins": plan.joins,
     }
 
 
@@ -244,7 +246,7 @@ def move_piece(moment: Moment, piece: MovePiece, render: Render) -> Decision[boo
     if ids:
         lines = [line for line in piece.excerpt.lines if line.id in ids]
         change = _moved(moment, move, piece.found, piece.excerpt, lines)
-        changes = [change, *user_topics.after_moving(moment, change)]
+        changes = [change, *user_topics.after_moving(moment, change, joins=move.joins)]
     left = move.before(piece.ids[0]) if move.respells and ids else move.ranges
     is_last = piece.is_last or not left
     if not is_last and left != move.ranges:
@@ -254,9 +256,7 @@ def move_piece(moment: Moment, piece: MovePiece, render: Render) -> Decision[boo
         changes.append(TopicMoveEnded(move_id=move.id))
         wanted = Move(tell_old=move.tell_old, tell_new=move.tell_new)
         user = state.users[move.user_id]
-        written = _notices(
-            state, user, move, wanted, is_all=move.is_whole, count=move.count, resolves=False
-        )
+        written = _notices(state, user, move, wanted, is_all=move.is_whole, count=move.count)
         # Even if the channel no longer takes messages, the move has to end.
         with contextlib.suppress(Refused):
             changes += notices.sent(moment, written, render)
@@ -635,13 +635,12 @@ def _notices(
     *,
     is_all: bool,
     count: int,
-    resolves: bool,
 ) -> list[Notice]:
     who = notices.person(user)
     source, target = state.channels[moved.channel_id], state.channels[moved.new_channel_id]
     here = ToChannel(topic=moved.topic, channel=source)
     there = ToChannel(topic=moved.new_topic, channel=target)
-    if resolves:
+    if source is target and topics.toggles_resolution(moved.topic, moved.new_topic):
         done = moved.new_topic.startswith(RESOLVED)
         return [Notice(there, f"{who} marked this topic as {'' if done else 'un'}resolved.")]
     what = "This topic" if is_all else "A message" if count == 1 else f"{count} messages"
