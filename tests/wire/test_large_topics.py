@@ -18,7 +18,7 @@ from tertulia.model.narrow import Scope, Term
 from tertulia.model.topic_moves import TopicMove
 from tertulia.model.user_topics import Visibility
 from tertulia.service.messages import deleting, editing, preconditions
-from tertulia.store import bitmaps, consistency, log_entries, writing
+from tertulia.store import bitmaps, consistency, log_entries, message_details, writing
 from tertulia.store import store as store_module
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import narrow_condition
@@ -116,6 +116,26 @@ async def test_a_message_was_renamed_with_its_topic_while_it_was_in_it(org: Orga
     assert await history(org, stays) == [("coffee", "water"), ("tea", "coffee")]
     assert await history(org, late) == [("coffee", "✔ coffee")]
     assert await history(org, other) == [("coffee", "✔ coffee"), ("cake", "coffee")]
+
+
+async def test_a_message_brings_only_the_newest_renamings_of_its_topic(org: Organization) -> None:
+    """Of all messages on a page each would bring all of them."""
+    await org.channel("lounge", "ann")
+    old, *_ = await sent(org, "tea 0", 2)
+    edited = await org["ann"].patch(f"/messages/{old}", content="edited")
+    assert edited.ok
+    count = message_details.MAX_RENAMES + 3
+    for number in range(count):
+        await move(org, old, topic=f"tea {number + 1}")
+    (late,) = await sent(org, f"tea {count}", 1)
+    names = [(f"tea {number}", f"tea {number + 1}") for number in reversed(range(count))]
+    assert await history(org, old) == names[: message_details.MAX_RENAMES]
+    assert await history(org, late) == []
+    shown, *_ = await page(org, "ann", ("channel", "lounge"))
+    assert len(shown["edit_history"]) == message_details.MAX_RENAMES + 1
+    assert "prev_content" in shown["edit_history"][-1]
+    whole = (await org["ann"].get(f"/messages/{old}/history")).ok["message_history"]
+    assert len(whole) == count + 2
 
 
 async def spellings(org: Organization, topic: str = "tea") -> list[str]:

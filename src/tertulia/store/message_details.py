@@ -31,6 +31,9 @@ class MessageDetails(Struct, frozen=True):
 NO_DETAILS = MessageDetails()
 EDITS_BYTES = 1024 * 1024
 """Earlier content and HTML that come with a page of messages."""
+MAX_RENAMES = 10
+"""How often, lately, its whole topic was renamed: so much of that comes with a message. Renaming a
+topic writes a few rows, but each of its messages would bring all of them. Its history has them."""
 MAX_ARRIVALS = 100
 """Messages of a move that are told in full to those to whom they are new."""
 ARRIVALS_BYTES = 1024 * 1024
@@ -85,7 +88,9 @@ def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, 
         f" was_channel_id, channel_id, {editing.TEXT_SIZE} FROM message_edits WHERE {among}"
         " UNION ALL SELECT 'edit', messages.id, renames.seq, renames.at, renames.user_id, NULL,"
         " NULL, renames.was_topic, renames.topic, NULL, NULL, -1"
-        f" FROM {editing.RENAMES} WHERE {dialect.among('messages.id')}"
+        f" FROM {editing.RENAMES} AND renames.seq > COALESCE((SELECT older.seq FROM topic_renames"
+        " AS older WHERE older.topic_id = messages.topic_id ORDER BY older.seq DESC"
+        f" LIMIT 1 OFFSET {MAX_RENAMES}), 0) WHERE {dialect.among('messages.id')}"
         " UNION ALL SELECT 'reaction', message_id, seq, neutral, user_id, kind, code, name, NULL,"
         f" NULL, NULL, 0 FROM reactions WHERE {among}"
         " UNION ALL SELECT 'part', message_id, id, 0, sender_id, kind, content, NULL, NULL, NULL,"
