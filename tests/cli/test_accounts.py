@@ -125,7 +125,7 @@ def test_init_asks_on_a_terminal_and_sets_up_what_is_said(
     async def send_trial(config: Config, address: str) -> str:
         tried.append((config.smtp_host, config.smtp_port, address))
         if len(tried) == 1:
-            raise Failed("The mail could not be sent. Nobody is there.")
+            raise Failed("The email couldn't be sent. Nobody is there.")
         return "It was sent."
 
     monkeypatch.setattr(mail, "send_trial", send_trial)
@@ -250,9 +250,9 @@ def test_a_password_is_read_from_standard_input(tmp_path: Path) -> None:
         ((*NEW[:4], "--password", "short"), 1, "A password has 8 to 100 characters."),
         ((*NEW[:4], "--password", "ben@example.com"), 1, "guessed too easily"),
         ((*NEW[:4], "--password", "2026 Example 2026"), 1, "it is your address, your name"),
-        (NEW[:4], 2, "A password is needed"),
+        (NEW[:4], 2, "A password is required"),
         ((*NEW, "--role", "king"), 2, "king"),
-        ((*NEW, "--config", "/nowhere/at.toml"), 2, "Cannot read /nowhere/at.toml"),
+        ((*NEW, "--config", "/nowhere/at.toml"), 2, "Can't read /nowhere/at.toml"),
         ((*NEW, "--database-url", "mysql://x"), 1, "'mysql' is no kind of database"),
     ],
 )

@@ -39,7 +39,7 @@ def founded(place: Place) -> Place:
 
 
 def test_nodes_are_listed_drained_and_forgotten(founded: Place) -> None:
-    assert founded.run("nodes").output == "No node serves.\n"
+    assert founded.run("nodes").output == "No nodes are running.\n"
     with listing(founded) as connection:
         add(connection, "a/0", lag_entries=5, lag_seconds=2.5, waiting_polls=12, queues=34)
         add(connection, "a/1")
@@ -71,8 +71,8 @@ def test_nodes_are_listed_drained_and_forgotten(founded: Place) -> None:
     for command, name in (("drain", "b"), ("drain", "nobody"), ("forget", "a/0")):
         code, output = on(command, name)
         assert code == 1, output
-        assert "`tertulia nodes` lists them" in output
-    assert on("forget", "b") == (0, "Forgot b.\n")
+        assert "`tertulia nodes` lists all nodes" in output
+    assert on("forget", "b") == (0, "Removed b from the list.\n")
     with listing(founded) as connection:
         assert [node.name for node in nodes.listed(connection)] == ["a/0", "a/1"]
     misplaced = run("nodes", *founded.flags, "forget", "b")
@@ -85,9 +85,9 @@ OTHER = {**SETTINGS, "external_url": "another"}
 @pytest.mark.parametrize(
     ("named", "found"),
     [
-        ({}, "none is serving"),
+        ({}, "no node is serving"),
         ({"a": {}, "b": {}}, "2 serving"),
-        ({"a": {"more": {"version": "1.1"}}, "b": {}}, "of versions 1.0 and 1.1"),
+        ({"a": {"more": {"version": "1.1"}}, "b": {}}, "with versions 1.0 and 1.1"),
         # A version that knows a setting more.
         ({"a": {"more": {"settings": {**SETTINGS, "new": "x"}}}, "b": {}}, "2 serving"),
         ({"a": {"silent": 50}}, "FAILED a is gone for 5"),

@@ -87,7 +87,7 @@ def test_another_secret_is_told_before_anything_is_served(place: Place) -> None:
     with place.program("serve", "--port", "0") as process:
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert errors.startswith("The secret is not the one")
+    assert errors.startswith("The secret isn't the one")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

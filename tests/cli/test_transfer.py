@@ -269,7 +269,7 @@ def test_another_installations_secret_is_not_overwritten(tmp_path: Path) -> None
     (target.data_dir / "secret").write_text("another\n")
     result = target.run("restore", str(file))
     assert result.exit_code == 1
-    assert "another secret" in result.stderr
+    assert "a different secret" in result.stderr
     assert (target.data_dir / "secret").read_text() == "another\n"
 
 
@@ -279,7 +279,7 @@ def test_a_backup_overwrites_nothing_and_is_for_its_owner_alone(tmp_path: Path) 
     assert file.stat().st_mode & 0o077 == 0
     result = place.run("backup", str(file))
     assert result.exit_code == 1
-    assert "exists already" in result.stderr
+    assert "already exists" in result.stderr
     assert file.read_bytes() == before
     # In a directory that is anybody's, somebody may have put something where it is written first.
     other = tmp_path / "other.zip"

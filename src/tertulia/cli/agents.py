@@ -12,7 +12,10 @@ from tertulia.domain.accounts import agents
 from tertulia.model.errors import NoSuchItem
 from tertulia.service.caller import Caller
 
-app = group("agents", "Agents, programs that act on behalf of people: list and revoke them.")
+app = group(
+    "agents",
+    "Manage agents, which are programs that act on behalf of people: list and revoke them.",
+)
 
 
 class AgentShown(Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from tertulia.service.caller import Caller
 
 app = group(
     "announce",
-    "Announcements, such as planned maintenance: banners that everyone sees in their client.",
+    "Announce something to everyone, such as planned maintenance, with a banner in their client.",
 )
 _HOUR: Final = 3600
 _DAY: Final = 86400

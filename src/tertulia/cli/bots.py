@@ -25,7 +25,7 @@ from tertulia.model.users import BotKind, User
 from tertulia.service.caller import Caller
 from tertulia.state.organization import State
 
-app = group("bots", "Bots: list, create, change, deactivate, and reactivate them.")
+app = group("bots", "Manage bots: list, create, change, deactivate, and reactivate them.")
 app.command("create", epilog=create_bot.EXAMPLE)(create_bot.create_bot)
 
 _KINDS = {

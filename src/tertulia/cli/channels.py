@@ -31,7 +31,7 @@ from tertulia.wire.api.resources.channels import (
 
 app = group(
     "channels",
-    "Channels: list, show, create, change, and archive them, and manage their subscribers.",
+    "Manage channels and their subscribers.",
 )
 
 _NAMES: Final = {

@@ -28,8 +28,8 @@ from tertulia.wire.http.parameters import Params
 
 app = group(
     "default-groups",
-    "Groups of default channels that new users can choose: list, create, change, and remove"
-    " them. (To subscribe all new users to a channel: `channels change NAME is_default=true`.)",
+    "Manage groups of default channels, which new users can choose from. (To subscribe all new"
+    " users to a channel: `channels change NAME is_default=true`.)",
 )
 
 _NAMES = {name: name for name in ("name", "description", "channels")}

@@ -14,8 +14,8 @@ from tertulia.wire.http.parameters import declared
 
 app = group(
     "defaults",
-    "Default settings for new users: list, show, and set them. (For default channels: `channels"
-    " change NAME is_default=true`.)",
+    "Manage default settings for new users: list, show, and set them. (For default channels:"
+    " `channels change NAME is_default=true`.)",
 )
 
 _AS_THE_PLACE_IS: Final = "null"

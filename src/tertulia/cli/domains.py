@@ -18,8 +18,8 @@ from tertulia.wire.api.resources.administration import (
 
 app = group(
     "domains",
-    "Email domains that new users' addresses can have if emails_restricted_to_domains is true:"
-    " list, add, change, and remove them.",
+    "Manage the email domains that new users' addresses can have if"
+    " emails_restricted_to_domains is true.",
 )
 
 _NAMES = {"domain": "domain", "allow_subdomains": "allow_subdomains"}

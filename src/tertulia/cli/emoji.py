@@ -16,7 +16,7 @@ from tertulia.service.files.custom_emoji import MAX_MIB, add_emoji
 from tertulia.state.organization import State
 from tertulia.wire.api.resources.emoji import NamedEmoji, deactivate_custom_emoji
 
-app = group("emoji", "Custom emoji: list, add, and remove them.")
+app = group("emoji", "Manage custom emoji: list, add, and remove them.")
 
 
 def _records(state: State) -> list[CustomEmoji]:

@@ -25,7 +25,9 @@ from tertulia.wire.api.resources.profile_fields import (
     update_profile_field,
 )
 
-app = group("fields", "Custom profile fields: list, create, change, reorder, and remove them.")
+app = group(
+    "fields", "Manage custom profile fields: list, create, change, reorder, and remove them."
+)
 
 KINDS: Final = {
     "text": FieldKind.SHORT_TEXT,

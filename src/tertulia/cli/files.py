@@ -16,7 +16,7 @@ from tertulia.service.caller import Caller
 from tertulia.state.organization import State
 from tertulia.wire.api.resources.uploads import DeleteAttachment, delete_attachment
 
-app = group("files", "Uploaded files: list, find, and delete them.")
+app = group("files", "Manage uploaded files: list, find, and delete them.")
 
 _MIB = 2**20
 _DAY = 86400

@@ -30,7 +30,7 @@ from tertulia.wire.api.resources.memberships import UpdateMembers, update_group_
 
 app = group(
     "groups",
-    "User groups: list, create, change, deactivate, and reactivate them, and manage their members.",
+    "Manage user groups and their members.",
 )
 
 _ROLES: Final = "role:"

@@ -14,7 +14,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.invitations import Invitation
 from tertulia.service.caller import Caller
 
-app = group("invitations", "Pending invitations: list, create, and revoke them.")
+app = group("invitations", "Manage pending invitations: list, create, and revoke them.")
 app.command("create", epilog=invite.EXAMPLE)(invite.invite)
 
 

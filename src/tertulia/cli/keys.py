@@ -8,7 +8,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
 
-app = group("keys", "API keys of people and bots: show and replace them.")
+app = group("keys", "Manage API keys of people and bots: show and replace them.")
 
 
 @command(app, "show", "keys show weather-bot@example.com --data-dir data")

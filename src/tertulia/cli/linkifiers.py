@@ -24,8 +24,7 @@ from tertulia.wire.api.resources.administration import (
 
 app = group(
     "linkifiers",
-    "Linkifiers, which turn text such as #123 into links: list, add,"
-    " change, reorder, and remove them.",
+    "Manage linkifiers, which turn text such as #123 into links.",
 )
 
 _ALTERNATIVES = "alternative_url_templates"

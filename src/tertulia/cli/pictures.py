@@ -16,7 +16,7 @@ from tertulia.service.caller import Caller
 from tertulia.service.files import realm_pictures
 from tertulia.service.files.avatars import MAX_PICTURE_MIB
 
-app = group("pictures", "The organization's icon and logos: list, set, and remove them.")
+app = group("pictures", "Manage the organization's icon and logos: list, set, and remove them.")
 
 
 class Which(StrEnum):

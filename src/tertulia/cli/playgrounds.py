@@ -16,7 +16,7 @@ from tertulia.wire.api.resources.administration import (
 
 app = group(
     "playgrounds",
-    "Code playgrounds, where people can run code from messages: list, add, and remove them.",
+    "Manage code playgrounds, where people can run code from messages.",
 )
 
 _NAMES = {"name": "name", "language": "pygments_language", "url_template": "url_template"}

@@ -12,7 +12,7 @@ from tertulia.domain.accounts import signing_out
 from tertulia.model.errors import NoSuchItem
 from tertulia.service.caller import Caller
 
-app = group("sessions", "Active sessions of people in browsers: list and end them.")
+app = group("sessions", "Manage active sessions in browsers: list and end them.")
 
 
 class SessionShown(Struct, frozen=True, kw_only=True):

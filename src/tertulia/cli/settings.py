@@ -17,8 +17,8 @@ from tertulia.wire.http.parameters import declared
 
 app = group(
     "settings",
-    "Organization settings: list, show, and set them. (For server settings: `config`; for new"
-    " users' settings: `defaults`.)",
+    "Manage the organization's settings: list, show, and set them. (For server settings:"
+    " `config`; for new users' settings: `defaults`.)",
 )
 
 _PASSWORDS: Final = "password_sign_in"

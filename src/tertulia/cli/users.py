@@ -31,7 +31,9 @@ from tertulia.store import queries
 from tertulia.wire.api.objects.own_limits import OwnLimit, own_limit_shown
 from tertulia.wire.api.resources.uploads import SetUploadQuota, set_upload_quota
 
-app = group("users", "People: list, show, create, change, deactivate, reactivate, and erase them.")
+app = group(
+    "users", "Manage people: list, show, create, change, deactivate, reactivate, and erase them."
+)
 app.command("create", epilog=create_user.EXAMPLE)(create_user.create_user)
 
 
