@@ -50,7 +50,7 @@ def test_a_second_init_is_refused_and_changes_nothing(place: Place) -> None:
     arguments = ("--org", "Other", "--email", "x@example.com", "--full-name", "Xen")
     result = place.run("init", *arguments, "--password", PASSWORD)
     assert result.exit_code == 1
-    assert "already: 'Example'" in result.stderr
+    assert "exists here: 'Example'" in result.stderr
     assert place.run("create-user", *NEW).exit_code == 0
     assert owner["user_id"] + 1 == place.add("cleo")["user_id"] - 1
 
@@ -91,7 +91,7 @@ def test_what_is_done_is_ticked(tmp_path: Path) -> None:
 
     assert done() == set()
     assert to_do() == ["address", "mail", "backups"]
-    assert "to do   address, mail, backups: `tertulia first-steps`" in place.run("check").stdout
+    assert "to do   address, mail, backups: run `tertulia first-steps`" in place.run("check").stdout
     settings = {"external_url": "https://x.example", "smtp_host": "mail", "backup_to": "/backups"}
     (place.data_dir / "tertulia.toml").write_text(
         "".join(f'{name} = "{value}"\n' for name, value in settings.items())
@@ -151,7 +151,7 @@ def test_init_asks_on_a_terminal_and_sets_up_what_is_said(
         ("mail.example.com", 465, "ann@example.com"),
     ]
     for said in (
-        *("'not an address' is not an e-mail address", "'chat.example.com' is not the address"),
+        *("'not an address' is not an e-mail address", "isn't the URL of a site"),
         *("Nobody is there.", "It was sent.", "general: ", "nobody: "),
         *("5 of 6 done", "https://chat.example.com/join/"),
     ):
@@ -253,7 +253,7 @@ def test_a_password_is_read_from_standard_input(tmp_path: Path) -> None:
         (NEW[:4], 2, "A password is required"),
         ((*NEW, "--role", "king"), 2, "king"),
         ((*NEW, "--config", "/nowhere/at.toml"), 2, "Can't read /nowhere/at.toml"),
-        ((*NEW, "--database-url", "mysql://x"), 1, "'mysql' is no kind of database"),
+        ((*NEW, "--database-url", "mysql://x"), 1, "'mysql' isn't a supported database"),
     ],
 )
 def test_a_user_that_cannot_be_is_refused_in_one_sentence(
@@ -333,7 +333,7 @@ def test_the_operator_gives_nobody_their_own_name_for_a_password(tmp_path: Path)
 async def test_the_operator_signs_somebody_out_everywhere(place: Place) -> None:
     owner = await asyncio.to_thread(place.found)
     result = await asyncio.to_thread(place.run, "sign-out", "--email", "ann@example.com")
-    assert result.stdout == "ann@example.com is signed out of 0 browsers and of all programs.\n"
+    assert result.stdout == "Signed ann@example.com out of 0 browsers and all programs.\n"
     async with reopened(config_of(place)) as org:
         sent = {"username": "ann@example.com", "password": PASSWORD}
         reply = await org.nobody.post("/fetch_api_key", **sent)

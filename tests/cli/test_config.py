@@ -66,24 +66,24 @@ def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
             "port: 'x' from TERTULIA_PORT must be a number from 0 to 65535.",
         ),
         ({}, {"port": 70000}, "port: '70000' from --port must be a number from 0 to 65535."),
-        ({"TERTULIA_DEV": "perhaps"}, {}, "'perhaps' from TERTULIA_DEV is not true or false."),
+        ({"TERTULIA_DEV": "perhaps"}, {}, "'perhaps' from TERTULIA_DEV must be true or false."),
         (
             {"TERTULIA_LOG_FORMAT": "xml"},
             {},
-            "from TERTULIA_LOG_FORMAT is not text or json.",
+            "from TERTULIA_LOG_FORMAT must be text or json.",
         ),
         ({"TERTULIA_LOG_LEVEL": "x" * 999}, {}, f"'{'x' * 100}…' from TERTULIA_LOG_LEVEL"),
         ({"TERTULIA_SMTP_PORT": "tcp:/x"}, {}, "smtp_port: 'tcp:/x' from TERTULIA_SMTP_PORT"),
         (
             {"TERTULIA_EXTERNAL_URL": "https://ann:hunter2@x/y"},
             {},
-            "'https://ann:********@x/y' from TERTULIA_EXTERNAL_URL is not the address of a site",
+            "'https://ann:********@x/y' from TERTULIA_EXTERNAL_URL isn't the URL of a site",
         ),
-        ({"TERTULIA_PROXY_TRUSTED": "nginx"}, {}, "'nginx' from TERTULIA_PROXY_TRUSTED is wrong"),
+        ({"TERTULIA_PROXY_TRUSTED": "nginx"}, {}, "'nginx' from TERTULIA_PROXY_TRUSTED is invalid"),
         (
             {"TERTULIA_BIGBLUEBUTTON_URL": "https://x:99999/"},
             {},
-            "'https://x:99999/' from TERTULIA_BIGBLUEBUTTON_URL is not the address of a server",
+            "'https://x:99999/' from TERTULIA_BIGBLUEBUTTON_URL isn't the URL of a server",
         ),
         ({}, {"data_dir": __file__}, f"data_dir: '{__file__}' from --data-dir is a file"),
     ],
@@ -165,7 +165,7 @@ def test_settings_come_from_files_and_credentials(tmp_path: Path) -> None:
         return str(told.value)
 
     twice = refused({"TERTULIA_SECRET": "hunter4"})
-    assert twice.startswith("Setting secret is set twice: by TERTULIA_SECRET, and by")
+    assert twice.startswith("Setting secret is set twice: by TERTULIA_SECRET and by")
     assert "smtp_password is set twice" in refused({"TERTULIA_SMTP_PASSWORD": "hunter4"})
     assert "No such file" in refused({"TERTULIA_HOST_FILE": str(tmp_path / "none")})
     assert "Is a directory" in refused({"TERTULIA_HOST_FILE": str(tmp_path)})

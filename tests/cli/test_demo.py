@@ -215,7 +215,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HeardProg
     """A server that has made the demonstration, its address, and what it printed."""
     place = Place(tmp_path_factory.mktemp("demo") / "data")
     with place.serving("--demo") as (process, address):
-        printed = "".join(takewhile(lambda line: "Press Ctrl-C to stop" not in line, process.stdout))
+        printed = "".join(
+            takewhile(lambda line: "Press Ctrl-C to stop" not in line, process.stdout)
+        )
         yield process, address, printed
         process.terminate()
         assert process.wait(timeout=30) == 0

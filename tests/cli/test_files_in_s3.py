@@ -140,12 +140,12 @@ async def test_a_backup_brings_the_files_along_or_says_where_they_are(
     async with founded(config) as org:
         path = "/user_uploads/" + await org["ann"].upload("big.bin", bytes(6 << 20))
         await org["ann"].raw("POST", "/users/me/avatar", files={"file": ("a.png", picture(9, 9))})
-    assert "1 uploaded file is there in s3://files/" in await run(home, "check")
+    assert "1 uploaded file in s3://files/" in await run(home, "check")
     whole, bare = str(tmp_path / "whole.zip"), str(tmp_path / "bare.zip")
     assert "3 files" in await run(home, "backup", whole)
     told = await run(home, "backup", "--no-files", bare)
     assert "0 files" in told
-    assert f"s3://files/{prefix} has them" in told
+    assert f"They're in s3://files/{prefix}." in told
 
     onto_disk = Place(tmp_path / "disk")
     await run(onto_disk, "restore", whole)
@@ -173,7 +173,7 @@ async def test_what_is_wrong_with_the_bucket_is_told(
     realm, digits, key, _ = path.split("/")
     bucket.put(f"{prefix}/uploads/{realm}/{digits}/{key}", None)
     told = await failed(home, "check")
-    assert f"1 of 1 uploaded files are missing or not whole: {path}" in told
+    assert f"1 of 1 uploaded files are missing or incomplete: {path}" in told
     backup = tmp_path / "backup.zip"
     bucket.trouble(Trouble(status=403))
     assert "files: unavailable: s3://files" in await failed(home, "check")
@@ -186,15 +186,15 @@ async def test_what_is_wrong_with_the_bucket_is_told(
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"files_url": "ftp://x/y"}, "neither 'disk' nor"),
+        ({"files_url": "ftp://x/y"}, "must be 'disk' or"),
         ({"files_url": "s3://U/"}, "name of a bucket"),
-        ({"files_url": "s3://key:secret@bucket"}, "settings of their own"),
+        ({"files_url": "s3://key:secret@bucket"}, "can't contain credentials"),
         ({"files_url": "s3://bucket/../x"}, "prefix"),
         ({"files_url": "s3://bucket?acl=public"}, "region, endpoint, style"),
         ({"files_url": "s3://bucket?endpoint=minio:9000"}, "endpoint"),
-        ({"files_url": "s3://bucket?style=odd"}, "style is one of"),
-        ({"files_url": "s3://bucket?encryption=rot13"}, "encryption is one of"),
-        ({"files_url": "s3://bucket?kms_key=x"}, "kms_key needs"),
+        ({"files_url": "s3://bucket?style=odd"}, "style must be one of"),
+        ({"files_url": "s3://bucket?encryption=rot13"}, "encryption must be one of"),
+        ({"files_url": "s3://bucket?kms_key=x"}, "kms_key requires"),
         ({"files_also_at": "disk"}, "different location"),
         ({"file_downloads": "redirect"}, "requires a bucket"),
         ({"files_url": "s3://bucket", "file_downloads": "redirect"}, "can't sign URLs"),
@@ -239,4 +239,4 @@ async def test_backups_are_put_into_a_bucket(home: Place, bucket: S3Server) -> N
     told = await run(home, "backups")
     assert second.backup.name in told
     assert (first.backup.name in told) == (first.backup.name == second.backup.name)
-    assert "ok      backups: 1 backup, the last is 0 hours old" in await run(home, "check")
+    assert "ok      backups: 1 backup, the last one 0 hours old" in await run(home, "check")

@@ -66,7 +66,7 @@ def test_nodes_are_listed_drained_and_forgotten(founded: Place) -> None:
     code, output = on("drain", "a", "--wait", "0.01")
     assert (code, output.splitlines()) == (
         1,
-        ["Asked to leave: a/0, a/1", "Still there after 0.01 s: a/0, a/1"],
+        ["Asked to leave: a/0, a/1", "Still running after 0.01 s: a/0, a/1"],
     )
     for command, name in (("drain", "b"), ("drain", "nobody"), ("forget", "a/0")):
         code, output = on(command, name)
@@ -76,7 +76,7 @@ def test_nodes_are_listed_drained_and_forgotten(founded: Place) -> None:
     with listing(founded) as connection:
         assert [node.name for node in nodes.listed(connection)] == ["a/0", "a/1"]
     misplaced = run("nodes", *founded.flags, "forget", "b")
-    assert (misplaced.exit_code, "come after `forget`" in misplaced.output) == (2, True)
+    assert (misplaced.exit_code, "Put options after `forget`" in misplaced.output) == (2, True)
 
 
 OTHER = {**SETTINGS, "external_url": "another"}
@@ -90,18 +90,21 @@ OTHER = {**SETTINGS, "external_url": "another"}
         ({"a": {"more": {"version": "1.1"}}, "b": {}}, "with versions 1.0 and 1.1"),
         # A version that knows a setting more.
         ({"a": {"more": {"settings": {**SETTINGS, "new": "x"}}}, "b": {}}, "2 serving"),
-        ({"a": {"silent": 50}}, "FAILED a is gone for 5"),
-        ({"a": {"state": "stale"}}, "FAILED a cannot see"),
-        ({"a": {"lag_entries": 9, "lag_seconds": 9.5}}, "FAILED a is 9 entries behind for 9.5 s"),
+        ({"a": {"silent": 50}}, "FAILED a has been gone for 5"),
+        ({"a": {"state": "stale"}}, "FAILED a can't check"),
+        (
+            {"a": {"lag_entries": 9, "lag_seconds": 9.5}},
+            "FAILED a has been 9 entries behind for 9.5 s",
+        ),
         ({"a": {"clock_ahead": 61.0}}, "FAILED the clock of a is 61 s ahead of"),
         ({"a": {"clock_ahead": -61.0}}, "FAILED the clock of a is 61 s behind"),
         (
             {"a": {"more": {"settings": OTHER}}, "b": {}, "c": {}},
-            "FAILED the setting external_url is another on a than on b, c",
+            "FAILED the setting external_url has different values on a and on b, c",
         ),
         (
             {"a": {}, "b": {"more": {"version": "1.1"}}, "c": {"more": {"version": "1.2"}}},
-            "FAILED nodes of more than two versions serve: 1.0, 1.1, 1.2",
+            "FAILED nodes with more than two versions are serving: 1.0, 1.1, 1.2",
         ),
     ],
 )

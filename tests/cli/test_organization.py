@@ -329,7 +329,7 @@ def test_what_administrators_set_up_is_made_changed_ordered_and_removed(
         "enter_sends": True,
         "color_scheme": 2,
     }
-    assert "2 dark" in lines.typed("defaults show color_scheme")["about"]
+    assert "2: dark" in lines.typed("defaults show color_scheme")["about"]
 
 
 async def test_choices_that_stay_stay_in_the_profiles(tmp_path: Path) -> None:

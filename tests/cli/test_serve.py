@@ -58,7 +58,7 @@ def test_a_host_that_is_none_is_told_in_one_sentence(tmp_path: Path) -> None:
     place.found()
     result = place.run("serve", "--port", "0", "--host", "no host")
     assert result.exit_code == 1
-    assert result.stderr.startswith("Cannot listen on no host")
+    assert result.stderr.startswith("Can't listen on no host")
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ async def test_what_comes_short_is_taken_for_nothing_whole(
     assert objects(bucket, config) == before
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         files = org.node.files
-        with pytest.raises(FilesUnavailable, match="there came"):
+        with pytest.raises(FilesUnavailable, match="were received"):
             await file_transfer._added([], archive, files, org.node.disk, lambda *_: None)
     bucket.trouble()
     assert (await ben.open(f"/user_uploads/{path}")).content == content

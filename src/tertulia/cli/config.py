@@ -45,7 +45,7 @@ def config(
         lines = [f"{name} = {_toml(value)}" for name, value in values.items()]
         print_(Printed({"settings": values}, lines), as_json=as_json)
     elif as_json:
-        print_(Printed({"settings": _every()}, []), as_json=True)
+        print_(Printed({"settings": described_settings()}, []), as_json=True)
     else:
         _list()
 
@@ -63,7 +63,8 @@ class Described(Struct, frozen=True, kw_only=True):
     about: str
 
 
-def _every() -> list[Described]:
+def described_settings() -> list[Described]:
+    """Every setting of the server, as `tertulia config` lists it."""
     hints = typing.get_type_hints(Config, include_extras=True)
     found = []
     for field in msgspec.structs.fields(Config):
@@ -86,7 +87,7 @@ def _list() -> None:
     from rich.markup import escape
 
     console = Console(soft_wrap=True, highlight=False)
-    for one in _every():
+    for one in described_settings():
         limits = f" {one.limits}" if one.limits else ""
         console.print(
             f"[bold]{one.name}[/bold]  {one.type}{escape(limits)},"

@@ -66,8 +66,12 @@ def next_steps(config: Config, facts: Facts) -> list[Step]:
         ),
         "mail": (
             "mail" not in missing,
-            f"{f'sent by {config.smtp_host}' if config.smtp_host else 'set the smtp_… settings'};"
-            f" test it with `tertulia mail{at} --test {shlex.quote(facts.owner)}`",
+            (
+                f"sent by {config.smtp_host}"
+                if config.smtp_host
+                else "set smtp_host and related settings"
+            )
+            + f"; test it with `tertulia mail{at} --test {shlex.quote(facts.owner)}`",
         ),
         "people": (
             facts.people > 1 or facts.invited > 0,

@@ -75,8 +75,8 @@ async def _added(
                         target.write(chunk)
                 if size != stored.size:
                     raise FilesUnavailable(
-                        f"Of {path} in {stored.files.description} there came {size} bytes, and it"
-                        f" has {stored.size}."
+                        f"{path} in {stored.files.description} has {stored.size} bytes, but {size}"
+                        " were received."
                     )
                 done += 1
             progress("files", number, len(found))
@@ -163,8 +163,8 @@ async def _restored_elsewhere(
             if not one.size and await files.found(one.path) is None:
                 continue  # `path/`, which consoles make for a directory.
             raise DatabaseError(
-                f"There are files in {files.description}, such as {one.path}. Restore into another"
-                " prefix or bucket (files_url). Nothing was changed."
+                f"{files.description} already contains files, such as {one.path}. Restore into"
+                " another prefix or bucket (files_url). Nothing was changed."
             )
         for path, draft in _unpacked(archive, disk.root, count, progress):
             written.append(path)
@@ -179,8 +179,8 @@ async def _deleted(files: Files, written: list[str]) -> None:
             await files.delete(path)
     except FilesUnavailable:
         raise DatabaseError(
-            f"Files that were restored could not be deleted again from {files.description}. Delete"
-            " what is there before you restore again."
+            f"Restored files couldn't be deleted again from {files.description}. Delete them"
+            " before you restore again."
         ) from None
     finally:
         await files.close()
@@ -192,7 +192,7 @@ def _restored_on_disk(
 ) -> Iterator[None]:
     if root.exists() and any(root.iterdir()):
         raise DatabaseError(
-            f"There are files in {root}. Restore into another --data-dir. Nothing was changed."
+            f"{root} already contains files. Restore into another --data-dir. Nothing was changed."
         )
     draft = root.with_name(f"{root.name}.partial")
     shutil.rmtree(draft, ignore_errors=True)
@@ -221,7 +221,8 @@ def _unpacked(
     names = [name for name in archive.namelist() if name.startswith(PREFIX)]
     if len(names) != count:
         raise DatabaseError(
-            f"The backup is damaged: it should have {counted(count, 'file')} and has {len(names)}."
+            f"The backup is damaged: it should contain {counted(count, 'file')}, but contains"
+            f" {len(names)}."
         )
     progress("files", 0, count)
     file_modes.directory(root)

@@ -482,7 +482,7 @@ def require_known(head: Head) -> None:
         raise NewerDatabase(_newer(head.schema_version, newest))
     if head.log_format > LOG_FORMAT:
         raise NewerDatabase(
-            f"The log is of format {head.log_format}, and this program knows no more than"
+            f"The log has format {head.log_format}, but this version supports only up to"
             f" {LOG_FORMAT}: it was written by a newer Tertulia. Install that version or a later"
             " one."
         )
@@ -490,7 +490,7 @@ def require_known(head: Head) -> None:
 
 def _newer(version: int, newest: int) -> str:
     return (
-        f"The database is at schema version {version}, and this program knows no more than"
+        f"The database has schema version {version}, but this version supports only up to"
         f" {newest}: it was written by a newer Tertulia. Install that version or a later"
         " one, or restore a backup from before the upgrade. Nothing was changed."
     )
@@ -513,8 +513,8 @@ def require_usable(connection: Connection) -> None:
         require_known(history.head(connection))
     if version < _wanted_at_start(version):
         raise DatabaseError(
-            f"The database is at schema version {version}, and this program's is"
-            f" {len(MIGRATIONS)}: `tertulia serve` migrates it."
+            f"The database is at schema version {version}, but this version of Tertulia needs"
+            f" {len(MIGRATIONS)}. Start `tertulia serve` to migrate it."
         )
 
 
@@ -530,9 +530,9 @@ def _require_unserved(database: Database) -> None:
     servers = database.servers()
     if servers:
         raise DatabaseError(
-            "The database is older than this program and would have to be migrated, and a server"
-            f" of its version serves from it: {' and '.join(servers)}. Stop that first, or use the"
-            " command of its version. Nothing was changed."
+            "The database would have to be migrated for this version of Tertulia, but servers of an"
+            f" older version are using it: {' and '.join(servers)}. Stop them first, or use the"
+            " command of their version. Nothing was changed."
         )
 
 

@@ -609,7 +609,7 @@ class PostgresDatabase(Database):
             named: dict[str, Any] = conninfo_to_dict(self.url)
             conninfo = make_conninfo(**{**_CONNECT, **named})
         except psycopg.Error as error:
-            raise DatabaseError(f"The database's URL makes no sense: {error}") from error
+            raise DatabaseError(f"The database URL isn't valid: {error}") from error
         try:
             place = make_conninfo(**{**named, "options": None})
             if place not in _direct:

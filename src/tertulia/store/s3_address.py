@@ -56,28 +56,30 @@ def s3_address(url: str) -> S3Address | None:
         parts = urlsplit(url)
         pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
-        raise ValueError("it cannot be read") from None
+        raise ValueError("it isn't a valid URL") from None
     if parts.scheme != "s3":
-        raise ValueError("it is neither 'disk' nor an address like s3://bucket/prefix?region=…")
+        raise ValueError("it must be 'disk' or a URL such as s3://bucket/prefix?region=…")
     if "@" in parts.netloc:
-        raise ValueError("credentials have settings of their own: s3_access_key_id and its secret")
+        raise ValueError(
+            "it can't contain credentials: set s3_access_key_id and s3_secret_access_key instead"
+        )
     given = dict(pairs)
     unknown = sorted(set(given) - set(_PARAMETERS))
     if unknown or len(given) < len(pairs) or parts.fragment:
-        raise ValueError(f"of parameters there are {', '.join(_PARAMETERS)}, each once")
+        raise ValueError(f"the allowed options are {', '.join(_PARAMETERS)}, each once")
     prefix = parts.path.strip("/")
     if not _BUCKET.fullmatch(parts.netloc):
-        raise ValueError(f"'{parts.netloc}' is not the name of a bucket")
+        raise ValueError(f"'{parts.netloc}' isn't the name of a bucket")
     if prefix and (not _PREFIX.fullmatch(prefix) or {".", ".."} & set(prefix.split("/"))):
-        raise ValueError(f"the prefix '{prefix}' has more than letters, digits and . _ - in it")
+        raise ValueError(f"the prefix '{prefix}' can contain only letters, digits, and . _ -")
     region = given.get("region", "us-east-1")
     if not _REGION.fullmatch(region):
-        raise ValueError(f"'{region}' is not a region")
+        raise ValueError(f"'{region}' isn't a region")
     _require(given.get("style", "path"), _STYLES, "style")
     encryption = given.get("encryption", "")
     _require(encryption or _ENCRYPTIONS[0], _ENCRYPTIONS, "encryption")
     if "kms_key" in given and not encryption.startswith("aws:kms"):
-        raise ValueError("kms_key needs encryption=aws:kms")
+        raise ValueError("kms_key requires encryption=aws:kms")
     return S3Address(
         bucket=parts.netloc,
         prefix=prefix,
@@ -91,7 +93,7 @@ def s3_address(url: str) -> S3Address | None:
 
 def _require(value: str, known: tuple[str, ...], name: str) -> None:
     if value not in known:
-        raise ValueError(f"{name} is one of {', '.join(known)}, and not '{value}'")
+        raise ValueError(f"{name} must be one of {', '.join(known)}, not '{value}'")
 
 
 def _endpoint(text: str) -> str:
@@ -101,6 +103,6 @@ def _endpoint(text: str) -> str:
         return site(text)
     except ValueError:
         raise ValueError(
-            f"the endpoint '{text}' is not an address like https://s3.example.com: http or https,"
-            " a host, perhaps a port"
+            f"the endpoint '{text}' isn't a URL such as https://s3.example.com: http or https,"
+            " a host, and an optional port"
         ) from None

@@ -367,9 +367,9 @@ class SqliteDatabase(Database):
         try:
             yield
         except DatabaseUnavailable as error:
-            raise DatabaseUnavailable(f"Cannot open {self.path}: {error}") from error
+            raise DatabaseUnavailable(f"Can't open {self.path}: {error}") from error
         except apsw.Error as error:
-            raise DatabaseError(f"Cannot open {self.path}: {error}") from error
+            raise DatabaseError(f"Can't open {self.path}: {error}") from error
 
     def backup_before_migration(self, version: int) -> str | None:
         target = self.path.with_name(f"{self.path.name}.{_COPY}{version}")

@@ -124,7 +124,7 @@ def _opened(target: Path | BinaryIO) -> Iterator[BinaryIO]:
         yield target
         return
     if target.exists():
-        raise DatabaseError(f"{target} exists already. Name a file that does not.")
+        raise DatabaseError(f"{target} already exists. Name a file that doesn't exist yet.")
     # A name that nobody can have put something at: the directory may be anybody's.
     partial = target.with_name(f"{target.name}.{secrets.token_hex(8)}.partial")
     try:
@@ -196,21 +196,21 @@ class Backup:
         """`decrypted` is what is in the file, where that is encrypted."""
         if decrypted is None and encrypted_backups.is_encrypted(path):
             raise DatabaseError(
-                f"{path} is encrypted. Name the file with a key that opens it: --identity FILE."
+                f"{path} is encrypted. Use --identity FILE with a key that opens it."
             )
         try:
             self.archive = zipfile.ZipFile(path if decrypted is None else decrypted)
             self.manifest = msgspec.json.decode(self.archive.read(MANIFEST), type=Manifest)
             self.secret = self.archive.read(_SECRET).decode()
         except OSError as error:
-            raise DatabaseError(f"Cannot read {path}: {error.strerror}.") from None
+            raise DatabaseError(f"Can't read {path}: {error.strerror}.") from None
         except (zipfile.BadZipFile, KeyError, ValueError) as error:
-            raise DatabaseError(f"{path} is not a backup of Tertulia: {error}.") from None
+            raise DatabaseError(f"{path} isn't a Tertulia backup: {error}.") from None
         if self.manifest.format > FORMAT or self.manifest.schema_version > len(MIGRATIONS):
             raise DatabaseError(
-                f"{path} is of schema version {self.manifest.schema_version}, and this program"
-                f" knows no more than {len(MIGRATIONS)}: it was written by a newer Tertulia"
-                f" ({self.manifest.written_by}). Install that version. Nothing was changed."
+                f"{path} has schema version {self.manifest.schema_version}, but this version of"
+                f" Tertulia supports only up to {len(MIGRATIONS)}. It was written by a newer"
+                f" Tertulia ({self.manifest.written_by}). Install that version. Nothing was changed."
             )
 
     def rows(self, table: TableManifest) -> Iterator[list[Any]]:
@@ -258,10 +258,12 @@ def restore(
         _require_empty(connection, manifest)
         present = {table.name: table for table in _tables(connection)}
         if set(present) != {table.name for table in manifest.tables}:
-            raise DatabaseError("The backup has other tables than its version should have.")
+            raise DatabaseError("The backup's tables don't match its version.")
         for table in manifest.tables:
             if set(table.columns) != set(present[table.name].columns):
-                raise DatabaseError(f"The backup's table {table.name} has other columns.")
+                raise DatabaseError(
+                    f"The columns of the backup's table {table.name} don't match its version."
+                )
             _fill(connection, backup, table, progress)
         if manifest.schema_version >= WITH_HISTORY:
             require_known(history.head(connection))
@@ -276,14 +278,14 @@ def restore(
 def _require_empty(connection: Connection, manifest: Manifest) -> None:
     if installation.is_founded(connection):
         raise DatabaseError(
-            "The database has an organization in it. Restore into an empty one: another --data-dir,"
-            " or an empty PostgreSQL database. Nothing was changed."
+            "The database already contains an organization. Restore into another --data-dir or an"
+            " empty PostgreSQL database. Nothing was changed."
         )
     version = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
     if version != manifest.schema_version:
         raise DatabaseError(
-            f"The database is prepared for schema version {version}, and the backup is of"
-            f" {manifest.schema_version}: restore into one that was never used."
+            f"The database has schema version {version}, but the backup has"
+            f" {manifest.schema_version}. Restore into a database that was never used."
         )
 
 
@@ -302,8 +304,8 @@ def _fill(connection: Connection, backup: Backup, table: TableManifest, progress
         progress(table.name, done, table.rows)
     if done != table.rows:
         raise DatabaseError(
-            f"The backup is damaged: {table.name} should have {counted(table.rows, 'row')} and has"
-            f" {done}."
+            f"The backup is damaged: {table.name} should contain {counted(table.rows, 'row')}, but"
+            f" contains {done}."
         )
 
 

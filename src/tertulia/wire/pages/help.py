@@ -121,7 +121,7 @@ _PROGRAMS: Final = Topic(
     ),
 )
 
-_PAGES: Final[Mapping[str, Topic]] = {
+PAGES: Final[Mapping[str, Topic]] = {
     "general": _GENERAL,
     "writing": _WRITING,
     "searching": _SEARCHING,
@@ -189,8 +189,8 @@ _WORDS: Final[tuple[tuple[str, Topic], ...]] = (
 
 def topic_for(name: str) -> Topic:
     """What helps where a client links the page of this name."""
-    if name in _PAGES:
-        return _PAGES[name]
+    if name in PAGES:
+        return PAGES[name]
     return next((topic for word, topic in _WORDS if word in name), _GENERAL)
 
 
@@ -202,7 +202,7 @@ def help_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         if (found := manual.manual_answer(request, name)) is not None:
             return found
         topic = topic_for(name.strip("/").lower())
-        others = {one.title: f"{HELP}/{name}" for name, one in _PAGES.items() if one is not topic}
+        others = {one.title: f"{HELP}/{name}" for name, one in PAGES.items() if one is not topic}
         if manual.is_built():
             others = {"Full manual": f"{HELP}/", **others}
         return note_page(
