@@ -208,9 +208,9 @@ class Backup:
             raise DatabaseError(f"{path} isn't a Tertulia backup: {error}.") from None
         if self.manifest.format > FORMAT or self.manifest.schema_version > len(MIGRATIONS):
             raise DatabaseError(
-                f"{path} has schema version {self.manifest.schema_version}, but this version of"
-                f" Tertulia supports only up to {len(MIGRATIONS)}. It was written by a newer"
-                f" Tertulia ({self.manifest.written_by}). Install that version. Nothing was changed."
+                f"{path} has schema version {self.manifest.schema_version}, but this version"
+                f" supports only up to {len(MIGRATIONS)}: it was written by a newer Tertulia"
+                f" ({self.manifest.written_by}). Install that version. Nothing was changed."
             )
 
     def rows(self, table: TableManifest) -> Iterator[list[Any]]:
