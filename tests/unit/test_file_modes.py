@@ -85,7 +85,7 @@ def test_check_says_what_everybody_can_read(tmp_path: Path) -> None:
     place.found()
     answer = place.answer("check")
     (one,) = (one for one in answer["checks"] if one["check"] == "permissions")
-    assert (one["ok"], one["detail"].startswith("nobody")) == (True, True)
+    assert (one["ok"], one["detail"].startswith("only their owner")) == (True, True)
 
     # What lies in a directory that nobody can enter is nobody's to read.
     database = place.data_dir / "tertulia.db"
