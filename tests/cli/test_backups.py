@@ -223,7 +223,7 @@ def test_one_that_is_damaged_is_not_taken(tmp_path: Path) -> None:
         for name in given.namelist():
             content = given.read(name)
             cut.writestr(name, b"" if name == "tables/users.jsonl" else content)
-    with pytest.raises(Exception, match=r"damaged: users should have \d+ rows, but has 0"):
+    with pytest.raises(Exception, match=r"damaged: users should contain \d+ rows, but contains 0"):
         try_restore(short, tmp_path)
 
 
@@ -296,7 +296,7 @@ def test_one_that_is_encrypted_opens_with_its_key_alone(tmp_path: Path) -> None:
             "backup", str(tmp_path / "open"), "--recipient", recipient, "--recipient", nobody
         )
         assert refused.exit_code == 2
-        assert "names nobody" in refused.stderr
+        assert "--recipient is empty" in refused.stderr
 
     target = Place(tmp_path / "target")
     for file in (kept_one, by_hand):
@@ -308,7 +308,7 @@ def test_one_that_is_encrypted_opens_with_its_key_alone(tmp_path: Path) -> None:
         assert "--identity FILE" in refused.stderr
         refused = target.run("restore", str(file), "--identity", str(other))
         assert refused.exit_code == 1
-        assert "other.key can't decrypt" in refused.stderr
+        assert "other.key can't open" in refused.stderr
         short = tmp_path / "short.age"
         short.write_bytes(content[:-9])
         refused = target.run("restore", str(short), "--identity", str(key))
@@ -316,7 +316,7 @@ def test_one_that_is_encrypted_opens_with_its_key_alone(tmp_path: Path) -> None:
         assert "damaged" in refused.stderr
         refused = target.run("restore", str(file), "--identity", str(by_hand))
         assert refused.exit_code == 1
-        assert "age identity" in refused.stderr
+        assert "an age identity" in refused.stderr
         assert not list(target.data_dir.iterdir()), "what was refused left nothing"
     assert target.run("restore", str(by_hand), "--identity", str(key)).exit_code == 0
     assert [entry.name for entry in target.data_dir.glob("backup-*")] == []
@@ -397,18 +397,18 @@ def test_a_process_has_the_settings_that_its_server_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"backup_to": "s3://"}, "Setting backup_to: '' isn't a valid bucket name"),
-        ({"backup_to": "s3://files", "files_url": "s3://files"}, "the same place as files_url"),
+        ({"backup_to": "s3://"}, "Setting backup_to: '' isn't the name of a bucket"),
+        (
+            {"backup_to": "s3://files", "files_url": "s3://files"},
+            "a different location than files_url",
+        ),
         ({"backup_to": "x/files", "data_dir": "x"}, "the directory of uploaded files"),
         (
             {"backup_recipients": "age1nobody"},
             "Setting backup_recipients: 'age1nobody' isn't an age rec",
         ),
-        ({"backup_recipients": " ,"}, "Setting backup_recipients: it names nobody"),
-        (
-            {"backup_recipients": "AGE-SECRET-KEY-1XYZ"},
-            "backup_recipients: a secret key isn't an age rec",
-        ),
+        ({"backup_recipients": " ,"}, "Setting backup_recipients: it doesn't contain a recipient"),
+        ({"backup_recipients": "AGE-SECRET-KEY-1XYZ"}, "a secret key isn't an age rec"),
     ],
 )
 def test_a_place_that_is_none_is_said(given: dict[str, str], said: str) -> None:

@@ -63,27 +63,27 @@ def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         (
             {"TERTULIA_PORT": "x"},
             {},
-            "port: 'x' from TERTULIA_PORT is not a number from 0 to 65535.",
+            "port: 'x' from TERTULIA_PORT must be a number from 0 to 65535.",
         ),
-        ({}, {"port": 70000}, "port: '70000' from --port is not a number from 0 to 65535."),
-        ({"TERTULIA_DEV": "perhaps"}, {}, "'perhaps' from TERTULIA_DEV is not true or false."),
+        ({}, {"port": 70000}, "port: '70000' from --port must be a number from 0 to 65535."),
+        ({"TERTULIA_DEV": "perhaps"}, {}, "'perhaps' from TERTULIA_DEV must be true or false."),
         (
             {"TERTULIA_LOG_FORMAT": "xml"},
             {},
-            "from TERTULIA_LOG_FORMAT is not text or json.",
+            "from TERTULIA_LOG_FORMAT must be text or json.",
         ),
         ({"TERTULIA_LOG_LEVEL": "x" * 999}, {}, f"'{'x' * 100}…' from TERTULIA_LOG_LEVEL"),
         ({"TERTULIA_SMTP_PORT": "tcp:/x"}, {}, "smtp_port: 'tcp:/x' from TERTULIA_SMTP_PORT"),
         (
             {"TERTULIA_EXTERNAL_URL": "https://ann:hunter2@x/y"},
             {},
-            "'https://ann:********@x/y' from TERTULIA_EXTERNAL_URL is not the address of a site",
+            "'https://ann:********@x/y' from TERTULIA_EXTERNAL_URL isn't the URL of a site",
         ),
-        ({"TERTULIA_PROXY_TRUSTED": "nginx"}, {}, "'nginx' from TERTULIA_PROXY_TRUSTED is wrong"),
+        ({"TERTULIA_PROXY_TRUSTED": "nginx"}, {}, "'nginx' from TERTULIA_PROXY_TRUSTED is invalid"),
         (
             {"TERTULIA_BIGBLUEBUTTON_URL": "https://x:99999/"},
             {},
-            "'https://x:99999/' from TERTULIA_BIGBLUEBUTTON_URL is not the address of a server",
+            "'https://x:99999/' from TERTULIA_BIGBLUEBUTTON_URL isn't the URL of a server",
         ),
         ({}, {"data_dir": __file__}, f"data_dir: '{__file__}' from --data-dir is a file"),
     ],
@@ -113,7 +113,7 @@ def test_a_wrong_value_in_a_file_is_said_with_its_path(tmp_path: Path) -> None:
         load({}, file=file, environment={})
     assert f"'7' from {file}" in str(told.value)
     file.write_text("secret = 123456\n")
-    with pytest.raises(ConfigError, match=r"what is in .*tertulia\.toml is not text") as told:
+    with pytest.raises(ConfigError, match=r"the value from .*tertulia\.toml must be text") as told:
         load({}, file=file, environment={})
     assert "123456" not in str(told.value)
 
@@ -165,15 +165,15 @@ def test_settings_come_from_files_and_credentials(tmp_path: Path) -> None:
         return str(told.value)
 
     twice = refused({"TERTULIA_SECRET": "hunter4"})
-    assert twice.startswith("Setting secret is given twice: by TERTULIA_SECRET, and by")
-    assert "smtp_password is given twice" in refused({"TERTULIA_SMTP_PASSWORD": "hunter4"})
+    assert twice.startswith("Setting secret is set twice: by TERTULIA_SECRET and by")
+    assert "smtp_password is set twice" in refused({"TERTULIA_SMTP_PASSWORD": "hunter4"})
     assert "No such file" in refused({"TERTULIA_HOST_FILE": str(tmp_path / "none")})
     assert "Is a directory" in refused({"TERTULIA_HOST_FILE": str(tmp_path)})
     assert "TERTULIA_COLOUR_FILE" in refused({"TERTULIA_COLOUR_FILE": str(secret)})
     port.write_text("eighty")
-    assert f"'eighty' from TERTULIA_PORT_FILE, {port} is not a number" in refused({})
+    assert f"'eighty' from TERTULIA_PORT_FILE, {port} must be a number" in refused({})
     port.write_bytes(b"\xff")
-    assert "is no text" in refused({})
+    assert "isn't a text file" in refused({})
     port.write_bytes(b"1" * 100_000)
     assert "more than 65536 bytes" in refused({})
     (credentials / "tertulia.colour").write_text("red")

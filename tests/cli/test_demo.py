@@ -207,7 +207,7 @@ async def test_an_organization_of_somebodys_own_is_left_alone(place: Place) -> N
     await asyncio.to_thread(place.found)
     result = await asyncio.to_thread(place.run, "serve", "--demo", "--port", "0")
     assert result.exit_code == 1
-    assert "not a demonstration" in result.stderr
+    assert "isn't a demo" in result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HeardProg
     """A server that has made the demonstration, its address, and what it printed."""
     place = Place(tmp_path_factory.mktemp("demo") / "data")
     with place.serving("--demo") as (process, address):
-        printed = "".join(takewhile(lambda line: "Ctrl-C ends it" not in line, process.stdout))
+        printed = "".join(
+            takewhile(lambda line: "Press Ctrl-C to stop" not in line, process.stdout)
+        )
         yield process, address, printed
         process.terminate()
         assert process.wait(timeout=30) == 0

@@ -89,7 +89,7 @@ async def test_files_are_moved_while_the_server_serves_and_back_again(
         await until(lambda: not len(org.node.state.tables["removed_files"]))
         told = await run(home, "move-files")
         assert "Copied 0 files" in told
-        assert "were there already" in told
+        assert "already existed" in told
         assert on_disk(home)
         assert f"Deleted 3 files from {home.data_dir / 'files'}" in await run(
             home, "move-files", "--delete"
@@ -140,12 +140,12 @@ async def test_a_backup_brings_the_files_along_or_says_where_they_are(
     async with founded(config) as org:
         path = "/user_uploads/" + await org["ann"].upload("big.bin", bytes(6 << 20))
         await org["ann"].raw("POST", "/users/me/avatar", files={"file": ("a.png", picture(9, 9))})
-    assert "1 uploaded file is there in s3://files/" in await run(home, "check")
+    assert "1 uploaded file in s3://files/" in await run(home, "check")
     whole, bare = str(tmp_path / "whole.zip"), str(tmp_path / "bare.zip")
     assert "3 files" in await run(home, "backup", whole)
     told = await run(home, "backup", "--no-files", bare)
     assert "0 files" in told
-    assert f"s3://files/{prefix} has them" in told
+    assert f"They're in s3://files/{prefix}." in told
 
     onto_disk = Place(tmp_path / "disk")
     await run(onto_disk, "restore", whole)
@@ -156,8 +156,8 @@ async def test_a_backup_brings_the_files_along_or_says_where_they_are(
     assert bucket.objects(f"{prefix}-2") == bucket.objects(prefix)
     again = Place(tmp_path / "again")
     set_up(again, files_url=bucket.url(prefix))
-    assert "s3://files/" in await failed(again, "restore", whole)
-    assert "No files were in it" in await run(again, "restore", bare)
+    assert "already contains files" in await failed(again, "restore", whole)
+    assert "The backup doesn't include uploaded files" in await run(again, "restore", bare)
     for place in (onto_disk, other, again):
         await run(place, "check")
     async with reopened(elsewhere) as org:
@@ -173,10 +173,10 @@ async def test_what_is_wrong_with_the_bucket_is_told(
     realm, digits, key, _ = path.split("/")
     bucket.put(f"{prefix}/uploads/{realm}/{digits}/{key}", None)
     told = await failed(home, "check")
-    assert f"1 of 1 uploaded files are missing or not whole: {path}" in told
+    assert f"1 of 1 uploaded files are missing or incomplete: {path}" in told
     backup = tmp_path / "backup.zip"
     bucket.trouble(Trouble(status=403))
-    assert "files: cannot be reached: s3://files" in await failed(home, "check")
+    assert "files: unavailable: s3://files" in await failed(home, "check")
     assert "s3://files" in await failed(home, "backup", str(backup))
     assert not [name for name in os.listdir(tmp_path) if name.startswith("backup")]
     set_up(home, files_url=bucket.url(f"{prefix}-2"), files_also_at=bucket.url(prefix))
@@ -187,7 +187,7 @@ async def test_what_is_wrong_with_the_bucket_is_told(
     ("values", "told"),
     [
         ({"files_url": "ftp://x/y"}, "must be 'disk' or"),
-        ({"files_url": "s3://U/"}, "valid bucket name"),
+        ({"files_url": "s3://U/"}, "name of a bucket"),
         ({"files_url": "s3://key:secret@bucket"}, "can't contain credentials"),
         ({"files_url": "s3://bucket/../x"}, "prefix"),
         ({"files_url": "s3://bucket?acl=public"}, "region, endpoint, style"),
@@ -195,10 +195,10 @@ async def test_what_is_wrong_with_the_bucket_is_told(
         ({"files_url": "s3://bucket?style=odd"}, "style must be one of"),
         ({"files_url": "s3://bucket?encryption=rot13"}, "encryption must be one of"),
         ({"files_url": "s3://bucket?kms_key=x"}, "kms_key requires"),
-        ({"files_also_at": "disk"}, "same place"),
-        ({"file_downloads": "redirect"}, "needs a bucket"),
-        ({"files_url": "s3://bucket", "file_downloads": "redirect"}, "signs addresses"),
-        ({"s3_access_key_id": "x"}, "needs s3_secret_access_key"),
+        ({"files_also_at": "disk"}, "different location"),
+        ({"file_downloads": "redirect"}, "requires a bucket"),
+        ({"files_url": "s3://bucket", "file_downloads": "redirect"}, "can't sign URLs"),
+        ({"s3_access_key_id": "x"}, "s3_access_key_id and s3_secret_access_key together"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_by_name(
@@ -239,4 +239,4 @@ async def test_backups_are_put_into_a_bucket(home: Place, bucket: S3Server) -> N
     told = await run(home, "backups")
     assert second.backup.name in told
     assert (first.backup.name in told) == (first.backup.name == second.backup.name)
-    assert "ok      backups: 1 backup, the last is 0 hours old" in await run(home, "check")
+    assert "ok      backups: 1 backup, the last one 0 hours old" in await run(home, "check")

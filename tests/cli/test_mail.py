@@ -70,7 +70,7 @@ def test_a_test_mail_is_written_where_no_server_is_set(place: Place) -> None:
     place.found()
     result = place.run("mail", "--test", "you@example.com")
     assert result.exit_code == 0
-    assert "was handed to" in result.stdout
+    assert "Wrote a test email to you@example.com" in result.stdout
     (letter,) = letters(place)
     assert "They do." in letter.read_text()
 
@@ -82,14 +82,14 @@ def test_a_test_mail_that_cannot_be_sent_says_why(place: Place) -> None:
     )
     result = place.run("mail", "--test", "you@example.com")
     assert result.exit_code == 1
-    assert "could not be sent. 127.0.0.1:" in result.stderr
+    assert "couldn't be sent. 127.0.0.1:" in result.stderr
     assert place.run("mail", "--test", "nobody").exit_code == 1
 
 
 @pytest.mark.usefixtures(no_postman.__name__)
 def test_the_mails_that_wait_are_listed(place: Place) -> None:
     place.found()
-    assert "No mail waits." in place.run("mail").stdout
+    assert "No pending emails." in place.run("mail").stdout
 
     async def invite() -> None:
         async with reopened(config_of(place)) as org:

@@ -39,7 +39,7 @@ def founded(place: Place) -> Place:
 
 
 def test_nodes_are_listed_drained_and_forgotten(founded: Place) -> None:
-    assert founded.run("nodes").output == "No node serves.\n"
+    assert founded.run("nodes").output == "No nodes are running.\n"
     with listing(founded) as connection:
         add(connection, "a/0", lag_entries=5, lag_seconds=2.5, waiting_polls=12, queues=34)
         add(connection, "a/1")
@@ -66,17 +66,17 @@ def test_nodes_are_listed_drained_and_forgotten(founded: Place) -> None:
     code, output = on("drain", "a", "--wait", "0.01")
     assert (code, output.splitlines()) == (
         1,
-        ["Asked to leave: a/0, a/1", "Still there after 0.01 s: a/0, a/1"],
+        ["Asked to leave: a/0, a/1", "Still running after 0.01 s: a/0, a/1"],
     )
     for command, name in (("drain", "b"), ("drain", "nobody"), ("forget", "a/0")):
         code, output = on(command, name)
         assert code == 1, output
-        assert "`tertulia nodes` lists them" in output
-    assert on("forget", "b") == (0, "Forgot b.\n")
+        assert "`tertulia nodes` lists all nodes" in output
+    assert on("forget", "b") == (0, "Removed b from the list.\n")
     with listing(founded) as connection:
         assert [node.name for node in nodes.listed(connection)] == ["a/0", "a/1"]
     misplaced = run("nodes", *founded.flags, "forget", "b")
-    assert (misplaced.exit_code, "come after `forget`" in misplaced.output) == (2, True)
+    assert (misplaced.exit_code, "Put options after `forget`" in misplaced.output) == (2, True)
 
 
 OTHER = {**SETTINGS, "external_url": "another"}
@@ -85,23 +85,26 @@ OTHER = {**SETTINGS, "external_url": "another"}
 @pytest.mark.parametrize(
     ("named", "found"),
     [
-        ({}, "none is serving"),
+        ({}, "no node is serving"),
         ({"a": {}, "b": {}}, "2 serving"),
-        ({"a": {"more": {"version": "1.1"}}, "b": {}}, "of versions 1.0 and 1.1"),
+        ({"a": {"more": {"version": "1.1"}}, "b": {}}, "with versions 1.0 and 1.1"),
         # A version that knows a setting more.
         ({"a": {"more": {"settings": {**SETTINGS, "new": "x"}}}, "b": {}}, "2 serving"),
-        ({"a": {"silent": 50}}, "FAILED a is gone for 5"),
-        ({"a": {"state": "stale"}}, "FAILED a cannot see"),
-        ({"a": {"lag_entries": 9, "lag_seconds": 9.5}}, "FAILED a is 9 entries behind for 9.5 s"),
+        ({"a": {"silent": 50}}, "FAILED a has been gone for 5"),
+        ({"a": {"state": "stale"}}, "FAILED a can't check"),
+        (
+            {"a": {"lag_entries": 9, "lag_seconds": 9.5}},
+            "FAILED a has been 9 entries behind for 9.5 s",
+        ),
         ({"a": {"clock_ahead": 61.0}}, "FAILED the clock of a is 61 s ahead of"),
         ({"a": {"clock_ahead": -61.0}}, "FAILED the clock of a is 61 s behind"),
         (
             {"a": {"more": {"settings": OTHER}}, "b": {}, "c": {}},
-            "FAILED the setting external_url is another on a than on b, c",
+            "FAILED the setting external_url has different values on a and on b, c",
         ),
         (
             {"a": {}, "b": {"more": {"version": "1.1"}}, "c": {"more": {"version": "1.2"}}},
-            "FAILED nodes of more than two versions serve: 1.0, 1.1, 1.2",
+            "FAILED nodes with more than two versions are serving: 1.0, 1.1, 1.2",
         ),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_host_that_is_none_is_told_in_one_sentence(tmp_path: Path) -> None:
     place.found()
     result = place.run("serve", "--port", "0", "--host", "no host")
     assert result.exit_code == 1
-    assert result.stderr.startswith("Cannot listen on no host")
+    assert result.stderr.startswith("Can't listen on no host")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_another_secret_is_told_before_anything_is_served(place: Place) -> None:
     with place.program("serve", "--port", "0") as process:
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert errors.startswith("The secret is not the one")
+    assert errors.startswith("The secret isn't the one")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

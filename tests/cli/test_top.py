@@ -68,8 +68,8 @@ def test_figures_are_what_happened_between_two_looks() -> None:
     assert row.split()[:4] == ["a", "serving", "2.5", "-"]
     assert "11 s" in row
     assert rest == [
-        "Waiting: 1 mail.",
-        "In trouble (see the log): mails.",
+        "Pending: 1 email.",
+        "Failing jobs (see the log): mails.",
         "No server answers at c.",
     ]
 
@@ -98,8 +98,8 @@ def test_the_server_on_this_machine_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("--url", "http://127.0.0.1:1"), 1, "No server answers at http://127.0.0.1:1"),
-        (("--url", "ftp://x"), 2, "is no address"),
+        (("--url", "http://127.0.0.1:1"), 1, "Can't connect to http://127.0.0.1:1"),
+        (("--url", "ftp://x"), 2, "isn't a URL"),
     ],
 )
 def test_where_nobody_answers_that_is_said(

@@ -269,7 +269,7 @@ def test_another_installations_secret_is_not_overwritten(tmp_path: Path) -> None
     (target.data_dir / "secret").write_text("another\n")
     result = target.run("restore", str(file))
     assert result.exit_code == 1
-    assert "another secret" in result.stderr
+    assert "a different secret" in result.stderr
     assert (target.data_dir / "secret").read_text() == "another\n"
 
 

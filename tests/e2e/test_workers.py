@@ -145,12 +145,12 @@ def test_a_replacement_that_does_not_start_changes_nothing(sqlite_crew: Town) ->
     for times, (text, said) in enumerate(
         (
             ("no_such_setting = 1", "no_such_setting"),
-            ('database_url = "sqlite:////elsewhere"', "not that of the other workers"),
+            ('database_url = "sqlite:////elsewhere"', "isn't the one that the other workers use"),
         )
     ):
         settings.write_text(text)
         server.process.send_signal(signal.SIGHUP)
-        server.wait_for_log("those that were there go on", times + 1)
+        server.wait_for_log("the previous ones keep serving", times + 1)
         assert said in server.log_text()
     assert workers(server) == before
     settings.write_text('log_format = "json"\n')

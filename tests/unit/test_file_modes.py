@@ -85,7 +85,7 @@ def test_check_says_what_everybody_can_read(tmp_path: Path) -> None:
     place.found()
     answer = place.answer("check")
     (one,) = (one for one in answer["checks"] if one["check"] == "permissions")
-    assert (one["ok"], one["detail"].startswith("nobody")) == (True, True)
+    assert (one["ok"], one["detail"].startswith("only their owner")) == (True, True)
 
     # What lies in a directory that nobody can enter is nobody's to read.
     database = place.data_dir / "tertulia.db"
@@ -94,12 +94,12 @@ def test_check_says_what_everybody_can_read(tmp_path: Path) -> None:
 
     os.chmod(place.data_dir, 0o750)
     result = place.run("check")
-    assert (result.exit_code, "its group can read" in result.stdout) == (0, True)
+    assert (result.exit_code, "the owner and the group can read" in result.stdout) == (0, True)
 
     os.chmod(place.data_dir, 0o755)
     result = place.run("check")
     assert result.exit_code == 1
-    assert f"FAILED  permissions: everybody on this machine can read {place.data_dir}" in (
+    assert f"FAILED  permissions: everyone on this machine can read {place.data_dir}" in (
         result.stdout
     )
     assert str(database) in result.stdout
@@ -119,6 +119,6 @@ def test_serve_says_once_that_everybody_can_read_it(tmp_path: Path) -> None:
     with place.serving() as (process, _):
         process.terminate()
         _, said = process.communicate(timeout=60)
-    assert said.count("everybody on this machine can read the data directory") == 1
+    assert said.count("everyone on this machine can read the data directory") == 1
     assert f'mend="chmod -R o-rwx {place.data_dir}"' in said
     assert stat.S_IMODE(place.data_dir.stat().st_mode) == 0o755

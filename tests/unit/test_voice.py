@@ -6,8 +6,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tertulia.cli.config import described_settings
+from tertulia.wire.api.objects.settings import SettingParams
+from tertulia.wire.api.resources.organization import UpdateRealm
+from tertulia.wire.http.parameters import declared
+from tertulia.wire.pages.help import PAGES as HELP_PAGES
+from tests.cli.support import command_line
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "voice.md"
@@ -76,6 +84,30 @@ def test_code_is_not_read() -> None:
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
 def test_texts_avoid_them(path: Path) -> None:
     texts = values(json.loads(path.read_text("utf-8")))
+    assert {text: phrases for text in texts if (phrases := found_in(text))} == {}
+
+
+def help_texts(command: Any) -> Iterator[str]:
+    """Everything that `--help` prints of a command and the commands in it."""
+    yield from filter(None, (command.help, command.epilog))
+    for one in command.params:
+        yield one.help or ""
+    for inner in getattr(command, "commands", {}).values():
+        yield from help_texts(inner)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        list(help_texts(command_line())),
+        [one.about for one in described_settings()],
+        [one.description for one in (*declared(UpdateRealm), *declared(SettingParams))],
+        [text for page in HELP_PAGES.values() for text in (page.title, *page.paragraphs)],
+    ],
+    ids=["command line", "server settings", "organization and personal settings", "help pages"],
+)
+def test_texts_in_the_program_avoid_them(texts: list[str]) -> None:
+    assert len(texts) > 10
     assert {text: phrases for text in texts if (phrases := found_in(text))} == {}
 
 

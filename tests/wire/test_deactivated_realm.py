@@ -80,7 +80,7 @@ async def test_the_operator_opens_it_again_at_the_command_line(place: Place) -> 
     async with reopened(config) as org:
         assert (await org["ann"].post("/realm/deactivate")).ok
     result = await asyncio.to_thread(place.run, "reactivate")
-    assert (result.exit_code, "'Example' is open again." in result.output) == (0, True)
+    assert (result.exit_code, "Reactivated 'Example'." in result.output) == (0, True)
     again = await asyncio.to_thread(place.run, "reactivate")
     assert (again.exit_code, "isn't deactivated" in again.stderr) == (1, True)
     async with reopened(config) as org:

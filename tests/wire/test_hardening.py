@@ -195,7 +195,7 @@ def test_the_sites_address_is_taken(given: str, taken: str) -> None:
     ],
 )
 def test_what_is_no_sites_address_is_said(given: str) -> None:
-    with pytest.raises(ConfigError, match=r"(?s)external_url: .* is not the address of a site"):
+    with pytest.raises(ConfigError, match=r"(?s)external_url: .* isn't the URL of a site"):
         settings.load({"external_url": given}, environment={})
 
 
@@ -214,5 +214,5 @@ def test_proxies_are_taken(given: str, taken: str) -> None:
 
 @pytest.mark.parametrize("given", ["nginx", "10.0.0.1/8", "10.0.0.1 10.0.0.2", "1.2.3", "**"])
 def test_what_is_no_proxy_is_said(given: str) -> None:
-    with pytest.raises(ConfigError, match=r"proxy_trusted: .* is no address or network"):
+    with pytest.raises(ConfigError, match=r"proxy_trusted: .* isn't an address or network"):
         settings.load({"proxy_trusted": given}, environment={})

@@ -214,7 +214,7 @@ def test_certificates_are_read_again_when_their_files_change(
     new_cert.replace(cert)
     found.refresh()
     assert found.context is second
-    assert "the new certificate cannot be used" in caplog.text
+    assert "the new certificate can't be used" in caplog.text
     new_key.replace(key)
     found.refresh()
     assert found.context is not second
@@ -226,11 +226,11 @@ def test_certificates_are_read_again_when_their_files_change(
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (("none.pem", "key.pem"), "Setting tls_cert: cannot read .*none.pem: No such file"),
-        (("cert.pem", "none.pem"), "Setting tls_key: cannot read .*none.pem: No such file"),
-        (("key.pem", "key.pem"), "Setting tls_cert: .* are no certificate and its key"),
-        (("cert.pem", ""), "Setting tls_cert: .*the key in it are no certificate and its key"),
-        (("cert.pem", "sealed.pem"), "Setting tls_key: the key is sealed with a password"),
+        (("none.pem", "key.pem"), "Setting tls_cert: can't read .*none.pem: No such file"),
+        (("cert.pem", "none.pem"), "Setting tls_key: can't read .*none.pem: No such file"),
+        (("key.pem", "key.pem"), "Setting tls_cert: .* aren't a certificate and its key"),
+        (("cert.pem", ""), "Setting tls_cert: .*the key in it aren't a certificate and its key"),
+        (("cert.pem", "sealed.pem"), "Setting tls_key: the key is encrypted with a password"),
     ],
 )
 def test_what_is_no_certificate_is_said(
@@ -244,7 +244,7 @@ def test_what_is_no_certificate_is_said(
 
 
 def test_a_key_needs_a_certificate() -> None:
-    with pytest.raises(ConfigError, match="tls_key: needs tls_cert"):
+    with pytest.raises(ConfigError, match="tls_key: tls_cert, the certificate"):
         load({"tls_key": "x"}, environment={})
 
 

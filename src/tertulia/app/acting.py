@@ -58,5 +58,5 @@ def first_owner(state: State) -> int:
     """The active owner, a person, whose account is the oldest. Refused where there is none."""
     owners = [i for i in state.users.active_by_role.keys(Role.OWNER) if not state.users[i].is_bot]
     if not owners:
-        raise Refused("There is no active owner in whose name to do it.")
+        raise Refused("The organization has no active owner, whom this command acts for.")
     return int(min(owners))

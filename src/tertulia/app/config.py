@@ -54,7 +54,7 @@ def load(
     found = _Found({**in_file, **given})
     config = found.converted()
     if config.data_path.exists() and not config.data_path.is_dir():
-        raise found.wrong("data_dir", "is a file, and no directory")
+        raise found.wrong("data_dir", "is a file, not a directory")
     config = msgspec.structs.replace(
         config,
         external_url=_site(found, config.external_url),
@@ -68,14 +68,16 @@ def load(
     if config.bigbluebutton_url and not _is_server(config.bigbluebutton_url):
         raise found.wrong(
             "bigbluebutton_url",
-            "is not the address of a server, like https://calls.example.com/bigbluebutton/",
+            "isn't the URL of a server, such as https://calls.example.com/bigbluebutton/",
         )
     if config.smtp_host and not config.external_url:
         raise ConfigError(
-            "Setting smtp_host: needs external_url, the address that links in mails lead to."
+            "Setting smtp_host: external_url is required, too, because links in emails lead there."
         )
     if config.tls_key and not config.tls_cert:
-        raise ConfigError("Setting tls_key: needs tls_cert, the certificate that it belongs to.")
+        raise ConfigError(
+            "Setting tls_key: tls_cert, the certificate that the key belongs to, is required, too."
+        )
     _require_mail_in(found, config)
     _require_files(config, variables)
     return config
@@ -88,7 +90,7 @@ def _require_mail_in(found: "_Found", config: Config) -> None:
             if config.mail_in_pattern
             else ("mail_in_listen", "mail_in_pattern")
         )
-        raise ConfigError(f"Setting {given}: needs {other} too.")
+        raise ConfigError(f"Setting {given}: {other} is required, too.")
     if not config.mail_in_listen:
         return
     place = urlsplit(config.mail_in_listen)
@@ -97,7 +99,7 @@ def _require_mail_in(found: "_Found", config: Config) -> None:
     except ValueError:
         is_right = False
     if not is_right or place.path or place.query or place.username:
-        raise found.wrong("mail_in_listen", "is not like lmtp://127.0.0.1:2424")
+        raise found.wrong("mail_in_listen", "isn't an address such as lmtp://127.0.0.1:2424")
 
 
 class _Found:
@@ -117,13 +119,13 @@ class _Found:
             name = str(error).partition(" - at `$.")[2].rstrip("`")
             if name not in self._given:
                 raise ConfigError(f"{error}.") from None
-            raise self.wrong(name, f"is not {expected(name)}") from None
+            raise self.wrong(name, f"must be {expected(name)}") from None
 
     def wrong(self, name: str, why: str) -> ConfigError:
         """The error that says which value is wrong, where it is from, and why. `why` goes on where
         the value ends."""
         given = self._given.get(name) or _default(name)
-        shown = f"what is in {given.source}" if name in SECRETS else _shown(given)
+        shown = f"the value from {given.source}" if name in SECRETS else _shown(given)
         return ConfigError(f"Setting {name}: {shown} {why}.")
 
 
@@ -150,7 +152,7 @@ def expected(name: str) -> str:
 
 def _described(pattern: str) -> str:
     words = pattern.strip("^$()").split("|")
-    return " or ".join(words) if all(map(str.isalpha, words)) else f"text like {pattern}"
+    return " or ".join(words) if all(map(str.isalpha, words)) else f"text that matches {pattern}"
 
 
 def _require_files(config: Config, environment: Mapping[str, str]) -> None:
@@ -161,16 +163,16 @@ def _require_files(config: Config, environment: Mapping[str, str]) -> None:
         except ValueError as error:
             raise ConfigError(f"Setting backup_to: {error}.") from None
         if backups == s3_address(config.files_url):
-            raise ConfigError("Setting backup_to: it is the same place as files_url.")
+            raise ConfigError("Setting backup_to: it must be a different location than files_url.")
     elif config.backup_to and Path(config.backup_to).resolve() == config.files_path.resolve():
-        raise ConfigError("Setting backup_to: it is the directory of uploaded files.")
+        raise ConfigError("Setting backup_to: it can't be the directory of uploaded files.")
     if config.backup_recipients:
         try:
             found = encrypted_backups.recipients(config.backup_recipients)
         except ValueError as error:
             raise ConfigError(f"Setting backup_recipients: {error}.") from None
         if not found:
-            raise ConfigError("Setting backup_recipients: it names nobody.")
+            raise ConfigError("Setting backup_recipients: it doesn't contain a recipient.")
     places: list[S3Address | None] = []
     for name in ("files_url", "files_also_at"):
         try:
@@ -178,21 +180,24 @@ def _require_files(config: Config, environment: Mapping[str, str]) -> None:
         except ValueError as error:
             raise ConfigError(f"Setting {name}: {error}.") from None
     if config.files_also_at and places[0] == places[1]:
-        raise ConfigError("Setting files_also_at: it is the same place as files_url.")
+        raise ConfigError("Setting files_also_at: it must be a different location than files_url.")
     if bool(config.bigbluebutton_url) != bool(config.bigbluebutton_secret):
         raise ConfigError(
-            "Setting bigbluebutton_url: needs bigbluebutton_secret, and the converse."
+            "Setting bigbluebutton_url: set bigbluebutton_url and bigbluebutton_secret together."
         )
     if bool(config.s3_access_key_id) != bool(config.s3_secret_access_key):
-        raise ConfigError("Setting s3_access_key_id: needs s3_secret_access_key, and the converse.")
+        raise ConfigError(
+            "Setting s3_access_key_id: set s3_access_key_id and s3_secret_access_key together."
+        )
     if config.file_downloads != "redirect":
         return
     if not any(places):
-        raise ConfigError("Setting file_downloads: redirect needs a bucket (files_url).")
+        raise ConfigError("Setting file_downloads: redirect requires a bucket (files_url).")
     if not config.s3_secret_access_key and not environment.get("AWS_SECRET_ACCESS_KEY"):
         raise ConfigError(
-            "Setting file_downloads: redirect signs addresses, and needs s3_access_key_id and its"
-            " secret (or AWS_ACCESS_KEY_ID): the role of a machine signs none."
+            "Setting file_downloads: redirect requires s3_access_key_id and"
+            " s3_secret_access_key (or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), because"
+            " the role of a machine can't sign URLs."
         )
 
 
@@ -205,8 +210,8 @@ def _site(found: _Found, text: str) -> str:
     except ValueError:
         raise found.wrong(
             "external_url",
-            "is not the address of a site, like https://chat.example.com: http or https, a host,"
-            " perhaps a port, and no path",
+            "isn't the URL of a site, such as https://chat.example.com: http or https, a host,"
+            " an optional port, and no path",
         ) from None
 
 
@@ -228,7 +233,7 @@ def _networks(found: _Found, name: str, text: str) -> str:
         except ValueError as error:
             raise found.wrong(
                 name,
-                f"is wrong: '{one}' is no address or network, like 10.0.0.5 or 10.0.0.0/8"
+                f"is invalid: '{one}' isn't an address or network such as 10.0.0.5 or 10.0.0.0/8"
                 f" ({error})",
             ) from None
     return ",".join(listed)

@@ -49,7 +49,9 @@ CODE: Final = "setup_code"
 """What the code is kept under beside the organization that is to be: every node shows the same."""
 _LETTERS: Final = "23456789abcdefghjkmnpqrstuvwxyz"
 """None of which looks like another."""
-_NOTHING_YET: Final = f"There is no organization here yet. Open {SETUP} in a browser to create it."
+_NOTHING_YET: Final = (
+    f"This server has no organization yet. Open {SETUP} in a browser to create one."
+)
 
 
 async def setup_code(log: Log) -> str:
@@ -146,8 +148,8 @@ class FirstRun:
         try:
             secret = load_secret(self._config.data_path, self._config.secret or None, create=True)
         except OSError as error:
-            logger.error("the secret cannot be written: %s", error)
-            trouble = "The server cannot write to its directory."
+            logger.error("the secret can't be written: %s", error)
+            trouble = "The server can't write to its data directory."
             return _form(self._config, say, sent, trouble=trouble, status=500)
         vault = Vault(secret)
         try:

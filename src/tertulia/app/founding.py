@@ -27,12 +27,12 @@ class NoOrganization(Exception):
 
     def __init__(self, where: str) -> None:
         super().__init__(
-            f"There is no organization in {where} yet. Create it first, in a browser with\n"
+            f"There's no organization in {where} yet. To create it in a browser, run\n"
             "  tertulia serve\n"
-            "or with\n"
+            "or, to create it here,\n"
             "  tertulia init --org 'Example' --email you@example.com --full-name 'Your Name'\n"
-            "and the same --data-dir or --database-url; or look around in one that is made up,"
-            " with\n  tertulia serve --demo --data-dir demo"
+            "with the same --data-dir or --database-url. To try out a demo instead, run\n"
+            "  tertulia serve --demo --data-dir demo"
         )
 
 
@@ -68,7 +68,7 @@ class Founder(Struct, frozen=True, kw_only=True):
     password: str
 
 
-FIRST_CHANNELS = (("general", "Everybody is here: for news, and for questions to all."),)
+FIRST_CHANNELS = (("general", "For everyone: announcements and questions."),)
 """Name and description of the public channels that everybody is subscribed to."""
 
 
@@ -76,7 +76,7 @@ def require_empty(state: State) -> None:
     """Refused where there is an organization already."""
     if not state.is_empty:
         raise Refused(
-            f"There is an organization here already: '{state.realm.name}'. Nothing was changed."
+            f"An organization already exists here: '{state.realm.name}'. Nothing was changed."
         )
 
 
@@ -136,6 +136,6 @@ async def require_fitting(log: Log, vault: Vault) -> None:
 
 
 WRONG_SECRET = (
-    "The secret is not the one that this installation was founded with. Bring back the file"  # noqa: S105 (a sentence)
-    " `secret` from the machine where `tertulia init` ran, or set TERTULIA_SECRET to it."
+    "The secret isn't the one that this installation was created with. Restore the file `secret`"  # noqa: S105 (a sentence)
+    " from the data directory where the organization was created, or set TERTULIA_SECRET to it."
 )

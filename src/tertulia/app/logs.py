@@ -65,7 +65,7 @@ def _log_end(kind: type[BaseException], error: BaseException, trace: TracebackTy
     if issubclass(kind, KeyboardInterrupt):
         return
     logging.getLogger("tertulia").critical(
-        "the program ends with an error", exc_info=(kind, error, trace)
+        "the program stopped because of an error", exc_info=(kind, error, trace)
     )
 
 

@@ -88,8 +88,8 @@ def from_environment(variables: Mapping[str, str]) -> dict[str, Given]:
 def _add(found: dict[str, Given], name: str, given: Given) -> None:
     if name in found:
         raise ConfigError(
-            f"Setting {name} is given twice: by {found[name].source}, and by {given.source}. Keep"
-            " one of them."
+            f"Setting {name} is set twice: by {found[name].source} and by {given.source}. Keep"
+            " only one of them."
         )
     found[name] = given
 
@@ -118,10 +118,12 @@ def _text_of(path: Path, why: str = "") -> str:
         if len(content) <= _MOST_BYTES:
             return content.decode().rstrip("\r\n")
     except OSError as error:
-        raise ConfigError(f"{why}Cannot read {path}: {error.strerror}.") from None
+        raise ConfigError(f"{why}Can't read {path}: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{why}{path} is no text.") from None
-    raise ConfigError(f"{why}{path} has more than {_MOST_BYTES} bytes: that is no setting.")
+        raise ConfigError(f"{why}{path} isn't a text file.") from None
+    raise ConfigError(
+        f"{why}{path} has more than {_MOST_BYTES} bytes, which is too large for a setting."
+    )
 
 
 def from_file(path: Path) -> dict[str, Given]:
@@ -129,7 +131,7 @@ def from_file(path: Path) -> dict[str, Given]:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror}.") from None
+        raise ConfigError(f"Can't read {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
     _require_known(sorted(set(found) - set(Config.__struct_fields__)), str(path))
@@ -139,5 +141,5 @@ def from_file(path: Path) -> dict[str, Given]:
 def _require_known(unknown: Iterable[str], where: str) -> None:
     if names := ", ".join(unknown):
         raise ConfigError(
-            f"Unknown setting in {where}: {names}. `tertulia config` lists what can be set."
+            f"Unknown setting in {where}: {names}. `tertulia config` lists all settings."
         )

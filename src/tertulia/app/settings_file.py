@@ -34,7 +34,7 @@ def put(file: Path, values: Mapping[str, str | int]) -> None:
     except tomllib.TOMLDecodeError:
         is_right = False
     if not is_right:
-        raise ConfigError(f"{', '.join(values)} cannot be written to {file}: set them there.")
+        raise ConfigError(f"Can't write {', '.join(values)} to {file}. Edit the file instead.")
     mode = file.stat().st_mode & 0o777 if file.exists() else file_modes.FILE
     new = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
@@ -63,5 +63,5 @@ def _with(text: str, values: Mapping[str, str | int]) -> str:
 def _written(name: str, value: str | int) -> str:
     """The value in TOML, whose texts are like JSON's but for what cannot be printed."""
     if isinstance(value, str) and not value.isprintable():
-        raise ConfigError(f"Setting {name}: it has a character that cannot be printed.")
+        raise ConfigError(f"Setting {name}: it contains a character that can't be printed.")
     return msgspec.json.encode(value).decode()

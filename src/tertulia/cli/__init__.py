@@ -29,8 +29,8 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     app = typer.Typer(
         name="tertulia",
         cls=Commands,
-        help="Tertulia, a team-chat server that Zulip's clients work with.",
-        epilog="To look around: `tertulia serve --demo --data-dir demo`",
+        help="Tertulia is a team chat server that works with Zulip clients.",
+        epilog="Try it out: `tertulia serve --demo --data-dir demo`",
         no_args_is_help=True,
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
@@ -60,7 +60,7 @@ def _tertulia(
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Tertulia, a team-chat server that Zulip's clients work with."""
+    """Tertulia is a team chat server that works with Zulip clients."""
 
 
 def main() -> None:

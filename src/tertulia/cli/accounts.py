@@ -14,11 +14,14 @@ from tertulia.service.vault import Vault
 from tertulia.state.organization import State
 
 Who = Annotated[
-    str, typer.Argument(metavar="WHO", help="The account: its e-mail address, or its user ID.")
+    str, typer.Argument(metavar="USER", help="Email address or user ID of the account.")
 ]
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[WORD]…", help="Only those with all of these in name or address."),
+    typer.Argument(
+        metavar="[WORD]…",
+        help="Show only accounts whose name or address contains all of these words.",
+    ),
 ]
 
 
@@ -57,7 +60,7 @@ def account_of_person(state: State, who: str) -> User:
     """The person's account with that address or ID. Refused where there is none, and for bots."""
     found = account_called(state, who)
     if found.is_bot:
-        raise Refused(f"'{who}' is a bot: see `tertulia bots`.")
+        raise Refused(f"'{who}' is a bot. Use `tertulia bots` instead.")
     return found
 
 
@@ -65,7 +68,7 @@ def account_of_bot(state: State, who: str) -> User:
     """The same for a bot."""
     found = account_called(state, who)
     if not found.is_bot:
-        raise Refused(f"'{who}' is a person: see `tertulia users`.")
+        raise Refused(f"'{who}' is a person. Use `tertulia users` instead.")
     return found
 
 

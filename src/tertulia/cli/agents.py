@@ -12,7 +12,10 @@ from tertulia.domain.accounts import agents
 from tertulia.model.errors import NoSuchItem
 from tertulia.service.caller import Caller
 
-app = group("agents", "Agents that act for people by keys of their own: list and end them.")
+app = group(
+    "agents",
+    "Manage agents, which are programs that act on behalf of people: list and revoke them.",
+)
 
 
 class AgentShown(Struct, frozen=True, kw_only=True):
@@ -40,10 +43,10 @@ class Agents(Struct, frozen=True, kw_only=True):
 async def list_agents(
     caller: Caller,
     who: Annotated[
-        str | None, typer.Argument(metavar="[WHO]", help="Of this person; without it, everybody's.")
+        str | None, typer.Argument(metavar="[USER]", help="Show only this person's agents.")
     ] = None,
 ) -> Printed:
-    """List the agents that may act for somebody, and what each may do."""
+    """List agents and what they can do."""
     state = caller.state
     whose = None if who is None else account_of_person(state, who).id
     found = [
@@ -62,7 +65,16 @@ async def list_agents(
         for key in sorted(state.agent_keys, key=lambda key: -key.id)
         if whose in {None, key.user_id}
     ]
-    headings = ("ID", "EMAIL", "AGENT", "WRITES", "CHANNELS", "DIRECT", "MADE", "LAST USED")
+    headings = (
+        "ID",
+        "EMAIL",
+        "AGENT",
+        "CAN WRITE",
+        "CHANNELS",
+        "DIRECT MESSAGES",
+        "CREATED",
+        "LAST USED",
+    )
     rows = (
         (
             *(str(one.id), one.email, one.name, yes(one.can_write)),
@@ -76,11 +88,11 @@ async def list_agents(
 
 @command(app, "end", "agents end 4 --data-dir data")
 async def end(
-    caller: Caller, agent_id: Annotated[int, typer.Argument(help="As `list` shows it.")]
+    caller: Caller, agent_id: Annotated[int, typer.Argument(help="ID, as shown by `agents list`.")]
 ) -> Printed:
-    """Take an agent's key away. What it wrote stays."""
+    """Revoke an agent's access. The messages it sent are kept."""
     key = caller.state.agent_keys.get(agent_id)
     if key is None:
         raise NoSuchItem("agent")
     await caller.submit(agents.end, agent_id)
-    return done(f"'{key.name}' acts for {caller.state.users[key.user_id].address} no longer.")
+    return done(f"'{key.name}' can no longer act for {caller.state.users[key.user_id].address}.")

@@ -13,7 +13,7 @@ from tertulia.service.caller import Caller
 
 app = group(
     "announce",
-    "Tell everybody something, planned maintenance say: a banner in their clients until it ends.",
+    "Announce something to everyone, such as planned maintenance, with a banner in their client.",
 )
 _HOUR: Final = 3600
 _DAY: Final = 86400
@@ -46,32 +46,37 @@ def _announcement(banner: Banner) -> Announcement:
 @command(app, "post", "announce post 'Down for an hour tonight at nine.' --hours 8")
 async def post(
     caller: Caller,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Plain text, 500 characters.")],
-    days: Annotated[int, typer.Option(min=0, max=366, help="Show it for so many days;")] = 0,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Plain text, up to 500 characters.")],
+    days: Annotated[int, typer.Option(min=0, max=366, help="Days to show the banner.")] = 0,
     hours: Annotated[
-        int, typer.Option(min=0, max=366 * 24, help="or hours. Both together; without, a week.")
+        int,
+        typer.Option(
+            min=0,
+            max=366 * 24,
+            help="Hours to show the banner, added to --days. Default: one week.",
+        ),
     ] = 0,
     quiet: Annotated[
         bool,
         typer.Option(
-            "--quiet", help="Only the banner, and no message in the channel for announcements."
+            "--quiet", help="Show only the banner, and don't post in the announcements channel."
         ),
     ] = False,
 ) -> Printed:
-    """Tell everybody something: a banner until its end, or until each has put it away.
+    """Show everyone a banner until it expires or they dismiss it.
 
-    The notification bot says it too in the channel that the setting
-    updates_announcements_channel_id names, if one is set: not every client has banners.
+    The notification bot also posts the announcement in the channel set by
+    updates_announcements_channel_id, if there is one, because not every client shows banners.
     """
     seconds = days * _DAY + hours * _HOUR or 7 * _DAY
     posted = await caller.submit(banners.post, text, seconds, not quiet, caller.render)
-    sentence = f"Everybody is told until {moment(posted.ends_at)}. Its ID is {posted.id}."
+    sentence = f"The banner is shown until {moment(posted.ends_at)}. Its ID is {posted.id}."
     return Printed(_announcement(posted), [sentence])
 
 
 @command(app, "list", "announce list --data-dir data")
 async def list_announcements(caller: Caller) -> Printed:
-    """List what everybody is told just now."""
+    """List current announcements."""
     found = list(map(_announcement, sorted(caller.state.banners, key=lambda one: one.id)))
     rows = ((str(one.id), moment(one.ends_at), one.content) for one in found)
     return Printed(Announcements(announcements=found), table(("ID", "ENDS", "TEXT"), rows))
@@ -80,8 +85,8 @@ async def list_announcements(caller: Caller) -> Printed:
 @command(app, "end", "announce end 3 --data-dir data")
 async def end(
     caller: Caller,
-    which: Annotated[int, typer.Argument(metavar="ID", help="As `list` shows it.")],
+    which: Annotated[int, typer.Argument(metavar="ID", help="ID, as shown by `announce list`.")],
 ) -> Printed:
-    """Show an announcement to nobody any more. What the bot has said stays."""
+    """End an announcement. The bot's message is kept."""
     await caller.submit(banners.end, which)
-    return done("It is shown no more.")
+    return done("The announcement has ended.")

@@ -37,10 +37,10 @@ def split(typed: Sequence[str], known: Collection[str]) -> dict[str, str]:
     for one in typed:
         name, equals, value = one.partition("=")
         if not equals:
-            raise UsageError(f"'{one}' is not like NAME=VALUE.")
+            raise UsageError(f"'{one}' isn't in the form NAME=VALUE.")
         require_known(name, known)
         if name in found:
-            raise UsageError(f"'{name}' is given twice.")
+            raise UsageError(f"'{name}' is set twice.")
         found[name] = value
     return found
 
@@ -52,8 +52,8 @@ def require_known(name: str, known: Collection[str]) -> None:
     import difflib  # Only for those who mistyped.
 
     like = difflib.get_close_matches(name, known, n=3)
-    hint = f" Do you mean {' or '.join(like)}?" if like else ""
-    raise UsageError(f"There is no setting '{name}'.{hint}")
+    hint = f" Did you mean {' or '.join(like)}?" if like else ""
+    raise UsageError(f"Unknown setting '{name}'.{hint}")
 
 
 def read(params: type[P], sent: Mapping[str, str], names: Mapping[str, str]) -> P:
@@ -65,9 +65,11 @@ def read(params: type[P], sent: Mapping[str, str], names: Mapping[str, str]) -> 
     except BadParameter as error:
         name = names.get(error.name, error.name)
         taken = kind_of(parameter(params, error.name))
-        raise UsageError(f"{name} cannot be '{sent[error.name][:50]}': it is {taken}.") from None
+        raise UsageError(
+            f"Invalid value '{sent[error.name][:50]}' for {name}: expected {taken}."
+        ) from None
     except MissingParameter as error:
-        raise UsageError(f"{names.get(error.name, error.name)} is missing.") from None
+        raise UsageError(f"{names.get(error.name, error.name)} is required.") from None
     return found
 
 
@@ -79,9 +81,9 @@ def parameter(params: type[P], name: str) -> Parameter:
 def kind_of(one: Parameter) -> str:
     """What the parameter takes, in words."""
     if any(one.name in those for those in (REALM_SETTINGS, CHANNEL_SETTINGS, GROUP_SETTINGS)):
-        return "a group by its name"
+        return "the name of a group"
     if one.name.endswith("_stream_id") or one.name.endswith("_channel_id"):
-        return f"a channel by its name, or {NONE}"
+        return f"the name of a channel, or {NONE}"
     schema: Mapping[str, Any] = one.schema or msgspec.json.schema(without_unset(one.type))
     return " or ".join(dict.fromkeys(_kinds(schema)))
 
@@ -103,7 +105,7 @@ def _kinds(schema: Mapping[str, Any]) -> Iterable[str]:
     elif schema.get("type") == "string":
         yield "text"
     elif schema.get("type") == "array":
-        yield "a list in JSON"
+        yield "a JSON list"
 
 
 # Groups
@@ -127,7 +129,7 @@ def group_named(state: State, text: str) -> str:
     found = by_name.get(text.casefold()) or by_name.get(_ROLES + text.casefold())
     if found is None:
         system = ", ".join(one.name.removeprefix(_ROLES) for one in state.groups if one.is_system)
-        raise UsageError(f"There is no group '{text}'. Besides your own, there are {system}.")
+        raise UsageError(f"Group '{text}' doesn't exist. The built-in groups are {system}.")
     return str(found)
 
 
@@ -151,7 +153,7 @@ def channel_typed(state: State, text: str) -> str:
         return str(channel.id)
     if _NUMBER.fullmatch(text.strip()):
         return text.strip()
-    raise UsageError(f"There is no channel '{text}'.")
+    raise UsageError(f"Channel '{text}' doesn't exist.")
 
 
 def channel_shown(state: State, channel_id: int) -> str:

@@ -28,9 +28,7 @@ STANDARD_OUTPUT = "-"
 def backup(
     file: Annotated[
         Path,
-        typer.Argument(
-            help="The file to write, which must not exist yet; `-` for standard output."
-        ),
+        typer.Argument(help="File to write. It must not exist yet. Use `-` for standard output."),
     ],
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
@@ -39,16 +37,16 @@ def backup(
         bool,
         typer.Option(
             "--files/--no-files",
-            help="Whether uploaded files and pictures are in it. Without them, keep what is where"
-            " they are (a bucket with its own versions, say): nothing else has them.",
+            help="Include uploaded files and pictures. Without them, make sure that they're"
+            " backed up elsewhere, such as by the versioning of their bucket.",
         ),
     ] = True,
     compressed: Annotated[
         bool,
         typer.Option(
             "--compress/--no-compress",
-            help="Without it, programs that keep of each backup only what is new (restic, borg)"
-            " find in it what they have.",
+            help="Compress the backup. Turn this off for programs that store only what's new in"
+            " each backup (restic, borg), so that they recognize unchanged data.",
         ),
     ] = True,
     recipients: Annotated[
@@ -56,33 +54,42 @@ def backup(
         typer.Option(
             "--recipient",
             metavar="RECIPIENT",
-            help="Encrypt it, so that only this recipient of age can open it (age1…, or a public"
-            " key of SSH). May be given several times. `tertulia backups new-key` makes one.",
+            help="Encrypt the backup so that only this age recipient can open it (age1…, or an"
+            " SSH public key). Can be repeated. `tertulia backups new-key` creates a"
+            " recipient.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the organization to a file, as it is at one moment; the server may go on.
+    """Back up the organization to a single file. The server can keep running.
 
-    The file is the same for SQLite and PostgreSQL, so that it also moves an organization from one
-    to the other. The installation's secret is in it, so that API keys still work after
-    `tertulia restore`: keep it as safe as the server. Uploaded files and pictures are in it too,
-    wherever they are: out of a bucket they are fetched, which may take long.
-    What is piped elsewhere is whole when this ends with exit code 0, and not before.
-    Clients register their event queues anew after a restore.
+    The file has the same format for SQLite and PostgreSQL, so you can also use it to move an
+    organization from one to the other. It contains the installation's secret, so that API keys
+    still work after `tertulia restore`: keep it as safe as the server. It also contains uploaded
+    files and pictures. Files in a bucket are downloaded, which can take a while.
+
+    If you pipe the backup to another program, it's complete only if this command exits with code 0.
+    After a restore, clients register new event queues by themselves.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     target = sys.stdout.buffer if str(file) == STANDARD_OUTPUT else file
     if target is not file and sys.stdout.isatty():
-        raise UsageError("A backup is no text for a terminal: name a file, or pipe it elsewhere.")
+        raise UsageError(
+            "A backup can't be written to a terminal. Name a file, or pipe the"
+            " output to another program."
+        )
     if recipients and not compressed:
-        raise UsageError("What is encrypted differs wholly each time: --no-compress is of no use.")
+        raise UsageError(
+            "--no-compress doesn't help with --recipient, because encrypted"
+            " backups differ completely each time. Use only one of the two"
+            " options."
+        )
     try:
         of_each = [encrypted_backups.recipients(one) for one in recipients or ()]
     except ValueError as error:
         raise UsageError(f"--recipient: {error}.") from None
     if not all(of_each):  # A variable that is not set, say: open is what it must not be.
-        raise UsageError("--recipient names nobody: it is empty. Nothing was written.")
+        raise UsageError("--recipient is empty. Nothing was written.")
     to = [one for some in of_each for one in some]
     with as_interrupts(), progress.shown() as report:
         manifest = back_up(
@@ -90,11 +97,13 @@ def backup(
         )
     rows = sum(table.rows for table in manifest.tables)
     lines = [
-        f"Wrote {file}: {counted(rows, 'row')} of {counted(len(manifest.tables), 'table')},"
+        f"Wrote {file}: {counted(rows, 'row')} from {counted(len(manifest.tables), 'table')},"
         f" {counted(manifest.files, 'file')}, and the secret."
     ]
     if manifest.files_left_at:
-        lines.append(f"The files are not in it: {manifest.files_left_at} has them.")
+        lines.append(
+            f"The backup doesn't include uploaded files. They're in {manifest.files_left_at}."
+        )
     written = {
         "file": str(file),
         "rows": rows,

@@ -27,7 +27,7 @@ EXAMPLE_NEW_KEY = "Example: `tertulia backups new-key backups.key`"
 _NICE: Final = 10
 
 app = typer.Typer(
-    help="List the backups that the server makes each day, where backup_to says; make one now.",
+    help="List automatic backups, or make one now.",
     invoke_without_command=True,
     rich_markup_mode="markdown",
 )
@@ -41,10 +41,7 @@ def backups(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the backups at the place that the setting backup_to names, the oldest first.
-
-    Each could be restored when it was made. `tertulia restore` takes such a file.
-    """
+    """List the backups in the location set by backup_to, oldest first."""
     if context.invoked_subcommand is None:
         list_backups(data_dir, database_url, config, as_json)
 
@@ -56,7 +53,10 @@ def list_backups(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the backups at the place that the setting backup_to names, the oldest first."""
+    """List the backups in the location set by backup_to, oldest first.
+
+    Each backup was verified when it was made. Use `tertulia restore` to restore one.
+    """
     settings = _settings(load({"data_dir": data_dir, "database_url": database_url}, file=config))
     found = asyncio.run(_found(settings))
     if as_json:
@@ -73,10 +73,10 @@ def make_one(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a backup now, see that it can be restored, put it where backup_to says, and delete there
-    what is not to be kept.
+    """Make a backup now, verify it, store it where backup_to says, and delete expired backups
+    there.
 
-    The server does that by itself each day at backup_hour. It may go on meanwhile.
+    The server does this every day at backup_hour, and can keep running.
     """
     settings = _settings(load({"data_dir": data_dir, "database_url": database_url}, file=config))
     with contextlib.suppress(OSError):
@@ -86,7 +86,7 @@ def make_one(
     if as_json:
         typer.echo(msgspec.json.encode(made).decode())
         return
-    typer.echo(f"{_line(made.backup)}: it can be restored.")
+    typer.echo(f"{_line(made.backup)}  verified")
     for name in made.deleted:
         typer.echo(f"Deleted {name}.")
 
@@ -94,31 +94,33 @@ def make_one(
 @app.command("new-key", epilog=EXAMPLE_NEW_KEY)
 def new_key(
     file: Annotated[
-        Path, typer.Argument(help="The file to write the secret half to, which must not exist yet.")
+        Path, typer.Argument(help="File to write the private key to. It must not exist yet.")
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Make a key for encrypted backups: print its recipient, and write its identity to a file.
+    """Create a key for encrypted backups: print its recipient, and write the private key to a file.
 
-    Put the recipient into the setting backup_recipients. Keep the file in a safe place that is not
-    this machine: without it no backup can be opened, by anybody. (It is a file as age-keygen
-    writes it.)
+    Set backup_recipients to the recipient. Keep the file in a safe place off this machine: without
+    it, no one can open the backups. (The file has the format of age-keygen.)
     """
     identity, recipient = encrypted_backups.new_identity()
     try:
         with open(file, "x", encoding="utf-8", opener=file_modes.opener) as opened:
             opened.write(f"# public key: {recipient}\n{identity}\n")
     except FileExistsError:
-        raise UsageError(f"{file} exists already. Name a file that does not.") from None
+        raise UsageError(f"{file} already exists. Name a file that doesn't exist yet.") from None
     except OSError as error:
-        raise UsageError(f"Cannot write {file}: {error.strerror}.") from None
-    lines = [recipient, f"{file} opens what is encrypted to it. Keep it elsewhere, and safe."]
+        raise UsageError(f"Can't write {file}: {error.strerror}.") from None
+    lines = [
+        recipient,
+        f"{file} opens backups for this recipient. Keep it in a safe place off this machine.",
+    ]
     show(Printed({"recipient": recipient, "file": str(file)}, lines), as_json=as_json)
 
 
 def _settings(settings: Config) -> Config:
     if not settings.backup_to:
-        raise UsageError("The setting backup_to says no place: a directory, or a bucket of S3.")
+        raise UsageError("backup_to isn't set. Set it to a directory or an S3 bucket.")
     return settings
 
 

@@ -25,7 +25,7 @@ from tertulia.model.users import BotKind, User
 from tertulia.service.caller import Caller
 from tertulia.state.organization import State
 
-app = group("bots", "Bots, the accounts of programs: list, create, change, (de)activate them.")
+app = group("bots", "Manage bots: list, create, change, deactivate, and reactivate them.")
 app.command("create", epilog=create_bot.EXAMPLE)(create_bot.create_bot)
 
 _KINDS = {
@@ -78,10 +78,10 @@ async def list_bots(
     caller: Caller,
     words: Words = None,
     owner: Annotated[
-        str | None, typer.Option(metavar="WHO", help="Only those of this person.")
+        str | None, typer.Option(metavar="USER", help="Show only this person's bots.")
     ] = None,
 ) -> Printed:
-    """List bots, active and deactivated, or find some: by words, or their owner."""
+    """List active and deactivated bots, or find some by words or owner."""
     state = caller.state
     wanted = None if owner is None else account_of_person(state, owner).id
     found = [
@@ -104,16 +104,16 @@ async def list_bots(
 async def change(
     caller: Caller,
     who: Who,
-    full_name: Annotated[str | None, typer.Option(help="Another name.")] = None,
-    owner: Annotated[str | None, typer.Option(metavar="WHO", help="Another owner.")] = None,
-    role: Annotated[RoleName | None, typer.Option(help="Another role.")] = None,
+    full_name: Annotated[str | None, typer.Option(help="New name.")] = None,
+    owner: Annotated[str | None, typer.Option(metavar="USER", help="New owner.")] = None,
+    role: Annotated[RoleName | None, typer.Option(help="New role.")] = None,
 ) -> Printed:
-    """Change a bot's name, owner or role: all that is given, or nothing.
+    """Change a bot's name, owner, or role. If one change is invalid, none is made.
 
-    A bot may never do more than its owner.
+    A bot can never do more than its owner.
     """
     if full_name is None and owner is None and role is None:
-        raise UsageError("Nothing to change: give --full-name, --owner or --role.")
+        raise UsageError("Nothing to change. Use --full-name, --owner, or --role.")
     found = account_of_bot(caller.state, who)
     revision = bots.Revision(
         full_name=full_name,
@@ -128,7 +128,7 @@ async def change(
 
 @command(app, "deactivate", "bots deactivate weather-bot@example.com --data-dir data")
 async def deactivate(caller: Caller, who: Who) -> Printed:
-    """Deactivate a bot. What it wrote stays."""
+    """Deactivate a bot. Its messages are kept."""
     found = account_of_bot(caller.state, who)
     await caller.submit(bots.deactivate, found.id)
     return done(f"{found.address} is deactivated.")
@@ -136,9 +136,9 @@ async def deactivate(caller: Caller, who: Who) -> Printed:
 
 @command(app, "reactivate", "bots reactivate weather-bot@example.com --data-dir data")
 async def reactivate(caller: Caller, who: Who) -> Printed:
-    """Reactivate a bot. It gets another API key (`tertulia keys show`).
+    """Reactivate a bot. It gets a new API key (see `tertulia keys show`).
 
-    Where its owner is gone, it belongs to the organization's first owner.
+    If its owner is deactivated, the organization's first owner becomes its owner.
     """
     found = account_of_bot(caller.state, who)
     await caller.submit(users.reactivate, found.id, caller.node.vault.new_key())

@@ -29,7 +29,10 @@ from tertulia.wire.api.resources.channels import (
     update_stream,
 )
 
-app = group("channels", "Channels: list, show, create, change and archive them; subscribers.")
+app = group(
+    "channels",
+    "Manage channels and their subscribers.",
+)
 
 _NAMES: Final = {
     "name": "new_name",
@@ -45,9 +48,10 @@ _NAMES: Final = {
 }
 """What is called how in the interface, by its name here."""
 
-Which = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel: its name, or its ID.")]
+Which = Annotated[str, typer.Argument(metavar="CHANNEL", help="Name or ID of the channel.")]
 People = Annotated[
-    list[str], typer.Argument(metavar="WHO…", help="People or bots: addresses, or user IDs.")
+    list[str],
+    typer.Argument(metavar="USER…", help="Email addresses or user IDs of people or bots."),
 ]
 
 
@@ -106,7 +110,7 @@ def _channel(caller: Caller, which: str) -> Channel:
     if channel is None and (channel_id := id_in(which)) is not None:
         channel = state.channels.get(channel_id)
     if channel is None:
-        raise Refused(f"There is no channel '{which}'.")
+        raise Refused(f"Channel '{which}' doesn't exist.")
     return channel
 
 
@@ -129,11 +133,15 @@ async def list_channels(
     caller: Caller,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[WORD]…", help="Only those with all of these in their names."),
+        typer.Argument(
+            metavar="[WORD]…", help="Show only channels whose name contains all of these words."
+        ),
     ] = None,
-    archived: Annotated[bool, typer.Option("--archived", help="Those that are archived.")] = False,
+    archived: Annotated[
+        bool, typer.Option("--archived", help="Show archived channels instead of active ones.")
+    ] = False,
 ) -> Printed:
-    """List channels, private ones too, or find some by words of their names."""
+    """List channels, including private ones, or find some by words in their names."""
     state = caller.state
     wanted = [word.casefold() for word in words or ()]
     found = [
@@ -154,7 +162,7 @@ async def list_channels(
 
 @command(app, "show", "channels show general --data-dir data")
 async def show(caller: Caller, which: Which) -> Printed:
-    """Show a channel with its settings, as `change` takes them."""
+    """Show a channel and its settings."""
     channel = _channel(caller, which)
     return _printed(caller.state, channel)
 
@@ -193,24 +201,27 @@ def _value(state: State, channel: Channel, name: str) -> Shown:
 @command(app, "create", "channels create weather --private --subscriber ben@example.com")
 async def create(
     caller: Caller,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name.")],
-    description: Annotated[str, typer.Option(help="What it is for, in Markdown.")] = "",
-    private: Annotated[bool, typer.Option("--private", help="For its subscribers alone.")] = False,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the channel.")],
+    description: Annotated[str, typer.Option(help="What the channel is for, in Markdown.")] = "",
+    private: Annotated[
+        bool, typer.Option("--private", help="Only subscribers can find and read it.")
+    ] = False,
     web_public: Annotated[
-        bool, typer.Option("--web-public", help="For those without an account, too.")
+        bool, typer.Option("--web-public", help="Anyone on the web can read it without an account.")
     ] = False,
-    default: Annotated[
-        bool, typer.Option("--default", help="Subscribe new people to it from now on.")
-    ] = False,
+    default: Annotated[bool, typer.Option("--default", help="Subscribe new users to it.")] = False,
     subscriber: Annotated[
         list[str] | None,
-        typer.Option(metavar="WHO", help="Subscribe this account. Can be repeated."),
+        typer.Option(metavar="USER", help="Subscribe this account. Can be repeated."),
     ] = None,
     announce: Annotated[
-        bool, typer.Option("--announce", help="Tell of it where new channels are told of.")
+        bool,
+        typer.Option(
+            "--announce", help="Announce it in the organization's channel for new channels."
+        ),
     ] = False,
 ) -> Printed:
-    """Create a channel. `change` sets what else there is to be set."""
+    """Create a channel. Use `tertulia channels change` for its other settings."""
     wanted = CreateChannel(
         name=name,
         description=description,
@@ -231,12 +242,13 @@ async def change(
     which: Which,
     assigned: Annotated[
         list[str],
-        typer.Argument(metavar="NAME=VALUE…", autocompletion=complete, help="What is to be new."),
+        typer.Argument(metavar="NAME=VALUE…", autocompletion=complete, help="Settings to change."),
     ],
 ) -> Printed:
-    """Change a channel's settings: all that are given, or none. `show` lists them.
+    """Change a channel's settings. If one value is invalid, nothing is changed.
 
-    Groups are named; `retention_days` can be `unlimited` or `realm_default`, a folder `none`.
+    `tertulia channels show` lists the settings. Use names for groups and folders. `retention_days`
+    can also be `unlimited` or `realm_default`, and `folder` can be `none`.
     """
     state = caller.state
     channel = _channel(caller, which)
@@ -258,13 +270,13 @@ def _sent(state: State, name: str, text: str) -> str:
         return "null"
     named = [one.id for one in state.folders if one.name.casefold() == text.casefold()]
     if not named:
-        raise UsageError(f"There is no folder '{text}'.")
+        raise UsageError(f"Folder '{text}' doesn't exist.")
     return str(named[0])
 
 
 @command(app, "archive", "channels archive weather --data-dir data")
 async def archive(caller: Caller, which: Which) -> Printed:
-    """Archive a channel: it stays readable, and nothing can be sent to it any more."""
+    """Archive a channel. Its messages stay readable, and no one can send new ones."""
     channel = _channel(caller, which)
     await caller.submit(channels.archive, channel.id)
     return done(f"#{channel.name} is archived.")
@@ -272,16 +284,16 @@ async def archive(caller: Caller, which: Which) -> Printed:
 
 @command(app, "unarchive", "channels unarchive weather --data-dir data")
 async def unarchive(caller: Caller, which: Which) -> Printed:
-    """Bring a channel back from the archive."""
+    """Unarchive a channel."""
     channel = _channel(caller, which)
     edit = ChannelEdit(unarchive=True)
     await caller.submit(channels.change, channel.id, edit, caller.render)
-    return done(f"#{channel.name} is not archived any more.")
+    return done(f"#{channel.name} is no longer archived.")
 
 
 @command(app, "subscribers", "channels subscribers general --data-dir data")
 async def subscribers(caller: Caller, which: Which) -> Printed:
-    """List who is subscribed to a channel, people and bots."""
+    """List the people and bots that are subscribed to a channel."""
     state = caller.state
     found = [
         Subscriber(
@@ -303,7 +315,11 @@ async def subscribe(
     which: Which,
     people: People,
     tell: Annotated[
-        bool, typer.Option("--tell", help="Tell each by a direct message, in the owner's name.")
+        bool,
+        typer.Option(
+            "--tell",
+            help="Notify each of them with a direct message that names the organization's owner.",
+        ),
     ] = False,
 ) -> Printed:
     """Subscribe accounts to a channel."""

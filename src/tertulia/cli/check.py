@@ -58,11 +58,11 @@ def check(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look the installation over: database, secret, log, tables, search, files.
+    """Check the installation: database, secret, log, tables, search, jobs, nodes, and files.
 
-    Everything is looked at as it is at one moment; nothing is changed, and the server may go on.
-    Prints a line for each check; the exit code is 1 when one of them failed. What is not set up at
-    all (address, mail, backups) is said, and is no failure.
+    Nothing is changed, and the server can keep running. Prints a line for each check, and exits
+    with code 1 if one of them fails. Features that aren't set up yet (address, email, backups) are
+    listed, but aren't failures.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     findings: list[Finding] = []
@@ -76,7 +76,7 @@ def check(
     if as_json:
         typer.echo(msgspec.json.encode({"ok": ok, "checks": findings, "to_do": to_do}).decode())
     elif to_do:
-        typer.echo(f"to do   {', '.join(to_do)}: `tertulia first-steps` says how")
+        typer.echo(f"to do   {', '.join(to_do)}: run `tertulia first-steps` to see how")
     if not ok:
         raise typer.Exit(1)
 
@@ -103,7 +103,7 @@ def _findings(settings: Config) -> Iterator[Finding]:
             try:
                 ok, detail = look(connection)
             except (msgspec.MsgspecError, ValueError, KeyError) as error:
-                ok, detail = False, f"what is written there cannot be understood: {error}"
+                ok, detail = False, f"invalid data: {error}"
             yield Finding(check=name, ok=ok, detail=detail)
         yield _nodes(connection)
         yield _files(connection, settings)
@@ -120,9 +120,9 @@ def _backups(settings: Config) -> Finding:
     except (FilesUnavailable, OSError) as error:
         return Finding(check="backups", ok=False, detail=str(error))
     if not found:
-        return Finding(check="backups", ok=False, detail=f"there is none in {settings.backup_to}")
+        return Finding(check="backups", ok=False, detail=f"no backups in {settings.backup_to}")
     hours = (now - found[-1].at) / 3600
-    detail = f"{counted(len(found), 'backup')}, the last is {counted(round(hours), 'hour')} old"
+    detail = f"{counted(len(found), 'backup')}, the last one {counted(round(hours), 'hour')} old"
     ok = not kept_backups.is_old(found[-1].at, now)
     return Finding(check="backups", ok=ok, detail=detail)
 
@@ -145,7 +145,7 @@ def _schema(connection: Connection) -> Finding:
     detail = f"{connection.dialect.name}, schema version {version}"
     if version != newest:
         detail += (
-            f", which this program, whose own is {newest}, works with: an upgrade is under way"
+            f", which this version (schema version {newest}) can use: an upgrade is in progress"
         )
     return Finding(check="database", ok=True, detail=detail)
 
@@ -158,19 +158,21 @@ def _secret(connection: Connection, settings: Config) -> Finding:
         return Finding(check="secret", ok=False, detail=str(error))
     with contextlib.closing(Vault(secret)) as vault:
         if kept is None:
-            return Finding(check="secret", ok=True, detail="present; not compared until served")
+            return Finding(
+                check="secret", ok=True, detail="present; compared when the server first starts"
+            )
         fits = vault.fits(kept)
-    detail = "the one that the installation was founded with" if fits else founding.WRONG_SECRET
+    detail = "matches this installation" if fits else founding.WRONG_SECRET
     return Finding(check="secret", ok=fits, detail=detail)
 
 
 def _log(connection: Connection) -> tuple[bool, str]:
     extent = consistency.extent(connection)
     if extent.is_contiguous:
-        return True, f"entries {extent.pruned + 1} to {extent.head} without a gap"
-    there = counted(extent.entries, "entry", "entries")
+        return True, f"entries {extent.pruned + 1} to {extent.head}, without gaps"
+    found = counted(extent.entries, "entry", "entries")
     return False, (
-        f"should go from {extent.pruned + 1} to {extent.head} and has {there}"
+        f"expected entries {extent.pruned + 1} to {extent.head}, but found {found}"
         f" from {extent.first} to {extent.last}"
     )
 
@@ -181,14 +183,14 @@ def _tables(connection: Connection) -> tuple[bool, str]:
         at = pruning.checkpoint_at(connection)
         if at < forgotten:
             return True, (
-                "not compared with the log, whose beginning was pruned by an earlier version: a"
-                " checkpoint is made when more is pruned"
+                "not compared with the log, because an earlier version deleted its first"
+                " entries: a checkpoint is created when more entries are deleted"
             )
         since = f" since the checkpoint at entry {at}"
     wrong = replay.differences(connection)
     if not wrong:
-        return True, f"what the log makes of them{since}"
-    return False, "not what the log makes of them: " + _listed(wrong)
+        return True, f"match the log{since}"
+    return False, "don't match the log: " + _listed(wrong)
 
 
 def _references(connection: Connection) -> tuple[bool, str]:
@@ -197,15 +199,15 @@ def _references(connection: Connection) -> tuple[bool, str]:
         for reference, count in consistency.dangling(connection)
     ]
     if not wrong:
-        return True, "all lead somewhere"
-    return False, "lead nowhere: " + _listed(wrong)
+        return True, "all valid"
+    return False, "point to missing rows: " + _listed(wrong)
 
 
 def _search(connection: Connection) -> tuple[bool, str]:
     messages, missing = consistency.unsearchable(connection)
     if not missing:
-        return True, f"knows all of {counted(messages, 'message')}"
-    return False, f"does not know {missing} of {counted(messages, 'message')}"
+        return True, f"all of {counted(messages, 'message')} indexed"
+    return False, f"{missing} of {counted(messages, 'message')} not indexed"
 
 
 def _files(connection: Connection, settings: Config) -> Finding:
@@ -213,13 +215,13 @@ def _files(connection: Connection, settings: Config) -> Finding:
     try:
         count, lost = file_transfer.lost(connection, files, disk)
     except FilesUnavailable as error:
-        return Finding(check="files", ok=False, detail=f"cannot be reached: {error}")
+        return Finding(check="files", ok=False, detail=f"unavailable: {error}")
     if not lost:
         where = "" if files is disk else f" in {files.description}"
-        present = counted(count, "uploaded file is there", "uploaded files are there")
+        present = counted(count, "uploaded file", "uploaded files")
         return Finding(check="files", ok=True, detail=present + where)
     named = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
-    detail = f"{len(lost)} of {count} uploaded files are missing or not whole: {named}"
+    detail = f"{len(lost)} of {count} uploaded files are missing or incomplete: {named}"
     return Finding(check="files", ok=False, detail=detail)
 
 
@@ -227,14 +229,14 @@ def _permissions(settings: Config) -> Finding:
     by_everybody, by_group = file_modes.exposed(settings.data_path)
     found = by_everybody or by_group
     if not found:
-        detail = "nobody but their owner can read the data directory and what is in it"
+        detail = "only their owner can read the data directory and its files"
         return Finding(check="permissions", ok=True, detail=detail)
     named = ", ".join(map(str, found[:3])) + (", …" if len(found) > 3 else "")
     if not by_everybody:
-        detail = f"beside their owner, its group can read {named}"
+        detail = f"the owner and the group can read {named}"
         return Finding(check="permissions", ok=True, detail=detail)
     detail = (
-        f"everybody on this machine can read {named}; mend it with {file_modes.remedy(found[0])}"
+        f"everyone on this machine can read {named}; to fix this, run {file_modes.remedy(found[0])}"
     )
     return Finding(check="permissions", ok=False, detail=detail)
 
@@ -242,7 +244,7 @@ def _permissions(settings: Config) -> Finding:
 def _jobs(connection: Connection) -> tuple[bool, str]:
     found = troubles(connection)
     if not found:
-        return True, "none was in trouble when last heard of"
+        return True, "no job is failing"
     return False, "; ".join(f"{name}: {trouble}" for name, trouble in sorted(found.items()))
 
 
@@ -253,9 +255,9 @@ def _nodes(connection: Connection) -> Finding:
     if wrong:
         return Finding(check="nodes", ok=False, detail="; ".join(wrong))
     versions = sorted({node.entry.version for node in living})
-    detail = f"{len(living)} serving" if living else "none is serving"
+    detail = f"{len(living)} serving" if living else "no node is serving"
     if len(versions) > 1:
-        detail += f", of versions {' and '.join(versions)}: an upgrade is under way"
+        detail += f", with versions {' and '.join(versions)}: an upgrade is in progress"
     return Finding(check="nodes", ok=True, detail=detail)
 
 
@@ -265,26 +267,26 @@ def _troubles_of_nodes(found: Sequence[ListedNode]) -> Iterator[str]:
         figures = node.figures
         if not node.is_living:
             yield (
-                f"{node.name} is gone for {node.silent_seconds:.0f} s without having ended"
-                f" (`tertulia nodes forget {node.name}` where that is known)"
+                f"{node.name} has been gone for {node.silent_seconds:.0f} s without shutting down"
+                f" (if this is expected, run `tertulia nodes forget {node.name}`)"
             )
             continue
         if node.state == "stale":
-            yield f"{node.name} cannot see whether it is up to date, and answers nothing"
+            yield f"{node.name} can't check whether it's up to date, and rejects all requests"
         elif figures.lag_seconds > LAG_SECONDS:
             yield (
-                f"{node.name} is {counted(figures.lag_entries, 'entry', 'entries')} behind"
+                f"{node.name} has been {counted(figures.lag_entries, 'entry', 'entries')} behind"
                 f" for {figures.lag_seconds:g} s"
             )
         if abs(figures.clock_ahead) > CLOCK_SECONDS:
             way = "ahead of" if figures.clock_ahead > 0 else "behind"
             yield (
                 f"the clock of {node.name} is {abs(figures.clock_ahead):.0f} s {way} the"
-                " database's: set the machine's clock by NTP"
+                " database's: synchronize the machine's clock with NTP"
             )
     versions = {n.entry.version: n.entry.schema_version for n in found if n.is_living}
     if len(versions) > NEIGHBOURS:
-        yield f"nodes of more than two versions serve: {', '.join(sorted(versions))}"
+        yield f"nodes with more than two versions are serving: {', '.join(sorted(versions))}"
 
 
 def _differing(found: Sequence[ListedNode]) -> Iterator[str]:
@@ -297,8 +299,8 @@ def _differing(found: Sequence[ListedNode]) -> Iterator[str]:
         for node, of_one in settings.items():
             holders.setdefault(of_one[name], []).append(node)
         if len(holders) > 1:
-            sides = " than on ".join(", ".join(side) for side in holders.values())
-            yield f"the setting {name} is another on {sides}"
+            sides = " and on ".join(", ".join(side) for side in holders.values())
+            yield f"the setting {name} has different values on {sides}"
 
 
 def _listed(counts: list[tuple[str, int]]) -> str:

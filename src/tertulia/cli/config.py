@@ -14,29 +14,30 @@ from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import MASK, SECRETS, Config, without_password
 
 EXAMPLE = (
-    "Example: `tertulia config --show --data-dir data`\n\n"
-    "A setting in tertulia.toml: `port = 8080`; the same in the environment:"
-    " `TERTULIA_PORT=8080`; and as a flag, which prevails: `tertulia serve --port 8080`"
+    "Example: `tertulia config --show --data-dir data`\n\nA setting in tertulia.toml: `port ="
+    " 8080`; as an environment variable: `TERTULIA_PORT=8080`; as a flag, which overrides both:"
+    " `tertulia serve --port 8080`"
 )
 
 
 def config(
     show: Annotated[
-        bool, typer.Option("--show", help="Print the settings in effect instead of the list.")
+        bool, typer.Option("--show", help="Print the current settings instead of the list.")
     ] = False,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List every setting of the server: type, default, environment variable, meaning.
+    """List every server setting with its type, default, environment variable, and description.
 
-    Settings come from the file tertulia.toml in the data directory (or --config), over which
-    TERTULIA_… variables prevail, over which flags do. An unknown one is an error. With --show, the
-    ones in effect, as such a file, with secrets hidden.
+    Settings come from tertulia.toml in the data directory (or the file given with --config), from
+    TERTULIA_… environment variables, and from flags; later sources override earlier ones. Unknown
+    settings are errors. With --show, prints the current settings in the format of that file, with
+    secrets hidden.
 
-    TERTULIA_…_FILE names a file in which a setting is (a secret, say), and so does a credential of
-    systemd with the name tertulia.SETTING.
+    TERTULIA_…_FILE names a file that contains the value, such as a secret. A systemd credential
+    named tertulia.SETTING works, too.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     if show:
@@ -44,7 +45,7 @@ def config(
         lines = [f"{name} = {_toml(value)}" for name, value in values.items()]
         print_(Printed({"settings": values}, lines), as_json=as_json)
     elif as_json:
-        print_(Printed({"settings": _every()}, []), as_json=True)
+        print_(Printed({"settings": described_settings()}, []), as_json=True)
     else:
         _list()
 
@@ -62,7 +63,8 @@ class Described(Struct, frozen=True, kw_only=True):
     about: str
 
 
-def _every() -> list[Described]:
+def described_settings() -> list[Described]:
+    """Every setting of the server, as `tertulia config` lists it."""
     hints = typing.get_type_hints(Config, include_extras=True)
     found = []
     for field in msgspec.structs.fields(Config):
@@ -85,7 +87,7 @@ def _list() -> None:
     from rich.markup import escape
 
     console = Console(soft_wrap=True, highlight=False)
-    for one in _every():
+    for one in described_settings():
         limits = f" {one.limits}" if one.limits else ""
         console.print(
             f"[bold]{one.name}[/bold]  {one.type}{escape(limits)},"

@@ -22,18 +22,18 @@ EXAMPLE = (
 
 
 def create_bot(
-    owner: Annotated[str, typer.Option(help="The owner's e-mail address.")],
-    short_name: Annotated[str, typer.Option(help="What its address begins with.")],
-    full_name: Annotated[str, typer.Option(help="The name.")],
+    owner: Annotated[str, typer.Option(help="Email address of the owner.")],
+    short_name: Annotated[str, typer.Option(help="First part of the bot's email address.")],
+    full_name: Annotated[str, typer.Option(help="Name of the bot.")],
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a bot for somebody, who then owns it and must be one who may have bots.
+    """Create a bot for a person who is allowed to create bots.
 
-    Prints its user ID, e-mail address and API key, which is all that a program needs. The server
-    may be running: it notices.
+    Prints the bot's user ID, email address, and API key, which are all that a program needs. The
+    server can keep running.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     account = asyncio.run(_create_bot(settings, owner, short_name, full_name))
@@ -47,7 +47,7 @@ async def _create_bot(settings: Config, owner: str, short_name: str, full_name: 
     ):
         person = log.state.user_with_address(owner)
         if person is None:
-            raise Failed(f"There is no account with the address {owner}.")
+            raise Failed(f"No account has the address '{owner}'.")
         new = bots.NewBot(
             full_name=full_name,
             short_name=short_name,

@@ -24,18 +24,18 @@ EXAMPLE = (
 
 
 def create_user(
-    email: Annotated[str, typer.Option(help="The e-mail address.")],
-    full_name: Annotated[str, typer.Option(help="The name.")],
-    role: Annotated[RoleName, typer.Option(help="What the account may do.")] = RoleName.MEMBER,
+    email: Annotated[str, typer.Option(help="Email address.")],
+    full_name: Annotated[str, typer.Option(help="Full name.")],
+    role: Annotated[RoleName, typer.Option(help="Role of the account.")] = RoleName.MEMBER,
     password: Password = None,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a person's account, subscribed to the default channels.
+    """Create an account for a person, and subscribe it to the default channels.
 
-    Prints its user ID, e-mail address and API key. The server may be running: it notices.
+    Prints its user ID, email address, and API key. The server can keep running.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     names.address(email)

@@ -28,9 +28,8 @@ from tertulia.wire.http.parameters import Params
 
 app = group(
     "default-groups",
-    "Groups of default channels, which new people can choose together: list, create, change and"
-    " remove them. (Channels that all new people begin in: `channels change NAME"
-    " is_default=true`.)",
+    "Manage groups of default channels, which new users can choose from. (To subscribe all new"
+    " users to a channel: `channels change NAME is_default=true`.)",
 )
 
 _NAMES = {name: name for name in ("name", "description", "channels")}
@@ -64,7 +63,7 @@ def _channel(state: State, text: str) -> str:
     """A channel's name, of its name or ID as it is typed."""
     channel = state.channels.get(int(assignments.channel_typed(state, text)))
     if channel is None:
-        raise UsageError(f"There is no channel '{text[:50]}'.")
+        raise UsageError(f"Channel '{text[:50]}' doesn't exist.")
     return channel.name
 
 
@@ -110,7 +109,7 @@ _verbs = Verbs(
         columns=tuple(_NAMES),
         names=_NAMES,
         sent=_sent,
-        takes={"channels": "channels by their names, with commas between, or a list in JSON"},
+        takes={"channels": "names of channels, separated by commas, or a JSON list"},
     ),
 )
 _verbs.list()
@@ -119,22 +118,22 @@ _verbs.make("create", New, _create, int, "name=Kitchen channels=recipes,orders")
 _verbs.change(Described, _describe, "Kitchen 'description=All about food'")
 
 _Group = Annotated[
-    str, typer.Argument(metavar="DEFAULT-GROUP", help="Its name or its ID, as in `list`.")
+    str, typer.Argument(metavar="DEFAULT-GROUP", help="Name or ID, as shown by `list`.")
 ]
 _Channels = Annotated[
-    list[str], typer.Argument(metavar="CHANNEL…", help="Channels by their names or IDs.")
+    list[str], typer.Argument(metavar="CHANNEL…", help="Names or IDs of channels.")
 ]
 
 
 @_verbs.add("add-channels", "Kitchen dishes")
 async def add_channels(caller: Caller, which: _Group, channels: _Channels) -> Printed:
-    """Add channels to a default group: public ones that are no default of everybody."""
+    """Add public channels to a group, except channels that all new users are subscribed to."""
     return await _change_channels(caller, which, channels, "add")
 
 
 @_verbs.add("remove-channels", "Kitchen dishes")
 async def remove_channels(caller: Caller, which: _Group, channels: _Channels) -> Printed:
-    """Take channels out of a default group. Whoever is in them stays there."""
+    """Remove channels from a group. Existing subscriptions don't change."""
     return await _change_channels(caller, which, channels, "remove")
 
 
@@ -155,6 +154,6 @@ _verbs.end(
     "remove",
     OneGroup,
     remove_default_group,
-    "Remove a default group. Its channels stay.",
+    "Remove a group. Its channels are kept.",
     "Kitchen",
 )

@@ -14,8 +14,8 @@ from tertulia.wire.http.parameters import declared
 
 app = group(
     "defaults",
-    "Personal settings that new people begin with: list, show and set them. (The channels that"
-    " they begin in: `channels change NAME is_default=true`.)",
+    "Manage default settings for new users: list, show, and set them. (For default channels:"
+    " `channels change NAME is_default=true`.)",
 )
 
 _AS_THE_PLACE_IS: Final = "null"
@@ -43,12 +43,12 @@ async def _change(caller: Caller, params: SettingParams) -> None:
 add_commands(
     app,
     NamedSettings(
-        whose="the settings that new people begin with",
+        whose="the default settings for new users",
         params=SettingParams,
         change=_change,
         names=_names,
         value=_value,
     ),
     "enter_sends=true color_scheme=2",
-    "Whoever is there already keeps their own. `show` says what a setting's numbers stand for.",
+    "Existing users keep their settings. `show` explains the values of a setting.",
 )

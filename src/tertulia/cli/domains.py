@@ -18,8 +18,8 @@ from tertulia.wire.api.resources.administration import (
 
 app = group(
     "domains",
-    "Domains of which addresses of new people may be, once the setting"
-    " emails_restricted_to_domains is true: list, add, change and remove them.",
+    "Manage the email domains that new users' addresses can have if"
+    " emails_restricted_to_domains is true.",
 )
 
 _NAMES = {"domain": "domain", "allow_subdomains": "allow_subdomains"}
@@ -53,6 +53,6 @@ _verbs.end(
     "remove",
     OneDomain,
     remove_domain,
-    "Remove a domain. Without any, addresses are not restricted any more.",
+    "Remove a domain. Once none are left, all domains are allowed.",
     "example.com",
 )

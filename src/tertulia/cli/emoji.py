@@ -16,7 +16,7 @@ from tertulia.service.files.custom_emoji import MAX_MIB, add_emoji
 from tertulia.state.organization import State
 from tertulia.wire.api.resources.emoji import NamedEmoji, deactivate_custom_emoji
 
-app = group("emoji", "The organization's own emoji: list, add and remove them.")
+app = group("emoji", "Manage custom emoji: list, add, and remove them.")
 
 
 def _records(state: State) -> list[CustomEmoji]:
@@ -52,18 +52,16 @@ async def add(
     caller: Caller,
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="Lower-case letters, digits, underscores, hyphens."),
+        typer.Argument(metavar="NAME", help="Lowercase letters, digits, underscores, and hyphens."),
     ],
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help=f"A picture of {MAX_MIB} MiB at most.")
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=f"An image of up to {MAX_MIB} MiB.")],
 ) -> Printed:
-    """Add an emoji of a picture, which is cut to a square. It may move."""
+    """Add a custom emoji. The image is cropped to a square, and can be animated."""
     caller.consider(emoji.allow, name)
     with file.open("rb") as opened:  # Of some files nobody knows how long they are.
         content = opened.read(MAX_MIB * 2**20 + 1)
     if len(content) > MAX_MIB * 2**20:
-        raise Refused(f"The picture is larger than {MAX_MIB} MiB.")
+        raise Refused(f"The image is larger than the {MAX_MIB} MiB limit. Choose a smaller one.")
     await add_emoji(caller, name, content)
     return _verbs.printed(caller.state, _verbs.found(caller.state, name))
 
@@ -72,6 +70,6 @@ _verbs.end(
     "remove",
     NamedEmoji,
     deactivate_custom_emoji,
-    "Offer an emoji no more. What has been written and reacted with it stays.",
+    "Remove a custom emoji. Existing messages and reactions keep it.",
     "espresso",
 )

@@ -22,11 +22,11 @@ def end_queues(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """End all event queues: after the database was put back as it was earlier.
+    """End all event queues, after you restored an older state of the database.
 
-    Entries of the log get numbers that were given before, and clients that go on from where they
-    were would not hear of them. So the log gets a new identity, and every client registers anew, by
-    itself. Servers may be running: they notice within seconds.
+    After such a restore, event IDs are assigned a second time, and clients that continue from their
+    last event would miss changes. This command gives the log a new identity, so that every client
+    registers again by itself. Servers can keep running: they notice within seconds.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     database = database_at(settings.data_path, settings.database_url)

@@ -39,7 +39,7 @@ def sentence_for(error: BaseException) -> tuple[str, int] | None:
         case Failed() | CannotListen() | DatabaseError() | VaultError() | Refused() | Unavailable():
             return str(error), FAILED
         case apsw.Error() | psycopg.Error():
-            return f"The database failed: {str(error).strip()}", FAILED
+            return f"Database error: {str(error).strip()}", FAILED
         case OSError(strerror=str(reason), filename=name) if name is not None:
             return f"{name}: {reason}.", FAILED
         case BrokenPipeError():

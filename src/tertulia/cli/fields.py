@@ -25,7 +25,9 @@ from tertulia.wire.api.resources.profile_fields import (
     update_profile_field,
 )
 
-app = group("fields", "Fields of people's profiles: list, create, change, order and remove them.")
+app = group(
+    "fields", "Manage custom profile fields: list, create, change, reorder, and remove them."
+)
 
 KINDS: Final = {
     "text": FieldKind.SHORT_TEXT,
@@ -75,7 +77,9 @@ def _sent(_: State, before: ProfileField | None, typed: Mapping[str, str]) -> di
     sent = {name: text for name, text in typed.items() if name not in _PARTICULAR}
     if "type" in sent:
         if sent["type"] not in KINDS:
-            raise UsageError(f"type cannot be '{sent['type'][:50]}': it is {' or '.join(KINDS)}.")
+            raise UsageError(
+                f"Invalid value '{sent['type'][:50]}' for type: expected {' or '.join(KINDS)}."
+            )
         sent["type"] = str(KINDS[sent["type"]].value)
     if "choices" in typed:
         sent[_DATA] = _choices(before, typed["choices"])
@@ -113,9 +117,9 @@ _verbs = Verbs(
         sent=_sent,
         takes={
             "type": " or ".join(KINDS),
-            "choices": "of type choice: the options, with commas between",
-            "account": f"of type account: {' or '.join(SERVICES)} or {CUSTOM}",
-            "url_pattern": f"of account {CUSTOM}: an address with %(username)s in it",
+            "choices": "for type choice: the options, separated by commas",
+            "account": f"for type account: {' or '.join(SERVICES)} or {CUSTOM}",
+            "url_pattern": f"for account {CUSTOM}: a URL that contains %(username)s",
         },
     ),
 )
@@ -134,6 +138,6 @@ _verbs.end(
     "remove",
     OneProfileField,
     delete_profile_field,
-    "Remove a field, with what is in it, from all profiles.",
+    "Remove a field and its values from all profiles.",
     "Team",
 )

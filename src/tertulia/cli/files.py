@@ -16,7 +16,7 @@ from tertulia.service.caller import Caller
 from tertulia.state.organization import State
 from tertulia.wire.api.resources.uploads import DeleteAttachment, delete_attachment
 
-app = group("files", "Files that people have uploaded: list, find and delete them.")
+app = group("files", "Manage uploaded files: list, find, and delete them.")
 
 _MIB = 2**20
 _DAY = 86400
@@ -62,31 +62,43 @@ async def list_files(
     caller: Caller,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[WORD]…", help="Only those with all of these in their names."),
+        typer.Argument(
+            metavar="[WORD]…", help="Show only files whose name contains all of these words."
+        ),
     ] = None,
     of: Annotated[
-        str | None, typer.Option("--of", metavar="WHO", help="Only those of this account.")
+        str | None, typer.Option("--of", metavar="USER", help="Show only files of this account.")
     ] = None,
     kind: Annotated[
-        str, typer.Option("--type", help="Only those whose media type begins so: video/")
+        str,
+        typer.Option(
+            "--type", help="Show only files whose media type starts with this, such as video/."
+        ),
     ] = "",
     least: Annotated[
         float,
         typer.Option(
-            "--least", metavar="MIB", min=0, callback=finite, help="Only from that size on."
+            "--least",
+            metavar="MIB",
+            min=0,
+            callback=finite,
+            help="Show only files of at least this size.",
         ),
     ] = 0,
     older: Annotated[
-        int, typer.Option("--older", metavar="DAYS", min=0, help="Only from that age on.")
+        int,
+        typer.Option(
+            "--older", metavar="DAYS", min=0, help="Show only files that are at least this old."
+        ),
     ] = 0,
     unlinked: Annotated[
-        bool, typer.Option("--unlinked", help="Only those that no message links.")
+        bool, typer.Option("--unlinked", help="Show only files that no message links to.")
     ] = False,
     limit: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="So many at most, the largest.")
+        int, typer.Option(min=1, max=1_000_000, help="Maximum number of files to show.")
     ] = 100,
 ) -> Printed:
-    """List files, the largest first, or find some: by names, people, type, size and age."""
+    """List uploaded files, largest first, or find some by name, person, type, size, or age."""
     state = caller.state
     whose = None if of is None else account_called(state, of).id
     wanted = [word.casefold() for word in words or ()]
@@ -109,22 +121,22 @@ async def list_files(
         )
         for one in shown
     )
-    headings = ("ID", "NAME", "OF", "SIZE", "TYPE", "UPLOADED", "MESSAGES")
+    headings = ("ID", "NAME", "OWNER", "SIZE", "TYPE", "UPLOADED", "MESSAGES")
     lines = table(headings, rows)
     lines.append(f"{counted(len(found), 'file')}, {mib(size)}")
     if len(found) > len(shown):
-        lines[-1] += f"; shown are the largest {len(shown)}"
+        lines[-1] += f"; showing the largest {len(shown)}"
     return Printed(Files(files=shown, bytes=size), lines)
 
 
 @command(app, "remove", "files remove 17 --data-dir data")
 async def remove(
     caller: Caller,
-    file_id: Annotated[int, typer.Argument(metavar="ID", help="As `list` shows it.")],
+    file_id: Annotated[int, typer.Argument(metavar="ID", help="ID, as shown by `files list`.")],
 ) -> Printed:
-    """Delete a file. Messages that link it stay as they are, and lead nowhere."""
+    """Delete a file. Messages keep their links to it, which no longer work."""
     found = caller.state.attachments.get(file_id)
     if found is None:
-        raise Refused(f"There is no file with ID {file_id}.")
+        raise Refused(f"No file has the ID {file_id}.")
     await delete_attachment(caller, DeleteAttachment(attachment_id=file_id))
     return done(f"{found.name} is deleted.")

@@ -17,8 +17,7 @@ class FirstSteps(Struct, frozen=True, kw_only=True):
 
 
 async def _look(caller: Caller) -> Printed:
-    """What there is to do after an organization was created, and what of it is done: its address,
-    mail, people, channels, backups."""
+    """Show what's left to set up in a new organization, from its address to backups."""
     config = caller.node.config
     listed = await caller.node.store.read(nodes.listed)
     serving = any(node.is_living for node in listed)

@@ -17,7 +17,7 @@ from tertulia.wire.api.resources.folders import (
     update_channel_folder,
 )
 
-app = group("folders", "Folders of channels: list, create, change, archive and order them.")
+app = group("folders", "Manage channel folders: list, create, change, archive, and reorder them.")
 
 _NAMES = {name: name for name in ("name", "description", "is_archived")}
 

@@ -28,7 +28,10 @@ from tertulia.wire.api.resources.groups import (
 )
 from tertulia.wire.api.resources.memberships import UpdateMembers, update_group_members
 
-app = group("groups", "User groups: list, create, change and (de)activate them; their members.")
+app = group(
+    "groups",
+    "Manage user groups and their members.",
+)
 
 _ROLES: Final = "role:"
 _PEOPLE: Final = "members"
@@ -90,9 +93,9 @@ _verbs = Verbs(
         names={name: name for name in ("name", "description", _PEOPLE, _GROUPS, *GROUP_SETTINGS)},
         sent=_sent,
         takes={
-            _PEOPLE: "people, with commas between: addresses, or user IDs",
-            _GROUPS: "groups whose members are its members too, with commas between",
-            **dict.fromkeys(GROUP_SETTINGS, "a group by its name"),
+            _PEOPLE: "email addresses or user IDs, separated by commas",
+            _GROUPS: "groups whose members belong to this group, too, separated by commas",
+            **dict.fromkeys(GROUP_SETTINGS, "the name of a group"),
         },
     ),
 )
@@ -107,14 +110,14 @@ _verbs.make(
 )
 _verbs.change(UpdateUserGroup, update_user_group, "baristas name=bar can_mention_group=members")
 
-_Which = Annotated[str, typer.Argument(metavar="GROUP", help="Its name or its ID.")]
+_Which = Annotated[str, typer.Argument(metavar="GROUP", help="Name or ID of the group.")]
 _People = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[WHO]…", help="People or bots: addresses, or user IDs."),
+    typer.Argument(metavar="[USER]…", help="Email addresses or user IDs of people or bots."),
 ]
 _Groups = Annotated[
     list[str] | None,
-    typer.Option("--group", metavar="GROUP", help="All who are in this group. Can be repeated."),
+    typer.Option("--group", metavar="GROUP", help="Name or ID of another group. Can be repeated."),
 ]
 
 
@@ -128,7 +131,7 @@ async def _edit(
     state = caller.state
     found = _verbs.found(state, which)
     if not people and not several:
-        raise UsageError("Nobody is named: give addresses, or --group.")
+        raise UsageError("Name at least one person or bot, or use --group.")
     ids = (_user_ids(state, people or ()), _group_ids(state, several or ()))
     await update_group_members(
         caller, UpdateMembers(user_group_id=found.id, **dict(zip(names, ids, strict=True)))
@@ -140,7 +143,7 @@ async def _edit(
 async def add(
     caller: Caller, which: _Which, people: _People = None, several: _Groups = None
 ) -> Printed:
-    """Add people to a group, or other groups with whoever is in them: all of them, or none."""
+    """Add people or other groups to a group. If one of them can't be added, none are."""
     return await _edit(caller, which, people, several, ("add", "add_subgroups"))
 
 
@@ -148,7 +151,7 @@ async def add(
 async def remove(
     caller: Caller, which: _Which, people: _People = None, several: _Groups = None
 ) -> Printed:
-    """Take people or other groups out of a group: all of them, or none."""
+    """Remove people or other groups from a group. If one of them can't be removed, none are."""
     return await _edit(caller, which, people, several, ("delete", "delete_subgroups"))
 
 
@@ -156,14 +159,14 @@ _verbs.end(
     "deactivate",
     OneUserGroup,
     deactivate_user_group,
-    "Take a group out of use: it can be mentioned no more, and be given nothing.",
+    "Deactivate a group. It can no longer be mentioned or get permissions.",
     "baristas",
 )
 
 
 @_verbs.add("reactivate", "baristas")
 async def reactivate(caller: Caller, which: _Which) -> Printed:
-    """Take a group into use again, with who is in it."""
+    """Reactivate a group with its members."""
     found = _verbs.found(caller.state, which)
     await caller.submit(groups.change, found.id, GroupEdit(reactivate=True))
     return _verbs.printed(caller.state, caller.state.groups[found.id])

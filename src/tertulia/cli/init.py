@@ -28,41 +28,44 @@ from tertulia.service.config import Config
 from tertulia.wire.api.resources.channels import CreateChannel, create_channel
 
 EXAMPLE = (
-    "Example: `tertulia init --data-dir data` on a terminal, which asks; or `tertulia init"
-    " --data-dir data --org 'Example' --email ann@example.com --full-name 'Ann'`"
+    "Example: `tertulia init --data-dir data`, which asks for everything on a terminal; or"
+    " `tertulia init --data-dir data --org 'Example' --email ann@example.com --full-name 'Ann'`"
 )
 
 
 def init(
-    org: Annotated[str | None, typer.Option(help="The organization's name.")] = None,
-    email: Annotated[str | None, typer.Option(help="The owner's e-mail address.")] = None,
-    full_name: Annotated[str | None, typer.Option(help="The owner's name.")] = None,
+    org: Annotated[str | None, typer.Option(help="Name of the organization.")] = None,
+    email: Annotated[str | None, typer.Option(help="Email address of the owner.")] = None,
+    full_name: Annotated[str | None, typer.Option(help="Full name of the owner.")] = None,
     password: Password = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Ask nothing: what is not said stays as it is.")
+        bool,
+        typer.Option(
+            "--yes", help="Don't ask anything. Settings without an option keep their values."
+        ),
     ] = False,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create the organization and its owner, and a first channel for everybody.
+    """Create the organization, its owner, and a first channel that everyone is subscribed to.
 
-    On a terminal it asks for what matters: names, the address, mail (and tries it), backups,
-    channels and people. Settings that come of it are written to tertulia.toml. Elsewhere, with
-    --yes or with --json, it asks nothing, and needs --org, --email and --full-name.
+    On a terminal, `init` asks for names, the address, backups, email (which it tests), channels,
+    and people to invite. It writes the resulting settings to tertulia.toml. Otherwise, and with
+    --yes or --json, it doesn't ask anything, and requires --org, --email, and --full-name.
 
-    Prints the owner's user ID, e-mail address and API key, and what to do next. The secret that
-    seals API keys is made in the directory: keep it with your backups.
+    Prints the owner's user ID, email address, and API key, and what to do next. The secret that
+    encrypts API keys is created in the data directory: keep it with your backups.
     """
     flags = {"data_dir": data_dir, "database_url": database_url}
     settings = load(flags, file=config)
     asking = questions.can_be_asked() and not yes and not as_json
     if asking and founding.is_founded(settings):
-        raise Refused("There is an organization here already. Nothing was changed.")
-    org = _said(org, "--org", "The organization's name", names.realm_name, asking=asking)
+        raise Refused("An organization already exists here. Nothing was changed.")
+    org = _said(org, "--org", "Organization name", names.realm_name, asking=asking)
     full_name = _said(full_name, "--full-name", "Your name", realms.founder_name, asking=asking)
-    email = _said(email, "--email", "Your e-mail address", names.address, asking=asking)
+    email = _said(email, "--email", "Your email address", names.address, asking=asking)
     founder = founding.Founder(
         organization=org,
         address=email,
@@ -80,7 +83,7 @@ def init(
     _ask_for_backups(new)
     new.write()
     owner = asyncio.run(_init(new.config, founder))
-    say("", f"The organization '{org}' is there.")
+    say("", f"Created the organization '{org}'.")
     try:
         _ask_for_mail(new, owner.email)
         _ask_for_channels(new.config)
@@ -97,7 +100,9 @@ def _said(given: str | None, option: str, question: str, check: Any, *, asking: 
     if given is not None:
         return str(check(given))
     if not asking:
-        raise UsageError(f"Missing option '{option}'. (On a terminal, `tertulia init` asks.)")
+        raise UsageError(
+            f"Missing option '{option}'. (On a terminal, `tertulia init` asks for it.)"
+        )
     return ask(question, check, default=None)
 
 
@@ -163,7 +168,7 @@ class _NewSettings:
         if self._new:
             file = settings_file.place_of(self.config, self._file)
             settings_file.put(file, self._new)
-            say(f"  Written to {file}.")
+            say(f"  Saved to {file}.")
             self._new = {}
 
 
@@ -172,8 +177,9 @@ def _ask_for_address(new: _NewSettings) -> None:
         return
     say(
         "",
-        "The address by which people will reach it, like https://chat.example.com: links in mails",
-        "lead there, and phones are told by push only over https. Nothing, while you do not know.",
+        "The address that people will use, such as https://chat.example.com. Links in emails"
+        " lead there,",
+        "and push notifications require HTTPS. Leave it empty if you don't know it yet.",
     )
     ask("Address", new.taken("external_url"))
 
@@ -184,8 +190,10 @@ def _ask_for_backups(new: _NewSettings) -> None:
     beside = new.config.data_path.resolve()
     say(
         "",
-        "A backup is made each day: of the last 7 days and 4 weeks one is kept. A directory (best",
-        "on another disk), or s3://bucket/prefix; `none` for no backups.",
+        "Tertulia makes a backup every day, and keeps one per day for 7 days and one per week"
+        " for 4 weeks.",
+        "Enter a directory, preferably on another disk, or s3://bucket/prefix. `none` turns"
+        " backups off.",
     )
     ask("Backups", _unless_none(new.taken("backup_to")), default=f"{beside}-backups")
 
@@ -203,12 +211,12 @@ def _ask_for_mail(new: _NewSettings, owner: str) -> None:
         _try_mail(new.config, owner)
         return
     if not new.config.external_url:
-        say("", "Mail needs the address that its links lead to: set it up when there is one.")
+        say("", "Email requires an address for links. Set it up when you know the address.")
         return
     say(
         "",
-        "The server that sends mails: invitations, forgotten passwords, what people have missed.",
-        "Nothing, for none: invitations are then links that you hand over.",
+        "The mail server for invitations, password resets, and emails about missed messages.",
+        "Leave it empty if you don't have one. You can then share invitation links yourself.",
     )
     while host := ask("Mail server"):
         wanted = _mail_server(host)
@@ -217,7 +225,7 @@ def _ask_for_mail(new: _NewSettings, owner: str) -> None:
         except ConfigError as error:
             say(f"  {error}")
             continue
-        if _try_mail(tried, owner) or not agree("Say it otherwise?", default=True):
+        if _try_mail(tried, owner) or not agree("Try different settings?", default=True):
             new.take(**wanted)
             try:
                 new.write()
@@ -228,11 +236,13 @@ def _ask_for_mail(new: _NewSettings, owner: str) -> None:
 
 def _mail_server(host: str) -> dict[str, str | int]:
     """The settings of a mail server, as they are asked for."""
-    port = ask("Its port", _port, default="587")
-    kind = ask("Encrypted (starttls, tls, none)", _security, default=_USUAL.get(port, "starttls"))
-    user = ask("Name to sign in with there (nothing: none)")
-    password = ask("Password there", hidden=True, default=None) if user else ""
-    sender = ask("Mails come from, like Chat <chat@example.com> (nothing: noreply@ the address)")
+    port = ask("Port", _port, default="587")
+    kind = ask(
+        "Encryption (starttls, tls, or none)", _security, default=_USUAL.get(port, "starttls")
+    )
+    user = ask("User name (leave empty if not required)")
+    password = ask("Password", hidden=True, default=None) if user else ""
+    sender = ask("Sender, such as Chat <chat@example.com> (leave empty for noreply@ your host)")
     found: dict[str, str | int] = {"smtp_host": host, "smtp_port": int(port), "smtp_security": kind}
     found |= {"smtp_user": user, "smtp_password": password, "mail_from": sender}
     return {name: value for name, value in found.items() if value}
@@ -240,13 +250,13 @@ def _mail_server(host: str) -> dict[str, str | int]:
 
 def _port(text: str) -> str:
     if not text.isdecimal() or len(text) > 5 or not 0 < int(text) < 2**16:
-        raise UsageError("It is a number from 1 to 65535.")
+        raise UsageError("Enter a number from 1 to 65535.")
     return text
 
 
 def _security(text: str) -> str:
     if text not in {"starttls", "tls", "none"}:
-        raise UsageError("It is starttls, tls or none.")
+        raise UsageError("Enter starttls, tls, or none.")
     return text
 
 
@@ -263,8 +273,9 @@ def _try_mail(config: Config, owner: str) -> bool:
 def _ask_for_channels(config: Config) -> None:
     say(
         "",
-        "Channels beside general, with commas between: everybody will be subscribed to them.",
-        "They can be made, and made otherwise, at any time.",
+        "Channels to create in addition to general, separated by commas. Everyone will be"
+        " subscribed.",
+        "You can add and change channels at any time.",
     )
     asyncio.run(_create_channels(config, questions.several(ask("Channels"))))
 
@@ -287,12 +298,12 @@ async def _create_channels(config: Config, wanted: Sequence[str]) -> None:
 
 
 def _ask_for_people(config: Config) -> None:
-    say("", "People to invite: their e-mail addresses, with commas between.")
+    say("", "People to invite: their email addresses, separated by commas.")
     wanted = questions.several(ask("People"))
     for address, link in asyncio.run(_invite(config, wanted)):
         say(f"  {address}  {link}")
     if wanted:
-        say("  Nothing was mailed: hand each their link.")
+        say("  No emails were sent. Share each link with the person it's for.")
 
 
 async def _invite(config: Config, wanted: Sequence[str]) -> list[tuple[str, str]]:

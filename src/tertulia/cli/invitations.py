@@ -14,7 +14,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.invitations import Invitation
 from tertulia.service.caller import Caller
 
-app = group("invitations", "Invitations with which somebody can still join: list, make, revoke.")
+app = group("invitations", "Manage pending invitations: list, create, and revoke them.")
 app.command("create", epilog=invite.EXAMPLE)(invite.invite)
 
 
@@ -41,17 +41,17 @@ class Invitations(Struct, frozen=True, kw_only=True):
 
 @command(app, "list", "invitations list --data-dir data")
 async def list_invitations(caller: Caller) -> Printed:
-    """List the invitations of everybody, with the links that are handed over."""
+    """List all pending invitations, with the links that you can share."""
     found = [
         _shown(caller, one) for one in invitations.shown(caller.state, caller.user, caller.now)
     ]
-    headings = ("ID", "FOR", "ROLE", "INVITED BY", "MADE", "UNTIL", "LINK")
+    headings = ("ID", "FOR", "ROLE", "INVITED BY", "CREATED", "EXPIRES", "LINK")
     rows = (
         (
-            *(str(one.id), one.email or "whoever has it", one.role, one.invited_by),
+            *(str(one.id), one.email or "anyone with the link", one.role, one.invited_by),
             moment(one.created_at),
-            "for ever" if one.expires_at is None else moment(one.expires_at),
-            one.invite_link or "mailed",
+            "never" if one.expires_at is None else moment(one.expires_at),
+            one.invite_link or "emailed",
         )
         for one in found
     )
@@ -75,12 +75,13 @@ def _shown(caller: Caller, one: Invitation) -> InvitationShown:
 
 @command(app, "revoke", "invitations revoke 3 --data-dir data")
 async def revoke(
-    caller: Caller, invitation_id: Annotated[int, typer.Argument(help="As `list` shows it.")]
+    caller: Caller,
+    invitation_id: Annotated[int, typer.Argument(help="ID, as shown by `invitations list`.")],
 ) -> Printed:
-    """Revoke an invitation: nobody can join with it any more. Who has joined stays."""
+    """Revoke an invitation. People who have already joined keep their accounts."""
     found = caller.state.invitations.get(invitation_id)
     if found is None:
-        raise Refused("There is no such invitation.")
+        raise Refused(f"No invitation has the ID {invitation_id}.")
     verb = invitations.revoke_link if found.is_reusable else invitations.revoke
     await caller.submit(verb, invitation_id)
     return done(f"Invitation {invitation_id} is revoked.")

@@ -16,8 +16,8 @@ from tertulia.service.config import Config
 from tertulia.service.links import Links
 
 EXAMPLE = (
-    "Example: `tertulia invite --data-dir data` for a link that many can use, or"
-    " `tertulia invite --data-dir data --email ben@example.com` for one person"
+    "Example: `tertulia invite --data-dir data` for a link that anyone can use, or `tertulia"
+    " invite --data-dir data --email ben@example.com` for one person"
 )
 MINUTES_PER_DAY = 24 * 60
 
@@ -25,15 +25,19 @@ MINUTES_PER_DAY = 24 * 60
 def invite(
     email: Annotated[
         str | None,
-        typer.Option(help="The one person who can join with it; without it, whoever has the link."),
+        typer.Option(
+            help="The only address that can join with the link. Without it, anyone who"
+            " has the link can join."
+        ),
     ] = None,
-    role: Annotated[RoleName, typer.Option(help="What they may do.")] = RoleName.MEMBER,
+    role: Annotated[RoleName, typer.Option(help="Role of people who join.")] = RoleName.MEMBER,
     days: Annotated[
         int | None,
         typer.Option(
             min=0,
             max=MAX_MINUTES // MINUTES_PER_DAY,
-            help="How long it can be used; 0 is for ever. Without it, as the server is set to.",
+            help="Days until the link expires; 0 for never. Default: the setting"
+            " invitation_link_validity_minutes.",
         ),
     ] = None,
     data_dir: DataDir = None,
@@ -41,11 +45,11 @@ def invite(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make an invitation link, in the name of the organization's owner, and print it.
+    """Create an invitation link on behalf of the organization's owner, and print it.
 
-    Whoever joins with it is subscribed to the default channels. Nothing is mailed: hand the link
-    over yourself. It leads to external_url, or where that is not set, to the address that the
-    server listens on. The server may be running: it notices.
+    People who join with it are subscribed to the default channels. No email is sent: share the link
+    yourself. It leads to external_url or, if that isn't set, to the address that the server listens
+    on. The server can keep running.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     minutes: int | None = settings.invitation_link_validity_minutes

@@ -8,21 +8,22 @@ from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
 
-app = group("keys", "API keys, by which programs act as an account: show and replace them.")
+app = group("keys", "Manage API keys of people and bots: show and replace them.")
 
 
 @command(app, "show", "keys show weather-bot@example.com --data-dir data")
 async def show(caller: Caller, who: Who) -> Printed:
-    """Show the API key of a person or a bot. Whoever has it can do all that the account may."""
+    """Show the API key of a person or bot. Anyone who has it can do everything the account can."""
     return _printed(caller, _usable(caller, who))
 
 
 @command(app, "replace", "keys replace weather-bot@example.com --data-dir data")
 async def replace(caller: Caller, who: Who) -> Printed:
-    """Give a person or a bot another API key, and show it. The old one is void at once.
+    """Replace the API key of a person or bot, and show the new one. The old key stops working
+    immediately.
 
-    A person gets a mail about it, and the keys of their agents end. Browsers stay signed in:
-    `tertulia sign-out` ends everything.
+    People get an email about it, and their agents' keys are revoked. Browsers stay signed in;
+    `tertulia sign-out` ends all access.
     """
     found = _usable(caller, who)
     new, site = caller.node.vault.new_key(), caller.node.config.mail_site
@@ -33,9 +34,11 @@ async def replace(caller: Caller, who: Who) -> Printed:
 def _usable(caller: Caller, who: str) -> User:
     found = account_called(caller.state, who)
     if found.is_system_bot:
-        raise Refused("The server's own bots are used by no program.")
+        raise Refused("The server's own bots don't have an API key that programs can use.")
     if not found.is_active:
-        raise Refused("The account is deactivated: its key opens nothing.")
+        raise Refused(
+            "The account is deactivated, so its API key doesn't work. Reactivate the account first."
+        )
     return found
 
 

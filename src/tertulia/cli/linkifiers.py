@@ -22,7 +22,10 @@ from tertulia.wire.api.resources.administration import (
     remove_linkifier,
 )
 
-app = group("linkifiers", "Linkifiers, which make links of text like #123: list, add, change them.")
+app = group(
+    "linkifiers",
+    "Manage linkifiers, which turn text such as #123 into links.",
+)
 
 _ALTERNATIVES = "alternative_url_templates"
 _NAMES = {
@@ -59,7 +62,7 @@ _verbs = Verbs(
         columns=("pattern", "url_template"),
         names=_NAMES,
         sent=_sent,
-        takes={_ALTERNATIVES: "other links that mean the same, with spaces between"},
+        takes={_ALTERNATIVES: "alternative URL templates, separated by spaces"},
     ),
 )
 _verbs.list()
@@ -76,5 +79,9 @@ _verbs.change(
 )
 _verbs.order(OrderLinkifiers, order_linkifiers, "5 3")
 _verbs.end(
-    "remove", OneLinkifier, remove_linkifier, "Remove a linkifier. Messages stay as they are.", "3"
+    "remove",
+    OneLinkifier,
+    remove_linkifier,
+    "Remove a linkifier. Existing messages don't change.",
+    "3",
 )

@@ -41,7 +41,9 @@ def mail(
     test: Annotated[
         str | None,
         typer.Option(
-            "--test", metavar="ADDRESS", help="Send a mail there now, and say if it left."
+            "--test",
+            metavar="ADDRESS",
+            help="Send a test email to this address, and report whether it worked.",
         ),
     ] = None,
     data_dir: DataDir = None,
@@ -49,10 +51,10 @@ def mail(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the mails that wait to be sent, and why; or send a test mail.
+    """List pending emails and why they're pending, or send a test email.
 
-    A running server sends them by itself. The settings smtp_… say how; without smtp_host they are
-    written to the directory `mail` in the data directory.
+    A running server sends emails by itself, according to the smtp_… settings. Without smtp_host,
+    they're written to the directory `mail` in the data directory.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     if test is not None:
@@ -63,12 +65,12 @@ def mail(
         typer.echo(msgspec.json.encode({"waiting": found}).decode())
         return
     if not found:
-        typer.echo("No mail waits.")
+        typer.echo("No pending emails.")
     for one in found:
         typer.echo(f"{_time(one.asked_at)}  {one.kind:<16} {one.to}")
         if one.trouble:
             tried = counted(one.attempts, "time")
-            typer.echo(f"  tried {tried}, again at {_time(one.due_at)}: {one.trouble}")
+            typer.echo(f"  tried {tried}, next attempt at {_time(one.due_at)}: {one.trouble}")
 
 
 async def _waiting(settings: Config) -> list[WaitingMail]:
@@ -94,9 +96,10 @@ async def send_trial(settings: Config, address: str) -> str:
         try:
             await mail_trials.send_trial(settings, log, vault, address)
         except NotSent as error:
-            raise Failed(f"The mail could not be sent. {error}") from None
-    where = settings.smtp_host or f"the directory {settings.data_path / FOLDER}"
-    return f"A mail to {address} was handed to {where}."
+            raise Failed(f"The email couldn't be sent. {error}") from None
+    if settings.smtp_host:
+        return f"Sent a test email to {address} through {settings.smtp_host}."
+    return f"Wrote a test email to {address} to the directory {settings.data_path / FOLDER}."
 
 
 def _report(line: str) -> None:

@@ -19,8 +19,9 @@ from tertulia.store.moving_files import MovingFiles
 from tertulia.store.transfer import Progress
 
 EXAMPLE = (
-    'Example: with `files_url = "s3://chat-files?region=eu-central-1"` and `files_also_at ='
-    ' "disk"` in tertulia.toml, and the server started anew: `tertulia move-files --data-dir data`'
+    'Example: set `files_url = "s3://chat-files?region=eu-central-1"` and `files_also_at ='
+    ' "disk"` in tertulia.toml, restart the server, and run `tertulia move-files --data-dir'
+    " data`"
 )
 
 
@@ -32,17 +33,19 @@ def move_files(
         bool,
         typer.Option(
             "--delete",
-            help="Delete at the old place what is at the new one.",
+            help="Delete files at the old location that exist at the new one.",
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Move uploaded files and pictures from files_also_at to files_url; the server may go on.
+    """Move uploaded files and pictures from files_also_at to files_url. The server can keep
+    running.
 
-    Set both, and start all servers anew: from then on they write to files_url, and read there or
-    else at files_also_at. This command copies what is missing and reads each copy again. It can be
-    broken off and run again at any time. When it has nothing left to do, take files_also_at away
-    and start the servers anew; --delete, then or before, empties the old place.
+    Set both, and restart all servers. From then on, they write to files_url, and read from there
+    or, if a file is missing, from files_also_at. This command copies missing files and reads each
+    copy to verify it. You can interrupt it and run it again at any time. When nothing is left to
+    copy, run it with --delete to empty the old location if you want to, remove files_also_at, and
+    restart the servers.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     with founded_database(settings):
@@ -50,8 +53,8 @@ def move_files(
     files, _ = settings.opened_files()
     if not isinstance(files, MovingFiles):
         raise UsageError(
-            "Say in the settings where the files are (files_also_at) and where they are to be"
-            " (files_url). `tertulia move-files --help` has the steps."
+            "Set files_also_at to the current location of the files and files_url to the new"
+            " one. `tertulia move-files --help` explains the steps."
         )
     with progress.shown() as report:
         try:
@@ -61,8 +64,8 @@ def move_files(
     megabytes = moved.size / 1_000_000
     lines = [
         f"Copied {counted(moved.files, 'file')} ({megabytes:.1f} MB) from"
-        f" {files.others.description} to {files.files.description}; {moved.present} were there"
-        " already."
+        f" {files.others.description} to {files.files.description}; {moved.present} already"
+        " existed."
     ]
     if delete:
         lines.append(f"Deleted {counted(moved.deleted, 'file')} from {files.others.description}.")

@@ -60,9 +60,11 @@ def add_commands(app: typer.Typer, those: NamedSettings, example: str, hint: str
     def complete(incomplete: str) -> list[str]:
         return [name for name in those.names() if name.startswith(incomplete)]
 
-    about_name = typer.Argument(metavar="NAME", autocompletion=complete, help="As `list` shows it.")
+    about_name = typer.Argument(
+        metavar="NAME", autocompletion=complete, help="Name of a setting, as shown by `list`."
+    )
     about_new = typer.Argument(
-        metavar="NAME=VALUE…", autocompletion=complete, help="What is to be new."
+        metavar="NAME=VALUE…", autocompletion=complete, help="Settings to change."
     )
     of = app.info.name
 
@@ -99,9 +101,9 @@ def add_commands(app: typer.Typer, those: NamedSettings, example: str, hint: str
         await those.change(caller, assignments.read(those.params, sent, here))
         return printed(caller.state, typed)
 
-    list_settings.__doc__ = f"List {those.whose} with their values, as `set` takes them."
-    show.__doc__ = "Show a setting: its value, and what it can be."
-    set_.__doc__ = f"Set {those.whose}: all that are given, or none.\n\n{hint}"
+    list_settings.__doc__ = f"List {those.whose} and their values."
+    show.__doc__ = "Show a setting, its value, and the values it takes."
+    set_.__doc__ = f"Change {those.whose}. If one value is invalid, nothing is changed.\n\n{hint}"
     command(app, "list", f"{of} list --data-dir data")(list_settings)
     command(app, "show", f"{of} show {example.partition('=')[0]} --data-dir data")(show)
     command(app, "set", f"{of} set {example}")(set_)

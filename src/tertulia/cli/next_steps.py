@@ -56,36 +56,40 @@ def next_steps(config: Config, facts: Facts) -> list[Step]:
     told = {
         "server": (
             facts.serving,
-            "it runs" if facts.serving else f"start it: `tertulia serve{at}`",
+            "running" if facts.serving else f"start it: `tertulia serve{at}`",
         ),
         "address": (
             "address" not in missing,
             config.external_url
-            or "set external_url to the one that people will use, and put a proxy with TLS before"
-            " it, or set tls_cert",
+            or "set external_url to the address that people will use, and put a reverse proxy"
+            " with TLS in front of the server, or set tls_cert",
         ),
         "mail": (
             "mail" not in missing,
-            f"{f'by {config.smtp_host}' if config.smtp_host else 'set smtp_host and what it needs'}"
-            f"; `tertulia mail{at} --test {shlex.quote(facts.owner)}` says whether it works",
+            (
+                f"sent by {config.smtp_host}"
+                if config.smtp_host
+                else "set smtp_host and related settings"
+            )
+            + f"; test it with `tertulia mail{at} --test {shlex.quote(facts.owner)}`",
         ),
         "people": (
             facts.people > 1 or facts.invited > 0,
-            f"{people}, {counted(facts.invited, 'invitation')} open"
+            f"{people}, {counted(facts.invited, 'pending invitation')}"
             if facts.people > 1 or facts.invited
-            else f"`tertulia invite{at}` makes a link for all, or invite them in the browser",
+            else f"create a link with `tertulia invite{at}`, or invite people in the browser",
         ),
         "channels": (
             facts.channels > len(founding.FIRST_CHANNELS),
             counted(facts.channels, "channel")
             if facts.channels > len(founding.FIRST_CHANNELS)
-            else f"`tertulia channels create NAME{at}`, or in the browser, which suggests some",
+            else f"create some with `tertulia channels create NAME{at}`, or in the browser",
         ),
         "backups": (
             "backups" not in missing,
-            f"one a day, at {config.backup_to}; `tertulia backups{at}` lists them"
+            f"daily, to {config.backup_to}; list them with `tertulia backups{at}`"
             if config.backup_to
-            else f"set backup_to; `tertulia backups make{at}` makes the first one now",
+            else f"set backup_to, and make the first one with `tertulia backups make{at}`",
         ),
     }
     return [Step(name=name, done=done, about=about) for name, (done, about) in told.items()]
@@ -96,11 +100,11 @@ def lines_of(config: Config, steps: Sequence[Step]) -> list[str]:
     at = _place(config)
     done = sum(step.done for step in steps)
     return [
-        f"The first steps, {done} of {len(steps)} done (settings are in tertulia.toml in the data"
-        " directory, or TERTULIA_…):",
+        f"First steps: {done} of {len(steps)} done. (Settings go in tertulia.toml in the data"
+        " directory, or in TERTULIA_… environment variables.)",
         *(f"  [{'x' if one.done else ' '}] {one.name:<8}  {one.about}" for one in steps),
-        f"`tertulia first-steps{at}` shows them again, `tertulia check{at}` says whether all is"
-        " well.",
+        f"Run `tertulia first-steps{at}` to see this list again, and `tertulia check{at}` to check"
+        " the installation.",
     ]
 
 

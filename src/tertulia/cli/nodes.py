@@ -28,14 +28,17 @@ EXAMPLE_FORGET = "Example: `tertulia nodes forget chat-2 --data-dir data`"
 _LOOK_SECONDS = 0.5
 
 app = typer.Typer(
-    help="List the nodes that serve, with version, lag and state; drain one.",
+    help="List nodes with their version, lag, and state; drain or forget a node.",
     invoke_without_command=True,
     rich_markup_mode="markdown",
 )
 
 Name = Annotated[
     str,
-    typer.Argument(help="The node, as `tertulia nodes` names it; or a server, for its processes."),
+    typer.Argument(
+        help="Name of a node, as shown by `tertulia nodes`, or of a server, for all"
+        " of its processes."
+    ),
 ]
 
 
@@ -92,15 +95,11 @@ def nodes_(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the nodes that serve: version, state, lag behind the log's head.
-
-    Each says every few seconds how it is. One that ended without a word is shown as gone, for a
-    day. Without a command, this lists; nothing is changed.
-    """
+    """List nodes with their version, state, and lag."""
     if context.invoked_subcommand is None:
         list_nodes(data_dir, database_url, config, as_json)
     elif as_json or any((data_dir, database_url, config)):
-        raise UsageError(f"Options come after `{context.invoked_subcommand}`.")
+        raise UsageError(f"Put options after `{context.invoked_subcommand}`.")
 
 
 def list_nodes(
@@ -109,7 +108,11 @@ def list_nodes(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the nodes that serve: version, state, lag behind the log's head."""
+    """List nodes with their version, state, and lag.
+
+    Each node reports its status every few seconds. A node that stopped without shutting down is
+    shown as gone for a day.
+    """
     with _opened(data_dir, database_url, config) as connection:
         found = nodes.listed(connection)
         head = history.head(connection)
@@ -125,7 +128,7 @@ def list_nodes(
         typer.echo(msgspec.json.encode(answer).decode())
         return
     if not found:
-        typer.echo("No node serves.")
+        typer.echo("No nodes are running.")
         return
     for line in table(_HEADINGS, map(_row, found)):
         typer.echo(line)
@@ -142,20 +145,21 @@ def drain(
             metavar="SECONDS",
             min=0,
             callback=finite,
-            help="Wait so long until it is gone; 0 to ask and return.",
+            help="Seconds to wait until the node is gone; 0 returns immediately.",
         ),
     ] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a node to leave: it says at /ready that it does, so that it is sent nothing any more.
+    """Ask a node to leave: its /ready returns 503, so that load balancers stop sending requests to
+    it.
 
-    It hears that within seconds. There is no way back but to start it again. The exit code is 1
-    where there is no such node, or it is still there after --wait.
+    The node notices within seconds. To undo this, restart the node. The exit code is 1 if the node
+    doesn't exist, or if it's still running after --wait.
     """
     with _opened(data_dir, database_url, config, readonly=False) as connection:
         asked = [node.name for node in _named(connection, name) if node.is_living]
         if not asked:
-            raise Failed(f"No node '{name}' serves: `tertulia nodes` lists them.")
+            raise Failed(f"Node '{name}' isn't running. `tertulia nodes` lists all nodes.")
         for one in asked:
             nodes.ask(connection, one, nodes.DRAIN)
         if not as_json or not wait:
@@ -169,7 +173,7 @@ def drain(
             living = {node.name for node in nodes.listed(connection) if node.is_living}
             left = [one for one in asked if one in living]
         if left:
-            raise Failed(f"Still there after {wait:g} s: {', '.join(left)}")
+            raise Failed(f"Still running after {wait:g} s: {', '.join(left)}")
         show(done("Gone."), as_json=as_json)
 
 
@@ -180,11 +184,11 @@ def forget(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take a node that is gone off the list; after a day that happens by itself."""
+    """Remove a node that's gone from the list. This happens by itself after a day."""
     with _opened(data_dir, database_url, config, readonly=False) as connection:
         if not nodes.forget(connection, name):
-            raise Failed(f"No node '{name}' is gone: `tertulia nodes` lists them.")
-    show(done(f"Forgot {name}."), as_json=as_json)
+            raise Failed(f"No node named '{name}' is gone. `tertulia nodes` lists all nodes.")
+    show(done(f"Removed {name} from the list."), as_json=as_json)
 
 
 app.command("list", epilog=EXAMPLE)(list_nodes)

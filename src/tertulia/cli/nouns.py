@@ -68,7 +68,7 @@ class Verbs:
         self._which = Annotated[
             str,
             typer.Argument(
-                metavar=noun.one.upper().replace(" ", "-"), help="Its name or its ID, as in `list`."
+                metavar=noun.one.upper().replace(" ", "-"), help="Name or ID, as shown by `list`."
             ),
         ]
 
@@ -79,10 +79,10 @@ class Verbs:
         if not found and (record_id := id_in(which)) is not None:
             found = [one for one in records if one.id == record_id]
         if not found:
-            raise Refused(f"There is no {self._noun.one} '{which}'.")
+            raise Refused(f"{self._noun.one.capitalize()} '{which}' doesn't exist.")
         if len(found) > 1:
-            ids = " and ".join(str(one.id) for one in found)
-            raise Refused(f"Several are called '{which}': name one by its ID, {ids}.")
+            ids = " or ".join(str(one.id) for one in found)
+            raise Refused(f"Several {self._noun.several} are named '{which}'. Use an ID: {ids}.")
         return found[0]
 
     def printed(self, state: State, record: Any) -> Printed:
@@ -105,7 +105,9 @@ class Verbs:
             caller: Caller,
             words: Annotated[
                 list[str] | None,
-                typer.Argument(metavar="[WORD]…", help="Only those with all of these in it."),
+                typer.Argument(
+                    metavar="[WORD]…", help="Show only entries that contain all of these words."
+                ),
             ] = None,
         ) -> Printed:
             wanted = [word.casefold() for word in words or ()]
@@ -130,7 +132,7 @@ class Verbs:
         async def show_it(caller: Caller, which: self._which) -> Printed:  # type: ignore[name-defined]
             return self.printed(caller.state, self.found(caller.state, which))
 
-        about = f"Show a {self._noun.one} with all that can be set of it."
+        about = f"Show a {self._noun.one} and its settings."
         self._add("show", show_it, about, example)
 
     def make(
@@ -165,7 +167,7 @@ class Verbs:
             await endpoint(caller, self._given(caller.state, record, assigned, params, names))
             return self._with_id(caller.state, record.id)
 
-        about = f"Change a {self._noun.one}: all that is given, or nothing."
+        about = f"Change a {self._noun.one}. If one value is invalid, nothing is changed."
         self._add("change", change_it, f"{about}\n\n{self._explained(params, names)}", example)
 
     def order(self, params: type[Params], endpoint: Endpoint, example: str) -> None:
@@ -176,17 +178,18 @@ class Verbs:
         async def order_them(
             caller: Caller,
             those: Annotated[
-                list[str], typer.Argument(metavar="WHICH…", help="Names or IDs, the first first.")
+                list[str],
+                typer.Argument(metavar="WHICH…", help="Names or IDs, in the order that you want."),
             ],
         ) -> Printed:
             first = [self.found(caller.state, one).id for one in those]
             if len(set(first)) < len(first):
-                raise UsageError("One of them is named twice.")
+                raise UsageError("The same entry is named twice.")
             others = [one.id for one in noun.records(caller.state) if one.id not in first]
             await endpoint(caller, params(**{name: [*first, *others]}))
-            return done(f"The {noun.several} are in that order.")
+            return done(f"Changed the order of {noun.several}.")
 
-        about = f"Put {noun.several} first, in this order. The others follow as they did."
+        about = f"Move {noun.several} to the top, in this order. The others keep their order."
         self._add("order", order_them, about, example)
 
     def end(
@@ -200,7 +203,7 @@ class Verbs:
             record = self.found(caller.state, which)
             called = self._noun.called(record)
             await endpoint(caller, params(**{name: record.id if is_number else called}))
-            return done(f"{self._noun.one.capitalize()} '{called}': {verb}d.")
+            return done(f"{verb.capitalize()}d {self._noun.one} '{called}'.")
 
         self._add(verb, end_it, about, example)
 
@@ -245,7 +248,7 @@ class Verbs:
             one = assignments.parameter(params, there)
             takes = self._noun.takes.get(here) or assignments.kind_of(one)
             about = "" if here in self._noun.takes else one.description
-            lines.append(f"- `{here}`: {takes}{'; needed' * one.required}. {about}".rstrip())
+            lines.append(f"- `{here}`: {takes}{'; required' * one.required}. {about}".rstrip())
         return "\n".join(lines)
 
 
@@ -253,7 +256,5 @@ def _assigned(names: Mapping[str, str]) -> Any:
     def complete(incomplete: str) -> list[str]:
         return [name for name in names if name.startswith(incomplete)]
 
-    argument = typer.Argument(
-        metavar="NAME=VALUE…", autocompletion=complete, help="What it is to be."
-    )
+    argument = typer.Argument(metavar="NAME=VALUE…", autocompletion=complete, help="Values to set.")
     return Annotated[list[str], argument]

@@ -12,7 +12,7 @@ from tertulia.model.users import Role
 DataDir = Annotated[
     str | None,
     typer.Option(
-        "--data-dir", metavar="DIR", help="Directory of the database file and the secret."
+        "--data-dir", metavar="DIR", help="Data directory, with the database file and the secret."
     ),
 ]
 DatabaseUrl = Annotated[
@@ -20,7 +20,8 @@ DatabaseUrl = Annotated[
     typer.Option(
         "--database-url",
         metavar="URL",
-        help="postgresql://user:password@host/name; without it, an SQLite file in the directory.",
+        help="PostgreSQL database, as postgresql://user:password@host/name. Default: an SQLite"
+        " file in the data directory.",
     ),
 ]
 ConfigFile = Annotated[
@@ -28,7 +29,7 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="Settings in TOML; without it, tertulia.toml in the directory where there is one.",
+        help="TOML file with settings. Default: tertulia.toml in the data directory, if it exists.",
     ),
 ]
 
@@ -36,7 +37,7 @@ ConfigFile = Annotated[
 def finite(value: float) -> float:
     """For options that are any number: what the language has for none (nan, inf) is none."""
     if not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is not a number that there can be.")
+        raise typer.BadParameter(f"{value} isn't a valid number.")
     return value
 
 
@@ -45,8 +46,8 @@ Password = Annotated[
     str | None,
     typer.Option(
         "--password",
-        help="The account's password. Without it: asked for on a terminal, else the first line"
-        " of standard input.",
+        help="Password of the account. Default: asked for on a terminal, otherwise the first"
+        " line of standard input.",
     ),
 ]
 

@@ -19,21 +19,21 @@ EXAMPLE = "Example: `tertulia password --data-dir data --email ben@example.com`"
 
 
 def password(
-    email: Annotated[str, typer.Option(help="The account's e-mail address.")],
+    email: Annotated[str, typer.Option(help="Email address of the account.")],
     password: Password = None,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a person's account another password.
+    """Set a new password for a person's account.
 
-    Its browsers are signed out, its API key is replaced, and a mail tells of it. The server may be
-    running: it notices.
+    This signs out all browsers, replaces the API key, and emails the person about it. The server
+    can keep running.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     asyncio.run(_replace(settings, email, password_from(password, settings, email)))
-    sentence = f"{email} has another password. Every browser and every program has to sign in anew."
+    sentence = f"Set a new password for {email}. All browsers and programs have to sign in again."
     show(done(sentence), as_json=as_json)
 
 

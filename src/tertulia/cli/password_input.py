@@ -32,5 +32,7 @@ def password_from(option: str | None, config: Config, *own: str) -> str:
 def _piped() -> str:
     line = sys.stdin.readline().rstrip("\r\n")
     if not line:
-        raise UsageError("A password is needed: give --password, or write it to standard input.")
+        raise UsageError(
+            "A password is required. Use --password, or pass the password on standard input."
+        )
     return line

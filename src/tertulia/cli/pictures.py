@@ -16,7 +16,7 @@ from tertulia.service.caller import Caller
 from tertulia.service.files import realm_pictures
 from tertulia.service.files.avatars import MAX_PICTURE_MIB
 
-app = group("pictures", "The organization's icon and logos: list, set and remove them.")
+app = group("pictures", "Manage the organization's icon and logos: list, set, and remove them.")
 
 
 class Which(StrEnum):
@@ -46,7 +46,7 @@ _Named = Annotated[Which, typer.Argument(metavar="PICTURE", help=" or ".join(Whi
 
 @command(app, "list", "pictures list --data-dir data")
 async def list_pictures(caller: Caller) -> Printed:
-    """List the organization's pictures, and which are its own."""
+    """List the organization's icon and logos, and whether they're customized."""
     return _printed(caller)
 
 
@@ -55,23 +55,25 @@ async def set_picture(
     caller: Caller,
     which: _Named,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help=f"A picture of {MAX_PICTURE_MIB} MiB at most.")
+        Path, typer.Argument(metavar="FILE", help=f"An image of up to {MAX_PICTURE_MIB} MiB.")
     ],
 ) -> Printed:
-    """Give the organization a picture.
+    """Set the organization's icon or a logo.
 
-    The icon is cut to a square; logos are made to fit into 800 by 100 pixels, and `night-logo` is
-    for dark backgrounds.
+    The icon is cropped to a square. Logos are scaled to fit 800 by 100 pixels; `night-logo` is for
+    dark backgrounds.
     """
     if file.stat().st_size > MAX_PICTURE_MIB * 2**20:
-        raise Refused(f"A picture has at most {MAX_PICTURE_MIB} MiB.")
+        raise Refused(
+            f"The image is larger than the {MAX_PICTURE_MIB} MiB limit. Choose a smaller one."
+        )
     await _give(caller, which, file.read_bytes())
     return _printed(caller)
 
 
 @command(app, "remove", "pictures remove icon --data-dir data")
 async def remove_picture(caller: Caller, which: _Named) -> Printed:
-    """Go back to the picture that everybody begins with."""
+    """Remove the icon or a logo, and go back to the default."""
     await _give(caller, which, None)
     return _printed(caller)
 
@@ -89,5 +91,5 @@ def _printed(caller: Caller) -> Printed:
         zip(Which, realm_pictures.of(caller.state.realm), strict=True)
     )
     shown = [Shown(name=which.value, is_own=bool(one.file)) for which, one in found]
-    rows = [(one.name, "its own" if one.is_own else "as it came") for one in shown]
-    return Printed(Pictures(pictures=shown), table(("PICTURE", "WHICH"), rows))
+    rows = [(one.name, "custom" if one.is_own else "default") for one in shown]
+    return Printed(Pictures(pictures=shown), table(("PICTURE", "VERSION"), rows))

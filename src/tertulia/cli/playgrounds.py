@@ -14,7 +14,10 @@ from tertulia.wire.api.resources.administration import (
     remove_playground,
 )
 
-app = group("playgrounds", "Playgrounds, where code of a message can be tried: list, add, remove.")
+app = group(
+    "playgrounds",
+    "Manage code playgrounds, where people can run code from messages.",
+)
 
 _NAMES = {"name": "name", "language": "pygments_language", "url_template": "url_template"}
 
@@ -32,7 +35,7 @@ _verbs = Verbs(
         shown=_shown,
         columns=tuple(_NAMES),
         names=_NAMES,
-        takes={"language": "a language, as Pygments calls it"},
+        takes={"language": "a language, as named by Pygments"},
     ),
 )
 _verbs.list()

@@ -20,13 +20,13 @@ def reactivate(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Reactivate the organization, after an owner deactivated it.
+    """Reactivate the organization after an owner deactivated it.
 
-    Everybody can use it as before. The server may be running: it notices.
+    Everyone can use it as before. The server can keep running.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     name = asyncio.run(_reactivate(settings))
-    show(done(f"'{name}' is open again."), as_json=as_json)
+    show(done(f"Reactivated '{name}'."), as_json=as_json)
 
 
 async def _reactivate(settings: Config) -> str:

@@ -27,14 +27,14 @@ EXAMPLE = (
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="A file that `tertulia backup` wrote.")],
+    file: Annotated[Path, typer.Argument(help="Backup file, as written by `tertulia backup`.")],
     identity: Annotated[
         Path | None,
         typer.Option(
             "--identity",
             metavar="FILE",
-            help="A file with a key of age that opens an encrypted backup: one of `tertulia backups"
-            " new-key` or age-keygen, or a secret key of SSH.",
+            help="File with the key that opens an encrypted backup, from `tertulia backups"
+            " new-key` or age-keygen, or an SSH private key.",
         ),
     ] = None,
     data_dir: DataDir = None,
@@ -42,11 +42,11 @@ def restore(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fill an empty database and data directory from a backup, of either kind of database.
+    """Restore a backup of either kind of database into an empty database and data directory.
 
-    It is done as a whole or not at all. The secret is put back too, into the data directory, so
-    that passwords and API keys are those of the backup. A backup of a newer Tertulia is refused;
-    one of an older is brought up to date.
+    If it fails, nothing is restored. The secret is restored into the data directory, so that
+    passwords and API keys of the backup work. Backups of a newer Tertulia are rejected, and those
+    of an older one are migrated.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     with (
@@ -73,10 +73,10 @@ def restore(
     lines = []
     if left_at := backup.manifest.files_left_at:
         lines.append(
-            f"No files were in it: they were in {left_at}, and are looked for where the"
-            " settings say."
+            f"The backup doesn't include uploaded files. They were in {left_at}, and are read from"
+            " where the settings say."
         )
-    lines.append(f"Restored {file}, written {written} UTC. `tertulia check` looks it over.")
+    lines.append(f"Restored {file}, written {written} UTC. Run `tertulia check` to check it.")
     restored = {
         "file": str(file),
         "created_at": backup.manifest.created_at,
@@ -105,9 +105,9 @@ def _place_secret(settings: Config, secret: str) -> Path | None:
         save_secret(path, secret)
         return path
     if load_secret(settings.data_path, settings.secret or None, create=False) != secret:
-        where = "TERTULIA_SECRET or the settings have" if settings.secret else f"{path} is"
+        where = "TERTULIA_SECRET or a setting" if settings.secret else f"{path}"
         raise VaultError(
-            f"{where} another secret than the backup's, and its API keys would be void. Take that"
-            " away, or restore into another data directory. Nothing was changed."
+            f"{where} contains a different secret than the backup, whose API keys wouldn't work."
+            " Remove that secret, or restore into another data directory. Nothing was changed."
         )
     return None

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = (
     "Example: `tertulia serve --data-dir data --port 9991`\n\n"
-    "To look around: `tertulia serve --demo --data-dir demo`"
+    "Try it out: `tertulia serve --demo --data-dir demo`"
 )
 logger = logging.getLogger("tertulia.mail")
 
@@ -66,8 +66,8 @@ def serve(
         bool,
         typer.Option(
             "--demo",
-            help="Serve a small made-up organization, created in an empty directory, and print how"
-            " to sign in. Listens on this machine alone unless --host says otherwise.",
+            help="Serve a demo organization, created in an empty directory, and print how to"
+            " sign in. Listens only on this machine unless you use --host.",
         ),
     ] = False,
     unix_socket: Annotated[
@@ -75,47 +75,54 @@ def serve(
         typer.Option(
             "--unix-socket",
             metavar="PATH",
-            help="Listen at a socket with this path, behind a proxy, in place of host and port.",
+            help="Listen on a Unix socket at this path, behind a reverse proxy, instead of a"
+            " host and port.",
         ),
     ] = None,
     tls_cert: Annotated[
         str | None,
         typer.Option(
-            "--tls-cert", metavar="FILE", help="Speak TLS, with the certificate in this file (PEM)."
+            "--tls-cert", metavar="FILE", help="Use TLS with the certificate in this PEM file."
         ),
     ] = None,
     tls_key: Annotated[
         str | None,
         typer.Option(
-            "--tls-key", metavar="FILE", help="The certificate's key, where another file has it."
+            "--tls-key",
+            metavar="FILE",
+            help="Private key of the certificate, if it's in a separate file.",
         ),
     ] = None,
     workers: Annotated[
         str | None,
         typer.Option(
             metavar="N",
-            help="Processes that serve side by side: a number, or `auto` for one for each core.",
+            help="Number of worker processes, or `auto` for one per core.",
         ),
     ] = None,
     dev: Annotated[
         bool | None,
-        typer.Option("--dev", help="Sign-in without a password, for development. Never in public."),
+        typer.Option(
+            "--dev",
+            help="Turn on sign-in without a password, for development. Never"
+            " use it on a public server.",
+        ),
     ] = None,
 ) -> None:
-    """Serve the organization until SIGTERM or Ctrl-C.
+    """Run the server until SIGTERM or Ctrl-C.
 
-    Where there is none yet, a page to create it is served, at an address that is printed with a
-    code in it; when it is filled in, the same process serves the organization.
+    If there's no organization yet, the server prints the address of a page where you create it. The
+    address contains a setup code. Once the organization exists, the same process serves it.
 
-    Then waiting clients are answered, what was begun is finished, and the exit code is 0. A second
-    signal ends at once; nothing that was acknowledged is lost either way.
+    To stop, the server answers waiting clients, finishes what it has begun, and exits with code 0.
+    A second signal stops it immediately. Acknowledged changes are never lost.
 
-    With several workers, SIGHUP replaces them one by one, by the program and the settings as they
-    are then; no client notices. With one process, it reads the certificate again, as the server
-    does by itself when the file has changed.
+    With several workers, SIGHUP replaces them one by one, with the installed version and the
+    current settings. Clients don't notice. With one process, SIGHUP reloads the certificate, which
+    the server also does by itself when the file changes.
 
-    A socket that systemd passes is listened at, whatever host, port and path are, and systemd is
-    told when the server is ready.
+    A socket passed by systemd overrides host, port, and path. The server notifies systemd when it's
+    ready.
     """
     flags = {
         "data_dir": data_dir,
@@ -192,8 +199,8 @@ def _work(settings: Config, place: Place, *, demo: bool) -> None:
     """Serve as one of several workers."""
     if _installation(settings) != place.installation:
         raise Failed(
-            "The database or the data directory is not that of the other workers any more: stop"
-            " the server, and start it again."
+            "The database or the data directory isn't the one that the other workers use. Stop"
+            " the server and start it again."
         )
     control = Control(place.control)
     counts = Counts(place.counts, place.slot)
@@ -253,7 +260,7 @@ async def _serve(
     def on_ready(node: HttpNode) -> None:
         if not settings.smtp_host and is_first:
             logger.info(
-                "mails are written to a directory, set smtp_host to send them",
+                "emails are written to a directory; set smtp_host to send them",
                 extra={"fields": {"directory": settings.data_path / FOLDER}},
             )
         if server is not None and server.started:
@@ -309,7 +316,7 @@ def _warn_if_exposed(settings: Config) -> None:
     by_everybody, _ = file_modes.exposed(settings.data_path)
     if by_everybody:
         logging.getLogger("tertulia.files").warning(
-            "everybody on this machine can read the data directory",
+            "everyone on this machine can read the data directory",
             extra={"fields": {"mend": file_modes.remedy(settings.data_path).strip("`")}},
         )
 
@@ -317,7 +324,7 @@ def _warn_if_exposed(settings: Config) -> None:
 def _say_what_is_ignored() -> None:
     if ignored := of_services(os.environ):
         logging.getLogger("tertulia.settings").info(
-            "variables are ignored that are of Kubernetes, for a Service, and no settings",
+            "ignoring environment variables that Kubernetes sets for a Service",
             extra={"fields": {"variables": " ".join(ignored)}},
         )
 
@@ -347,11 +354,11 @@ def _invited(setup: str) -> list[str]:
     """How to create the organization."""
     return [
         "",
-        "There is no organization here yet. Create it, and your account in it, at",
+        "There's no organization yet. To create it and your account, open",
         f"  {setup}",
         "",
-        "or with `tertulia init`. To look around in one that is made up: `tertulia serve --demo`",
-        "and a --data-dir of its own.",
+        "or run `tertulia init`. To try out a demo instead, run `tertulia serve --demo` with a",
+        "separate --data-dir.",
     ]
 
 
@@ -384,18 +391,18 @@ def _introduced(residents: "Sequence[Resident]", address: str) -> list[str]:
     first = residents[0]
     return [
         "",
-        "This is a demonstration. Open the address in a browser and choose who to be, or sign in",
-        "with any client of Zulip as one of",
+        "This is a demo. Open the address in a browser and choose an account, or sign in with",
+        "any Zulip client as one of:",
         *(f"  {r.role.name.lower():<10} {r.address:<20} {r.password}" for r in residents),
         "",
-        "A program can begin with this file, ~/.zuliprc:",
+        "To connect a program, save this as ~/.zuliprc:",
         "  [api]",
         f"  email={first.address}",
         f"  key={first.api_key}",
         f"  site={address}",
-        "or with a request:",
+        "or send a request:",
         f"  curl -u {first.address}:{first.api_key} \\",
         f"    '{address}/api/v1/messages?anchor=newest&num_before=5&num_after=0'",
         "",
-        "Ctrl-C ends it.",
+        "Press Ctrl-C to stop.",
     ]

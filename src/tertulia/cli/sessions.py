@@ -12,7 +12,7 @@ from tertulia.domain.accounts import signing_out
 from tertulia.model.errors import NoSuchItem
 from tertulia.service.caller import Caller
 
-app = group("sessions", "Browsers in which people are signed in: list and end them.")
+app = group("sessions", "Manage active sessions in browsers: list and end them.")
 
 
 class SessionShown(Struct, frozen=True, kw_only=True):
@@ -37,10 +37,10 @@ class Sessions(Struct, frozen=True, kw_only=True):
 async def list_sessions(
     caller: Caller,
     who: Annotated[
-        str | None, typer.Argument(metavar="[WHO]", help="Of this person; without it, everybody's.")
+        str | None, typer.Argument(metavar="[USER]", help="Show only this person's sessions.")
     ] = None,
 ) -> Printed:
-    """List the browsers in which somebody is signed in."""
+    """List active sessions."""
     state, longest = caller.state, caller.node.config.session_seconds
     every = (
         state.sessions
@@ -68,12 +68,13 @@ async def list_sessions(
 
 @command(app, "end", "sessions end 17 --data-dir data")
 async def end(
-    caller: Caller, session_id: Annotated[int, typer.Argument(help="As `list` shows it.")]
+    caller: Caller,
+    session_id: Annotated[int, typer.Argument(help="ID, as shown by `sessions list`.")],
 ) -> Printed:
-    """Sign a browser out. `tertulia sign-out` ends all of a person's, and programs too."""
+    """End a session. `tertulia sign-out` signs a person out of all browsers and programs."""
     session = caller.state.sessions.get(session_id)
     if session is None:
         raise NoSuchItem("session")
     # By its person's own verb: there is none by which somebody ends another's.
     await caller.node.log.submit(session.user_id, signing_out.end, session_id)
-    return done(f"Session {session_id} of {caller.state.users[session.user_id].address} is over.")
+    return done(f"Ended session {session_id} of {caller.state.users[session.user_id].address}.")

@@ -17,8 +17,8 @@ from tertulia.wire.http.parameters import declared
 
 app = group(
     "settings",
-    "Settings of the organization: list, show and set them. (Those of the server: `config`; those"
-    " that people begin with: `defaults`.)",
+    "Manage the organization's settings: list, show, and set them. (For server settings:"
+    " `config`; for new users' settings: `defaults`.)",
 )
 
 _PASSWORDS: Final = "password_sign_in"
@@ -38,7 +38,7 @@ def _sent(state: State, name: str, text: str) -> str:
         return assignments.channel_typed(state, text)
     if name == _PASSWORDS:
         if text not in {"true", "false"}:
-            raise UsageError(f"{name} cannot be '{text[:50]}': it is true or false.")
+            raise UsageError(f"Invalid value '{text[:50]}' for {name}: expected true or false.")
         return f'{{"Email": {text}}}'
     return text
 
@@ -68,9 +68,9 @@ add_commands(
         value=_value,
         sent=_sent,
         for_owners=FOR_OWNERS,
-        takes={_PASSWORDS: ("true or false", "Whether people sign in by password.")},
+        takes={_PASSWORDS: ("true or false", "Whether people can sign in with a password.")},
     ),
     "invite_required=false can_invite_users_group=moderators",
-    "Everybody sees it at once. Groups and channels are named; a limit can be `unlimited`, a"
-    " channel `none`.",
+    "Changes apply to everyone immediately. Use names for groups and channels. Limits can be"
+    " `unlimited`, and channels can be `none`.",
 )

@@ -18,19 +18,19 @@ EXAMPLE = "Example: `tertulia sign-out --data-dir data --email ben@example.com`"
 
 
 def sign_out(
-    email: Annotated[str, typer.Option(help="The account's e-mail address.")],
+    email: Annotated[str, typer.Option(help="Email address of the account.")],
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Sign a person out everywhere: of browsers, and of programs, whose API key is replaced.
+    """Sign a person out of all browsers and programs. Their API key is replaced.
 
-    The password stays. The server may be running: it notices.
+    The password doesn't change. The server can keep running.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     count = asyncio.run(_sign_out(settings, email))
-    sentence = f"{email} is signed out of {counted(count, 'browser')} and of all programs."
+    sentence = f"Signed {email} out of {counted(count, 'browser')} and all programs."
     show(done(sentence), as_json=as_json)
 
 

@@ -90,31 +90,32 @@ def top(
         list[str] | None,
         typer.Option(
             metavar="URL",
-            help="A server's address; can be repeated. Without it, where the settings say that the"
-            " one on this machine listens.",
+            help="Address of a server. Can be repeated. Default: the server on this machine,"
+            " according to the settings.",
         ),
     ] = None,
     interval: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", min=0.2, max=3600, callback=finite, help="Between two looks."
+            metavar="SECONDS", min=0.2, max=3600, callback=finite, help="Seconds between updates."
         ),
     ] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Look twice, print, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the values once, and exit.")] = False,
     data_dir: DataDir = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the nodes are doing: rates, lag, queues, waiting polls, how late the event loop is.
+    """Show what the nodes are doing: request rates, lag, queues, waiting polls, and event loop
+    delay.
 
-    It reads /metrics, which this machine may; elsewhere the setting metrics_allowed says who may.
-    All processes of one server answer together; servers on other machines are named by --url.
-    Ctrl-C ends it. With --json, each look is an object on a line of its own.
+    Reads /metrics, which this machine can always read; other machines need to be in
+    metrics_allowed. The processes of one server are all included. Use --url for servers on other
+    machines. Press Ctrl-C to stop. With --json, prints one object per line for each update.
     """
     places = url or [_own_address(load({"data_dir": data_dir}, file=config))]
     before = _scraped(places)
     if not before.samples:
-        raise Failed(" ".join(before.unreachable) or "The server tells no numbers.")
+        raise Failed(" ".join(before.unreachable) or "The server returned no metrics.")
     try:
         while True:
             time.sleep(interval)  # Rates are of what happens meanwhile; Ctrl-C ends it.
@@ -132,7 +133,7 @@ def _own_address(settings: Config) -> str:
     if settings.unix_socket:
         return f"unix:{settings.unix_socket}"
     if not settings.port:
-        raise UsageError("The setting port is 0, so the server picks one: say --url.")
+        raise UsageError("The port is 0, so the server picks one. Use --url.")
     scheme = "https" if settings.tls_cert else "http"
     host = _ANY_HOST.get(settings.host, settings.host)
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
@@ -160,7 +161,7 @@ def _fetched(place: str) -> str:
     is_path = path != place
     site = "http://localhost" if is_path else place.rstrip("/")
     if not is_path and urlsplit(site).scheme not in {"http", "https"}:
-        raise UsageError(f"'{place}' is no address: http://… or https://….")
+        raise UsageError(f"'{place}' isn't a URL that starts with http:// or https://.")
     # Without a look at the certificate: it has another name than this machine's own address, and
     # nothing is sent that somebody could want.
     transport = httpx.HTTPTransport(uds=path if is_path else None, verify=False)
@@ -168,11 +169,11 @@ def _fetched(place: str) -> str:
         with httpx.Client(transport=transport, timeout=ANSWER_SECONDS, trust_env=False) as client:
             response = client.get(f"{site}/metrics")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise Failed(f"No server answers at {place}: {error}") from None
+        raise Failed(f"Can't connect to {place}: {error}") from None
     if response.status_code == httpx.codes.FORBIDDEN:
-        raise Failed(f"The server at {place} does not list this machine in metrics_allowed.")
+        raise Failed(f"The server at {place} doesn't list this machine in metrics_allowed.")
     if response.status_code != httpx.codes.OK or len(response.content) > _MOST_BYTES:
-        raise Failed(f"What is at {place} tells no numbers (status {response.status_code}).")
+        raise Failed(f"{place} returned no metrics (status {response.status_code}).")
     return response.text
 
 
@@ -189,7 +190,7 @@ def parsed(text: str) -> dict[str, dict[str, dict[Labels, float]]]:
                 if node is not None:
                     found[node][sample.name][tuple(sorted(labels.items()))] = sample.value
     except (ValueError, KeyError):
-        raise Failed("What the server says at /metrics cannot be understood.") from None
+        raise Failed("The server's response to /metrics isn't valid.") from None
     return {node: dict(samples) for node, samples in found.items()}
 
 
@@ -315,15 +316,17 @@ def shown(found: Figures) -> list[str]:
     waiting = [
         counted(number, one, several)
         for number, one, several in (
-            (found.mails, "mail", "mails"),
-            (found.notices, "notice", "notices"),
-            (found.service_calls, "call of a service", "calls of services"),
+            (found.mails, "email", "emails"),
+            (found.notices, "notification", "notifications"),
+            (found.service_calls, "service call", "service calls"),
         )
         if number is not None
     ]
-    lines.append(f"Waiting: {', '.join(waiting) or 'not known: the database does not say'}.")
+    lines.append(
+        f"Pending: {', '.join(waiting) or 'unknown, because the database is unavailable'}."
+    )
     if found.jobs_in_trouble:
-        lines.append(f"In trouble (see the log): {', '.join(found.jobs_in_trouble)}.")
+        lines.append(f"Failing jobs (see the log): {', '.join(found.jobs_in_trouble)}.")
     return [*lines, *found.unreachable]
 
 

@@ -96,24 +96,25 @@ def usage(
     by: Annotated[
         By | None,
         typer.Option(
-            help="Count messages too: by day or week, with people; by person or channel, with"
-            " uploaded files."
+            help="Also count messages: by day or week, with active people; by person or"
+            " channel, with uploaded files."
         ),
     ] = None,
     days: Annotated[
-        int, typer.Option(min=1, max=36_500, help="With --by: messages of so many days.")
+        int,
+        typer.Option(min=1, max=36_500, help="With --by: number of days to count messages for."),
     ] = 30,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count the people who use it: by whether they typed or clicked in a client, day by day.
+    """Show how many people used Tertulia today, in the last 7 days, and in the last 30 days.
 
-    With --by, messages and files as well, to see who or what needs the room. Days are of UTC.
-    Messages count on the day on which they were sent, also when they were deleted since. What was
-    counted is kept, so it takes time only once; a server counts as it goes on, and shows the same
-    in the browser.
+    People count if they typed or clicked in a client. With --by, messages and files are counted,
+    too, so that you can see who or what uses the most space. Days are in UTC. Messages count on the
+    day they were sent, even if they were deleted later. Counts are stored, so only the first run
+    takes long. The server counts, too, and shows the same statistics in the browser.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     if by is not None:

@@ -31,7 +31,9 @@ from tertulia.store import queries
 from tertulia.wire.api.objects.own_limits import OwnLimit, own_limit_shown
 from tertulia.wire.api.resources.uploads import SetUploadQuota, set_upload_quota
 
-app = group("users", "People: list, find, create, change, deactivate, reactivate and erase them.")
+app = group(
+    "users", "Manage people: list, show, create, change, deactivate, reactivate, and erase them."
+)
 app.command("create", epilog=create_user.EXAMPLE)(create_user.create_user)
 
 
@@ -108,10 +110,12 @@ def _person(found: User, last_active: dict[int, int]) -> Person:
 async def list_users(
     caller: Caller,
     words: Words = None,
-    role: Annotated[RoleName | None, typer.Option(help="Only those with this role.")] = None,
-    status: Annotated[Status, typer.Option(help="Which accounts.")] = Status.ACTIVE,
+    role: Annotated[RoleName | None, typer.Option(help="Show only people with this role.")] = None,
+    status: Annotated[
+        Status, typer.Option(help="Show only people with this status.")
+    ] = Status.ACTIVE,
 ) -> Printed:
-    """List people, or find some: by words of their names and addresses, role and status."""
+    """List people, or find some by words in their names and addresses, by role, or by status."""
     last_active = await _last_active(caller)
     people = [
         _person(one, last_active)
@@ -133,7 +137,7 @@ async def list_users(
 
 @command(app, "show", "users show ben@example.com --data-dir data")
 async def show(caller: Caller, who: Who) -> Printed:
-    """Show a person's account, with what belongs to it."""
+    """Show a person's account, channels, bots, sessions, and agents."""
     state = caller.state
     found = account_of_person(state, who)
     person = _person(found, await _last_active(caller))
@@ -160,16 +164,17 @@ async def show(caller: Caller, who: Who) -> Printed:
 async def change(
     caller: Caller,
     who: Who,
-    full_name: Annotated[str | None, typer.Option(help="Another name.")] = None,
-    email: Annotated[str | None, typer.Option(help="Another e-mail address.")] = None,
-    role: Annotated[RoleName | None, typer.Option(help="Another role.")] = None,
+    full_name: Annotated[str | None, typer.Option(help="New name.")] = None,
+    email: Annotated[str | None, typer.Option(help="New email address.")] = None,
+    role: Annotated[RoleName | None, typer.Option(help="New role.")] = None,
 ) -> Printed:
-    """Change a person's name, e-mail address or role: all that is given, or nothing.
+    """Change a person's name, email address, or role. If one change is invalid, none is made.
 
-    Of another address, a mail tells at the old one. The last owner stays one.
+    If the address changes, an email about it is sent to the old address. The last owner has to stay
+    an owner.
     """
     if full_name is None and email is None and role is None:
-        raise UsageError("Nothing to change: give --full-name, --email or --role.")
+        raise UsageError("Nothing to change. Use --full-name, --email, or --role.")
     found = account_of_person(caller.state, who)
     revision = users.Revision(
         full_name=full_name,
@@ -190,14 +195,14 @@ async def quota(
         str | None,
         typer.Argument(
             metavar="[MIB]",
-            help="MiB that the person's files may come to; `unlimited`, or `realm_default` for what"
+            help="Storage limit in MiB, `unlimited`, or `realm_default` for the limit that"
             " `tertulia settings show upload_quota_per_user_mib` shows.",
         ),
     ] = None,
 ) -> Printed:
-    """Show how much room a person's uploaded files take, or set how much they may come to.
+    """Show how much storage a person's uploaded files use, or set a limit.
 
-    The files of their bots count among them. What is there already stays.
+    Files of the person's bots count, too. Existing files are kept.
     """
     found = account_of_person(caller.state, who)
     if limit is not None:
@@ -225,12 +230,14 @@ async def deactivate(
     who: Who,
     comment: Annotated[
         str | None,
-        typer.Option(help="Send the person a mail that says so, and this; without it, none."),
+        typer.Option(
+            help="Email the person about it, with this comment. Without it, no email is sent."
+        ),
     ] = None,
 ) -> Printed:
-    """Deactivate a person's account and the bots it owns. What it wrote stays.
+    """Deactivate a person's account and their bots. Their messages are kept.
 
-    Its browsers and programs are signed out, and its invitations are over.
+    Their browsers and programs are signed out, and their invitations are revoked.
     """
     found = account_of_person(caller.state, who)
     await leave(caller, found.id, Places(), erased=False, comment=comment)
@@ -239,9 +246,9 @@ async def deactivate(
 
 @command(app, "reactivate", "users reactivate ben@example.com --data-dir data")
 async def reactivate(caller: Caller, who: Who) -> Printed:
-    """Reactivate a person's account. It gets another API key; its password is as before.
+    """Reactivate a person's account. It gets a new API key, and keeps its password.
 
-    Bots that it owned stay deactivated: see `tertulia bots reactivate`.
+    The person's bots stay deactivated: see `tertulia bots reactivate`.
     """
     found = account_of_person(caller.state, who)
     await caller.submit(users.reactivate, found.id, caller.node.vault.new_key())
@@ -255,24 +262,26 @@ async def erase(
     messages: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="WHERE",
-            help="Delete what the person and their bots wrote, too: in public channels (public),"
-            " in the others (private), in direct messages (direct), or all. Can be repeated.",
+            metavar="KIND",
+            help="Also delete messages of the person and their bots: in public channels"
+            " (public), in all other channels (private), in direct messages (direct), or"
+            " all of them (all). Can be repeated.",
         ),
     ] = None,
-    sure: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    sure: Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")] = False,
 ) -> Printed:
-    """Take a person out of their account for good: name, address, picture, profile, drafts.
+    """Permanently erase a person's account: name, address, picture, profile, and drafts.
 
-    It is deactivated, and what it wrote stays, by "Deleted user", unless --messages says otherwise.
-    There is no way back. Asks on a terminal; elsewhere it needs --yes.
+    The account is deactivated, and its messages are kept as messages of "Deleted user", unless you
+    use --messages. You can't undo this. Asks for confirmation on a terminal; otherwise, --yes is
+    required.
     """
     places = _places(messages or [])
     found = account_of_person(caller.state, who)
     if not sure:
-        _ask(f"Erase {found.full_name} <{found.address}> for good?")
+        _ask(f"Permanently erase {found.full_name} <{found.address}>?")
     while not await leave(caller, found.id, places, erased=True, comment=None):
-        typer.echo("… still deleting messages", err=True)
+        typer.echo("Still deleting messages…", err=True)
     return done(f"{found.address} is erased.")
 
 
@@ -285,13 +294,15 @@ def _places(wanted: list[str]) -> Places:
         return _ALL
     for where in wanted:
         if where not in _WHERE:
-            raise UsageError(f"--messages: '{where}' is not public, private, direct or all.")
+            raise UsageError(
+                f"--messages: expected public, private, direct, or all, not '{where}'."
+            )
     return Places(**{_WHERE[where]: True for where in wanted})
 
 
 def _ask(question: str) -> None:
     """Raise Failed where the answer is no, UsageError where nobody can be asked."""
     if not sys.stdin.isatty():
-        raise UsageError("There is no way back: say --yes.")
+        raise UsageError("This can't be undone. Use --yes to confirm.")
     if not typer.confirm(question, err=True):
-        raise Failed("Nothing was done.")
+        raise Failed("Canceled. Nothing was changed.")

@@ -118,8 +118,8 @@ def _require_demo(config: Config) -> str | None:
         mark = installation.value(connection, _MARK)
         if mark is None and installation.is_founded(connection):
             raise NotADemo(
-                "The organization here is not a demonstration, and --demo leaves it alone. Serve"
-                " it without --demo, or name another --data-dir."
+                "The organization here isn't a demo, so --demo doesn't change it. Run `serve`"
+                " without --demo, or use a different --data-dir."
             )
     return mark
 

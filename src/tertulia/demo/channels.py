@@ -34,7 +34,7 @@ CHANNELS: Final = (
     ),
     ChannelPlan(
         "recipes",
-        "One topic is one recipe. **Weigh, do not guess.**",
+        "One topic is one recipe. **Weigh, don't guess.**",
         BEHIND,
         "iris june layla arjun haruka lucia oksana saga pia",
         "-14 08:02",
@@ -69,7 +69,7 @@ CHANNELS: Final = (
     ),
     ChannelPlan(
         "numbers",
-        "Rent, tax, and what is left. Please do not quote from here.",
+        "Rent, tax, and what is left. Please don't quote from here.",
         "",
         "iris lucia marco",
         "-14 08:12",

@@ -55,79 +55,89 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
 
     data_dir: Annotated[
         str,
-        Meta(description="Directory of the database file, the secret and uploaded files."),
+        Meta(description="Data directory, with the database file, the secret, and uploaded files."),
     ] = "tertulia-data"
     database_url: Annotated[
         str,
         Meta(
-            description="postgresql://user:password@host/name to use PostgreSQL; empty for an"
-            " SQLite file in the data directory."
+            description="PostgreSQL database, as postgresql://user:password@host/name. Empty:"
+            " an SQLite file in the data directory."
         ),
     ] = ""
     files_url: Annotated[
         str,
         Meta(
-            description="Where uploaded files and pictures are: the directory `files` in the data"
-            " directory (empty, or disk), or a bucket of S3 or the like, as"
-            " s3://bucket/prefix?region=…&endpoint=…"
+            description="Where uploaded files and pictures are stored: in the directory `files`"
+            " of the data directory (empty, or disk), or in an S3 or compatible"
+            " bucket, as s3://bucket/prefix?region=…&endpoint=…"
         ),
     ] = ""
     files_also_at: Annotated[
         str,
         Meta(
-            description="Where files are that are not at files_url yet: disk, or an address as"
-            " there. `tertulia move-files` moves them. Empty: nowhere."
+            description="Where to look for files that aren't in files_url yet: disk, or an"
+            " address like files_url. `tertulia move-files` moves them. Empty:"
+            " nowhere."
         ),
     ] = ""
     file_downloads: Annotated[
         str,
         Meta(
             pattern="^(stream|redirect)$",
-            description="How people get files out of a bucket: through this server (stream), or"
-            " from the bucket, by an address that opens one file for some minutes (redirect).",
+            description="How people download files from a bucket: through this server (stream),"
+            " or directly from the bucket, with a URL that opens one file for a few"
+            " minutes (redirect).",
         ),
     ] = "stream"
     s3_access_key_id: Annotated[
         str,
         Meta(
-            description="Key of the account that opens the bucket. Empty: AWS_ACCESS_KEY_ID and its"
-            " like in the environment, or the machine's role."
+            description="Access key ID for the bucket. Empty: AWS_ACCESS_KEY_ID and related"
+            " environment variables, or the role of the machine."
         ),
     ] = ""
-    s3_secret_access_key: Annotated[str, Meta(description="Its secret.")] = ""
+    s3_secret_access_key: Annotated[str, Meta(description="Secret access key for the bucket.")] = ""
     backup_to: Annotated[
         str,
         Meta(
-            description="Where a backup is put each day: a directory, or a bucket as in files_url"
-            " (with the same keys). Empty: none is made."
+            description="Where to store a backup every day: a directory, or a bucket as in"
+            " files_url (with the same keys). Empty: no automatic backups."
         ),
     ] = ""
     backup_hour: Annotated[
-        int, Meta(ge=0, le=23, description="The hour at which it is made, of UTC.")
+        int, Meta(ge=0, le=23, description="Hour of the daily backup, in UTC.")
     ] = 3
     backup_keep_days: Annotated[
         int,
         Meta(
             ge=1,
             le=36_500,
-            description="Of so many days the last backup is kept there; the others are deleted.",
+            description="Number of days for which the last backup of the day is kept. Older"
+            " backups are deleted.",
         ),
     ] = 7
     backup_keep_weeks: Annotated[
-        int, Meta(ge=0, le=5_200, description="And of so many weeks the last one.")
+        int,
+        Meta(
+            ge=0,
+            le=5_200,
+            description="Number of weeks for which the last backup of the week is kept.",
+        ),
     ] = 4
     backup_files: Annotated[
         bool,
         Meta(
-            description="Uploaded files and pictures are in it. Without: see to it that where they"
-            " are has copies of its own."
+            description="Include uploaded files and pictures in automatic backups. If you turn"
+            " this off, make sure that the place where they're stored has its own"
+            " backups."
         ),
     ] = True
     backup_recipients: Annotated[
         str,
         Meta(
-            description="Who can open it: recipients of age, divided by commas (`tertulia backups"
-            " new-key FILE` makes one; keep FILE elsewhere). Empty: it is not encrypted."
+            description="age recipients who can open automatic backups, separated by commas"
+            " (`tertulia backups new-key FILE` creates one; keep FILE off this"
+            " machine). Empty: backups aren't encrypted."
         ),
     ] = ""
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
@@ -135,31 +145,38 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     unix_socket: Annotated[
         str,
         Meta(
-            description="Path of a socket to listen at, behind a proxy on this machine, in place of"
-            " host and port. Whoever may open it is believed X-Forwarded-For and"
-            " X-Forwarded-Proto."
+            description="Path of a Unix socket to listen on instead of host and port, for a"
+            " reverse proxy on the same machine. X-Forwarded-For and"
+            " X-Forwarded-Proto are trusted from everyone who can open the socket."
         ),
     ] = ""
     unix_socket_mode: Annotated[
         str,
-        Meta(pattern="^[0-7]{3}$", description="Who may open it: its mode, as for chmod."),
+        Meta(
+            pattern="^[0-7]{3}$",
+            description="Mode of the Unix socket, as for chmod. It sets who can open the socket.",
+        ),
     ] = "660"
     tls_cert: Annotated[
         str,
         Meta(
-            description="File with the certificate and those that lead to its authority, in PEM, to"
-            " speak TLS without a proxy. Read again when it changes. Empty: plain HTTP."
+            description="PEM file with the certificate and its chain, to use TLS without a"
+            " reverse proxy. Reloaded when it changes. Empty: plain HTTP."
         ),
     ] = ""
     tls_key: Annotated[
-        str, Meta(description="File with its key, in PEM; empty where it is in the same file.")
+        str,
+        Meta(
+            description="PEM file with the private key of the certificate. Empty: it's in"
+            " the same file."
+        ),
     ] = ""
     workers: Annotated[
         str,
         Meta(
             pattern="^(auto|[1-9][0-9]?)$",
-            description="Processes that serve side by side, on one address and one database: about"
-            " one for each core. auto: as many as there are cores to use.",
+            description="Number of worker processes, which share one address and one database."
+            " auto: one for each core that the server can use.",
         ),
     ] = "1"
     drain_seconds: Annotated[
@@ -167,39 +184,44 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=3600,
-            description="A server that is told to stop goes on for so long, with /ready at 503: the"
-            " time that a load balancer needs to notice.",
+            description="Seconds for which a server that's stopping keeps serving, while /ready"
+            " returns 503, so that a load balancer notices.",
         ),
     ] = 0
     external_url: Annotated[
         str,
         Meta(
-            description="Address by which people reach the server, for example"
-            " https://chat.example.com. Empty: the one that each request came by."
+            description="Address that people use to reach the server, such as"
+            " https://chat.example.com. Empty: the address of each request."
         ),
     ] = ""
     secret: Annotated[
         str,
         Meta(
-            description="Seals API keys in the database; the same on every node. Empty: the file"
-            " `secret` in the data directory, made with the organization."
+            description="Secret that encrypts API keys in the database; the same on every node."
+            " Empty: the file `secret` in the data directory, which is created with"
+            " the organization."
         ),
     ] = ""
     dev: Annotated[
         bool,
-        Meta(description="Development endpoints that sign in without a password. Never in public."),
+        Meta(
+            description="Turn on endpoints that sign in without a password, for development."
+            " Never use this on a public server."
+        ),
     ] = False
     log_level: Annotated[
-        str, Meta(pattern="^(debug|info|warning|error)$", description="Least level of log lines.")
+        str, Meta(pattern="^(debug|info|warning|error)$", description="Minimum level of log lines.")
     ] = "info"
     log_format: Annotated[
-        str, Meta(pattern="^(text|json)$", description="Log lines as key=value text or as JSON.")
+        str,
+        Meta(pattern="^(text|json)$", description="Format of log lines: key=value text, or JSON."),
     ] = "text"
     access_log: Annotated[
         bool,
         Meta(
-            description="Lines of requests say also from which address they came, and by which"
-            " program (User-Agent). Polls, of which there are thousands, have neither."
+            description="Log the client's address and user agent with each request, except for"
+            " polls."
         ),
     ] = False
     slow_request_ms: Annotated[
@@ -207,8 +229,9 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=600_000,
-            description="A request whose answer begins after so many milliseconds, without waiting"
-            " for its client, is a line of the log, and shown to owners; 0 for none.",
+            description="Log requests whose response starts after this many milliseconds or"
+            " more, not counting time spent waiting for the client, and show them"
+            " to owners. 0: don't log them.",
         ),
     ] = 1000
     max_body_mib: Annotated[
@@ -216,18 +239,19 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=1,
             le=1024,
-            description="Largest request with a picture (avatar, logo, emoji), in MiB. Requests"
-            " without files have at most 1 MiB, and uploaded files a limit of their own.",
+            description="Maximum size of a request with an image (avatar, logo, or emoji), in"
+            " MiB. Requests without files are limited to 1 MiB, and uploaded files"
+            " have their own limit.",
         ),
     ] = 8
     max_file_upload_size_mib: Annotated[
-        int, Meta(ge=0, le=10_000, description="Largest uploaded file, in MiB.")
+        int, Meta(ge=0, le=10_000, description="Maximum size of an uploaded file, in MiB.")
     ] = 100
     can_access_all_users_group_limits_presence: Annotated[
         bool,
         Meta(
-            description="Guests who may not know of every account hear of the presence of those"
-            " alone of whom they may know."
+            description="Guests who can't see all users get presence only of the users they can"
+            " see."
         ),
     ] = True
     upload_quota_mib: Annotated[
@@ -235,7 +259,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=100_000_000,
-            description="Room for all uploaded files together, in MiB; 0 for as much as there is.",
+            description="Maximum size of all uploaded files together, in MiB. 0: no limit.",
         ),
     ] = 0
     unclaimed_upload_days: Annotated[
@@ -243,26 +267,31 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=1,
             le=36500,
-            description="An uploaded file that no message links is deleted after so many days.",
+            description="Days until an uploaded file that no message links to is deleted.",
         ),
     ] = 35
     external_content: Annotated[
         bool,
         Meta(
-            description="Pictures and films that messages link elsewhere on the web are shown;"
-            " this server fetches them when somebody looks, so that no reader is known there."
-            " Only from public addresses."
+            description="Show images and videos that messages link to. This server fetches them"
+            " when someone views the message, so that other sites don't see who"
+            " reads it. Public addresses only."
         ),
     ] = True
     external_content_cache_mib: Annotated[
         int,
-        Meta(ge=1, le=1_000_000, description="Room on the disk for what was fetched so, in MiB."),
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Maximum size of the cache of fetched images and videos, in MiB.",
+        ),
     ] = 500
     link_previews: Annotated[
         bool,
         Meta(
-            description="Organizations may have previews of the pages that messages link, which"
-            " this server fetches when a message was sent. Needs external_content."
+            description="Allow organizations to show previews of pages that messages link to."
+            " This server fetches the pages when a message is sent. Requires"
+            " external_content."
         ),
     ] = True
     longest_wait_ms: Annotated[
@@ -270,8 +299,8 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=3_600_000,
-            description="A request that would have to wait so many milliseconds for others is"
-            " refused at once, with Retry-After; 0 for never.",
+            description="Reject requests that would wait this many milliseconds for other"
+            " requests, with Retry-After. 0: never reject.",
         ),
     ] = 1000
     event_queue_longpoll_timeout_seconds: Annotated[
@@ -279,28 +308,32 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=5,
             le=600,
-            description="How long clients should wait for an answer of GET /events; heartbeats"
-            " come well before.",
+            description="Seconds that clients should wait for a response to GET /events. The"
+            " server sends heartbeats well before that.",
         ),
     ] = 90
     queue_idle_seconds: Annotated[
         int,
-        Meta(ge=10, le=604800, description="An event queue that nobody polls is kept so long."),
+        Meta(
+            ge=10,
+            le=604800,
+            description="Seconds for which an event queue is kept while no client polls it.",
+        ),
     ] = 600
     queues_per_user: Annotated[
-        int, Meta(ge=1, le=100_000, description="Event queues that one account may have.")
+        int, Meta(ge=1, le=100_000, description="Maximum number of event queues of one account.")
     ] = 100
     web_public_streams_enabled: Annotated[
         bool,
         Meta(
-            description="Whether an organization may open channels to everybody on the web; it"
-            " has a setting of its own besides."
+            description="Allow organizations to have web-public channels. Each organization has"
+            " its own setting, too."
         ),
     ] = True
     agents: Annotated[
         bool,
         Meta(
-            description="Whether people may let agents (programs that speak MCP, mostly language"
+            description="Allow people to let agents (programs that use MCP, usually language"
             " models) act for them, at /mcp."
         ),
     ] = True
@@ -309,73 +342,94 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=8,
             le=36500,
-            description="The log of changes is kept so long; queues older than that register"
-            " anew. Messages and everything else are not concerned.",
+            description="Days for which the change log is kept. Event queues that are further"
+            " behind have to register again. Messages and other data aren't"
+            " affected.",
         ),
     ] = 30
     smtp_host: Annotated[
         str,
         Meta(
-            description="Server that sends mails; it needs external_url, where their links lead."
-            " Empty: mails are written to the directory `mail` in the data directory."
+            description="Mail server that sends emails. Requires external_url, which links in"
+            " emails lead to. Empty: emails are written to the directory `mail` in"
+            " the data directory."
         ),
     ] = ""
     smtp_port: Annotated[
-        int, Meta(ge=1, le=65535, description="Its port: 587 for starttls, 465 for tls.")
+        int,
+        Meta(
+            ge=1,
+            le=65535,
+            description="Port of the mail server: usually 587 for starttls, and 465 for tls.",
+        ),
     ] = 587
     smtp_security: Annotated[
         str,
         Meta(
             pattern="^(starttls|tls|none)$",
-            description="How the connection to it is encrypted: asked for at its beginning, from"
-            " its beginning, or not at all.",
+            description="Encryption of the connection to the mail server: STARTTLS, TLS from"
+            " the start, or none.",
         ),
     ] = "starttls"
-    smtp_user: Annotated[str, Meta(description="Name to sign in with there; empty: none.")] = ""
-    smtp_password: Annotated[str, Meta(description="Password to sign in with there.")] = ""
+    smtp_user: Annotated[
+        str, Meta(description="User name for the mail server. Empty: don't sign in.")
+    ] = ""
+    smtp_password: Annotated[str, Meta(description="Password for the mail server.")] = ""
     mail_from: Annotated[
         str,
         Meta(
-            description="Address that mails come from, for example Chat <chat@example.com>. Empty:"
-            " noreply@ and the host of external_url."
+            description="Sender of emails, such as Chat <chat@example.com>. Empty: noreply@ and"
+            " the host of external_url."
         ),
     ] = ""
     mail_in_pattern: Annotated[
         str,
         Meta(
             pattern=r"^$|^[A-Za-z0-9._+-]*%s[A-Za-z0-9._+-]*@[A-Za-z0-9.-]+$",
-            description="Addresses whose mails become messages, with %s for what is different in"
-            " each, for example chat+%s@example.com. Your mail server hands mails to them over at"
-            " mail_in_listen. Empty: none are taken.",
+            description="Email addresses that receive messages, with %s for the part that"
+            " differs, such as chat+%s@example.com. Your mail server delivers"
+            " emails for them to mail_in_listen. Empty: incoming email is turned"
+            " off.",
         ),
     ] = ""
     mail_in_listen: Annotated[
         str,
         Meta(
-            description="Where such mails are handed over: lmtp://127.0.0.1:2424, or smtp:// and"
-            " so on. Nothing is asked of who connects: keep it to your own mail server."
+            description="Where your mail server delivers incoming emails:"
+            " lmtp://127.0.0.1:2424, or the same with smtp://. Anyone who can"
+            " connect can deliver emails, so allow only your mail server."
         ),
     ] = ""
     mail_in_max_mib: Annotated[
-        int, Meta(ge=1, le=200, description="Largest mail that is taken, in MiB.")
+        int, Meta(ge=1, le=200, description="Maximum size of an incoming email, in MiB.")
     ] = 25
     invitation_link_validity_minutes: Annotated[
         int,
-        Meta(ge=1, le=52_704_000, description="Invitations last so long unless they say."),
+        Meta(
+            ge=1,
+            le=52_704_000,
+            description="Default number of minutes until an invitation expires.",
+        ),
     ] = 14_400
     invitations_per_day: Annotated[
-        int, Meta(ge=0, le=1_000_000, description="Invitations that are mailed in 24 hours.")
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Maximum number of invitations that are emailed in 24 hours.",
+        ),
     ] = 100
     password_min_length: Annotated[
-        int, Meta(ge=1, le=100, description="Characters that a new password has at least.")
+        int, Meta(ge=1, le=100, description="Minimum length of a new password, in characters.")
     ] = 8
     password_min_guesses: Annotated[
         int,
         Meta(
             ge=0,
             le=10**15,
-            description="Guesses that a new password takes at least, by the estimate of zxcvbn; 0"
-            " for any but the person's address or name, or the organization's.",
+            description="Minimum number of guesses to crack a new password, as estimated by"
+            " zxcvbn. 0: reject only the person's email address and name, and the"
+            " organization's name.",
         ),
     ] = 1_000_000
     confirm_password_minutes: Annotated[
@@ -383,9 +437,9 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=525_600,
-            description="A browser that was signed in longer ago is asked for the password again"
-            " before it changes an address, a key or a role, or deactivates an account; 0 for"
-            " never.",
+            description="Minutes after signing in until a browser has to confirm the password"
+            " before it changes an email address, a key, or a role, or deactivates"
+            " an account. 0: never.",
         ),
     ] = 15
     session_days: Annotated[
@@ -393,8 +447,9 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=36_500,
-            description="Browsers sign in again after so many days, however much they are used; 0"
-            " for never. Those that are not used do after 30.",
+            description="Days until browsers have to sign in again, even if they're in use. 0:"
+            " no limit. Browsers that aren't used have to sign in again after 30"
+            " days.",
         ),
     ] = 365
     hsts_seconds: Annotated[
@@ -402,15 +457,15 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=63_072_000,
-            description="Where external_url is https, browsers are told to come by https only for"
-            " so many seconds; 0 to say nothing.",
+            description="If external_url uses HTTPS, the number of seconds for which browsers"
+            " use only HTTPS (Strict-Transport-Security). 0: don't send the header.",
         ),
     ] = 31_536_000
     rate_limits: Annotated[
         bool,
         Meta(
-            description="Requests of one account, and those from one address, are limited as the"
-            " next three settings say; with --dev never."
+            description="Limit the requests of one account and of one address, as set by the"
+            " next three settings. Always off with --dev."
         ),
     ] = True
     requests_per_minute: Annotated[
@@ -418,20 +473,26 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=1,
             le=10_000_000,
-            description="Requests that one account may make at once, and again in each minute."
-            " GET /events is counted apart, files not at all.",
+            description="Requests that one account can make per minute, and in a burst. GET"
+            " /events has its own limit, and files don't count.",
         ),
     ] = 1_000
     polls_per_minute: Annotated[
-        int, Meta(ge=1, le=10_000_000, description="The same for GET /events.")
+        int,
+        Meta(
+            ge=1,
+            le=10_000_000,
+            description="GET /events requests that one account can"
+            " make per minute, and in a burst.",
+        ),
     ] = 10_000
     anonymous_requests_per_minute: Annotated[
         int,
         Meta(
             ge=1,
             le=10_000_000,
-            description="The same for requests without an account, from one address; of IPv6, from"
-            " one network of 64 bits.",
+            description="Requests without an account that one IPv4 address or IPv6 /64 network"
+            " can make per minute, and in a burst.",
         ),
     ] = 600
     connections_per_address: Annotated[
@@ -439,9 +500,10 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=1_000_000,
-            description="Connections that may be open to one address at once (of IPv6, to one"
-            " network of 64 bits), and half of all at most; 0 for any number. Not for this machine"
-            " and proxy_trusted, behind which are many.",
+            description="Maximum number of connections from one IPv4 address or IPv6 /64"
+            " network, and never more than half of all connections. 0: no limit."
+            " Doesn't apply to this machine and to proxy_trusted, because many"
+            " clients share a proxy's address.",
         ),
     ] = 1_000
     least_bytes_per_second: Annotated[
@@ -449,49 +511,54 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=1_000_000,
-            description="A client that sends a request's body more slowly, or takes an answer more"
-            " slowly, is hung up on after a while; 0 for only those that stand still.",
+            description="Disconnect clients that send a request body or receive a response more"
+            " slowly than this many bytes per second. 0: disconnect only clients"
+            " that transfer nothing at all.",
         ),
     ] = 1_024
     bigbluebutton_url: Annotated[
         str,
         Meta(
             pattern=r"^(https?://\S+)?$",
-            description="Address of a BigBlueButton server at which organizations may hold video"
-            " calls, as https://calls.example.com/bigbluebutton/. Empty: none.",
+            description="Address of a BigBlueButton server that organizations can use for video"
+            " calls, such as https://calls.example.com/bigbluebutton/. Empty: not"
+            " available.",
         ),
     ] = ""
     bigbluebutton_secret: Annotated[
-        str, Meta(description="The secret that it shares with programs that use it.")
+        str,
+        Meta(description="Secret of the BigBlueButton server, as printed by `bbb-conf --secret`."),
     ] = ""
     giphy_api_key: Annotated[
         str,
         Meta(
             pattern=r"^[\w-]{0,200}$",
-            description="A key of GIPHY's, with which people look for animated pictures to send."
-            " Their browsers and programs are told it, and ask GIPHY themselves. Empty: none do.",
+            description="GIPHY API key for the GIF picker. Clients get the key and contact"
+            " GIPHY directly. Empty: GIPHY isn't used.",
         ),
     ] = ""
     klipy_api_key: Annotated[
         str,
         Meta(
             pattern=r"^[\w-]{0,200}$",
-            description="The same of KLIPY's. The web client asks GIPHY where there are both.",
+            description="KLIPY API key for the GIF picker. If both keys are set, the web client"
+            " uses GIPHY.",
         ),
     ] = ""
     jwt_secret: Annotated[
         str,
         Meta(
             pattern="^(|.{32,})$",
-            description="A program that shares this secret, of 32 characters or more, signs people"
-            " in with JSON web tokens (POST /jwt/fetch_api_key). Empty: none does.",
+            description="Secret, of at least 32 characters, with which another program signs"
+            " people in with JSON web tokens (POST /jwt/fetch_api_key). Empty:"
+            " turned off.",
         ),
     ] = ""
     proxy_trusted: Annotated[
         str,
         Meta(
             description="Addresses of reverse proxies whose X-Forwarded-For and"
-            " X-Forwarded-Proto are believed, separated by commas."
+            " X-Forwarded-Proto headers are trusted, separated by commas."
         ),
     ] = "127.0.0.1"
 
@@ -499,45 +566,46 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern=r"^[^\s/]{0,60}$",
-            description="This node's name in `tertulia nodes` and in metrics; empty for the"
-            " machine's.",
+            description="Name of this node in `tertulia nodes` and in metrics. Empty: the"
+            " machine's name.",
         ),
     ] = ""
     outgoing_webhooks: Annotated[
         bool,
         Meta(
-            description="Whether bots may have a service that this server calls by HTTP when"
-            " somebody writes to them."
+            description="Allow outgoing webhook bots, whose URL this server calls when someone"
+            " sends them a message."
         ),
     ] = True
     outgoing_webhook_networks: Annotated[
         str,
         Meta(
-            description="Addresses and networks, separated by commas, that services of bots and"
-            " feeds may be in although they are not on the internet: 127.0.0.1, 10.1.0.0/16."
+            description="Additional addresses and networks that outgoing webhooks and feeds can"
+            " use although they aren't on the internet, separated by commas, such"
+            " as 127.0.0.1, 10.1.0.0/16."
         ),
     ] = ""
     embedded_bots: Annotated[
         str,
         Meta(
-            description="Bots of the package zulip_bots that people may have this server run, each"
-            " in a process of its own: names, separated by commas, or all. Needs"
-            " pip install 'tertulia[bots]'. Empty: none."
+            description="Bots of the zulip_bots package that people can run on this server,"
+            " each in a separate process: names separated by commas, or all."
+            " Requires pip install 'tertulia[bots]'. Empty: none."
         ),
     ] = ""
     web_push: Annotated[
         bool,
         Meta(
-            description="Whether people are told by push on phones and in browsers that are closed:"
-            " Web Push, by the services of the browsers' makers or of people's own choice."
+            description="Send push notifications to phones and closed browsers with Web Push,"
+            " through the push services of browsers or of people's choice."
         ),
     ] = True
     web_push_networks: Annotated[
         str,
         Meta(
-            description="Addresses and networks, separated by commas, that push services may be in"
-            " although they are not on the internet; without TLS too where an address of theirs"
-            " names a machine by its number."
+            description="Networks of push services that aren't on the internet, separated by"
+            " commas. Endpoints there that name an IP address can be used without"
+            " TLS."
         ),
     ] = ""
     feed_minutes: Annotated[
@@ -545,15 +613,15 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=10_080,
-            description="Feeds (RSS, Atom) that bots follow are read so often; 0 for never, and"
-            " then none can be followed.",
+            description="Minutes between reads of the RSS and Atom feeds that bots follow. 0:"
+            " feeds are turned off.",
         ),
     ] = 15
     metrics_allowed: Annotated[
         str,
         Meta(
-            description="Addresses and networks that may read /metrics, separated by commas; this"
-            " machine may in any case."
+            description="Addresses and networks that can read /metrics in addition to this"
+            " machine, separated by commas."
         ),
     ] = ""
 

@@ -369,9 +369,9 @@ class SqliteDatabase(Database):
         try:
             yield
         except DatabaseUnavailable as error:
-            raise DatabaseUnavailable(f"Couldn't open {self.path}: {error}") from error
+            raise DatabaseUnavailable(f"Can't open {self.path}: {error}") from error
         except apsw.Error as error:
-            raise DatabaseError(f"Couldn't open {self.path}: {error}") from error
+            raise DatabaseError(f"Can't open {self.path}: {error}") from error
 
     def backup_before_migration(self, version: int) -> str | None:
         target = self.path.with_name(f"{self.path.name}.{_COPY}{version}")

@@ -102,7 +102,7 @@ class Acceptor:
             except (BlockingIOError, ConnectionAbortedError):
                 break
             except OSError as error:
-                logger.error("no connection can be accepted: %s", error)
+                logger.error("can't accept connections: %s", error)
                 self._pause(_TROUBLE_SECONDS, self._resume)
                 break
             opening = self._opened(connection, address)

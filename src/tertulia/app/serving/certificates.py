@@ -38,9 +38,9 @@ class Certificates:
             self.context = self._loaded()
         except ConfigError as error:
             fields = {"reason": str(error)}
-            logger.error("the new certificate cannot be used", extra={"fields": fields})
+            logger.error("the new certificate can't be used", extra={"fields": fields})
         else:
-            logger.info("the certificate was read", extra={"fields": {"file": self._certificate}})
+            logger.info("the certificate was loaded", extra={"fields": {"file": self._certificate}})
 
     def _stamp(self) -> _Stamp:
         """What is another one after the files have changed."""
@@ -62,23 +62,22 @@ class Certificates:
                 with open(path or self._certificate, "rb"):
                     pass
             except OSError as error:
-                raise ConfigError(
-                    f"Setting {name}: cannot read {path}: {error.strerror}."
-                ) from None
+                raise ConfigError(f"Setting {name}: can't read {path}: {error.strerror}.") from None
         try:
             context.load_cert_chain(self._certificate, self._key or None, password=_encrypted)
         except ssl.SSLError as error:
             raise ConfigError(
-                f"Setting tls_cert: {self._certificate} and {self._key or 'the key in it'} are no"
+                f"Setting tls_cert: {self._certificate} and {self._key or 'the key in it'} aren't a"
                 f" certificate and its key ({_reason(error)})."
             ) from None
         except _Encrypted:
             raise ConfigError(
-                "Setting tls_key: the key is sealed with a password, which nobody can be asked for."
+                "Setting tls_key: the key is encrypted with a password. Use a key without a"
+                " password."
             ) from None
         except OSError as error:  # It was taken away just now.
             raise ConfigError(
-                f"Setting tls_cert: cannot read {self._certificate}: {error.strerror}."
+                f"Setting tls_cert: can't read {self._certificate}: {error.strerror}."
             ) from None
         return context
 

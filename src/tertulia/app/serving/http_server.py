@@ -186,7 +186,7 @@ class Server(uvicorn.Server):
     def _reload(self) -> None:
         """Somebody wants what is read from files to be read again."""
         if self._certificates is None or self._loop is None:
-            logger.info("there is no certificate to read again; settings are read at the start")
+            logger.info("no certificate to reload; settings are only read at startup")
             return
         self._loop.run_in_executor(None, partial(self._certificates.refresh, is_told=True))
 

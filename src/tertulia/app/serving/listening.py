@@ -53,8 +53,8 @@ def _passed(environment: MutableMapping[str, str]) -> socket.socket | None:
         return None
     if number != "1":
         raise CannotListen(
-            f"systemd passed {number} sockets, and the server listens at one: keep one Listen… line"
-            " in the .socket unit."
+            f"systemd passed {number} sockets, but the server listens on one. Keep only one"
+            " Listen… line in the .socket unit."
         )
     try:
         listener = socket.socket(fileno=_FIRST_PASSED)
@@ -64,11 +64,13 @@ def _passed(environment: MutableMapping[str, str]) -> socket.socket | None:
             and listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
         )
     except OSError as error:
-        raise CannotListen(f"The socket that was passed is none: {error.strerror}.") from None
+        raise CannotListen(
+            f"The passed file descriptor isn't a socket: {error.strerror}."
+        ) from None
     if not is_right:
         raise CannotListen(
-            "The socket that was passed does not listen for connections: the .socket unit needs"
-            " ListenStream=, and Accept=no."
+            "The socket passed by systemd doesn't accept connections. The .socket unit needs"
+            " ListenStream= and Accept=no."
         )
     os.set_inheritable(_FIRST_PASSED, False)
     return listener
@@ -77,7 +79,7 @@ def _passed(environment: MutableMapping[str, str]) -> socket.socket | None:
 def _at_path(path: str, mode: int) -> socket.socket:
     if len(os.fsencode(path)) > _LONGEST_PATH:
         raise CannotListen(
-            f"Cannot listen at {path}: the path of a socket has {_LONGEST_PATH} bytes at most."
+            f"Can't listen on {path}: the path of a socket can have up to {_LONGEST_PATH} bytes."
         )
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -94,7 +96,7 @@ def _at_path(path: str, mode: int) -> socket.socket:
         raise
     except OSError as error:
         listener.close()
-        raise CannotListen(f"Cannot listen at {path}: {error.strerror}.") from None
+        raise CannotListen(f"Can't listen on {path}: {error.strerror}.") from None
     return listener
 
 
@@ -106,7 +108,7 @@ def _clear(path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise CannotListen(f"Cannot listen at {path}: there is something that is no socket.")
+        raise CannotListen(f"Can't listen on {path}: it exists and isn't a socket.")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(_LOOK_SECONDS)
         try:
@@ -117,8 +119,8 @@ def _clear(path: str) -> None:
         except TimeoutError:
             pass
     raise CannotListen(
-        f"The socket {path} is in use by another program. Stop that, or choose another path with"
-        " --unix-socket."
+        f"The socket {path} is in use by another program. Stop that program, or choose another path"
+        " with --unix-socket."
     )
 
 
@@ -159,7 +161,7 @@ def bound(host: str, port: int) -> socket.socket:
         )[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise CannotListen(f"Cannot listen on {host}: {error.strerror}.") from None
+        raise CannotListen(f"Can't listen on {host}: {error.strerror}.") from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
@@ -172,7 +174,7 @@ def bound(host: str, port: int) -> socket.socket:
 def cannot_listen(listener: socket.socket, error: OSError) -> CannotListen:
     """Why nobody can listen at a socket that has its address."""
     if (path := path_of(listener)) is not None:
-        return CannotListen(f"Cannot listen at {path}: {error.strerror}.")
+        return CannotListen(f"Can't listen on {path}: {error.strerror}.")
     host, port = listener.getsockname()[:2]
     return _cannot_bind(host, port, error)
 
@@ -180,7 +182,7 @@ def cannot_listen(listener: socket.socket, error: OSError) -> CannotListen:
 def _cannot_bind(host: str, port: int, error: OSError) -> CannotListen:
     if error.errno == errno.EADDRINUSE:
         return CannotListen(
-            f"Port {port} of {host} is in use by another program. Stop that, or choose another"
-            " port with --port."
+            f"Port {port} of {host} is in use by another program. Stop that program, or choose"
+            " another port with --port."
         )
-    return CannotListen(f"Cannot listen on port {port} of {host}: {error.strerror}.")
+    return CannotListen(f"Can't listen on port {port} of {host}: {error.strerror}.")

@@ -154,7 +154,7 @@ class Supervisor:
             return
         self._mark_ending(life, now)
         if not self._stops:
-            logger.info("a worker leaves, and is replaced", extra=_fields(life))
+            logger.info("a worker is leaving and will be replaced", extra=_fields(life))
             self._vacate(life, now)
 
     def ended(self, worker: Worker, code: int, now: float) -> None:
@@ -166,7 +166,7 @@ class Supervisor:
                 self._code = code
         elif life.is_ending:
             if code != 0:
-                logger.warning("a worker did not end well", extra=_fields(life, code=code))
+                logger.warning("a worker exited with an error", extra=_fields(life, code=code))
             if life is self._successor:  # It was told to before it was ready.
                 self._lose_successor(now)
         else:
@@ -199,7 +199,7 @@ class Supervisor:
         place = self._places[self._successor.number]
         self._successor = None
         self._to_replace.clear()
-        logger.error("the workers are not replaced: those that were there go on")
+        logger.error("the workers weren't replaced; the previous ones keep serving")
         if place.life is None:
             self._fail(place, now)
 
@@ -209,7 +209,7 @@ class Supervisor:
         """Replace the workers one by one, each when its successor is ready."""
         if self._stops:
             return
-        logger.info("the workers are replaced")
+        logger.info("the workers were replaced")
         self._to_replace = list(range(len(self._places)))
         if self._successor is None and self._leaving is None:
             self._replace_next(now)
@@ -236,8 +236,8 @@ class Supervisor:
         times = [self._look_at]
         for life in self._lives.values():
             if life.killed_at <= now:
-                what = "did not end in time" if life.is_ending else "does not become ready"
-                logger.error(f"a worker {what}, and is killed", extra=_fields(life))
+                what = "didn't stop in time" if life.is_ending else "didn't become ready"
+                logger.error(f"a worker {what} and is killed", extra=_fields(life))
                 life.killed_at = float("inf")
                 life.worker.kill()
             times.append(life.killed_at)
@@ -257,7 +257,7 @@ class Supervisor:
             life.beat, life.looks = beat, life.looks + 1 if is_same else 0
             if life.looks >= LOOKS:
                 life.looks = 0
-                logger.error("a worker stands still, and is killed", extra=_fields(life))
+                logger.error("a worker hangs and is killed", extra=_fields(life))
                 life.worker.kill()
 
     # How it is done
@@ -321,7 +321,7 @@ class Supervisor:
         life.killed_at = min(life.killed_at, now + self._stop_seconds)
 
     def _give_up(self, code: int, now: float) -> None:
-        logger.error("the server ends: no worker can be started")
+        logger.error("the server stops: no worker can be started")
         self._code = code
         self.stop(now)
 

@@ -106,7 +106,7 @@ class Control:
                 told = b""
             if not told:
                 self.is_lost = True
-                logger.error("the supervisor is gone: the worker ends")
+                logger.error("the supervisor is gone: the worker stops")
             if not self._calls:
                 os._exit(0)  # It has not begun to serve.
             self._calls[told]()

@@ -24,101 +24,104 @@ class Topic(Struct, frozen=True):
 
 
 _GENERAL: Final = Topic(
-    "How talk is arranged",
+    "Introduction to topics",
     (
-        "A channel is a room for a team or a theme. Within it every conversation has a topic, like"
-        " the subject of a letter: read the topics that you care about, and leave out the others."
-        " Direct messages go to one person or a few.",
-        "The inbox shows what is new, conversation by conversation. Follow a topic to hear of"
-        " everything in it; mute it to hear of nothing. A topic that is settled can be marked as"
-        " resolved.",
-        "In the browser, ? shows all keys, and Ctrl K goes anywhere.",
+        "A channel is for a team or a subject. Each conversation in a channel has a topic, like"
+        " the subject line of an email, so you can read the topics that concern you and skip"
+        " the rest. Direct messages are between one or a few people.",
+        "The inbox lists your conversations, with unread ones first. Follow a topic to get"
+        " notified of every message in it, or mute it to get no notifications. Resolve a topic"
+        " when it's settled.",
+        "In the browser, press ? to see all keyboard shortcuts, and Ctrl K to search or jump to"
+        " anything.",
     ),
 )
 _WRITING: Final = Topic(
-    "Writing",
+    "Writing messages",
     (
-        "Messages are Markdown: **bold**, *italic*, `code`, ~~struck~~, > quotes, lists, tables,"
-        " [links](https://example.com), $$formulas$$. Three backticks in a line begin a block of"
-        " code, ```quote, ```spoiler or ```math.",
-        "@ finds people and groups, # channels and their topics, : emoji, / commands such as /poll,"
-        " /todo and /me. <time:2030-01-31T18:00> shows a time in each reader's own zone.",
-        "Files are pasted, dropped, or chosen. What you have typed is kept as a draft; the arrow"
-        " beside Send sends it later.",
+        "Messages are written in Markdown: **bold**, *italic*, `code`, ~~strikethrough~~, >"
+        " quotes, lists, tables, [links](https://example.com), and $$formulas$$. Three"
+        " backticks start a code block, or a ```quote, ```spoiler, or ```math block.",
+        "Type @ to mention people and groups, # to link channels and topics, : to add emoji,"
+        " and / for commands such as /poll, /todo, and /me. <time:2030-01-31T18:00> shows a"
+        " time in each reader's time zone.",
+        "To attach files, paste them, drop them, or choose them with the paperclip. Unsent"
+        " messages are saved as drafts. To schedule a message, use the arrow next to Send.",
     ),
 )
 _SEARCHING: Final = Topic(
-    "Searching",
+    "Searching for messages",
     (
-        "Words find messages that have all of them; words in quotation marks, just that phrase.",
-        "channel:kitchen, topic:grinder, sender:june, dm:marco, is:starred, is:unread,"
-        " is:mentioned, has:link, has:attachment and others narrow it down. A minus turns one"
-        " round: -has:link.",
+        "Words find messages that contain all of them. Words in quotation marks find the exact"
+        " phrase.",
+        "Narrow down a search with filters such as channel:kitchen, topic:grinder, sender:june,"
+        " dm:marco, is:starred, is:unread, is:mentioned, has:link, or has:attachment. A minus"
+        " sign excludes matches, as in -has:link.",
     ),
 )
 _KEYS: Final = Topic(
-    "Keys",
+    "Keyboard shortcuts",
     (
-        "In the browser, ? shows every key. j and k go to the next and the last message, n to the"
-        " next topic with something new, r replies, c begins a message, Ctrl K goes anywhere or"
-        " searches, Esc goes home.",
+        "In the browser, press ? to see all shortcuts. j and k go to the next and previous"
+        " message, n goes to the next unread topic, r replies, c starts a new message, Ctrl K"
+        " searches or jumps to anything, and Esc goes to the home view.",
     ),
 )
 _READING: Final = Topic(
-    "Reading",
+    "Reading messages",
     (
-        "What you have not read is counted at each channel and topic, until you have seen it or"
-        " mark it as read. Star a message to find it again; its menu has a link to it, who has read"
-        " it, and a reminder.",
-        "A message can be edited, moved or deleted by who wrote it and by those whom the"
-        " organization lets; its history shows what was there before.",
+        "Unread messages are counted for each channel and topic until you see them or mark them"
+        " as read. Star a message to find it again. A message's menu lets you copy a link to"
+        " it, see who read it, and set a reminder.",
+        "The sender of a message can edit, move, or delete it, and so can others, if the"
+        " organization's permissions allow it. The edit history shows earlier versions.",
     ),
 )
 _NOTICES: Final = Topic(
-    "Being told",
+    "Notifications",
     (
-        "Which messages you are told of is in your settings, in general and for each channel:"
-        " direct messages, mentions, followed topics, words that you name.",
-        "On a phone, open this site in the browser and add it to the home screen; there, and in"
-        " any browser, select “Turn on notifications on this device” in the settings. Apps that"
-        " need their vendor's push service don't get notifications.",
+        "Choose in your settings which messages you get notifications for, in general and for"
+        " each channel: direct messages, mentions, followed topics, and alert words.",
+        "On a phone, open this site in the browser and add it to the home screen. There, and in"
+        " any other browser, select “Turn on notifications on this device” in your settings."
+        " Apps that need their vendor's push service don't get notifications.",
     ),
 )
 _SELF: Final = Topic(
-    "You",
+    "Your account and settings",
     (
-        "Your settings have your name, picture and profile, where you are signed in, how things"
-        " look, and your API key for programs. A status beside your name says what you are doing.",
+        "Select your name at the bottom of the sidebar to change your profile, appearance, and"
+        " notifications, see your active sessions, get your API key, or set a status.",
     ),
 )
 _PEOPLE: Final = Topic(
-    "People",
+    "Roles and permissions",
     (
-        "Who may do what depends on a person's role (owner, administrator, moderator, member,"
-        " guest) and on the groups that each permission is given to: the organization's settings"
-        " show all of them.",
-        "Guests see only the channels that they were let into. Administrators invite people,"
-        " change their roles and deactivate accounts.",
+        "What people can do depends on their role (owner, administrator, moderator, member, or"
+        " guest) and on the groups that each permission is given to. The organization's"
+        " settings list all permissions.",
+        "Guests see only channels that they're subscribed to. Administrators can invite people,"
+        " change their roles, and deactivate accounts.",
     ),
 )
 _CHANNELS: Final = Topic(
     "Channels",
     (
-        "Everybody but guests finds public channels and can subscribe to them; private ones are"
-        " seen by those who were let in. A channel's settings say who may write, subscribe others,"
-        " and administer it.",
-        "A channel that is not needed any more is archived: what was said in it stays.",
+        "Everyone except guests can find public channels and subscribe to them. Only"
+        " subscribers can see private channels. A channel's settings define who can post,"
+        " subscribe others, and administer it.",
+        "Archive a channel that's no longer needed. Its messages are kept.",
     ),
 )
 _PROGRAMS: Final = Topic(
-    "Bots and programs",
+    "Bots and integrations",
     (
-        "A bot is an account for a program. Make one in your settings; its address and API key sign"
-        " it in. The interface is described at /api.",
+        "A bot is an account for a program. Create one in your settings, and sign the program"
+        " in with the bot's email address and API key. The API is documented at /api.",
     ),
 )
 
-_PAGES: Final[Mapping[str, Topic]] = {
+PAGES: Final[Mapping[str, Topic]] = {
     "general": _GENERAL,
     "writing": _WRITING,
     "searching": _SEARCHING,
@@ -186,8 +189,8 @@ _WORDS: Final[tuple[tuple[str, Topic], ...]] = (
 
 def topic_for(name: str) -> Topic:
     """What helps where a client links the page of this name."""
-    if name in _PAGES:
-        return _PAGES[name]
+    if name in PAGES:
+        return PAGES[name]
     return next((topic for word, topic in _WORDS if word in name), _GENERAL)
 
 
@@ -199,9 +202,9 @@ def help_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         if (found := manual.manual_answer(request, name)) is not None:
             return found
         topic = topic_for(name.strip("/").lower())
-        others = {one.title: f"{HELP}/{name}" for name, one in _PAGES.items() if one is not topic}
+        others = {one.title: f"{HELP}/{name}" for name, one in PAGES.items() if one is not topic}
         if manual.is_built():
-            others = {"The whole manual": f"{HELP}/", **others}
+            others = {"Full manual": f"{HELP}/", **others}
         return note_page(
             node,
             ENGLISH,
@@ -209,7 +212,7 @@ def help_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
             *topic.paragraphs,
             status=200,
             links=others,
-            back=Link(path="/", words="Back to the conversations"),
+            back=Link(path="/", words="Back to Tertulia"),
         )
 
     return (Route(HELP, page), Route(HELP + "/{name:path}", page))

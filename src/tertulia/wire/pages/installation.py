@@ -58,7 +58,7 @@ def _manifest(node: HttpNode) -> dict[str, Any]:
         "id": "/",
         "name": name,
         "short_name": name,
-        "description": f"Team chat of {name}",
+        "description": f"Team chat for {name}",
         "lang": "en",
         "start_url": "/",
         "scope": "/",

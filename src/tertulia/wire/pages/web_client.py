@@ -87,6 +87,6 @@ def _built() -> Traversable:
 
 
 _NOT_BUILT: Final = (
-    "<!doctype html><title>Tertulia</title><p>The web client was not built. In a copy of the"
-    " source, <code>make client</code> builds it; a released package has it.</p>"
+    "<!doctype html><title>Tertulia</title><p>The web client hasn't been built. In a clone,"
+    " run <code>make client</code>. Released packages include it.</p>"
 )

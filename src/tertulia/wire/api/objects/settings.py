@@ -125,41 +125,54 @@ class SettingParams(Params, kw_only=True, frozen=True):
 
     allow_private_data_export: Annotated[
         bool | UnsetType,
-        Meta(description="Whether an export of the organization may have what is private of one."),
+        Meta(
+            description="Whether an export of the organization can include the person's"
+            " private data."
+        ),
     ] = UNSET
     automatically_follow_topics_policy: Annotated[
         Choice4 | UnsetType,
-        Meta(description="1 where one takes part, 2 where one writes, 3 what one starts, 4 never."),
+        Meta(
+            description="1: topics you participate in; 2: topics you send a message to; 3:"
+            " topics you start; 4: never."
+        ),
     ] = UNSET
     automatically_follow_topics_where_mentioned: bool | UnsetType = UNSET
     automatically_unmute_topics_in_muted_streams_policy: Annotated[
         Choice4 | UnsetType,
-        Meta(description="1 where one takes part, 2 where one writes, 3 what one starts, 4 never."),
+        Meta(
+            description="1: topics you participate in; 2: topics you send a message to; 3:"
+            " topics you start; 4: never."
+        ),
     ] = UNSET
     color_scheme: Annotated[
-        Choice3 | UnsetType, Meta(description="1 as the device has it, 2 dark, 3 light.")
+        Choice3 | UnsetType, Meta(description="1: match the system; 2: dark; 3: light.")
     ] = UNSET
     default_language: Annotated[
-        str | UnsetType, Meta(description="The code of a language that clients speak.")
+        str | UnsetType, Meta(description="Language code, such as `de`.")
     ] = UNSET
     demote_inactive_streams: Annotated[
-        Choice3 | UnsetType, Meta(description="1 by itself, 2 always, 3 never.")
+        Choice3 | UnsetType, Meta(description="1: automatic; 2: always; 3: never.")
     ] = UNSET
     desktop_icon_count_display: Annotated[
         Choice4 | UnsetType,
-        Meta(description="1 all unread, 2 direct, mentions, followed; 3 direct, mentions; 4 none."),
+        Meta(
+            description="1: all unread messages; 2: direct messages, mentions, and followed"
+            " topics; 3: direct messages and mentions; 4: nothing."
+        ),
     ] = UNSET
     display_emoji_reaction_users: bool | UnsetType = UNSET
     email_address_visibility: Annotated[
         AddressVisibility | UnsetType,
-        Meta(description="1 everybody, 2 members, 3 administrators, 4 nobody, 5 moderators."),
+        Meta(description="1: everyone; 2: members; 3: administrators; 4: no one; 5: moderators."),
     ] = UNSET
     email_notifications_batching_period_seconds: BatchingSeconds | UnsetType = UNSET
     emojiset: EmojiSet | UnsetType = UNSET
     enable_desktop_notifications: bool | UnsetType = UNSET
     enable_digest_emails: bool | UnsetType = UNSET
     enable_drafts_synchronization: Annotated[
-        bool | UnsetType, Meta(description="Off deletes the drafts that are kept on the server.")
+        bool | UnsetType,
+        Meta(description="Turning this off deletes the drafts stored on the server."),
     ] = UNSET
     enable_followed_topic_audible_notifications: bool | UnsetType = UNSET
     enable_followed_topic_desktop_notifications: bool | UnsetType = UNSET
@@ -186,9 +199,11 @@ class SettingParams(Params, kw_only=True, frozen=True):
         str | UnsetType, Meta(description="One of available_notification_sounds, or `none`.")
     ] = UNSET
     pm_content_in_desktop_notifications: bool | UnsetType = UNSET
-    presence_enabled: Annotated[bool | UnsetType, Meta(description="False is invisible.")] = UNSET
+    presence_enabled: Annotated[
+        bool | UnsetType, Meta(description="False makes the person invisible.")
+    ] = UNSET
     realm_name_in_email_notifications_policy: Annotated[
-        Choice3 | UnsetType, Meta(description="1 by itself, 2 always, 3 never.")
+        Choice3 | UnsetType, Meta(description="1: automatic; 2: always; 3: never.")
     ] = UNSET
     receives_typing_notifications: bool | UnsetType = UNSET
     send_private_typing_notifications: bool | UnsetType = UNSET
@@ -197,18 +212,16 @@ class SettingParams(Params, kw_only=True, frozen=True):
     starred_message_counts: bool | UnsetType = UNSET
     translate_emoticons: bool | UnsetType = UNSET
     twenty_four_hour_time: Annotated[
-        bool | UnsetType | None, Meta(description="Null is as usual where the person is.")
+        bool | UnsetType | None, Meta(description="Null: the default of the person's locale.")
     ] = UNSET
     user_list_style: Annotated[
         Choice3 | UnsetType,
-        Meta(description="1 compact, 2 with status, 3 with picture and status."),
+        Meta(description="1: compact; 2: with status; 3: with status and avatar."),
     ] = UNSET
     web_animate_image_previews: AnimatePreviews | UnsetType = UNSET
     web_channel_default_view: Annotated[
         Choice4 | UnsetType,
-        Meta(
-            description="1 the top topic, 2 the feed, 3 the list of topics, 4 the top unread topic."
-        ),
+        Meta(description="1: top topic; 2: channel feed; 3: list of topics; 4: top unread topic."),
     ] = UNSET
     web_escape_navigates_to_home_view: bool | UnsetType = UNSET
     web_font_size_px: FontSize | UnsetType = UNSET
@@ -218,11 +231,12 @@ class SettingParams(Params, kw_only=True, frozen=True):
     web_left_sidebar_unreads_count_summary: bool | UnsetType = UNSET
     web_line_height_percent: LineHeight | UnsetType = UNSET
     web_mark_read_on_scroll_policy: Annotated[
-        Choice3 | UnsetType, Meta(description="1 always, 2 in conversations, 3 never.")
+        Choice3 | UnsetType, Meta(description="1: always; 2: only in conversation views; 3: never.")
     ] = UNSET
     web_navigate_to_sent_message: bool | UnsetType = UNSET
     web_stream_unreads_count_display_policy: Annotated[
-        Choice3 | UnsetType, Meta(description="1 all channels, 2 what is not muted, 3 no channels.")
+        Choice3 | UnsetType,
+        Meta(description="1: all channels; 2: unmuted channels and topics; 3: no channels."),
     ] = UNSET
     web_suggest_update_timezone: bool | UnsetType = UNSET
     wildcard_mentions_notify: bool | UnsetType = UNSET

@@ -66,8 +66,8 @@ Limit = Annotated[int | UnsetType, LIMIT]
 
 def _quota(what: str) -> Meta:
     return Meta(
-        description=f"How many {what}, or `unlimited`. Lowering it takes nothing away. Only this"
-        " server has it."
+        description=f"Maximum number of {what}, or `unlimited`. Existing ones are kept if you lower"
+        " it. An extension of this server."
     )
 
 
@@ -77,26 +77,30 @@ class UpdateRealm(Params, kw_only=True, frozen=True):
     name: str | UnsetType = UNSET
     description: Annotated[str | UnsetType, Meta(description="Markdown.")] = UNSET
     string_id: Annotated[
-        str | UnsetType, Meta(description="An organization has no name of its own in addresses.")
+        str | UnsetType,
+        Meta(description="Not supported: the organization doesn't have a subdomain."),
     ] = UNSET
     allow_message_editing: bool | UnsetType = UNSET
     authentication_methods: Annotated[
         dict[str, bool] | UnsetType,
-        Meta(description="Of realm_authentication_methods; one at least must be left. For owners."),
+        Meta(
+            description="Methods from realm_authentication_methods; at least one must stay"
+            " enabled. Owners only."
+        ),
     ] = UNSET
     avatar_changes_disabled: bool | UnsetType = UNSET
     default_avatar_source: AvatarSource | UnsetType = UNSET
     default_code_block_language: Annotated[
-        str | UnsetType, Meta(description="As Pygments calls it; empty for none.")
+        str | UnsetType, Meta(description="A language, as named by Pygments. Empty: none.")
     ] = UNSET
     default_language: str | UnsetType = UNSET
     digest_emails_enabled: bool | UnsetType = UNSET
     digest_weekday: Annotated[Weekday | UnsetType, Meta(description="0 is Monday.")] = UNSET
     disallow_disposable_email_addresses: Annotated[
-        bool | UnsetType, Meta(description="For owners.")
+        bool | UnsetType, Meta(description="Owners only.")
     ] = UNSET
     email_changes_disabled: bool | UnsetType = UNSET
-    emails_restricted_to_domains: Annotated[bool | UnsetType, Meta(description="For owners.")] = (
+    emails_restricted_to_domains: Annotated[bool | UnsetType, Meta(description="Owners only.")] = (
         UNSET
     )
     enable_guest_user_dm_warning: bool | UnsetType = UNSET
@@ -106,32 +110,34 @@ class UpdateRealm(Params, kw_only=True, frozen=True):
     gif_rating_policy: GifRating | UnsetType = UNSET
     inline_image_preview: bool | UnsetType = UNSET
     inline_url_embed_preview: bool | UnsetType = UNSET
-    invite_required: Annotated[bool | UnsetType, Meta(description="For owners.")] = UNSET
+    invite_required: Annotated[bool | UnsetType, Meta(description="Owners only.")] = UNSET
     jitsi_server_url: Annotated[
         str | UnsetType,
         QUOTED,
-        Meta(description="Where video calls are; `default` for where the server has them."),
+        Meta(
+            description="Jitsi Meet server for video calls, or `default` for the server's default."
+        ),
     ] = UNSET
     max_bots_per_user: Annotated[
         int | UnsetType,
         LIMIT,
-        _quota("bots one person can own, including deactivated ones; administrators, any number"),
+        _quota("bots of one person, including deactivated ones, except for administrators"),
     ] = UNSET
     max_channels_per_user: Annotated[
         int | UnsetType,
         LIMIT,
-        _quota("channels one person can create; administrators, any number"),
+        _quota("channels that one person can create, except for administrators"),
     ] = UNSET
     max_drafts_per_user: Annotated[
-        int | UnsetType, LIMIT, _quota("drafts one person can have on the server")
+        int | UnsetType, LIMIT, _quota("drafts of one person on the server")
     ] = UNSET
     max_groups_per_user: Annotated[
         int | UnsetType,
         LIMIT,
-        _quota("user groups one person can create; administrators, any number"),
+        _quota("user groups that one person can create, except for administrators"),
     ] = UNSET
     max_unfinished_uploads_per_user: Annotated[
-        int | UnsetType, LIMIT, _quota("resumable uploads one person can have begun")
+        int | UnsetType, LIMIT, _quota("unfinished resumable uploads of one person")
     ] = UNSET
     media_preview_size: PreviewSize | UnsetType = UNSET
     message_content_allowed_in_email_notifications: bool | UnsetType = UNSET
@@ -139,16 +145,16 @@ class UpdateRealm(Params, kw_only=True, frozen=True):
     message_content_edit_limit_seconds: Limit = UNSET
     message_edit_history_visibility_policy: HistoryVisibility | UnsetType = UNSET
     message_retention_days: Annotated[
-        int | UnsetType, LIMIT, Meta(description="Days, or `unlimited`. For owners.")
+        int | UnsetType, LIMIT, Meta(description="Days, or `unlimited`. Owners only.")
     ] = UNSET
     moderation_request_channel_id: Annotated[
-        Int | UnsetType, Meta(description="A channel; -1 for none.")
+        Int | UnsetType, Meta(description="Channel ID, or -1 for none.")
     ] = UNSET
     move_messages_between_streams_limit_seconds: Limit = UNSET
     move_messages_within_stream_limit_seconds: Limit = UNSET
     name_changes_disabled: bool | UnsetType = UNSET
     new_stream_announcements_stream_id: Annotated[
-        Int | UnsetType, Meta(description="A channel; -1 for none.")
+        Int | UnsetType, Meta(description="Channel ID, or -1 for none.")
     ] = UNSET
     org_type: OrganizationType | UnsetType = UNSET
     require_e2ee_push_notifications: bool | UnsetType = UNSET
@@ -156,43 +162,44 @@ class UpdateRealm(Params, kw_only=True, frozen=True):
     send_channel_events_messages: bool | UnsetType = UNSET
     send_welcome_emails: bool | UnsetType = UNSET
     signup_announcements_stream_id: Annotated[
-        Int | UnsetType, Meta(description="A channel; -1 for none.")
+        Int | UnsetType, Meta(description="Channel ID, or -1 for none.")
     ] = UNSET
     topics_policy: TopicsPolicyOfRealm | UnsetType = UNSET
     upload_quota_per_user_mib: Annotated[
         int | UnsetType,
         LIMIT,
         Meta(
-            description="MiB that the files of one person and their bots may come to, or"
-            " `unlimited`. What is there already stays."
+            description="Maximum size of the files of one person and their bots in MiB, or"
+            " `unlimited`. Existing files are kept if you lower it."
         ),
     ] = UNSET
     video_chat_provider: Annotated[
-        Int | UnsetType, Meta(description="Of realm_available_video_chat_providers.")
+        Int | UnsetType, Meta(description="An ID from realm_available_video_chat_providers.")
     ] = UNSET
     waiting_period_threshold: Annotated[
-        Days | UnsetType, Meta(description="Days until a member is a full one. For owners.")
+        Days | UnsetType,
+        Meta(description="Days until a new member becomes a full member. Owners only."),
     ] = UNSET
     want_advertise_in_communities_directory: bool | UnsetType = UNSET
     welcome_message_custom_text: str | UnsetType = UNSET
     zulip_update_announcements_stream_id: Annotated[
-        Int | UnsetType, Meta(description="A channel; -1 for none.")
+        Int | UnsetType, Meta(description="Channel ID, or -1 for none.")
     ] = UNSET
     can_access_all_users_group: GivenChange | UnsetType = UNSET
     can_add_custom_emoji_group: GivenChange | UnsetType = UNSET
     can_add_subscribers_group: GivenChange | UnsetType = UNSET
     can_create_bots_group: GivenChange | UnsetType = UNSET
-    can_create_groups: Annotated[GivenChange | UnsetType, Meta(description="For owners.")] = UNSET
+    can_create_groups: Annotated[GivenChange | UnsetType, Meta(description="Owners only.")] = UNSET
     can_create_private_channel_group: GivenChange | UnsetType = UNSET
     can_create_public_channel_group: GivenChange | UnsetType = UNSET
     can_create_web_public_channel_group: GivenChange | UnsetType = UNSET
     can_create_write_only_bots_group: GivenChange | UnsetType = UNSET
     can_delete_any_message_group: GivenChange | UnsetType = UNSET
     can_delete_own_message_group: GivenChange | UnsetType = UNSET
-    can_invite_users_group: Annotated[GivenChange | UnsetType, Meta(description="For owners.")] = (
+    can_invite_users_group: Annotated[GivenChange | UnsetType, Meta(description="Owners only.")] = (
         UNSET
     )
-    can_manage_all_groups: Annotated[GivenChange | UnsetType, Meta(description="For owners.")] = (
+    can_manage_all_groups: Annotated[GivenChange | UnsetType, Meta(description="Owners only.")] = (
         UNSET
     )
     can_manage_billing_group: GivenChange | UnsetType = UNSET
@@ -204,7 +211,7 @@ class UpdateRealm(Params, kw_only=True, frozen=True):
     can_set_topics_policy_group: GivenChange | UnsetType = UNSET
     can_summarize_topics_group: GivenChange | UnsetType = UNSET
     create_multiuse_invite_group: Annotated[
-        GivenChange | UnsetType, Meta(description="For owners.")
+        GivenChange | UnsetType, Meta(description="Owners only.")
     ] = UNSET
     direct_message_initiator_group: GivenChange | UnsetType = UNSET
     direct_message_permission_group: GivenChange | UnsetType = UNSET
