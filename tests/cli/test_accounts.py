@@ -151,7 +151,7 @@ def test_init_asks_on_a_terminal_and_sets_up_what_is_said(
         ("mail.example.com", 465, "ann@example.com"),
     ]
     for said in (
-        *("'not an address' is not an e-mail address", "isn't the URL of a site"),
+        *("'not an address' isn't a valid email address", "isn't the URL of a site"),
         *("Nobody is there.", "It was sent.", "general: ", "nobody: "),
         *("5 of 6 done", "https://chat.example.com/join/"),
     ):
@@ -245,11 +245,11 @@ def test_a_password_is_read_from_standard_input(tmp_path: Path) -> None:
         (("--email", "nobody", *NEW[2:]), 1, "'nobody' isn't a valid email address."),
         (("--email", "ann@example.com", *NEW[2:]), 1, "already"),
         (("--email", "ANN@Example.com", *NEW[2:]), 1, "already"),
-        ((*NEW[:2], "--full-name", "B\0b", *NEW[4:]), 1, "A name cannot contain"),
-        ((*NEW[:2], "--full-name", "", *NEW[4:]), 1, "A name has 2 to 100 characters."),
-        ((*NEW[:4], "--password", "short"), 1, "A password has 8 to 100 characters."),
-        ((*NEW[:4], "--password", "ben@example.com"), 1, "guessed too easily"),
-        ((*NEW[:4], "--password", "2026 Example 2026"), 1, "it is your address, your name"),
+        ((*NEW[:2], "--full-name", "B\0b", *NEW[4:]), 1, "Names can't contain"),
+        ((*NEW[:2], "--full-name", "", *NEW[4:]), 1, "Names must have 2 to 100 characters."),
+        ((*NEW[:4], "--password", "short"), 1, "Passwords must have 8 to 100 characters."),
+        ((*NEW[:4], "--password", "ben@example.com"), 1, "too easy to guess"),
+        ((*NEW[:4], "--password", "2026 Example 2026"), 1, "it's your email address, your name"),
         (NEW[:4], 2, "A password is required"),
         ((*NEW, "--role", "king"), 2, "king"),
         ((*NEW, "--config", "/nowhere/at.toml"), 2, "Can't read /nowhere/at.toml"),
