@@ -223,7 +223,7 @@ def test_one_that_is_damaged_is_not_taken(tmp_path: Path) -> None:
         for name in given.namelist():
             content = given.read(name)
             cut.writestr(name, b"" if name == "tables/users.jsonl" else content)
-    with pytest.raises(Exception, match=r"damaged: users should contain \d+ rows, but contains 0"):
+    with pytest.raises(Exception, match=r"damaged: users should have \d+ rows, but has 0"):
         try_restore(short, tmp_path)
 
 
@@ -308,7 +308,7 @@ def test_one_that_is_encrypted_opens_with_its_key_alone(tmp_path: Path) -> None:
         assert "--identity FILE" in refused.stderr
         refused = target.run("restore", str(file), "--identity", str(other))
         assert refused.exit_code == 1
-        assert "other.key can't open" in refused.stderr
+        assert "other.key can't decrypt" in refused.stderr
         short = tmp_path / "short.age"
         short.write_bytes(content[:-9])
         refused = target.run("restore", str(short), "--identity", str(key))
@@ -316,7 +316,7 @@ def test_one_that_is_encrypted_opens_with_its_key_alone(tmp_path: Path) -> None:
         assert "damaged" in refused.stderr
         refused = target.run("restore", str(file), "--identity", str(by_hand))
         assert refused.exit_code == 1
-        assert "an age identity" in refused.stderr
+        assert "age identity" in refused.stderr
         assert not list(target.data_dir.iterdir()), "what was refused left nothing"
     assert target.run("restore", str(by_hand), "--identity", str(key)).exit_code == 0
     assert [entry.name for entry in target.data_dir.glob("backup-*")] == []
@@ -397,7 +397,7 @@ def test_a_process_has_the_settings_that_its_server_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"backup_to": "s3://"}, "Setting backup_to: '' isn't the name of a bucket"),
+        ({"backup_to": "s3://"}, "Setting backup_to: '' isn't a valid bucket name"),
         (
             {"backup_to": "s3://files", "files_url": "s3://files"},
             "a different location than files_url",

@@ -187,7 +187,7 @@ async def test_what_is_wrong_with_the_bucket_is_told(
     ("values", "told"),
     [
         ({"files_url": "ftp://x/y"}, "must be 'disk' or"),
-        ({"files_url": "s3://U/"}, "name of a bucket"),
+        ({"files_url": "s3://U/"}, "valid bucket name"),
         ({"files_url": "s3://key:secret@bucket"}, "can't contain credentials"),
         ({"files_url": "s3://bucket/../x"}, "prefix"),
         ({"files_url": "s3://bucket?acl=public"}, "region, endpoint, style"),

@@ -222,7 +222,7 @@ def test_a_backup_of_a_newer_program_is_refused_before_anything_is_made(
     altered(file, "manifest.json", json.dumps(newer).encode())
     result = target.run("restore", str(file))
     assert result.exit_code == 1
-    assert "newer Tertulia" in result.stderr
+    assert "newer version" in result.stderr
     assert not target.data_dir.exists()
 
 

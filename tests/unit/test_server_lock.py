@@ -90,7 +90,7 @@ def test_an_sqlite_database_is_served_by_one_alone(config: Config, database: Dat
             with database.served():
                 return
         with (
-            pytest.raises(DatabaseError, match=f"process {process} .*Only one server can use"),
+            pytest.raises(DatabaseError, match=f"process {process} .*Only one server can"),
             database.served(),
         ):
             raise AssertionError

@@ -49,8 +49,8 @@ def load_secret(data_dir: Path, configured: str | None, *, create: bool) -> str:
         return path.read_text().strip()
     if not create:
         raise VaultError(
-            f"The installation's secret is missing: {path} doesn't exist. Restore it from a"
-            " backup or copy it from another node, or set TERTULIA_SECRET."
+            f"The installation's secret is missing: {path} does not exist. Bring it along from the"
+            " machine where `tertulia init` ran, or set TERTULIA_SECRET."
         )
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):  # Another process made it at the same moment.

@@ -141,8 +141,8 @@ def decode_entry(seq: int, at: float, actor_id: int | None, text: str) -> Entry:
         if kind in _KINDS:
             raise
         raise NewerDatabase(
-            f"Entry {seq} of the log is '{kind}', which this version doesn't support: it was"
-            " written by a newer Tertulia. Install that version or a later one."
+            f"Entry {seq} of the log has the unknown type '{kind}': it was written by a newer"
+            " version of Tertulia. Install that version or a later one."
         ) from None
 
 

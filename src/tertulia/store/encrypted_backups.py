@@ -37,7 +37,8 @@ def recipients(text: str) -> list[Any]:
         except pyrage.RecipientError:
             shown = "a secret key" if one.upper().startswith("AGE-SECRET-KEY-") else f"'{one}'"
             raise ValueError(
-                f"{shown} isn't an age recipient, which starts with age1 or is an SSH public key"
+                f"{shown} isn't an age recipient. A recipient begins with age1 or is an SSH"
+                " public key"
             ) from None
     return found
 
@@ -56,7 +57,7 @@ def is_encrypted(file: Path) -> bool:
         with file.open("rb") as opened:
             return opened.read(len(_BEGINS)) == _BEGINS
     except OSError as error:
-        raise DatabaseError(f"Can't read {file}: {error.strerror}.") from None
+        raise DatabaseError(f"Couldn't read {file}: {error.strerror}.") from None
 
 
 @contextlib.contextmanager
@@ -149,10 +150,10 @@ def decrypt_file(file: Path, plain: BinaryIO, identities: Path) -> None:
             pyrage.decrypt_io(source, cast(BufferedIOBase, plain), known)
         plain.flush()
     except pyrage.DecryptError as error:
-        raise DatabaseError(f"{identities} can't open {file}: {error}.") from None
+        raise DatabaseError(f"{identities} can't decrypt {file}: {error}.") from None
     except OSError as error:
         raise DatabaseError(
-            f"{file} couldn't be decrypted. It's damaged, or the disk is full: {error}."
+            f"{file} couldn't be decrypted. Either it's damaged or the disk is full: {error}."
         ) from None
 
 
@@ -163,7 +164,7 @@ def _identities(file: Path) -> list[Any]:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise DatabaseError(f"Can't read {file}: {error.strerror}.") from None
+        raise DatabaseError(f"Couldn't read {file}: {error.strerror}.") from None
     try:
         text = content.decode()
         if text.startswith(_SSH_IDENTITY):
@@ -178,7 +179,7 @@ def _identities(file: Path) -> list[Any]:
         found = []
     if not found:
         raise DatabaseError(
-            f"{file} doesn't contain an age identity (a line that starts with AGE-SECRET-KEY-1) or"
-            " an SSH private key without a password."
+            f"{file} doesn't contain an age identity: a line that begins with"
+            " AGE-SECRET-KEY-1, or an SSH private key without a passphrase."
         )
     return found

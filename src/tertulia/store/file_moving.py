@@ -91,7 +91,9 @@ async def copied_over(stored: StoredFile, new: Files) -> bool:
         digest.update(chunk)
     if digest.digest() != before:
         await new.delete(path)
-        raise NotTheSame(f"The copy of {path} in {new.description} differs. The original was kept.")
+        raise NotTheSame(
+            f"{path} in {new.description} differs from the original, so the original was kept."
+        )
     if await old.found(path) is None:
         # A server deleted it while it was copied: it does so at the old place first.
         await new.delete(path)

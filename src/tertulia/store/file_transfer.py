@@ -75,8 +75,8 @@ async def _added(
                         target.write(chunk)
                 if size != stored.size:
                     raise FilesUnavailable(
-                        f"{path} in {stored.files.description} has {stored.size} bytes, but {size}"
-                        " were received."
+                        f"Only {size} of {stored.size} bytes of {path} were received from"
+                        f" {stored.files.description}."
                     )
                 done += 1
             progress("files", number, len(found))
@@ -163,8 +163,8 @@ async def _restored_elsewhere(
             if not one.size and await files.found(one.path) is None:
                 continue  # `path/`, which consoles make for a directory.
             raise DatabaseError(
-                f"{files.description} already contains files, such as {one.path}. Restore into"
-                " another prefix or bucket (files_url). Nothing was changed."
+                f"{files.description} already contains files, such as {one.path}. Restore"
+                " into another prefix or bucket (files_url). Nothing was changed."
             )
         for path, draft in _unpacked(archive, disk.root, count, progress):
             written.append(path)
@@ -179,8 +179,8 @@ async def _deleted(files: Files, written: list[str]) -> None:
             await files.delete(path)
     except FilesUnavailable:
         raise DatabaseError(
-            f"Restored files couldn't be deleted again from {files.description}. Delete them"
-            " before you restore again."
+            f"The restored files couldn't be deleted again from {files.description}. Delete"
+            " its contents before you restore again."
         ) from None
     finally:
         await files.close()

@@ -487,17 +487,18 @@ def require_known(head: Head) -> None:
         raise NewerDatabase(_newer(head.schema_version, newest))
     if head.log_format > LOG_FORMAT:
         raise NewerDatabase(
-            f"The log has format {head.log_format}, but this version supports only up to"
-            f" {LOG_FORMAT}: it was written by a newer Tertulia. Install that version or a later"
-            " one."
+            f"The log has format {head.log_format}, but this version of Tertulia supports"
+            f" formats up to {LOG_FORMAT}. The log was written by a newer version. Install"
+            " that version or a later one."
         )
 
 
 def _newer(version: int, newest: int) -> str:
     return (
-        f"The database has schema version {version}, but this version supports only up to"
-        f" {newest}: it was written by a newer Tertulia. Install that version or a later"
-        " one, or restore a backup from before the upgrade. Nothing was changed."
+        f"The database has schema version {version}, but this version of Tertulia supports"
+        f" versions up to {newest}. The database was written by a newer version. Install that"
+        " version or a later one, or restore a backup from before the upgrade. Nothing was"
+        " changed."
     )
 
 
@@ -518,8 +519,8 @@ def require_usable(connection: Connection) -> None:
         require_known(history.head(connection))
     if version < _wanted_at_start(version):
         raise DatabaseError(
-            f"The database is at schema version {version}, but this version of Tertulia needs"
-            f" {len(MIGRATIONS)}. Start `tertulia serve` to migrate it."
+            f"The database has schema version {version}, but this version of Tertulia needs"
+            f" version {len(MIGRATIONS)}. Run `tertulia serve` to migrate it."
         )
 
 
@@ -535,9 +536,9 @@ def _require_unserved(database: Database) -> None:
     servers = database.servers()
     if servers:
         raise DatabaseError(
-            "The database would have to be migrated for this version of Tertulia, but servers of an"
-            f" older version are using it: {' and '.join(servers)}. Stop them first, or use the"
-            " command of their version. Nothing was changed."
+            "The database needs to be migrated, but a server of the older version is still"
+            f" using it: {' and '.join(servers)}. Stop that server first, or use its own"
+            " version of this command. Nothing was changed."
         )
 
 

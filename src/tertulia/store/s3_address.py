@@ -58,23 +58,29 @@ def s3_address(url: str) -> S3Address | None:
     except ValueError:
         raise ValueError("it isn't a valid URL") from None
     if parts.scheme != "s3":
-        raise ValueError("it must be 'disk' or a URL such as s3://bucket/prefix?region=…")
+        raise ValueError("it must be 'disk' or a URL like s3://bucket/prefix?region=…")
     if "@" in parts.netloc:
         raise ValueError(
-            "it can't contain credentials: set s3_access_key_id and s3_secret_access_key instead"
+            "it can't contain credentials: use the settings s3_access_key_id and"
+            " s3_secret_access_key"
         )
     given = dict(pairs)
     unknown = sorted(set(given) - set(_PARAMETERS))
     if unknown or len(given) < len(pairs) or parts.fragment:
-        raise ValueError(f"the allowed options are {', '.join(_PARAMETERS)}, each once")
+        raise ValueError(
+            f"the available parameters are {', '.join(_PARAMETERS)}, and each can be used only once"
+        )
     prefix = parts.path.strip("/")
     if not _BUCKET.fullmatch(parts.netloc):
-        raise ValueError(f"'{parts.netloc}' isn't the name of a bucket")
+        raise ValueError(f"'{parts.netloc}' isn't a valid bucket name")
     if prefix and (not _PREFIX.fullmatch(prefix) or {".", ".."} & set(prefix.split("/"))):
-        raise ValueError(f"the prefix '{prefix}' can contain only letters, digits, and . _ -")
+        raise ValueError(
+            f"the prefix '{prefix}' can contain only letters, digits, periods, hyphens, and"
+            " underscores"
+        )
     region = given.get("region", "us-east-1")
     if not _REGION.fullmatch(region):
-        raise ValueError(f"'{region}' isn't a region")
+        raise ValueError(f"'{region}' isn't a valid region")
     _require(given.get("style", "path"), _STYLES, "style")
     encryption = given.get("encryption", "")
     _require(encryption or _ENCRYPTIONS[0], _ENCRYPTIONS, "encryption")
@@ -103,6 +109,6 @@ def _endpoint(text: str) -> str:
         return site(text)
     except ValueError:
         raise ValueError(
-            f"the endpoint '{text}' isn't a URL such as https://s3.example.com: http or https,"
-            " a host, and an optional port"
+            f"the endpoint '{text}' isn't a URL like https://s3.example.com, with http or"
+            " https, a host, and optionally a port"
         ) from None

@@ -36,9 +36,9 @@ def exclusive_server(database: Path) -> Iterator[int]:
                 break
             if attempt == _TRIES - 1:
                 raise DatabaseError(
-                    f"A server is already running on {database}: {_holder(descriptor)}. Only one"
-                    " server can use an SQLite database (it can have several workers). Stop"
-                    " that server first, or use PostgreSQL."
+                    f"A server is already using {database}: {_holder(descriptor)}. Only one"
+                    " server can use an SQLite database, although it can have several"
+                    " workers. Stop that server first, or use PostgreSQL."
                 )
             time.sleep(_PAUSE_SECONDS)
         os.ftruncate(descriptor, 0)

@@ -74,7 +74,7 @@ def database_at(data_dir: Path, url: str | None, bus: Path | None = None) -> Dat
         return SqliteDatabase(
             Path(url.removeprefix("sqlite:///")) if url else data_dir / SQLITE_FILE, bus
         )
-    raise DatabaseError(f"'{scheme}' isn't a supported database. Use postgresql://… or sqlite:///…")
+    raise DatabaseError(f"'{scheme}' isn't a supported database: use postgresql://… or sqlite:///…")
 
 
 class Store:

@@ -124,7 +124,7 @@ def _opened(target: Path | BinaryIO) -> Iterator[BinaryIO]:
         yield target
         return
     if target.exists():
-        raise DatabaseError(f"{target} already exists. Name a file that doesn't exist yet.")
+        raise DatabaseError(f"{target} already exists. Choose another file name.")
     # A name that nobody can have put something at: the directory may be anybody's.
     partial = target.with_name(f"{target.name}.{secrets.token_hex(8)}.partial")
     try:
@@ -196,21 +196,23 @@ class Backup:
         """`decrypted` is what is in the file, where that is encrypted."""
         if decrypted is None and encrypted_backups.is_encrypted(path):
             raise DatabaseError(
-                f"{path} is encrypted. Use --identity FILE with a key that opens it."
+                f"{path} is encrypted. Pass the file with the key that decrypts it:"
+                " --identity FILE."
             )
         try:
             self.archive = zipfile.ZipFile(path if decrypted is None else decrypted)
             self.manifest = msgspec.json.decode(self.archive.read(MANIFEST), type=Manifest)
             self.secret = self.archive.read(_SECRET).decode()
         except OSError as error:
-            raise DatabaseError(f"Can't read {path}: {error.strerror}.") from None
+            raise DatabaseError(f"Couldn't read {path}: {error.strerror}.") from None
         except (zipfile.BadZipFile, KeyError, ValueError) as error:
             raise DatabaseError(f"{path} isn't a Tertulia backup: {error}.") from None
         if self.manifest.format > FORMAT or self.manifest.schema_version > len(MIGRATIONS):
             raise DatabaseError(
                 f"{path} has schema version {self.manifest.schema_version}, but this version"
-                f" supports only up to {len(MIGRATIONS)}: it was written by a newer Tertulia"
-                f" ({self.manifest.written_by}). Install that version. Nothing was changed."
+                f" of Tertulia supports versions up to {len(MIGRATIONS)}. The backup was"
+                f" written by a newer version, {self.manifest.written_by}. Install that"
+                " version. Nothing was changed."
             )
 
     def rows(self, table: TableManifest) -> Iterator[list[Any]]:
@@ -258,12 +260,12 @@ def restore(
         _require_empty(connection, manifest)
         present = {table.name: table for table in _tables(connection)}
         if set(present) != {table.name for table in manifest.tables}:
-            raise DatabaseError("The backup's tables don't match its version.")
+            raise DatabaseError(
+                "The backup contains different tables than its version should have."
+            )
         for table in manifest.tables:
             if set(table.columns) != set(present[table.name].columns):
-                raise DatabaseError(
-                    f"The columns of the backup's table {table.name} don't match its version."
-                )
+                raise DatabaseError(f"The backup's table {table.name} has different columns.")
             _fill(connection, backup, table, progress)
         if manifest.schema_version >= WITH_HISTORY:
             require_known(history.head(connection))
@@ -278,14 +280,14 @@ def restore(
 def _require_empty(connection: Connection, manifest: Manifest) -> None:
     if installation.is_founded(connection):
         raise DatabaseError(
-            "The database already contains an organization. Restore into another --data-dir or an"
-            " empty PostgreSQL database. Nothing was changed."
+            "The database already contains an organization. Restore into an empty one:"
+            " another --data-dir, or an empty PostgreSQL database. Nothing was changed."
         )
     version = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
     if version != manifest.schema_version:
         raise DatabaseError(
-            f"The database has schema version {version}, but the backup has"
-            f" {manifest.schema_version}. Restore into a database that was never used."
+            f"The database has schema version {version}, but the backup has version"
+            f" {manifest.schema_version}. Restore into a database that has never been used."
         )
 
 
@@ -304,8 +306,8 @@ def _fill(connection: Connection, backup: Backup, table: TableManifest, progress
         progress(table.name, done, table.rows)
     if done != table.rows:
         raise DatabaseError(
-            f"The backup is damaged: {table.name} should contain {counted(table.rows, 'row')}, but"
-            f" contains {done}."
+            f"The backup is damaged: {table.name} should have {counted(table.rows, 'row')},"
+            f" but has {done}."
         )
 
 
