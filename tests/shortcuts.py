@@ -21,6 +21,7 @@ from starlette import routing
 from tertulia.markup import markdown
 from tertulia.outbound import http_client
 from tertulia.service.vault import Vault
+from tertulia.store import readers
 from tertulia.wire.http import paths, request_measures
 
 
@@ -44,6 +45,8 @@ def take() -> None:
     httpx.create_ssl_context = _create_ssl_context
     default.create_ssl_context = _create_ssl_context  # type: ignore[attr-defined]  # who imported it
     argon2.PasswordHasher = QuickHasher  # type: ignore[misc,assignment]
+    # On a busy machine, a search of a few messages may take a second.
+    readers.SEARCH_SECONDS = 30.0
 
 
 _create_any_ssl_context = httpx.create_ssl_context

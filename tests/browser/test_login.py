@@ -37,7 +37,7 @@ def test_whoever_signs_in_comes_to_where_they_wanted(town: Town, opened: Open) -
     ben.page.get_by_label("Email").fill(town.ben.email)
     ben.page.get_by_label("Password").fill("wrong")
     ben.page.get_by_role("button", name="Sign in").click()
-    expect(ben.page.get_by_role("alert")).to_contain_text("wrong")
+    expect(ben.page.get_by_role("alert")).to_contain_text("Incorrect")
     expect(ben.page.get_by_label("Email")).to_have_value(town.ben.email)
 
     ben.page.get_by_label("Password").fill(PASSWORD)

@@ -58,7 +58,7 @@ async def test_what_cannot_be_reported(moderated: Organization) -> None:
 
 async def test_a_conversation_is_not_summarized(org: Organization) -> None:
     reply = await org["ann"].get("/messages/summary", narrow=[])
-    assert "summarize" in reply.refused()["msg"]
+    assert "summaries" in reply.refused()["msg"]
 
 
 async def test_an_administrator_tries_the_words_for_newcomers(org: Organization) -> None:

@@ -557,7 +557,7 @@ async def test_what_cannot_be_sent_fails_and_its_author_is_told(config: Config, 
         assert update["scheduled_message"]["scheduled_message_id"] == made
         assert told["message"]["sender_id"] == NOTIFICATION_BOT
         assert told["message"]["type"] == "private"
-        assert "could not be sent" in told["message"]["content"]
+        assert "couldn't be sent" in told["message"]["content"]
         assert len(await messages(org["ann"])) == before
         assert [one["failed"] for one in await scheduled(org["ben"])] == [True]
 

@@ -162,8 +162,8 @@ def _failed(
     changes: list[AnyChange] = [ScheduledMessageChanged(user_id=scheduled.user_id, message=failed)]
     if moment.state.users[scheduled.user_id].is_active:
         text = (
-            f"A message that you scheduled could not be sent:\n{notices.quoted(reason)}\n"
-            "It waits among your scheduled messages, for you to give it another time."
+            f"A message that you scheduled couldn't be sent:\n{notices.quoted(reason)}\n"
+            "It's still in your scheduled messages. Choose a new time to send it."
         )
         notice = Notice(sending.ToPeople(frozenset({scheduled.user_id})), text)
         changes += notices.sent(moment, [notice], render)
