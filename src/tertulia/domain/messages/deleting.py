@@ -18,7 +18,7 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 DAY: Final = 86400
-PIECE = 1000
+PIECE = 300
 """Messages that one command deletes at most, so that others have their turn between two."""
 _OF_ENTRY: Final = 100
 """Messages of one entry at most: some clients take an event for each, and an entry has IDs for 128

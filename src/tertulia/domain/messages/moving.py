@@ -63,7 +63,7 @@ class Move(Struct, frozen=True, kw_only=True):
     """Leave a notice in the new topic."""
 
 
-PIECE = 1000
+PIECE = 400
 """Messages that one entry of the log moves at most, unless it renames their topic. Of a move in
 pieces to another channel, it moves up to twice as many."""
 
