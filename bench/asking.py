@@ -106,8 +106,8 @@ def end_of(answer: bytes, expected: frozenset[bytes] = frozenset({OK})) -> int:
 
 
 def asked(port: int, request: str, seconds: float = 60) -> bytes:
-    """The whole answer to the request, on a connection of its own, of which each part comes within
-    so many seconds. Raises OSError, BadAnswer."""
+    """Send a request on a new connection and return the whole response. `seconds` limits the wait
+    for each part of it. Raises OSError and BadAnswer."""
     with socket.create_connection((HOST, port), seconds) as connection:
         connection.sendall(request.encode())
         answer = b""

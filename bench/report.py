@@ -49,7 +49,7 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """Whether all targets met; empty where there are none."""
+        """Whether all targets were met; empty if the line has no targets."""
         missed = [target for target in self.targets if not target.holds]
         if not missed:
             return "met" if self.targets else ""

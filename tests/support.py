@@ -1,5 +1,6 @@
 """An organization to test with, and people to ask it as."""
 
+import asyncio
 import functools
 import inspect
 import json
@@ -494,3 +495,21 @@ async def reopened(
                 if user.id in node.state.credentials:
                     organization.know(user.address.partition("@")[0].removesuffix("-bot"), user)
             yield organization
+
+
+class Turns:
+    """Counts turns of the event loop while its context is open."""
+
+    count = 0
+
+    async def __aenter__(self) -> "Turns":
+        self._task = asyncio.create_task(self._count())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+
+    async def _count(self) -> None:
+        while True:
+            self.count += 1
+            await asyncio.sleep(0)

@@ -42,7 +42,7 @@ TOPICS = (
 QUIET = 0.004
 """Seconds: when no callback takes longer, the operation is over."""
 MANY_TOPICS = 30
-"""The channel with 60,000 topics is so many after the first."""
+"""Distance of the channel with 60,000 topics from the first channel."""
 LONG_HITS = 60
 LINKIFIERS = 200
 LAST_WORDS = 3000

@@ -40,7 +40,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
             # The first start makes the organization, the second one finds it.
             for sizes in (found,) if bench.quick else (found, again):
                 with serving.running(command, config.data_path / "serve.log") as server:
-                    time.sleep(SETTLED)  # It is rest that is measured.
+                    time.sleep(SETTLED)  # Memory is measured at rest.
                     family = processes.family(server.pid)
                     counts.append(len(family))
                     sizes.append(sum(processes.pss(pid) for pid in family))
@@ -71,7 +71,7 @@ def _team(bench: Bench) -> Iterator[Line]:
                 with ThreadPoolExecutor(8) as clients:
                     for _ in clients.map(partial(_come, served.port), served.made.people[:size]):
                         pass
-                time.sleep(SETTLED)
+                time.sleep(SETTLED)  # Memory is measured at rest.
                 found.append(processes.pss(served.server.pid))
             line = Line(
                 f"memory_{size}", f"memory, clients of {size:,} people connected", "MiB", found

@@ -18,7 +18,7 @@ from tertulia.store.store import database_at
 NEWEST, SEARCH = 0.0015, 0.003
 """What GET /messages may take, in seconds."""
 LITTLE = 0.1
-"""What it may take to find that there is little or nothing."""
+"""The longest time for a search that finds little or nothing."""
 OTHERS = 100_000
 """Messages of a channel that only ten are in, newer than all that others have."""
 
@@ -126,8 +126,8 @@ def _quiet_wrote(made: Made) -> None:
 
 
 def _little(bench: Bench) -> Iterator[Line]:
-    """What little of it may be read, or nothing: of a million messages, half of which say the
-    word, and a channel of very many that don't."""
+    """Search a million messages, half of which contain the word, as someone who can read few or
+    none of them, and in a large channel without the word."""
     with bench.fresh(OLD_COMPANY, prepare=_quiet_wrote) as served:
         made = served.made
         one, nobody = made.people[0], made.organization.owner

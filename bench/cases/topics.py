@@ -19,8 +19,8 @@ QUIET_SECONDS = 3.0
 
 
 def _nothing(company: Company) -> None:
-    """What others wait when nothing happens."""
-    time.sleep(QUIET_SECONDS)
+    """Measure how long others wait when nothing else happens."""
+    time.sleep(QUIET_SECONDS)  # The other clients send and read during this time.
 
 
 def _deleted(company: Company, topic: str) -> None:

@@ -35,7 +35,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
                 plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 plug.connect((asking.HOST, server.port))
                 plug.sendall(asking.newest(who, [["channel", SMALL]]).encode())
-            time.sleep(SECONDS)
+            time.sleep(SECONDS)  # The server prepares the pages, which nobody reads.
             grown = processes.peak(server.pid) - resident
     title = f"memory with {CLIENTS} clients that don't read large pages"
     line = Line("unread", title, "MiB", [grown])

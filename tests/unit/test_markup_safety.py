@@ -1,6 +1,5 @@
 """Whatever is typed renders, soon, and nothing in it can run."""
 
-import asyncio
 import re
 import time
 from html.parser import HTMLParser
@@ -16,6 +15,7 @@ from tertulia.markup.addresses import safe
 from tertulia.markup.elements import ALLOWED, VOID, element, open_tag
 from tertulia.markup.markdown import MAX_HTML
 from tertulia.model.organization import Linkifier
+from tests.support import Turns
 from tests.unit.markup_stage import EVE, html, organization, path, rendered
 
 FORMULA = mathml.ALLOWED | set(katex.MATHML)
@@ -234,22 +234,13 @@ async def test_linkifiers_are_compiled_each_in_its_turn_and_once() -> None:
                 id=number, order=number, pattern=f"K{number}-[0-9]+", url_template="https://a.b/"
             )
         )
-    turns = 0
-
-    async def counted() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.create_task(counted())
     text = " ".join(f"K{number}-1" for number in range(100, 100 + count))
     before = linkifiers._compilations()
-    await linkifiers.prepare(state, text)
-    assert turns >= count
+    async with Turns() as turns:
+        await linkifiers.prepare(state, text)
+    assert turns.count >= count
     compiled = linkifiers._compilations()
     assert compiled - before >= count
-    counting.cancel()
     # Then they are there: also where one of them is another one, but for that.
     assert len(linkifiers.matches(state, text)) == count
     assert linkifiers._compilations() == compiled

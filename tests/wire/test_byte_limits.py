@@ -21,7 +21,7 @@ from tertulia.wire.api.resources import history as resources_history
 from tertulia.wire.http import responses
 from tertulia.wire.http.errors import TooMuchUnread
 from tertulia.wire.http.responses import IN_PROGRESS, PART_BYTES, AnswerRoom, JsonResponse
-from tests.support import Organization
+from tests.support import Organization, Turns
 from tests.unit.test_log import until
 
 LONG = "x" * 9000
@@ -389,19 +389,10 @@ async def test_marking_a_page_gives_others_their_turns(monkeypatch: pytest.Monke
     monkeypatch.setattr(highlighting, "STEP_WORK", 1000)
     condition = Matches(phrases=phrases_of("tea"))
     highlighter = highlighting.Highlighter([Term(condition=condition)])
-    turns = 0
-
-    async def counted() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.create_task(counted())
-    for _ in range(50):
-        assert "highlight" in await highlighter.content("tea " * 100, is_html=True)
-    counting.cancel()
-    assert turns >= 50 * 400 // 1000 - 1
+    async with Turns() as turns:
+        for _ in range(50):
+            assert "highlight" in await highlighter.content("tea " * 100, is_html=True)
+    assert turns.count >= 50 * 400 // 1000 - 1
 
 
 def test_of_a_long_search_the_first_words_are_marked() -> None:

@@ -911,14 +911,14 @@ async def test_nothing_is_kept_of_a_body_that_says_that_it_is_too_large() -> Non
     length = (b"content-length", b"40")
     body = Watched(*[b"x" * 10] * 4, headers=[length])
     with pytest.raises(BodyTooLarge):
-        await buffers.body(body, 39)  # type: ignore[arg-type]
+        await buffers.body(body, 39)  # type: ignore[arg-type]  # a stand-in
     assert (kept, body.read) == ([0, 0, 0, 0], 4)
     # A client that waits for a word before it sends has nothing to send.
     waiting = Watched(*[b"x" * 10] * 4, headers=[length, (b"expect", b"100-continue")])
     with pytest.raises(BodyTooLarge):
-        await buffers.body(waiting, 39)  # type: ignore[arg-type]
+        await buffers.body(waiting, 39)  # type: ignore[arg-type]  # a stand-in
     assert waiting.read == 0
-    assert await buffers.body(waiting, 40) == b"x" * 40  # type: ignore[arg-type]
+    assert await buffers.body(waiting, 40) == b"x" * 40  # type: ignore[arg-type]  # a stand-in
 
 
 async def test_a_stranger_leaves_less_than_somebody_with_an_account(org: Organization) -> None:

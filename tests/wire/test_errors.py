@@ -1,6 +1,5 @@
 """What is answered to requests that are no proper ones."""
 
-import asyncio
 import logging
 from random import Random
 from typing import Any
@@ -15,7 +14,7 @@ from tertulia.service.config import Config
 from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.http.errors import BadBody
 from tertulia.wire.http.forms import FORM_BYTES, fields, urlencoded
-from tests.support import Organization, Person, founded, row, rows
+from tests.support import Organization, Person, Turns, founded, row, rows
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -236,19 +235,10 @@ async def test_only_where_pictures_are_sent_a_body_may_be_larger_than_a_form(
 async def test_a_large_multipart_form_is_parsed_in_several_turns_of_the_event_loop() -> None:
     head = b'--line\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
     body = head + b"x" * (5 * 1024 * 1024) + b"\r\n--line--\r\n"
-    turns = 0
-
-    async def counted() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.create_task(counted())
     headers = Headers({"content-type": "multipart/form-data; boundary=line"})
-    assert await fields(headers, body) == {}
-    counting.cancel()
-    assert turns >= 5 * 4
+    async with Turns() as turns:
+        assert await fields(headers, body) == {}
+    assert turns.count >= 5 * 4
 
 
 def test_a_form_is_decoded_as_the_standard_library_does_it() -> None:
