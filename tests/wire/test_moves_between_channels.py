@@ -334,6 +334,38 @@ async def test_who_slept_and_left_the_old_channel_hears_where_its_messages_went(
         assert "heist" not in json.dumps(events)
 
 
+@pytest.mark.parametrize("history_public", [True, False])
+async def test_a_message_older_than_a_subscription_is_followed_to_its_channel(
+    org: Organization, history_public: bool
+) -> None:
+    """A guest who left the old channel is told about it if they could read it in both. Opening the
+    new channel's history later doesn't show where messages in it came from."""
+    lounge = await org.channel("lounge", "ann", "gus")
+    sent = await org["ann"].send("lounge", "heist", "the plan")
+    attic = await org.channel("attic", "ann", "gus", is_private=True, history_public=history_public)
+    gus = await org["gus"].register()
+    await move(org, sent, attic, topic="outing")
+    assert (await org["gus"].delete("/users/me/subscriptions", subscriptions=["lounge"])).ok
+    opened = {"is_private": True, "history_public_to_subscribers": True}
+    if not history_public:
+        assert (await org["ann"].patch(f"/streams/{attic}", **opened)).ok
+    for is_logged in (False, True):
+        late = gus.last_event_id
+        if is_logged:
+            org.node.delivery.recent.clear()
+        told = [event for event in await gus.events() if event["type"] in OF_MESSAGES]
+        if history_public:
+            (event,) = told
+            assert (event["stream_id"], event["orig_subject"]) == (lounge, "heist")
+            assert (event["new_stream_id"], event["subject"]) == (attic, "outing")
+        else:
+            assert "outing" not in json.dumps(told)
+        gus.last_event_id = late
+    unread = (await org["gus"].register()).data["unread_msgs"]["streams"]
+    wanted = {"stream_id": attic, "topic": "outing", "unread_message_ids": [sent]}
+    assert (wanted in unread) is history_public
+
+
 @pytest.mark.parametrize("goes", ["away", "for good"])
 async def test_nothing_is_told_of_what_is_out_of_sight_by_then(
     org: Organization, goes: str

@@ -64,7 +64,9 @@ SINCE: Mapping[str, int] = {
 name (`BannerPosted`), or of a struct or an enumeration that is stored a field or a value
 (`Channel.pinned`). What one release adds has one format, a higher one than all before."""
 
-IGNORED: frozenset[str] = frozenset({"MessageSent.request_digest"})
+IGNORED: frozenset[str] = frozenset(
+    {"MessageSent.request_digest", "MessagesMoved.to_public_history"}
+)
 """New fields that nodes of older versions may ignore, so they are written at any time."""
 
 _RECORDS: Final[Mapping[type, str]] = {RealmChanged: "Realm", UserChanged: "User"}

@@ -455,6 +455,7 @@ def _moved(
         mentions_all=found is not None and found.message.mentions_all and source.id == target.id,
         new_to=new_to,
         arrivals=arrivals,
+        to_public_history=source.id != target.id and target.history_public,
     )
 
 

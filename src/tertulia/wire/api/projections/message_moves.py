@@ -10,7 +10,16 @@ from pyroaring import BitMap
 from tertulia.domain import permissions
 from tertulia.model.changes import MessagesMoved, TopicMoveEnded, TopicMoveStarted
 from tertulia.model.messages import Flag, Message
-from tertulia.model.ranges import IdRanges, Places, Spans, ids_at, ids_of, places, ranges_of
+from tertulia.model.ranges import (
+    EVERYTHING,
+    IdRanges,
+    Places,
+    Spans,
+    ids_at,
+    ids_of,
+    places,
+    ranges_of,
+)
 from tertulia.model.users import Role, User
 from tertulia.state.organization import State
 from tertulia.store.message_details import MessageDetails
@@ -146,21 +155,21 @@ class _Move:
         new: IdRanges,
         before: Spans | None,
         after: Spans,
-        received: Spans,
+        stayed: Spans,
         since: tuple[Places, ...],
         *,
         is_told_later: bool,
     ) -> tuple[IdRanges, IdRanges]:
         """What is out of sight, and what is seen where it is, of one who lost the first then, and
         to whom the second were new; who can read those in the old channel, and could then (None: it
-        is the same), and these in the new one, now; and who received the last in the new one since
-        before the move. To whom they are new, nothing is said of where they were; and of those that
+        is the same), and these in the new one, now; and who has been able to read the last in the new
+        one since before the move. To whom they are new, nothing is said of where they were; and of those that
         are out of sight `since` (as in `hidden`), only what became of them: by the entries that did
         it, if one `is_told_later` of what happens in the new channel, or else here."""
         ids = self.ids
         places_before = None if before is None else places(ids, before)
         told = is_told_later or before is None
-        key = (lost, new, places_before, places(ids, after), places(ids, received), since, told)
+        key = (lost, new, places_before, places(ids, after), places(ids, stayed), since, told)
         found = self._parts.get(key)
         if found is None:
             gone = ids_of(lost, self.ids)
@@ -221,11 +230,11 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         channel = state.channels[change.new_channel_id]
         # A user who could read both channels then may not read one of them now.
         before: Spans | None = None
-        received: Spans = ()
+        stayed: Spans = ()
         if change.changes_channel:
             source = state.channels[change.channel_id]
             before = read_then(context, user, source)
-            received = _received_since_before(context, change, user)
+            stayed = _readable_since_before(context, change, user)
         after = permissions.readable_spans(state, user, channel)
         since = moved.since(state, user)
         news = None
@@ -240,7 +249,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
                 new,
                 before,
                 after,
-                received,
+                stayed,
                 since,
                 is_told_later=user.id in state.subscriptions.of_channel[change.new_channel_id],
             )
@@ -370,13 +379,17 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         yield event
 
 
-def _received_since_before(context: ProjectionContext, change: MessagesMoved, user: User) -> Spans:
-    """Which messages of the new channel the user has received in a subscription that is older than
-    the move."""
+def _readable_since_before(context: ProjectionContext, change: MessagesMoved, user: User) -> Spans:
+    """The messages of the new channel that the user has been able to read since before the move, as
+    a subscriber."""
     subscription = context.state.subscription(user.id, change.new_channel_id)
-    if subscription is None or not subscription.is_active:
+    if (
+        subscription is None
+        or not subscription.is_active
+        or subscription.began >= context.entry.seq
+    ):
         return ()
-    return subscription.spans[-1:] if subscription.began < context.entry.seq else ()
+    return EVERYTHING if change.to_public_history else subscription.spans[-1:]
 
 
 def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[int, ...]:
