@@ -210,6 +210,23 @@ async def test_many_entries_come_by_and_by_and_none_is_lost(
     assert len(org.node.state.feeds[feed.id].seen) == 4
 
 
+async def test_private_addresses_are_refused_unless_they_are_listed(
+    org: Organization, blog: Blog
+) -> None:
+    bot = await made(org)
+    feed = await followed(org, bot, blog.url)
+    path = f"/bots/{bot.user_id}/feeds"
+    for url in ("http://127.0.0.2/", "feed://10.0.0.1/rss", "http://[::1]/"):
+        for reply in (
+            await org["ben"].post(path, url=url, stream="news"),
+            await org["ben"].patch(f"{path}/{feed['id']}", url=url),
+        ):
+            reason = reply.refused()["msg"]
+            assert "isn't on the public internet" in reason
+            assert "outgoing_webhook_networks" in reason
+    assert (await standing(org, bot))["url"] == blog.url
+
+
 async def test_one_persons_slow_feeds_do_not_hold_up_others(org: Organization, blog: Blog) -> None:
     slow, answered = [f"/slow/{number}" for number in range(reading.AT_ONCE)], asyncio.Event()
 

@@ -161,6 +161,12 @@ async def _new_service(call: Call, params: CreateBot) -> OutgoingService | None:
 async def _service_url(call: Call, text: str) -> str:
     """The address of a service in its final form. Refused if it would never be called."""
     url = bots.service_url(_unquoted(text))
+    await check_called(call, url)
+    return url
+
+
+async def check_called(call: Call, url: str) -> None:
+    """Refuse a bot's URL if this server would never connect to it."""
     try:
         await call.node.services.require_allowed(url)
     except NotAllowed as error:
@@ -168,7 +174,6 @@ async def _service_url(call: Call, text: str) -> str:
             f"This server doesn't call that address: {error}. Ask its operator to add the address"
             " to outgoing_webhook_networks."
         ) from None
-    return url
 
 
 def _new_embedded(call: Call, params: CreateBot) -> EmbeddedService | None:

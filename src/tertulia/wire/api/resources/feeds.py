@@ -9,7 +9,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.feeds import Feed
 from tertulia.store import feeds as rounds
 from tertulia.store.feeds import Standing
-from tertulia.wire.api.resources.bots import OneBot
+from tertulia.wire.api.resources.bots import OneBot, check_called
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
@@ -92,6 +92,7 @@ async def add_feed(call: Call, params: AddFeed) -> OneFeed:
     call.consider(bots.check_managed, params.bot_id)
     if not call.node.config.feed_minutes:
         raise Refused("Feeds are turned off on this server. Ask its operator to turn them on.")
+    await check_called(call, feeds.feed_url(params.url))
     feed: Feed = await call.submit(
         feeds.add, params.bot_id, params.url, _channel(params.stream), params.topic
     )
@@ -118,6 +119,9 @@ async def update_feed(call: Call, params: UpdateFeed) -> OneFeed:
     """Change a feed that a bot follows, for its owner and for administrators. It is read again
     within a minute, also where nothing is new about it and it failed before. Not of the reference's
     interface: this server's."""
+    if params.url is not None:
+        call.consider(bots.check_managed, params.bot_id)
+        await check_called(call, feeds.feed_url(params.url))
     channel = None if params.stream is None else _channel(params.stream)
     feed: Feed = await call.submit(
         feeds.change, params.bot_id, params.feed_id, params.url, channel, params.topic
