@@ -21,6 +21,8 @@ MESSAGES = {
         " more. :smile:\n\n* first one\n* then *two*"
     ),
     "code": "```python\n" + "def one(x: int) -> str:\n    return f'{x}'  # two\n" * 10 + "```",
+    "long Japanese": "こんにちは、世界。" * 1111,
+    "long emoji": "😀" * 10_000,
     "hostile": "> " * 50 + "[](" * 1000 + "*a **b " * 300 + "`" * 999 + "@**" * 1000,
 }
 """Messages by what they are."""
@@ -31,7 +33,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
     for name, content in MESSAGES.items():
         found = Rounds([_sample(content, bench.seconds / 4) for _ in range(bench.rounds)])
         title = f"render a {name} message, without a server"
-        yield Line(f"render_{name}", title, "ms", found.medians(), found.p99())
+        yield Line(f"render_{name.replace(' ', '_')}", title, "ms", found.medians(), found.p99())
 
 
 def _sample(content: str, seconds: float) -> Sample:

@@ -1,8 +1,11 @@
 """Whatever is typed renders, soon, and nothing in it can run."""
 
 import re
+import sys
 import time
 from html.parser import HTMLParser
+from types import FrameType
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -328,6 +331,23 @@ def test_the_html_of_a_message_is_bounded(part: str, shown: str) -> None:
     assert len(found.html.encode()) <= MAX_HTML
     assert shown in found.html
     checked(found.html)
+
+
+def test_many_emoji_cost_few_steps_each() -> None:
+    steps = 0
+
+    def count(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal steps
+        steps += event in {"call", "c_call"}
+
+    content = "今日は😀、" * 1000
+    html(content)  # The tables are loaded now.
+    sys.setprofile(count)
+    try:
+        html(content)
+    finally:
+        sys.setprofile(None)
+    assert steps < 9 * 1000
 
 
 def test_a_usual_message_keeps_its_emoji() -> None:

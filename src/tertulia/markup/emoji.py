@@ -8,10 +8,10 @@ from typing import Final
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from tertulia.markup.elements import element
+from tertulia.markup.elements import element, escaped_text
 from tertulia.markup.emoji_addresses import custom_address, extra_address
 from tertulia.markup.render_context import RenderContext, add_html, context_of, html_token
-from tertulia.model.emoji import code_of, codes_by_name, names_by_code, text_of, told_name
+from tertulia.model.emoji import VARIATION, codes_by_name, names_by_code, text_of, told_name
 from tertulia.model.reactions import EXTRA_NAMES
 
 _NAME: Final = re.compile(r":([\w+-]{1,100}):")
@@ -19,6 +19,8 @@ _EXTENDING: Final = (
     r"[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u0300-\u036f\u20d0-\u20ff]"
 )
 """What changes the sign before it: as text or picture, skin tones, flags' tags, marks around it."""
+_FIRST: Final = "0-9#*\u00a9\u00ae\u203c-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+"""Ranges that the first character of every emoji is in."""
 _FIRST_ALONE: Final = 0x2300
 """Single characters from this one on are emoji by themselves; those below (arrows, letters) only
 with a variation selector."""
@@ -102,34 +104,37 @@ def _cluster() -> re.Pattern[str]:
     """What may be an emoji, whole: all that is drawn as one sign, be it known or not. Never the
     beginning of a longer one."""
     first = "".join(sorted({re.escape(text_of(code)[0]) for code in names_by_code()}))
-    # Those of later versions of Unicode are whole too.
-    one = rf"[{first}\U0001f000-\U0001faff]{_EXTENDING}*"
+    # Those of later versions of Unicode are whole too. A pattern that begins with a few ranges
+    # passes over text in other characters quickly.
     return re.compile(
-        rf"[\U0001f1e6-\U0001f1ff]{{2}}{_EXTENDING}*|[0-9#*]\ufe0f?\u20e3|{one}(?:\u200d.{_EXTENDING}*)*"
+        rf"[{_FIRST}](?:(?<=[\U0001f1e6-\U0001f1ff])[\U0001f1e6-\U0001f1ff]{_EXTENDING}*"
+        rf"|(?<=[0-9#*])\ufe0f?\u20e3"
+        rf"|(?<=[{first}\U0001f000-\U0001faff]){_EXTENDING}*(?:\u200d.{_EXTENDING}*)*)"
     )
 
 
+@cache
+def _codes() -> Mapping[str, str]:
+    """The code of every emoji by its text, without variation selectors."""
+    return {text_of(code): code for code in names_by_code()}
+
+
 def characters(context: RenderContext, text: str) -> list[Token | str] | None:
-    """The text split at its emoji, which become elements; None without any. What is drawn as one
-    sign and has no name (skin tones, professions with them, families) stays as it is."""
+    """The text as HTML, with its emoji as elements; None without any. What is drawn as one sign and
+    has no name (skin tones, professions with them, families) stays as it is."""
     if context.is_plain or text.isascii():
         return None
-    parts: list[Token | str] = []
-    done = 0
-    for match in _cluster().finditer(text):
-        code = code_of(match[0])
-        if code in names_by_code() and _is_shown_as_emoji(match[0]):
-            parts.append(text[done : match.start()])
-            parts.append(html_token(_character(code, names_by_code()[code][0])))
-            done = match.end()
-    if not parts:
-        return None
-    parts.append(text[done:])
-    return parts
+    plain = escaped_text(text)
+    html = _cluster().sub(_shown, plain)
+    return None if html == plain else [html_token(html)]
 
 
-def _is_shown_as_emoji(sign: str) -> bool:
-    return len(sign) > 1 or ord(sign) >= _FIRST_ALONE
+def _shown(match: re.Match[str]) -> str:
+    sign = match[0]
+    code = _codes().get(sign.replace(VARIATION, ""))
+    if code is None or (len(sign) == 1 and ord(sign) < _FIRST_ALONE):
+        return sign
+    return _character(code, names_by_code()[code][0])
 
 
 def emoticons(context: RenderContext, text: str) -> list[Token | str] | None:

@@ -20,7 +20,7 @@ _FORMER: Mapping[str, tuple[str, ...]] = {
     "1f617": ("kiss",),
 }
 """Names by which older clients know them, and which are others' by now."""
-_VARIATION = "\ufe0f"
+VARIATION = "\ufe0f"
 _SKIN_TONES = frozenset(chr(code) for code in range(0x1F3FB, 0x1F400))
 _NEITHER = re.compile(r"[^a-z0-9+_-]+")
 
@@ -67,7 +67,7 @@ def told_name(code: str, name: str) -> str:
 
 def code_of(text: str) -> str:
     """The code of an emoji."""
-    return "-".join(f"{ord(character):04x}" for character in text if character != _VARIATION)
+    return "-".join(f"{ord(character):04x}" for character in text if character != VARIATION)
 
 
 def text_of(code: str) -> str:
