@@ -290,6 +290,16 @@ async def test_json_with_very_many_values_is_not_decoded(org: Organization) -> N
     (await ann.delete("/users/me/profile_data", data=data)).refused("REQUEST_VARIABLE_INVALID")
 
 
+async def test_commas_within_strings_of_json_are_no_values(org: Organization) -> None:
+    draft = {"type": "", "to": [], "topic": "", "content": 'a\\",[{' * 1600 + "\\", "timestamp": 1}
+    (await org["ann"].post("/drafts", drafts=[draft] * 21)).ok
+    values = '["\\\\",' + "{}," * 99_999 + "1]"
+    msg = (await org["ann"].post("/drafts", drafts=values)).refused("REQUEST_VARIABLE_INVALID")[
+        "msg"
+    ]
+    assert "more than 100,000 values" in msg
+
+
 async def test_the_body_wins_over_the_query(org: Organization) -> None:
     await org.channel("lounge", "ann")
     ann = org["ann"]

@@ -163,13 +163,27 @@ MAX_JSON_VALUES = 100_000
 
 def _bounded(read: Callable[[str], Any]) -> Callable[[str], Any]:
     def bounded(text: str) -> Any:
-        # Each value but the first of a list or an object has a comma before it. (What strings
-        # have of these signs counts too, since it takes no time to count.)
-        if len(text) > MAX_JSON_VALUES and sum(map(text.count, ",[{")) > MAX_JSON_VALUES:
+        # The same signs in strings only matter if there are so many.
+        if (
+            len(text) > MAX_JSON_VALUES
+            and _commas(text) > MAX_JSON_VALUES
+            and _commas(_without_strings(text)) > MAX_JSON_VALUES
+        ):
             raise ValueError(f"it has more than {MAX_JSON_VALUES:,} values")
         return read(text)
 
     return bounded
+
+
+def _commas(text: str) -> int:
+    """Count the signs before values: a comma, but `[` or `{` before the first of several."""
+    return sum(map(text.count, ",[{"))
+
+
+def _without_strings(text: str) -> str:
+    """The structure of a JSON text."""
+    unescaped = text.replace("\\\\", "").replace('\\"', "")
+    return "".join(unescaped.split('"')[::2])
 
 
 _NULL_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")

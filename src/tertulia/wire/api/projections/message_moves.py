@@ -162,10 +162,11 @@ class _Move:
     ) -> tuple[IdRanges, IdRanges]:
         """What is out of sight, and what is seen where it is, of one who lost the first then, and
         to whom the second were new; who can read those in the old channel, and could then (None: it
-        is the same), and these in the new one, now; and who has been able to read the last in the new
-        one since before the move. To whom they are new, nothing is said of where they were; and of those that
-        are out of sight `since` (as in `hidden`), only what became of them: by the entries that did
-        it, if one `is_told_later` of what happens in the new channel, or else here."""
+        is the same), and these in the new one, now; and who has been able to read the messages
+        `stayed` in the new one since before the move. To whom they are new, nothing is said of
+        where they were; and of those that are out of sight `since` (as in `hidden`), only what
+        became of them: by the entries that did it, if one `is_told_later` of what happens in the
+        new channel, or else here."""
         ids = self.ids
         places_before = None if before is None else places(ids, before)
         told = is_told_later or before is None
