@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tertulia.domain.messages.sending import Draft
 from tertulia.log import replica
 from tertulia.model.changes import ChannelChanged, MessageSent, RealmChanged, UserDeactivated
 from tertulia.model.channels import TopicsPolicy
@@ -12,6 +13,7 @@ from tertulia.model.groups import SystemGroup
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
 from tertulia.state import idempotency as sent_messages
+from tertulia.state.organization import State
 from tests.support import Organization, founded, reopened, row
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
@@ -502,13 +504,38 @@ async def test_a_request_is_recognized_after_its_message_changed(config: Config)
         assert await org["ann"].send("lounge", "t", "edited", **attempt) > gone
 
 
+async def test_a_request_to_version_0_1_is_recognized_after_the_upgrade(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = {"queue_id": "q", "local_id": "1"}
+
+    async def all_of_them(org: Organization) -> list[int]:
+        return [
+            await org["ann"].send("lounge", "Tea", "hi", **attempt),
+            await org["ann"].send("lounge", "plans", "hi", **attempt),
+            await org["ann"].write([org["ben"].user_id], "hi", **attempt),
+        ]
+
+    with monkeypatch.context() as before:
+        before.setattr(Draft, "request_digest", lambda *_: "")
+        async with founded(config) as org:
+            await org.add("ben")
+            await org.channel("lounge", "ann")
+            sent = await all_of_them(org)
+    assert len(set(sent)) == 3
+    async with reopened(config) as org:
+        assert await all_of_them(org) == sent
+
+
 def test_few_attempts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sent_messages, "KEPT", 3)
-    kept = sent_messages.SentMessages()
+    kept = sent_messages.SentMessages(State().directs)
     for number in range(5):
         message = Message(id=number, sender_id=1, sent_at=1)
         queue_id, digest = "q" * 10_000, str(number)
-        kept.note(MessageSent(message=message, queue_id=queue_id, request_digest=digest))
+        kept.note(
+            MessageSent(message=message, queue_id=queue_id, local_id="1", request_digest=digest)
+        )
     found = [kept.find(1, str(number)) for number in range(5)]
     assert found == [None, None, 2, 3, 4]
     held = [text for sender, *texts in kept._ids for text in texts]

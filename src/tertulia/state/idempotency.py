@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from tertulia.model.changes import AnyChange, MessageSent
+from tertulia.model.channels import topic_key
+from tertulia.state.direct_conversations import DirectConversations
 
 KEPT: Final = 10_000
 """Sends that are remembered. The oldest are forgotten first."""
@@ -29,19 +31,40 @@ def request_digest(queue_id: str, local_id: str, *asked: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
+def channel_destination(channel_id: int, topic: str) -> tuple[str, ...]:
+    """Return a topic as a part of what was asked for."""
+    return "channel", str(channel_id), topic_key(topic)
+
+
+def direct_destination(members: Iterable[int]) -> tuple[str, ...]:
+    """Return a direct conversation as a part of what was asked for."""
+    return "direct", *map(str, sorted(members))
+
+
 class SentMessages:
     """The newest messages that were sent with a queue ID and a local ID."""
 
-    def __init__(self) -> None:
+    def __init__(self, directs: DirectConversations) -> None:
+        self._directs = directs
         self._ids: OrderedDict[_Key, int] = OrderedDict()
 
     def note(self, change: AnyChange) -> None:
-        """Remember the message if the change is a send with a request digest."""
-        if not isinstance(change, MessageSent) or not change.request_digest:
+        """Remember the message if the change is a send with a queue ID and a local ID."""
+        if not isinstance(change, MessageSent) or not (change.queue_id and change.local_id):
             return
-        self._ids[change.message.sender_id, change.request_digest] = change.message.id
+        digest = change.request_digest or self._digest(change, change.queue_id, change.local_id)
+        self._ids[change.message.sender_id, digest] = change.message.id
         while len(self._ids) > KEPT:
             self._ids.popitem(last=False)
+
+    def _digest(self, change: MessageSent, queue_id: str, local_id: str) -> str:
+        """Return the digest of a send that version 0.1 recorded without one, from its message."""
+        message = change.message
+        if message.direct_id is not None:
+            place = direct_destination(self._directs[message.direct_id].members)
+        else:
+            place = channel_destination(message.channel_id or 0, message.topic)
+        return request_digest(queue_id, local_id, *place, message.content, "")
 
     def recall(self, changes: Iterable[AnyChange]) -> None:
         """Remember the sends among the log's last entries, oldest first."""

@@ -109,7 +109,6 @@ class State:
         self.seq = 0
         self.unread = UnreadIndex()
         self.recent_writes = RecentWrites()
-        self.sent = SentMessages()
 
         self.tables: dict[str, Any] = {
             noun.table: _TABLES.get(noun.table, Table)(noun) for noun in NOUNS
@@ -130,6 +129,7 @@ class State:
         self.subscriptions: Subscriptions = self.tables["subscriptions"]
         self.topics: Topics = self.tables["topics"]
         self.directs: DirectConversations = self.tables["direct_conversations"]
+        self.sent = SentMessages(self.directs)
         self.custom_emoji: CustomEmojis = self.tables["custom_emoji"]
         self.alert_words: Table[AlertWords] = self.tables["alert_words"]
         self.muted_users: MutedUsers = self.tables["muted_users"]
@@ -213,13 +213,13 @@ class State:
         state.seq = seq
         state.recent_writes.floor = seq
         state.unread.settle(seq)
-        state.sent.recall(sent)
         # The counters last: loading a record counts it, and the highest may be gone.
         for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]
             for row in rows:
                 table.put(row)
             table.dirty.clear()
+        state.sent.recall(sent)
         state.counters.dirty.clear()
         for counter in state.counters:
             if counter.name in state.tables:

@@ -293,12 +293,22 @@ def _submessage_contents(connection: Connection, ids: Sequence[int]) -> dict[int
 
 
 def recent_sends(connection: Connection, entries: int) -> list[AnyChange]:
-    """Return the sends with a request digest among the newest `entries` of the log, oldest first,
-    without their content."""
+    """Return the sends with a queue ID and a local ID among the newest `entries` of the log, oldest
+    first. Only those without a request digest, which version 0.1 recorded, have their content."""
     rows = connection.query(
         "SELECT seq, at, actor_id, change FROM log"
         " WHERE seq > (SELECT seq FROM head WHERE id = 1) - ?"
-        " AND change LIKE '%\"request_digest\"%' ORDER BY seq",
+        " AND change LIKE '%\"local_id\"%' ORDER BY seq",
         (entries,),
     )
-    return [decode_entry(*row).change for row in rows]
+    found = [decode_entry(*row).change for row in rows]
+    return [_with_content(connection, one) for one in found if isinstance(one, MessageSent)]
+
+
+def _with_content(connection: Connection, sent: MessageSent) -> MessageSent:
+    if sent.request_digest:
+        return sent
+    messages = queries.messages(connection, [sent.message.id])
+    content = messages[0].content if messages else ""
+    replace = msgspec.structs.replace
+    return replace(sent, message=replace(sent.message, content=content))

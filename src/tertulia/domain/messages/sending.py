@@ -12,7 +12,7 @@ from tertulia.model.channels import Channel, TopicsPolicy, topic_key
 from tertulia.model.errors import NoSuchChannel, Refused, WildcardNotAllowed
 from tertulia.model.messages import DirectConversation, Flag, Message, Rendered, Submessage
 from tertulia.model.users import User
-from tertulia.state.idempotency import request_digest
+from tertulia.state.idempotency import channel_destination, direct_destination, request_digest
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -67,11 +67,11 @@ class Draft(Composed, frozen=True, kw_only=True):
             return ""
         to = self.to
         if isinstance(to, ToPeople):
-            place = ("direct", *map(str, sorted({*to.user_ids, sender_id})))
+            place = direct_destination({*to.user_ids, sender_id})
         else:
             named = None if to.name is None else state.channel_named(to.name)
             channel_id = to.channel_id or (named.id if named else 0)
-            place = ("channel", str(channel_id), topic_key(to.topic))
+            place = channel_destination(channel_id, to.topic)
         said = self.content if self.identity is None else self.identity
         return request_digest(self.queue_id, self.local_id, *place, said, self.form or "")
 

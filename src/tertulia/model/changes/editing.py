@@ -111,7 +111,7 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     arrivals: tuple[Arrival, ...] = ()
     """The newest of the messages that are new to somebody, ascending."""
     to_public_history: bool = False
-    """Whether subscribers of the new channel, if it is another one, could read its whole history."""
+    """Whether the messages moved to another channel whose subscribers can read all of it."""
     moved_on: tuple[tuple[int | None, bytes], ...] = ()
     whole_topic: bytes = b""
     """Of a topic that is renamed with all of its messages these, as a serialized bitmap."""
