@@ -17,6 +17,7 @@ from tertulia.service.messages.editing import edit_message
 from tertulia.service.messages.scheduling import ScheduledEdit, change_scheduled, schedule_message
 from tertulia.service.messages.sending import send_message
 from tertulia.service.single_flight import SingleFlight
+from tertulia.store.readers import Asker, current_asker, reading_as
 from tertulia.store.store import Store
 from tests.support import Organization
 
@@ -173,3 +174,14 @@ async def test_work_that_several_ask_for_is_done_once() -> None:
     assert begun == ["work"]
     await flights.do("b", work, 1)
     assert begun == ["work", "work"]
+
+
+async def test_work_that_several_ask_for_is_charged_to_none_of_them() -> None:
+    askers: list[Asker] = []
+
+    async def work() -> None:
+        askers.append(current_asker.get())
+
+    with reading_as(Asker(5)):
+        await SingleFlight("Too much.").do("a", work, 1)
+    assert [asker.person for asker in askers] == [None]
