@@ -163,13 +163,17 @@ class Listener:
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
     ) -> None:
-        """Pass on what comes in so many seconds; `wake` ends it before."""
+        """Pass on everything that is waiting, and what arrives within so many seconds. `wake` ends
+        it early."""
         ends = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
-            while (left := ends - time.monotonic()) > 0:
-                ready = {key.fileobj for key, _ in selector.select(left)}
+            is_over = False
+            while not is_over:
+                left = ends - time.monotonic()
+                is_over = left <= 0
+                ready = {key.fileobj for key, _ in selector.select(max(left, 0))}
                 if self._woken in ready:
                     return
                 if self._socket in ready:
