@@ -181,6 +181,7 @@ async def go_on(config: Config, recorded: dict[str, Any], *, queue: bool) -> Non
         assert ann.api_key == recorded["api_key"]
         found = await found_by_owner(org)
         assert found == {name: recorded[name] for name in found}
+        assert org.node.state.realm.upload_quota_per_user_mib is None  # There was no such limit.
         if queue:
             before = Listener(ann, recorded["queue_id"], recorded["last_event_id"], {})
             await before.events()

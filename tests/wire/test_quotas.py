@@ -180,6 +180,7 @@ async def test_members_cannot_change_quotas_and_other_clients_are_not_told(
     knowing = await ben.register(client_capabilities={"server_extensions": True})
     other = await ben.register()
     defaults = {field.name: field.default for field in msgspec.structs.fields(Realm)}
+    defaults["upload_quota_per_user_mib"] = 10_240  # Given when an organization is founded.
     for setting in sorted(QUOTAS):
         with row(setting):
             assert knowing.data[f"realm_{setting}"] == defaults[setting] > 0

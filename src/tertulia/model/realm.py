@@ -109,8 +109,9 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     want_advertise_in_communities_directory: bool = False
     welcome_message_custom_text: str = ""
     updates_announcements_channel_id: int = -1
-    upload_quota_per_user_mib: Mebibytes | None = 10_240
-    """How much the files of one person, and of their bots, may come to; see `User`."""
+    upload_quota_per_user_mib: Mebibytes | None = None
+    """How much the files of one person, and of their bots, may come to; see `User`. Organizations
+    that were founded before there was a limit have none."""
     max_bots_per_user: Quota | None = 100
     max_channels_per_user: Quota | None = 500
     max_drafts_per_user: Quota | None = 1000
