@@ -42,6 +42,7 @@ def test_with_the_keyboard_alone(sqlite_town: Town, opened: Open) -> None:
     keys.type(PASSWORD)
     keys.press("Enter")
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+    settled(page)
 
     keys.press("c")
     expect(page.get_by_role("combobox", name="Channel")).to_be_visible()
@@ -57,9 +58,12 @@ def test_with_the_keyboard_alone(sqlite_town: Town, opened: Open) -> None:
 
     keys.press("Escape")
     keys.press("v")
-    # It stands there from when it is written; chosen it can be when it is sent and the list loaded.
+    # The message is also in the topic, which stays visible until the view has changed. It can be
+    # selected once it's sent and the list is loaded.
+    expect(page.get_by_role("heading", name="Combined feed")).to_be_visible()
     arrived = page.locator("article[data-message]").filter(has_text="No pointer here")
     expect(arrived).to_be_visible()
+    settled(page)
     keys.press("k")
     expect(arrived).to_be_focused()
     keys.press("+")
