@@ -66,6 +66,16 @@ def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
             "port: 'x' from TERTULIA_PORT must be a number from 0 to 65535.",
         ),
         ({}, {"port": 70000}, "port: '70000' from --port must be a number from 0 to 65535."),
+        (
+            {"TERTULIA_SMTP_SECURITY": "x"},
+            {},
+            "from TERTULIA_SMTP_SECURITY must be starttls, tls, or none.",
+        ),
+        (
+            {"TERTULIA_JWT_SECRET": "short"},
+            {},
+            "from TERTULIA_JWT_SECRET must be empty or at least 32 characters long.",
+        ),
         ({"TERTULIA_DEV": "perhaps"}, {}, "'perhaps' from TERTULIA_DEV must be true or false."),
         (
             {"TERTULIA_LOG_FORMAT": "xml"},

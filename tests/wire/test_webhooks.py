@@ -148,7 +148,7 @@ REFUSED: list[tuple[str, Any, dict[str, str], str, str]] = [
     ("github", b"[" * 100_000, {}, "INVALID_JSON", "The request body isn't valid JSON."),
     ("github", b"\xff", {}, "INVALID_JSON", "The request body isn't valid JSON."),
     ("github", [], {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "Invalid payload (GitHub): "),
-    ("slack_incoming", {}, {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "Invalid payload (Slack's format): "),
+    ("slack_incoming", {}, {}, "ANOMALOUS_WEBHOOK_PAYLOAD", "Invalid payload (Slack format): "),
     ("slack_incoming", {"text": "x"}, {"stream": "x"}, "STREAM_DOES_NOT_EXIST", "No channel named"),
     (
         "slack_incoming",

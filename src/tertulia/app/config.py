@@ -147,12 +147,12 @@ def expected(name: str) -> str:
         return "true or false"
     if kind is int:
         return f"a number from {meta.ge} to {meta.le}"
-    return _described(meta.pattern) if meta.pattern else "text"
-
-
-def _described(pattern: str) -> str:
-    words = pattern.strip("^$()").split("|")
-    return " or ".join(words) if all(map(str.isalpha, words)) else f"text that matches {pattern}"
+    if meta.extra:
+        return str(meta.extra["expected"])
+    if not meta.pattern:
+        return "text"
+    *words, last = meta.pattern.strip("^$()").split("|")
+    return f"{', '.join(words)}{',' if words[1:] else ''} or {last}"
 
 
 def _require_files(config: Config, environment: Mapping[str, str]) -> None:

@@ -20,15 +20,15 @@ MAX_VALUE: Final = 1000
 """Characters of one value of a bot's settings."""
 REGISTRY: Final = "zulip_bots.registry"
 """The group of entry points by which other packages have bots: a name, and a module."""
-_MACHINE: Final = "it opens files or programs of the server's machine"
-_MEMORY: Final = "it forgets its games when its process ends: run it as a program of its own"
+_MACHINE: Final = "it opens files or programs on the server"
+_MEMORY: Final = "it loses its games when its process ends, so run it separately"
 NEVER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("chessbot", "file_uploader", "witai"), _MACHINE),
     **dict.fromkeys(
         ("connect_four", "game_handler_bot", "game_of_fifteen", "merels", "tictactoe"), _MEMORY
     ),
 }
-"""Those that a server does not run, each with the reason."""
+"""The bots that a server doesn't run, each with the reason."""
 _WITHOUT: Final = frozenset({"github_detail"})
 """Those that work without their settings too."""
 
@@ -62,9 +62,9 @@ def not_offered(setting: str) -> Mapping[str, str]:
     if not wanted:
         return {}
     if not is_installed():
-        reason = "the package zulip_bots is not installed: pip install 'tertulia[bots]'"
+        reason = "the package zulip_bots isn't installed: run pip install 'tertulia[bots]'"
         return dict.fromkeys(wanted, reason)
-    missing = "there is no such bot, or a package that it needs is not installed"
+    missing = "no such bot exists, or a package that it needs isn't installed"
     found = runnable()
     return {
         name: NEVER.get(name, missing) for name in wanted if name != EVERY and name not in found

@@ -9,7 +9,7 @@ from tertulia.integrations.prose import address, harmless
 
 
 class Malformed(Exception):
-    """The service would not send this. `str(error)` says what is wrong, as a sentence's end."""
+    """The payload isn't what the service sends. `str(error)` says why, without a period."""
 
 
 MAX_TEXT: Final = 20_000
@@ -46,13 +46,13 @@ class Part:
         if found is None:
             return []
         if not isinstance(found.value, list):
-            raise Malformed(f"'{found.path}' is no list")
+            raise Malformed(f"'{found.path}' isn't a list")
         return [Part(one, f"{found.path}[{n}]") for n, one in enumerate(found.value)]
 
     def items(self) -> Iterator[tuple[str, "Part"]]:
         """The names and values of an object. Malformed where it is none."""
         if not isinstance(self.value, dict):
-            raise Malformed(f"'{self.path}' is no object" if self.path else "it is no object")
+            raise Malformed(f"'{self.path}' isn't an object" if self.path else "it isn't an object")
         for name, value in self.value.items():
             yield harmless(str(name)), Part(value, self._named(str(name)))
 
@@ -61,7 +61,7 @@ class Part:
         found = self.find(path) if path else self
         if found is None or isinstance(found.value, dict | list):
             if default is None:
-                raise Malformed(f"'{self._named(path)}' is missing or no text")
+                raise Malformed(f"'{self._named(path)}' is missing or isn't text")
             return default
         if isinstance(found.value, bool):
             return "true" if found.value else "false"
@@ -76,7 +76,7 @@ class Part:
         found = self.find(path) if path else self
         if found is None or not isinstance(found.value, str):
             if default is None:
-                raise Malformed(f"'{self._named(path)}' is missing or no text")
+                raise Malformed(f"'{self._named(path)}' is missing or isn't text")
             return default
         return found.value
 
@@ -94,7 +94,7 @@ class Part:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value
         if default is None:
-            raise Malformed(f"'{self._named(path)}' is missing or no number")
+            raise Malformed(f"'{self._named(path)}' is missing or isn't a number")
         return default
 
     def _at(self, path: str) -> Any:

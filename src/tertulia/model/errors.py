@@ -217,7 +217,7 @@ class InvitationFailed(Refused):
 
 
 class Unavailable(Exception):
-    """The server could not make a change durable; nothing was done. Trying again may succeed."""
+    """The server couldn't save a change, and nothing was changed. Trying again may succeed."""
 
 
 class FilesUnavailable(Unavailable):

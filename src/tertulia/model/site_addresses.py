@@ -1,4 +1,4 @@
-"""Addresses of sites, as operators write them."""
+"""URLs of sites, as operators write them."""
 
 import re
 from typing import Final
@@ -8,8 +8,8 @@ _AUTHORITY: Final = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{
 
 
 def site(text: str) -> str:
-    """The address of a whole site, without a slash at its end. ValueError for what is none: it is
-    http or https, a host, perhaps a port, and no path."""
+    """Return the URL of a site, without a slash at the end. Raise ValueError unless it consists of
+    http or https, a host, and an optional port."""
     parts = urlsplit(text.strip())
     host, _ = parts.hostname, parts.port
     if (
@@ -20,5 +20,5 @@ def site(text: str) -> str:
         or parts.fragment
         or not _AUTHORITY.fullmatch(parts.netloc)
     ):
-        raise ValueError(f"'{text}' is not the address of a site")
+        raise ValueError(f"'{text}' isn't the URL of a site, such as https://chat.example.com")
     return f"{parts.scheme}://{parts.netloc.lower()}"

@@ -154,6 +154,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern="^[0-7]{3}$",
+            extra={"expected": "three octal digits, such as 660"},
             description="Mode of the Unix socket, as for chmod. It sets who can open the socket.",
         ),
     ] = "660"
@@ -175,6 +176,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern="^(auto|[1-9][0-9]?)$",
+            extra={"expected": "auto or a number from 1 to 99"},
             description="Number of worker processes, which share one address and one database."
             " auto: one for each core that the server can use.",
         ),
@@ -386,6 +388,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern=r"^$|^[A-Za-z0-9._+-]*%s[A-Za-z0-9._+-]*@[A-Za-z0-9.-]+$",
+            extra={"expected": "an email address with %s in it, such as chat+%s@example.com"},
             description="Email addresses that receive messages, with %s for the part that"
             " differs, such as chat+%s@example.com. Your mail server delivers"
             " emails for them to mail_in_listen. Empty: incoming email is turned"
@@ -520,6 +523,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern=r"^(https?://\S+)?$",
+            extra={"expected": "an http:// or https:// URL"},
             description="Address of a BigBlueButton server that organizations can use for video"
             " calls, such as https://calls.example.com/bigbluebutton/. Empty: not"
             " available.",
@@ -533,6 +537,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern=r"^[\w-]{0,200}$",
+            extra={"expected": "an API key of letters, digits, _, and -"},
             description="GIPHY API key for the GIF picker. Clients get the key and contact"
             " GIPHY directly. Empty: GIPHY isn't used.",
         ),
@@ -541,6 +546,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern=r"^[\w-]{0,200}$",
+            extra={"expected": "an API key of letters, digits, _, and -"},
             description="KLIPY API key for the GIF picker. If both keys are set, the web client"
             " uses GIPHY.",
         ),
@@ -549,6 +555,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern="^(|.{32,})$",
+            extra={"expected": "empty or at least 32 characters long"},
             description="Secret, of at least 32 characters, with which another program signs"
             " people in with JSON web tokens (POST /jwt/fetch_api_key). Empty:"
             " turned off.",
@@ -566,6 +573,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern=r"^[^\s/]{0,60}$",
+            extra={"expected": "up to 60 characters without spaces and slashes"},
             description="Name of this node in `tertulia nodes` and in metrics. Empty: the"
             " machine's name.",
         ),

@@ -62,7 +62,7 @@ def _alert(alert: Part, status: str, common: frozenset[str]) -> str:
 
 def _group(alerts: Sequence[Part], status: str, payload: Part | None) -> Post:
     if not alerts:
-        raise Malformed("there are no alerts in it")
+        raise Malformed("it doesn't contain alerts")
     shared = payload.find("commonLabels") if payload else None
     common = frozenset(name for name, _ in shared.items()) if shared and len(alerts) > 1 else None
     told = [_alert(alert, status, common or frozenset()) for alert in alerts[:MAX_ALERTS]]

@@ -262,10 +262,10 @@ def translate(request: Request) -> Translated:
     ]
     content = "\n\n".join(piece for piece in pieces if piece.strip())
     if not content.strip():
-        raise Malformed("there is no text in it, no attachment and no block")
+        raise Malformed("it doesn't contain text, attachments, or blocks")
     topic = payload.line("channel", "").lstrip("#@") or payload.line("username", "")
     # Texts that are harmless each can be a mention together.
     return Post(topic or "Slack", "@**all**".join(map(harmless, content.split(_MENTION))))
 
 
-SLACK: Final = Integration("slack_incoming", "Slack's format", translate)
+SLACK: Final = Integration("slack_incoming", "Slack format", translate)

@@ -29,14 +29,14 @@ def _kuma(request: Request) -> Translated:
         try:
             payload = Part(json.loads(packed))
         except (ValueError, RecursionError):
-            raise Malformed("'data' is no JSON") from None
+            raise Malformed("'data' isn't valid JSON") from None
     heartbeat, monitor = payload.find("heartbeat"), payload.find("monitor")
     if heartbeat is None or monitor is None:
         return Post("Uptime Kuma", payload.text("msg"), "notice")
     states = {0: "down", 1: "up", 2: "pending", 3: "maintenance"}
     event = states.get(int(heartbeat.number("status")))
     if event is None:
-        raise Malformed("'heartbeat.status' is none that is known")
+        raise Malformed("'heartbeat.status' is unknown")
     name = monitor.line("name")
     text = _sentence(event, link(name, monitor.url("url")), heartbeat.line("msg", ""))
     return Post(name, text, event)

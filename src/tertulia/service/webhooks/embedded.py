@@ -42,7 +42,7 @@ class EmbeddedBots:
         self.host = Host()
         for name, reason in catalog.not_offered(node.config.embedded_bots).items():
             fields = {"bot": name, "reason": reason}
-            logger.warning("an embedded bot is not offered", extra={"fields": fields})
+            logger.warning("an embedded bot isn't available", extra={"fields": fields})
 
     async def tell(self, bot_id: int, waiting: WaitingCall) -> tuple[Outcome, str]:
         """Have the bot handle the message, after those that it was to be told of before. Returns

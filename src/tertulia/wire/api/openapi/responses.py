@@ -10,11 +10,11 @@ from tertulia.wire.http.routing import Access, Answer, OpenAnswer, Redirect, Rou
 
 _JSON: Final = "application/json"
 
-_TOO_OFTEN: Final = "There were too many requests; nothing was done. Wait and try again."
+_TOO_OFTEN: Final = "Too many requests. Nothing was changed. Wait and try again."
 
 _NOT_NOW: Final = (
-    "The server has too much to do, or cannot write at the moment; nothing was done. Try again"
-    " after the seconds of Retry-After."
+    "The server is overloaded or can't write at the moment. Nothing was changed. Try again after"
+    " the number of seconds in Retry-After."
 )
 
 _ENVELOPE: Final[Json] = {
