@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from tertulia.store.database import (
     ConnectionLost,
     Database,
     DatabaseError,
+    DatabaseUnavailable,
     Exchanges,
 )
 from tertulia.store.hearing import Hearing
@@ -78,9 +79,9 @@ def database_at(data_dir: Path, url: str | None, bus: Path | None = None) -> Dat
 
 
 class Store:
-    """One node's access to the database: one thread that writes, one that reads for the log, one
-    that looks at its head and waits for what ends, one that announces, one for the list of nodes,
-    and a few that read for everybody else.
+    """One node's access to the database: one thread that writes, one that writes apart from the
+    log, one that reads for the log, one that looks at its head and waits for what ends, one that
+    announces, one for the list of nodes, and a few that read for everybody else.
 
     Everything raises DatabaseUnavailable where the database cannot be reached or does not answer in
     time; what is not known to be done was not done, but for CommitUnknown.
@@ -102,10 +103,9 @@ class Store:
         # So that slow reads of others do not hold up the log.
         self._log_reader = Readers(database, 1, "log-reader")
         self._write_connection: Connection | None = None
-        self._spare_lock = threading.Lock()
-        self._spare_connection: Connection | None = None
-        """For those who write apart from the log (`write`)."""
-        self._is_closed = False
+        self._housekeeper = Threads(1, "housekeeper")
+        self._apart_connection: Connection | None = None
+        """For what is written apart from the log (`write`)."""
         self._hearing: Hearing | None = None
         self.told: Sequence[str] = ()
         """What the others were told of the entries that were committed last, as far as there were
@@ -338,59 +338,46 @@ class Store:
     async def write(self, function: Callable[[Connection], T]) -> T:
         """Run the function in a write transaction of its own: housekeeping only.
 
-        It has a connection of its own too, because the log's writer may be between `begin` and
-        `commit`; the two wait for each other as two processes would. The function must leave the
-        connection as it was: the next one may have it.
+        It has a thread and a connection of its own, because the log's writer may be between `begin`
+        and `commit`; the two wait for each other as two processes would. The function must leave
+        the connection as it was: the next one may have it.
+
+        Raises DatabaseUnavailable if its turn doesn't come while a writer may wait for a lock.
         """
+        return await self._housekeeper.run(self._keep_house, function, time.monotonic())
 
-        def transaction() -> T:
-            connection = self._begun_apart()
-            try:
-                result = function(connection)
-                connection.commit()
-            except BaseException:
-                connection.close()
-                raise
-            self._spare(connection)
-            return result
-
-        return await asyncio.to_thread(transaction)
+    def _keep_house(self, function: Callable[[Connection], T], asked: float) -> T:
+        if time.monotonic() - asked > WRITING.lock:
+            raise DatabaseUnavailable("The database is too busy. Try again.")
+        connection = self._begun_apart()
+        try:
+            result = function(connection)
+            connection.commit()
+        except BaseException:
+            self._drop_apart_connection()
+            raise
+        # Connecting to a server takes longer than the work. An open connection to a file could be
+        # in the way of others.
+        if connection.exchanges is None:
+            self._drop_apart_connection()
+        return result
 
     def _begun_apart(self) -> Connection:
-        """A connection in a transaction that keeps others out: the spare one, or a new one where it
-        is in use or was lost."""
-        with self._spare_lock:
-            connection, self._spare_connection = self._spare_connection, None
-        if connection is not None:
-            try:
-                return self._begun_or_closed(connection)
-            except ConnectionLost:  # While nobody used it. Nothing is done yet.
-                pass
-        connection = self.database.connect(readonly=False, limits=WRITING)
-        return self._begun_or_closed(connection)
-
-    def _begun_or_closed(self, connection: Connection) -> Connection:
+        """The housekeeper's connection, in a transaction that keeps others out."""
         try:
-            return self._begun(connection)
+            if self._apart_connection is not None:
+                try:
+                    return self._begun(self._apart_connection)
+                except ConnectionLost:  # While nobody used it. Nothing is done yet.
+                    self._drop_apart_connection()
+            self._apart_connection = self.database.connect(readonly=False, limits=WRITING)
+            return self._begun(self._apart_connection)
         except BaseException:
-            connection.close()
+            self._drop_apart_connection()
             raise
 
-    def _spare(self, connection: Connection) -> None:
-        """Keep a connection for the next one who writes apart from the log, if there is none yet.
-        Only one to a server: making it takes longer than what is done on it. Else an open one
-        could be in the way of others."""
-        if connection.exchanges is not None:
-            with self._spare_lock:
-                if self._spare_connection is None and not self._is_closed:
-                    self._spare_connection = connection
-                    return
-        connection.close()
-
-    def _drop_spare_connection(self) -> None:
-        with self._spare_lock:
-            self._is_closed = True
-            connection, self._spare_connection = self._spare_connection, None
+    def _drop_apart_connection(self) -> None:
+        connection, self._apart_connection = self._apart_connection, None
         if connection is not None:
             connection.close()
 
@@ -486,7 +473,8 @@ class Store:
         self._drop_look_connection()
         self._lister.close()
         self._drop_list_connection()
-        self._drop_spare_connection()
+        self._housekeeper.close()
+        self._drop_apart_connection()
         self._readers.close()
         self._log_reader.close()
         self._announcer.close(drops=True)
