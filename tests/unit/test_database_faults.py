@@ -604,7 +604,7 @@ async def test_what_is_unread_and_loaded_is_told_without_the_writer(
 async def test_reads_that_wait_are_bounded(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "MOST_READS", 5)
+    monkeypatch.setattr(readers, "MOST_READS", 10)
     database = database_at(tmp_path, database_url)
     migrate(database, lambda _: None)
     async with store_at(database_url or f"sqlite:///{tmp_path / SQLITE_FILE}") as store:

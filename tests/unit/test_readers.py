@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 
 from tertulia.model.errors import SearchTooSlow, TooOften, Unavailable
 from tertulia.store import readers
-from tertulia.store.database import Connection
+from tertulia.store.database import Connection, DatabaseUnavailable, Row
 from tertulia.store.readers import Asker, Person, Readers, current_asker
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.store import database_at
@@ -158,7 +158,7 @@ async def test_one_search_of_a_person_runs_at_a_time_and_few_wait(served: Served
 async def test_reads_of_a_person_are_bounded(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "MOST_OF_PERSON", 4)
+    monkeypatch.setattr(readers, "MOST_READS", 36)
     gate = served.gate()
     for number in range(4):
         served.ask(1, f"page {number}", gate=gate)
@@ -166,6 +166,37 @@ async def test_reads_of_a_person_are_bounded(
     with pytest.raises(TooOften):
         await served.ask(1, "one more")
     assert await served.ask(2, "other") == "other"
+
+
+async def test_a_few_people_leave_room_for_others(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "MOST_READS", 80)
+    gate = served.gate()
+
+    def accepted() -> int:
+        return sum(not task.done() for task in served.tasks)
+
+    async def ask(people: Iterable[Person], reads: int) -> int:
+        """How many reads are accepted if each person asks for so many."""
+        before = accepted()
+        for person in people:
+            for number in range(reads):
+                served.ask(person, f"{number} of {person}", gate=gate)
+        await asyncio.sleep(0)
+        return accepted() - before
+
+    assert await ask([None], 90) == 40
+    assert 10 < await ask(range(5), 90) < 30
+    assert await ask(range(10, 20), 1) == 10
+    # It's full only when very many people ask.
+    assert await ask(range(20, 50), 1) < 30
+    assert accepted() == 80
+    with pytest.raises(DatabaseUnavailable, match="too busy"):
+        await served.tasks[-1]
+    found = await served.settled()
+    assert {type(one) for one in found} == {str, TooOften, DatabaseUnavailable}
+    assert await served.ask(60, "later") == "later"
 
 
 async def test_searches_whose_client_has_gone_are_not_begun(served: Served) -> None:
@@ -236,11 +267,24 @@ async def test_a_search_that_takes_too_long_is_refused(
 ) -> None:
     monkeypatch.setattr(readers, "SEARCH_SECONDS", 0.2)
     database = database_at(tmp_path, database_url)
-    shared = Readers(database, THREADS, "reader")
+    shared = Readers(database, 1, "reader")
+    used: list[Connection] = []
+
+    def search(connection: Connection) -> None:
+        used.append(connection)
+        connection.query("SELECT 1")
+        connection.query(ENDLESS)
+
+    def read(connection: Connection) -> list[Row]:
+        used.append(connection)
+        return connection.query("SELECT 1")
+
     try:
-        with pytest.raises(SearchTooSlow, match="takes too long"):
-            await shared.search(lambda connection: connection.query(ENDLESS))
-        assert await shared.read(lambda c: c.query("SELECT 1"), PATIENCE) == [(1,)]
+        for _ in range(2):
+            with pytest.raises(SearchTooSlow, match="takes too long"):
+                await shared.search(search)
+            assert await shared.read(read, PATIENCE) == [(1,)]
+        assert len(set(map(id, used))) == 1  # It keeps what it has cached.
     finally:
         shared.close()
         database.close()

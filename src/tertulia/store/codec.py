@@ -49,13 +49,15 @@ TOPIC_NAME = (
 """What a message calls its topic: as it was sent or moved there, unless the topic has been renamed
 since."""
 
-MESSAGE_COLUMNS = (
-    f"messages.id, messages.sender_id, messages.sent_at, messages.channel_id, {TOPIC_NAME},"
-    " messages.direct_id, messages.content, messages.rendered, messages.client,"
-    " messages.has_link, messages.has_image, messages.has_attachment, messages.is_me,"
-    " messages.mentions_all"
+_MESSAGE_COLUMNS = (
+    *("messages.id", "messages.sender_id", "messages.sent_at", "messages.channel_id", TOPIC_NAME),
+    *("messages.direct_id", "messages.content", "messages.rendered", "messages.client"),
+    *("messages.has_link", "messages.has_image", "messages.has_attachment", "messages.is_me"),
+    "messages.mentions_all",
 )
-
+MESSAGE_COLUMNS = ", ".join(_MESSAGE_COLUMNS)
+NO_MESSAGE = ", ".join(["NULL"] * len(_MESSAGE_COLUMNS))
+"""The same columns without a message."""
 
 OF_TOPIC = "topic_id = (SELECT id FROM message_topics WHERE channel_id = ? AND key = ?)"
 """The condition that a message is in a topic; two parameters: its channel and key."""

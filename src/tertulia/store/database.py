@@ -159,6 +159,9 @@ class Connection(Protocol):
         """End the transaction; what it wrote is on disk then. CommitUnknown where the connection
         was lost meanwhile; of all other errors nothing is left."""
 
+    def rollback(self) -> None:
+        """End the transaction without a trace, also if it has no time left."""
+
     def begin_at_once(self) -> bool:
         """Start a transaction as `begin_write` does, if that is known to take no time: False, and
         nothing has happened, where it might have to wait."""

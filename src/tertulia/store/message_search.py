@@ -23,7 +23,7 @@ from tertulia.model.messages import Message
 from tertulia.model.narrow import Scope, Search, Term
 from tertulia.model.tokenizer import Phrase, folded, folded_say
 from tertulia.store import queries
-from tertulia.store.codec import MESSAGE_COLUMNS, message_of
+from tertulia.store.codec import MESSAGE_COLUMNS, NO_MESSAGE, message_of
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import (
     Clause,
@@ -494,14 +494,13 @@ class _Walk:
         among, own = ("", []) if self._few is None else (self._few.ids, self._few.parameters)
         named, parameters = self._hits(among, own)
         last_of = "MIN" if self._order == "DESC" else "MAX"
-        nothing = "NULL, " * MESSAGE_COLUMNS.count(",")
-        (last, *_, count), *rows = self._connection.query(
+        (*_, last, count), *rows = self._connection.query(
             f"WITH named AS MATERIALIZED ({named} ORDER BY id {self._order} LIMIT ?)"
             # Before all others is the last one that is named, and how many are.
-            f" SELECT {last_of}(id) AS id, {nothing} -COUNT(*) AS place FROM named"
-            f" UNION ALL SELECT {MESSAGE_COLUMNS}, 1 FROM named CROSS JOIN messages"
+            f" SELECT {NO_MESSAGE}, {last_of}(id) AS place, -COUNT(*) AS passed FROM named"
+            f" UNION ALL SELECT {MESSAGE_COLUMNS}, messages.id, 1 FROM named CROSS JOIN messages"
             f" WHERE messages.id = named.id AND {where}"
-            f" ORDER BY place, id {self._order} LIMIT ?",
+            f" ORDER BY passed, place {self._order} LIMIT ?",
             (
                 *parameters,
                 size,

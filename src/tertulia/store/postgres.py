@@ -363,6 +363,14 @@ class PostgresConnection:
             raise
         self._is_ending = True
 
+    def rollback(self) -> None:
+        self._transaction_ends = float("inf")
+        self._is_given_up = never
+        if self._beginning:
+            self._beginning = ()  # Nothing was read.
+            return
+        self.run("ROLLBACK")
+
     def begin_at_once(self) -> bool:
         return False  # The network is between.
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import TypeVar
@@ -37,8 +37,9 @@ T = TypeVar("T")
 
 MOST_READS = 500
 """Reads that may wait or run at the same time. Further reads are refused."""
-MOST_OF_PERSON = 100
-"""Reads of one person that may wait or run at the same time, apart from searches."""
+SHARES = 8
+"""A person may have one part in so many of the room that is left, and the server itself may have as
+much as it leaves. So it takes dozens of people to fill it, and others find room until then."""
 MOST_SEARCHES = 6
 """Searches of one person that may wait or run at the same time. One runs at a time."""
 SEARCH_SECONDS = 1.0
@@ -110,19 +111,30 @@ class _Read:
 class _Line:
     """The reads of one person that share a limit."""
 
-    def __init__(self, key: tuple[Person, bool], *, is_slow: bool, at_once: int, most: int) -> None:
+    def __init__(self, key: tuple[Person, bool], shared: int) -> None:
+        """`shared` is how many threads one person may use at the same time."""
         self.key = key
         """The person, and whether these are searches."""
-        person, is_search = key
-        self.is_search_of_stranger = is_search and isinstance(person, str)
-        self.is_slow = is_slow
+        person, self.is_search = key
+        self.is_of_server = person is None
+        self.is_search_of_stranger = self.is_search and isinstance(person, str)
+        self.is_slow = self.is_search or self.is_of_server
         """Whether its reads may take long, so that they must leave a thread to others."""
-        self.at_once = at_once
+        self.at_once = 1 if self.is_slow else shared
         """How many of its reads may run at the same time."""
-        self.most = most
-        """How many may wait or run."""
         self.waiting: deque[_Read] = deque()
         self.running = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.waiting) + self.running
+
+    def most(self, room: int) -> int:
+        """Return how many of its reads may wait or run if there is room for `room` more."""
+        if self.is_of_server:
+            return room
+        share = max(room // SHARES, 1)
+        return min(share, MOST_SEARCHES) if self.is_search else share
 
 
 class Readers:
@@ -177,10 +189,12 @@ class Readers:
     async def _read(self, read: _Read, function: Callable[[Connection], T]) -> T:
         if read.is_given_up():
             raise _gone()
-        if self._reads >= MOST_READS:
+        room = MOST_READS - self._reads
+        line = self._line(read, room)
+        if room <= 0 or (line.is_of_server and line.size >= room):
+            self._forget_unused(line)
             raise DatabaseUnavailable("The server is too busy. Try again.")
-        line = self._line(read)
-        if line.running + len(line.waiting) >= line.most:
+        if line.size >= line.most(room):
             raise TooOften(1, "You have too many requests in progress. Wait for some to finish.")
         self._reads += 1
         try:
@@ -214,20 +228,14 @@ class Readers:
 
     # Turns
 
-    def _line(self, read: _Read) -> _Line:
-        """Return the line that the read belongs to."""
+    def _line(self, read: _Read, room: int) -> _Line:
+        """Return the line that the read belongs to, without reads that were given up if it's full
+        for a server that has room for so many more reads."""
         key = read.asker.person, read.is_search
         line = self._lines.get(key)
         if line is None:
-            is_slow = read.is_search or read.asker.person is None
-            most = MOST_SEARCHES if read.is_search else MOST_OF_PERSON
-            line = self._lines[key] = _Line(
-                key,
-                is_slow=is_slow,
-                at_once=1 if is_slow else self._shared,
-                most=MOST_READS if read.asker.person is None else most,
-            )
-        elif len(line.waiting) + line.running >= line.most:
+            line = self._lines[key] = _Line(key, self._shared)
+        elif line.size >= line.most(room):
             self._drop_given_up(line)
         return line
 
@@ -297,8 +305,7 @@ class Readers:
 
     def _forget_unused(self, line: _Line) -> None:
         # (Under its key there may be another one by now.)
-        is_used = line.waiting or line.running
-        if not is_used and self._lines.get(line.key) is line:
+        if not line.size and self._lines.get(line.key) is line:
             del self._lines[line.key]
 
     # In a thread
@@ -316,19 +323,21 @@ class Readers:
         connection = self._connection()
         try:
             connection.begin_read(seconds, read.is_given_up)
-            try:
-                result = function(connection)
-            except Refused:
-                connection.commit()
-                raise
+            result = function(connection)
             connection.commit()
-        except Refused:
-            raise
-        except BaseException:
-            # It may be the connection that broke: the next read gets a new one.
-            self._drop_connection()
+        except BaseException as error:
+            self._end_failed(connection, error)
             raise
         return result
+
+    def _end_failed(self, connection: Connection, error: BaseException) -> None:
+        """End a transaction that raised an error. The connection is kept with what it has cached,
+        unless it may be what broke."""
+        if isinstance(error, Refused | TimeLimitReached):
+            with suppress(Exception):
+                connection.rollback()
+                return
+        self._drop_connection()
 
     def _connection(self) -> Connection:
         connection: Connection | None = getattr(self._local, "connection", None)

@@ -235,6 +235,12 @@ class SqliteConnection:
                 raise CommitUnknown(str(error)) from error
             raise
 
+    def rollback(self) -> None:
+        self._transaction_ends = float("inf")
+        self._is_given_up = never
+        if self._connection.in_transaction:
+            self.run("ROLLBACK")
+
     def begin_at_once(self) -> bool:
         self._allow()
         try:
