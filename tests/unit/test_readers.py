@@ -8,6 +8,7 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from tertulia.model.errors import SearchTooSlow, TooOften, Unavailable
@@ -302,3 +303,28 @@ async def test_a_search_whose_turn_does_not_come_is_refused(
     gate.set()
     await served.settled()
     assert served.order == ["first"]
+
+
+async def test_a_reader_of_a_file_keeps_few_of_its_pages(tmp_path: Path) -> None:
+    database = SqliteDatabase(tmp_path / "readers.db")
+    writing = database.connect(readonly=False)
+    writing.run("CREATE TABLE large (content BLOB)")
+    writing.run(
+        "INSERT INTO large WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+        " SELECT zeroblob(50000) FROM n LIMIT 200"
+    )
+    shared = Readers(database, 1, "reader")
+
+    def kept(connection: Any) -> int:
+        connection.query("SELECT SUM(length(hex(content))) FROM large")
+        (size, _) = connection._connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)
+        return int(size)
+
+    try:
+        assert 1_000_000 < await shared.read(kept, PATIENCE) < 2_500_000
+        # Writing a message touches pages all over the indexes.
+        assert kept(writing) > 6_000_000
+    finally:
+        shared.close()
+        writing.close()
+        database.close()
