@@ -173,6 +173,8 @@ def add_topics(
         bulk.run(f"UPDATE counters SET doc = '{counter}' WHERE name = 'messages'")
     connection = database_at(config.data_path, config.database_url).connect(readonly=False)
     connection.run("BEGIN")
+    for name in names:
+        search_index.add_topic(connection, channel_id, name)
     _count_messages(connection)
     connection.run("COMMIT")
     connection.close()

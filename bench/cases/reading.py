@@ -120,9 +120,8 @@ def _quiet_wrote(made: Made) -> None:
     organization = made.organization
     channel_id = organization.first_channel_id + organization.channels + list(SIZES).index(SMALL)
     text = "apples and pears"
-    archive.add_topics(
-        made.config, channel_id, ["quiet"], OTHERS, [organization.first_user_id], text
-    )
+    topics, senders = ["budget", "quiet"], [organization.first_user_id]
+    archive.add_topics(made.config, channel_id, topics, OTHERS // 2, senders, text)
 
 
 def _little(bench: Bench) -> Iterator[Line]:
@@ -138,6 +137,7 @@ def _little(bench: Bench) -> Iterator[Line]:
             "sender": asking.newest(one, [quiet, ["sender", made.archive.sender]]),
             "link": asking.newest(one, [quiet, ["has", "link"]]),
             "nowhere": asking.newest(nobody, [common]),
+            "topic": asking.newest(one, [["search", "budget"]]),
         }
         for request in asked.values():
             asking.asked(served.port, request)
@@ -152,6 +152,7 @@ def _little(bench: Bench) -> Iterator[Line]:
         "sender": f"of a sender, in {OTHERS:,} of others",
         "link": f"with a link, in {OTHERS:,} without",
         "nowhere": "a common word, of who is in no channel",
+        "topic": f"a word in the name of a topic of {OTHERS // 2:,}, before as many others",
     }
     for name, title in titles.items():
         rounds = found[name]

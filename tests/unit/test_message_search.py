@@ -817,6 +817,50 @@ def test_a_common_word_that_a_scope_has_little_of_is_not_looked_up_again_and_aga
     assert counting.rows < MANY
 
 
+@pytest.mark.parametrize("asked", ["budget", "budget tree"])
+def test_a_topic_whose_name_has_the_word_is_not_read_as_a_whole(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    monkeypatch.setattr(message_search, "_SCAN_COST", 1e9)
+    monkeypatch.setattr(message_search, "_FIRST_STEP", 50)
+    others = [replace(one, topic="fruit", content="apple") for one in archive(str)[:60]]
+    work: list[int] = []
+    for count in (MANY, 2 * MANY):
+        said = [
+            replace(others[0], id=mid, topic="The budget", content="a tree")
+            for mid in range(1, count + 1)
+        ]
+        newer = [replace(one, id=count + one.id) for one in others]
+        for table in ("log", "messages", "message_search"):
+            connection.run(f"DELETE FROM {table}")
+        written(connection, [*said, *newer], {})
+        if connection.dialect.name == "postgresql":
+            connection.run("ANALYZE")
+            connection.run("SET enable_seqscan TO off")  # As it is with more messages.
+        working: Any = Working(connection)
+        page = message_search.find(working, saying(Term(narrow.Matches(phrases_of(asked)))))
+        assert [one.id for one in page.messages] == list(range(count - 9, count + 1))
+        work.append(working.work)
+    assert work[1] < 1.1 * work[0] + 100, work
+
+
+def test_topics_of_channels_that_are_not_searched_are_not_looked_up(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_search, "_SCAN_COST", 1e9)
+    messages = [
+        replace(one, channel_id=2, topic=f"budget {one.id}")
+        if one.id <= 1000
+        else replace(one, topic="fruit")
+        for one in archive(str)[:2000]
+    ]
+    written(connection, messages, {})
+    counting = Counting(connection)
+    search = saying(Term(narrow.Matches(phrases_of("budget"))))
+    assert message_search.find(counting, search).messages == []
+    assert counting.rows < 700
+
+
 def test_who_may_read_nothing_finds_nothing_without_a_query(archived: Connection) -> None:
     counting = Counting(archived)
     for terms in ((), (Term(narrow.Matches(phrases_of("the"))),), (Term(narrow.FromSender(1)),)):

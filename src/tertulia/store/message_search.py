@@ -286,6 +286,9 @@ class _Walk:
         """The phrases that are looked up in the search index."""
         self._said: dict[Phrase, list[int]] = {}
         """The topics whose names have a phrase, as far as that was asked."""
+        self._is_whole_topic = len(self._phrases) > 1
+        """Whether the next lookup takes whatever is in a topic whose name has some of the phrases.
+        Where most of it says the others too, that is less than all that says these anywhere."""
         self._scope = search.scope
         self._where = narrow_condition(connection, search.scope, self._rest)
         self._places = _places(search.scope)
@@ -484,7 +487,10 @@ class _Walk:
             # All terms are negated: the index would find what is not wanted.
             return self._scan(size)
         is_all = self._queried == self._phrases and not any(negated for _, negated in self._texts)
-        return self._named(size, need if is_all else min(size, _MOST_ROWS))
+        is_all = is_all and not self._is_whole_topic
+        found = self._named(size, need if is_all else min(size, _MOST_ROWS))
+        self._is_whole_topic = False
+        return found
 
     def _named(self, size: int, enough: int) -> tuple[int, list[Message], bool]:
         """The first so many of the next `size` messages that the search index names: how many were
@@ -492,7 +498,7 @@ class _Walk:
         database."""
         where, values = self._where
         among, own = ("", []) if self._few is None else (self._few.ids, self._few.parameters)
-        named, parameters = self._hits(among, own)
+        named, parameters = self._hits(size, among, own)
         last_of = "MIN" if self._order == "DESC" else "MAX"
         (*_, last, count), *rows = self._connection.query(
             f"WITH named AS MATERIALIZED ({named} ORDER BY id {self._order} LIMIT ?)"
@@ -516,41 +522,58 @@ class _Walk:
             self._last_id = last
         return passed, [message_of(row) for row in rows], is_all and passed < size
 
-    def _hits(self, among: str, own: Sequence[Any]) -> Clause:
-        """A query for the next messages of which each phrase is in what they say or in their topic
-        (`id`), with its parameters; with `among`, a query for IDs, only those that both name. Some
-        may have a phrase no longer: on PostgreSQL, old messages have the words that their topic had
-        before topics were searched by themselves."""
+    def _hits(self, size: int, among: str, own: Sequence[Any]) -> Clause:
+        """A query for the next messages, at least `size` if there are so many, of which each phrase
+        is in what they say or in their topic (`id`), with its parameters; with `among`, a query for
+        IDs, only those that both name. Some may lack a phrase (`_is_whole_topic`; and on
+        PostgreSQL, old messages have the words that their topic had before topics were searched by
+        themselves)."""
         dialect, comparison = self._connection.dialect, self._comparison
         queries = [dialect.search_hits(comparison, among)]
         parameters = [dialect.search_query(self._queried), self._last_id, *own]
+        size = 1 << (size - 1).bit_length()  # Of few sizes: each is a statement of its own.
         for topic_ids, rest in self._topics_saying(self._queried):
-            where = f"{dialect.among('topic_id')}" + (f" AND id IN ({among})" if among else "")
-            inside = f"SELECT id FROM messages WHERE {where}"
-            values = [dialect.array(topic_ids), *own]
+            if self._is_whole_topic:
+                rest = ()
+            if rest or among:
+                where = dialect.among("topic_id") + (f" AND id IN ({among})" if among else "")
+                inside = f"SELECT id FROM messages WHERE {where}"
+                values = [dialect.array(topic_ids), *own]
             if rest:
                 queries.append(dialect.search_hits(comparison, inside))
                 parameters += [dialect.search_query(rest), self._last_id, *values]
-            else:
+            elif among:
                 queries.append(f"{inside} AND id {comparison} ?")
                 parameters += [*values, self._last_id]
+            else:
+                queries.append(dialect.merged("topic_id", comparison, size))
+                whole = dialect.spans((topic_id, 0, narrow.LARGEST) for topic_id in topic_ids)
+                parameters += [whole, self._last_id]
         if len(queries) == 1:
             return queries[0], parameters
-        either = " UNION ".join(f"SELECT id FROM ({query}) AS part" for query in queries)
+        # What each has first is all that is needed: a topic may have any number of messages.
+        nearest = f"ORDER BY id {self._order} LIMIT {size}"
+        either = " UNION ".join(
+            f"SELECT id FROM (SELECT id FROM ({query}) AS part {nearest}) AS nearest"
+            for query in queries
+        )
         return f"SELECT id FROM ({either}) AS either", parameters
 
     def _topics_saying(
         self, phrases: tuple[Phrase, ...]
     ) -> list[tuple[list[int], tuple[Phrase, ...]]]:
-        """The topics whose names have some of the phrases, and the phrases that these lack."""
+        """The topics of the scope's channels whose names have some of the phrases, and the phrases
+        that these lack."""
+        dialect, channels = self._connection.dialect, self._scope.every_channel
         said_by: dict[int, set[Phrase]] = defaultdict(set)
         for phrase in phrases:
             if phrase not in self._said:
                 self._said[phrase] = [
                     topic_id
                     for (topic_id,) in self._connection.query(
-                        self._connection.dialect.topic_hits(),
-                        (self._connection.dialect.search_query((phrase,)),),
+                        f"SELECT id FROM message_topics WHERE id IN ({dialect.topic_hits()})"
+                        f" AND {dialect.among('+channel_id')}",
+                        (dialect.search_query((phrase,)), dialect.array(sorted(channels))),
                     )
                 ]
             for topic_id in self._said[phrase]:
