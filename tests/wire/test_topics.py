@@ -1,6 +1,6 @@
 """The topics of a channel: listing them, and which can be."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -8,6 +8,9 @@ import pytest
 from tertulia.model.changes import RealmChanged, Subscribed, Unsubscribed
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.groups import SystemGroup
+from tertulia.service.messages import topics as topics_of_channel
+from tertulia.store import queries
+from tertulia.store.database import Connection
 from tertulia.wire.api.resources import topics as resource
 from tertulia.wire.http.fragments import array_items
 from tests.support import Organization, Person, row
@@ -94,6 +97,61 @@ async def test_a_protected_history_shows_the_topics_of_what_was_received(
     await join("ben")
     cake = await org["ann"].send("den", "cake", "f")
     assert await topics(org["ben"], channel) == [("cake", cake), ("tea", tea)]
+
+
+async def test_received_topics_are_looked_up_in_steps(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many topics the channel has, and however often the reader has left it."""
+    channel = await org.channel("den", "ann", is_private=True, history_public=False)
+    ben = org["ben"].user_id
+    expected: dict[str, int] = {}
+    for stay in range(3):
+        await org.do(
+            Subscribed(
+                channel_id=channel,
+                colors={ben: "#76ce90"},
+                after=org.node.state.last_message_id,
+            )
+        )
+        for number in range(stay, 6):
+            expected[f"{number}"] = await org["ann"].send("den", f"{number}", "received")
+        if stay < 2:
+            until = org.node.state.last_message_id
+            await org.do(Unsubscribed(channel_id=channel, user_ids=(ben,), until=until, name="den"))
+            for number in range(6):
+                await org["ann"].send("den", f"{number}", "missed")
+    lookups: list[int] = []
+    real = queries.newest_by_topic
+
+    def counted(
+        connection: Connection, channel_id: int, keys: Sequence[str], spans: Any
+    ) -> dict[str, int]:
+        lookups.append(len(keys) * len(spans))
+        return real(connection, channel_id, keys, spans)
+
+    monkeypatch.setattr(queries, "newest_by_topic", counted)
+    monkeypatch.setattr(topics_of_channel, "LOOKUPS", 3)
+    newest_first = sorted(expected.items(), key=lambda one: -one[1])
+    assert await topics(org["ben"], channel) == newest_first
+    assert lookups == [3, 3]
+
+    asked: list[Sequence[Any]] = []
+
+    class Counted:
+        def __init__(self, connection: Connection) -> None:
+            self.dialect, self._query = connection.dialect, connection.query
+
+        def query(self, sql: str, values: Sequence[Any]) -> list[Any]:
+            asked.append(values)
+            return self._query(sql, values)
+
+    def look(connection: Any) -> dict[str, int]:
+        asked.clear()
+        return real(Counted(connection), channel, ["5"], ((0, 1), (1, None)))  # type: ignore[arg-type]
+
+    assert await org.node.store.read(look) == {"5": expected["5"]}
+    assert len(asked) == 1  # What is found isn't looked for in older stretches.
 
 
 async def test_a_group_that_reads_a_protected_channel_without_subscribing_sees_no_topics(

@@ -374,3 +374,30 @@ async def test_refusals_and_long_answers_leave_no_cycles(org: Organization) -> N
         assert [one() for one in held] == [None] * 6
     finally:
         gc.enable()
+
+
+async def test_a_commit_keeps_nobody_from_loading(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lounge = await org.channel("lounge", "ann", "ben", "cleo")
+    await org["ann"].send("lounge", "tea", "unread")
+    log = org.node.log
+    monkeypatch.setattr(log._unread_loads, "_places", asyncio.Semaphore(1))
+    commit, begun, may_go_on = log.store.commit, asyncio.Event(), asyncio.Event()
+
+    async def slow(*arguments: Any) -> None:
+        begun.set()
+        await may_go_on.wait()
+        await commit(*arguments)
+
+    monkeypatch.setattr(log.store, "commit", slow)
+    marked = asyncio.create_task(org["ben"].post("/mark_stream_as_read", stream_id=lounge))
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            await begun.wait()
+            async with log.unread_held(org["cleo"].user_id):
+                assert not marked.done()
+    finally:
+        may_go_on.set()
+    assert (await marked).ok
+    assert (await org["ben"].register()).data["unread_msgs"]["count"] == 0

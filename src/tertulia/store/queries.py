@@ -353,10 +353,13 @@ def newest_by_topic(
     spans: Sequence[tuple[int, int | None]],
 ) -> dict[str, int]:
     """Return the newest message of each of the topics, by its key, among those with
-    after < id <= until for one of the spans `(after, until)`."""
+    after < id <= until for one of the spans `(after, until)`, which are ascending."""
     dialect = connection.dialect
     found: dict[str, int] = {}
-    for after, until in spans:
+    left = set(keys)
+    for after, until in reversed(spans):
+        if not left:
+            break
         # A look into the index for each topic, however many messages it has.
         rows = connection.query(
             "SELECT key, (SELECT MAX(id) FROM messages WHERE topic_id = message_topics.id"
@@ -366,10 +369,11 @@ def newest_by_topic(
                 after,
                 narrow.LARGEST if until is None else until,
                 channel_id,
-                dialect.array(keys),
+                dialect.array(sorted(left)),
             ),
         )
-        found.update((key, max(newest, found.get(key, 0))) for key, newest in rows if newest)
+        found.update((key, newest) for key, newest in rows if newest)
+        left -= found.keys()
     return found
 
 

@@ -1,5 +1,6 @@
 """What a reader does with messages: marks them as read or unread, stars them, collapses them."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from tertulia.service.caller import Caller
 from tertulia.service.conflicts import retry_on_conflict
 from tertulia.service.messages.reading import readable
 from tertulia.service.node import Node
-from tertulia.state.moment import Verb
+from tertulia.state.moment import Decision, Moment, Verb
 from tertulia.state.organization import State
 from tertulia.store import message_details, queries
 from tertulia.store.database import Connection
@@ -132,15 +133,9 @@ async def mute_user(caller: Caller, muted_id: int) -> None:
     """Mute somebody: what they wrote counts as read, and so does what they will write."""
     await caller.submit(muting.mute, muted_id)
 
-    async def attempt() -> None:
-        async with caller.node.log.unread_held(caller.user.id):
-            unread = caller.state.unread.unread_ids(caller.state, caller.user.id)
-            theirs = await caller.node.store.read(
-                message_details.from_sender, muted_id, list(unread)
-            )
-            await caller.submit(flags.mark_given_read, theirs)
-
-    await retry_on_conflict(attempt)
+    unread = await unread_ids(caller.node, caller.user.id)
+    theirs = await caller.node.store.read(message_details.from_sender, muted_id, list(unread))
+    await _of_unread(caller, flags.mark_given_read, theirs)
 
 
 async def unread_ids(node: Node, user_id: int) -> BitMap:
@@ -151,10 +146,24 @@ async def unread_ids(node: Node, user_id: int) -> BitMap:
 
 
 async def _of_unread(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
-    """Submit a verb that looks at what the caller has not read, which is loaded for it."""
+    """Submit a verb that looks at what the caller has not read, which is loaded for it, and kept
+    loaded until the verb has decided: others may need the place during the commit."""
 
     async def attempt() -> T:
+        decided = asyncio.Event()
+
+        def decide(moment: Moment, *given: Any) -> Decision[T]:
+            decided.set()
+            return verb(moment, *given)
+
         async with caller.node.log.unread_held(caller.user.id):
-            return await caller.submit(verb, *arguments)
+            command = asyncio.create_task(caller.submit(decide, *arguments))
+            command.add_done_callback(lambda _: decided.set())
+            try:
+                await decided.wait()
+            except asyncio.CancelledError:
+                command.cancel()
+                raise
+        return await command
 
     return await retry_on_conflict(attempt)

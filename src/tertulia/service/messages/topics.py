@@ -1,6 +1,9 @@
 """The topics of a channel that somebody can read."""
 
+import asyncio
+import heapq
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct
 
@@ -9,6 +12,9 @@ from tertulia.model.channels import Channel
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
 from tertulia.store import queries
+
+LOOKUPS: Final = 5000
+"""Topics, multiplied by the stretches of a subscription, that are looked up in one step."""
 
 
 class TopicByNewest(Struct, frozen=True):
@@ -27,26 +33,38 @@ async def topics_of(caller: Caller, channel_id: int) -> Iterable[TopicByNewest]:
     if user is None or channel.history_public:
         known = state.topics.by_newest_message[channel.id][::-1]
         return (TopicByNewest(topic.name, topic.last_message_id) for topic in known)
-    found = await _received(caller, user, channel)
-    return sorted(found, key=lambda one: -one.newest_id)
+    return await _received(caller, user, channel)
 
 
-async def _received(caller: Caller, user: User, channel: Channel) -> list[TopicByNewest]:
-    """The topics of the messages that the user received, with the newest of those."""
+async def _received(caller: Caller, user: User, channel: Channel) -> Iterable[TopicByNewest]:
+    """The topics of the messages that the user received, with the newest of those, which comes
+    first. All of it in steps, between which others have their turn."""
     subscription = caller.state.subscription(user.id, channel.id)
     if subscription is None or not subscription.spans:
-        return []
+        return ()
     first = min(after for after, _ in subscription.spans)
     found: list[TopicByNewest] = []
-    others: dict[str, str] = {}
-    for topic in caller.state.topics.of_channel[channel.id].values():
-        if subscription.covers(topic.last_message_id):
-            found.append(TopicByNewest(topic.name, topic.last_message_id))
-        elif topic.last_message_id > first:
-            others[topic.key] = topic.name
-    if others:  # Its newest message was sent while the user was not subscribed.
+    others: list[tuple[str, str]] = []
+    known = caller.state.topics.by_newest_message[channel.id][::-1]
+    at_once = max(LOOKUPS // len(subscription.spans), 1)
+    for begin in range(0, len(known), at_once):
+        for topic in known[begin : begin + at_once]:
+            if subscription.covers(topic.last_message_id):
+                found.append(TopicByNewest(topic.name, topic.last_message_id))
+            elif topic.last_message_id > first:
+                others.append((topic.key, topic.name))
+        await asyncio.sleep(0)
+    # The newest message of the others was sent while the user was not subscribed.
+    parts = [found]
+    for begin in range(0, len(others), at_once):
+        some = dict(others[begin : begin + at_once])
         newest = await caller.node.store.read(
-            queries.newest_by_topic, channel.id, list(others), subscription.spans
+            queries.newest_by_topic, channel.id, list(some), subscription.spans
         )
-        found += [TopicByNewest(others[key], newest_id) for key, newest_id in newest.items()]
-    return found
+        part = [TopicByNewest(some[key], newest_id) for key, newest_id in newest.items()]
+        parts.append(sorted(part, key=_newest_first))
+    return heapq.merge(*parts, key=_newest_first)
+
+
+def _newest_first(one: TopicByNewest) -> int:
+    return -one.newest_id
