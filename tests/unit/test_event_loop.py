@@ -180,6 +180,28 @@ async def test_those_who_wait_are_told_in_turns_and_everything_in_order(
         assert len(typing) >= 1
 
 
+@pytest.mark.parametrize("is_large", [True, False])
+async def test_the_clock_is_looked_at_after_each_large_answer(
+    org: Organization, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    await org.channel("talk", "ann", "ben", "cleo")
+    monkeypatch.setattr(waiting_polls, "TURN_SECONDS", 0)
+    monkeypatch.setattr(waiting_polls, "LARGE", 100 if is_large else 10**6)
+    tasks = await waiting(org, ["ben", "cleo"] * 4)
+    turns: list[int] = []
+    real = waiting_polls.WaitingPolls._take_turn
+
+    def take_turn(polls: waiting_polls.WaitingPolls) -> None:
+        before = len(polls)
+        real(polls)
+        turns.append(before - len(polls))
+
+    monkeypatch.setattr(waiting_polls.WaitingPolls, "_take_turn", take_turn)
+    await org["ann"].send("talk", "t", "the end")
+    await asyncio.gather(*tasks)
+    assert [one for one in turns if one] == ([1] * 8 if is_large else [8])
+
+
 async def test_what_there_was_no_time_for_is_told_before_the_poll_ends(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,8 @@ TURN_SECONDS: Final = 0.01
 """So long polls are answered; then others have their turn of the event loop."""
 AT_ONCE: Final = 16
 """Queues that are looked at between two looks at the clock."""
+LARGE: Final = 64 * 1024
+"""Bytes of an entry's events from which the clock is looked at after each queue."""
 IN_A_TURN: Final = 4096
 """Queues that are taken for one turn, if there is time: more than there is time for."""
 _LOOKED_UP: Final = 4
@@ -230,9 +232,10 @@ class WaitingPolls:
         now, together = self._queues.now(), _Together(self._encoder, len(undelivered))
         entry: CachedEntry | None = None
         shared: Sequence[bytes] = ()
+        step = AT_ONCE
         # Taken at once: to begin a dictionary anew takes as long as all that was taken out of it.
         for number, queue in enumerate(list(itertools.islice(undelivered, IN_A_TURN))):
-            if number and number % AT_ONCE == 0 and time.perf_counter() > until:
+            if number and number % step == 0 and time.perf_counter() > until:
                 return
             entries = undelivered.get(queue)
             if isinstance(entries, tuple):
@@ -250,6 +253,7 @@ class WaitingPolls:
                 if events:
                     if events is not shared:
                         shared, seen = events, self._seen_through(events)
+                        step = _step(entries)
                     waiter, queue.waiter = queue.waiter, None
                     del waiting[queue]
                     if all_public:
@@ -259,6 +263,7 @@ class WaitingPolls:
                         waiter.answer(events)
             elif entries is not None:
                 self._deliver_entries(queue, together)
+                step = _step(entries)
 
     def _deliver_entries(self, queue: Queue, together: "_Together | None" = None) -> None:
         """Answer the queue's poll with its undelivered entries, if any of them is for the queue."""
@@ -304,6 +309,11 @@ class WaitingPolls:
         if queue.transient_ids_left(seq) <= SPARED:
             self.used_up = seq
         return queue.next_transient_id(seq)
+
+
+def _step(entries: Iterable[CachedEntry]) -> int:
+    """Return how many queues are told of the entries between two looks at the clock."""
+    return 1 if any(cached.size > LARGE for cached in entries) else AT_ONCE
 
 
 class _Together:

@@ -102,6 +102,7 @@ class _Move:
         self._hidden: dict[tuple[Places, ...], BitMap] = {}
         self._arrived = BitMap()
         self._news: dict[tuple[IdRanges | None, Places, Places], BitMap] = {}
+        self._listed: dict[IdRanges, list[int]] = {}
         if change.arrivals:
             self._look_at_arrivals(change)
 
@@ -132,6 +133,15 @@ class _Move:
             for ids, readable in zip(self._moved_on.values(), since, strict=True):
                 found = found | (ids - ids_at(ids, ids, readable))
             self._hidden[since] = found
+        return found
+
+    def listed(self, shown: IdRanges) -> list[int]:
+        """The messages as a list, which is made once for all views: of a whole topic, that takes
+        longer than encoding it. It isn't the caller's to change."""
+        found = self._listed.get(shown)
+        if found is None:
+            # Several times as fast as `list`.
+            found = self._listed[shown] = ids_of(shown, self.ids).to_array().tolist()
         return found
 
     def news(self, new: IdRanges | None, before: Spans, after: Spans) -> BitMap:
@@ -356,12 +366,14 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             yield from messages_gone(lost, change.channel_id, old_topic, in_bulk=view.bulk)
         if not view.shown:
             return
-        shown = list(ids_of(view.shown, moved.ids))
+        shown = moved.listed(view.shown)
         event = UpdateMessageEvent(
             user_id=context.entry.actor_id,
             rendering_only=False,
             # The viewer may be unable to read the message that was asked to be moved.
-            message_id=change.anchor_id if change.anchor_id in shown else shown[0],
+            message_id=(
+                change.anchor_id if change.anchor_id in ids_of(view.shown, moved.ids) else shown[0]
+            ),
             message_ids=shown,
             flags=list(view.flags),
             edit_timestamp=int(context.at),
