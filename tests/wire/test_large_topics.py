@@ -1,6 +1,7 @@
 """Topics of any size: renaming one is the same work, and everything else about them is done in
 pieces, between which others have their turn."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,16 +15,20 @@ from tertulia.jobs.topic_moves import topic_moves
 from tertulia.log.log import Log
 from tertulia.model import narrow
 from tertulia.model.changes import AnyChange, MessagesMoved
+from tertulia.model.errors import Conflict
 from tertulia.model.narrow import Scope, Term
 from tertulia.model.topic_moves import TopicMove
 from tertulia.model.user_topics import Visibility
 from tertulia.service.messages import deleting, editing, preconditions
 from tertulia.store import bitmaps, consistency, log_entries, message_details, writing
+from tertulia.store import editing as store_editing
 from tertulia.store import store as store_module
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import narrow_condition
 from tertulia.store.writing import Batch
+from tertulia.wire.api.projections import message_moves
 from tests.support import Organization
+from tests.unit.test_log import until
 
 CAPABLE = {"bulk_message_deletion": True}
 QUIET = {"send_notification_to_new_thread": False, "send_notification_to_old_thread": False}
@@ -498,3 +503,242 @@ async def test_what_became_of_a_renamed_topic_is_kept_by_channel(org: Organizati
     assert known(one.change for one in entries) == [(None, mids)]
     gone = [one["message_ids"] for one in await ann.events() if one["type"] == "delete_message"]
     assert gone == [mids]
+
+
+async def begun(
+    org: Organization, monkeypatch: pytest.MonkeyPatch, message_id: int, **more: Any
+) -> TopicMove:
+    """A move in pieces that was requested and allowed, before its first piece."""
+    with monkeypatch.context() as patch:
+
+        async def interrupted(*_: Any) -> None:
+            pass
+
+        patch.setattr(editing, "finish_move", interrupted)
+        await move(org, message_id, **more)
+    (under_way,) = org.node.state.topic_moves
+    return under_way
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_messages_sent_in_the_meantime_do_not_hold_up_a_move(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    mids = await sent(org, "tea", 10)
+    (there,) = await sent(org, "coffee", 1)
+    reads: list[int] = []
+    later: list[int] = []
+    real = preconditions.to_move_next
+
+    async def busy(log: Log, found: TopicMove) -> moving.MovePiece:
+        piece = await real(log, found)
+        reads.append(len(piece.ids))
+        later.append(await org["ben"].send("lounge", "Tea", "me too"))
+        return piece
+
+    monkeypatch.setattr(preconditions, "to_move_next", busy)
+    await move(org, mids[0], topic="coffee")
+    assert reads == [4, 4, 2]
+    left = await page(org, "ben", ("channel", "lounge"), ("topic", "tea"))
+    assert [one["id"] for one in left] == later
+    moved = await page(org, "ben", ("channel", "lounge"), ("topic", "coffee"))
+    assert [one["id"] for one in moved] == sorted([*mids, there])
+    topics = {one.key: one for one in org.node.state.topics}
+    assert (topics["tea"].message_count, topics["tea"].last_message_id) == (3, later[-1])
+    assert (topics["tea"].name, topics["coffee"].message_count) == ("Tea", 11)
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_equal_requests_to_move_a_topic_are_one_move(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    mids = await sent(org, "tea", 10)
+    (there,) = await sent(org, "coffee", 1)
+    reads: list[int] = []
+    real = preconditions.to_move_next
+
+    async def counted(log: Log, found: TopicMove) -> moving.MovePiece:
+        piece = await real(log, found)
+        reads.append(len(piece.ids))
+        if len(reads) == 3:  # With so few messages left, it would take no pieces.
+            repeated = asyncio.create_task(move(org, mids[0], topic="coffee"))
+            await until(lambda: len(flights) > 4)
+            repeats.append(repeated)
+        return piece
+
+    repeats: list[asyncio.Task[None]] = []
+    flights: list[int | None] = []
+    real_finish = editing.finish_move
+
+    async def finish(node: Any, move_id: int) -> None:
+        flights.append(move_id)
+        await real_finish(node, move_id)
+
+    monkeypatch.setattr(preconditions, "to_move_next", counted)
+    monkeypatch.setattr(editing, "finish_move", finish)
+    loud = {"send_notification_to_new_thread": True}
+    await asyncio.gather(*(move(org, mids[0], topic="coffee", **loud) for _ in range(4)))
+    await asyncio.gather(*repeats)
+    assert reads == [4, 4, 2]
+    assert len(set(flights)) == 1
+    found = await page(org, "ben", ("channel", "lounge"), ("topic", "coffee"))
+    *others, notice = [one["id"] for one in found]
+    assert others == sorted([*mids, there])
+    assert "This topic was moved" in found[-1]["content"]
+    assert notice > there
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_an_allowed_move_that_is_held_up_is_no_error(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job finishes it."""
+    await org.channel("lounge", "ann", "ben")
+    mids = await sent(org, "tea", 10)
+    await sent(org, "coffee", 1)
+    with monkeypatch.context() as patch:
+
+        async def conflicting(*_: Any) -> moving.MovePiece:
+            raise Conflict
+
+        patch.setattr(preconditions, "to_move_next", conflicting)
+        await move(org, mids[0], topic="coffee")
+    assert len(org.node.state.topic_moves) == 1
+    job = topic_moves(org.node)
+    await job.once()
+    await job.once()
+    assert len(org.node.state.topic_moves) == 0
+    assert len(await page(org, "ben", ("topic", "coffee"))) == 11
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_the_newest_messages_arrive_if_the_very_newest_was_deleted(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("den", "ann", is_private=True)
+    lounge = await org.channel("lounge", "ann", "ben")
+    mids = await sent(org, "tea", 10, to="den")
+    ben = await org["ben"].register()
+    under_way = await begun(org, monkeypatch, mids[0], stream_id=lounge)
+    assert (await org["ann"].delete(f"/messages/{mids[-1]}")).ok
+    await editing.finish_move(org.node, under_way.id)
+    came = [one["message"]["id"] for one in await ben.events() if one["type"] == "message"]
+    assert came == mids[1:9]
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_a_move_to_the_name_that_the_whole_topic_has_by_now_is_over(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    mids = await sent(org, "tea", 10)
+    later = {"topic": "coffee", "propagate_mode": "change_later"}
+    under_way = await begun(org, monkeypatch, mids[1], **later)
+    await move(org, mids[0], topic="Coffee")
+    assert len(org.node.state.topic_moves) == 0
+    await editing.finish_move(org.node, under_way.id)
+    assert await history(org, mids[5]) == [("tea", "Coffee")]
+    assert await spellings(org, "coffee") == ["Coffee"] * 11
+
+
+async def test_histories_of_messages_that_are_moved_together_are_bounded(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_editing, "KEPT_EDITS", 4)
+    monkeypatch.setattr(store_editing, "MERGED_AT_ONCE", 2)
+    await org.channel("lounge", "ann")
+    for topic in ("coffee", "tea"):
+        await sent(org, topic, 1)
+    mids = await sent(org, "tea", 8)
+    merges: list[int] = []
+    real = store_editing._merge_oldest_edits
+
+    def merge(connection: Connection, message_id: int) -> None:
+        merges.append(message_id)
+        real(connection, message_id)
+
+    monkeypatch.setattr(store_editing, "_merge_oldest_edits", merge)
+
+    def longest(connection: Connection) -> int:
+        ((found,),) = connection.query(
+            "SELECT MAX(count) FROM (SELECT COUNT(*) AS count FROM message_edits"
+            " GROUP BY message_id) AS counts"
+        )
+        return int(found)
+
+    first, lengths = mids[0], list[int]()
+    for number in range(24):
+        merges.clear()
+        topic = "coffee" if number % 2 == 0 else "tea"
+        await move(org, first, topic=topic, propagate_mode="change_later")
+        lengths.append(await org.node.store.read(longest))
+        assert len(merges) <= 2
+    assert max(lengths) <= 4 + len(mids) // 2 + 2
+
+
+async def test_the_renamings_that_are_kept_lead_from_the_first_name_to_the_last(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_editing, "KEPT_EDITS", 4)
+    await org.channel("lounge", "ann")
+    (mid,) = await sent(org, "tea 0", 1)
+    for number in range(9):
+        await move(org, mid, topic=f"tea {number + 1}")
+    assert await history(org, mid) == [
+        ("tea 8", "tea 9"),
+        ("tea 7", "tea 8"),
+        ("tea 6", "tea 7"),
+        ("tea 0", "tea 6"),
+    ]
+
+
+async def test_views_of_a_renamed_topic_share_the_list_of_its_messages(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await org.channel("lounge", "ann", "ben", "cleo")
+    mids = await sent(org, "tea", 5)
+    listeners = [
+        await org[who].register(client_capabilities=CAPABLE | {"empty_topic_name": empty})
+        for who in ("ben", "cleo")
+        for empty in (True, False)
+    ]
+    lists: dict[int, list[int]] = {}
+    real = message_moves._Move.listed
+
+    def listed(self: Any, shown: Any) -> list[int]:
+        found = real(self, shown)
+        lists[id(found)] = found
+        return found
+
+    monkeypatch.setattr(message_moves._Move, "listed", listed)
+    await move(org, mids[0], topic="coffee")
+    for one in listeners:
+        (event,) = [e for e in await one.events() if e["type"] == "update_message"]
+        assert event["message_ids"] == mids
+    assert [*lists.values()] == [mids]
+
+
+@pytest.mark.usefixtures("pieces")
+async def test_equal_rows_of_records_are_computed_once(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = ("ann", "ben", "cleo")
+    await org.channel("lounge", *people)
+    mids = await sent(org, "tea", 10)
+    attic = await org.channel("attic", *people)
+    rows: list[bytes | None] = []
+    real = bitmaps._marked
+
+    def marked(*arguments: Any) -> bytes | None:
+        rows.append(real(*arguments))
+        return rows[-1]
+
+    monkeypatch.setattr(bitmaps, "_marked", marked)
+    await move(org, mids[0], stream_id=attic)
+    unread = (await org["ben"].register()).data["unread_msgs"]["streams"]
+    assert [one["unread_message_ids"] for one in unread] == [mids]
+    # Not for each person. (PostgreSQL is asked for the same rows twice.)
+    times = 2 if org.node.store.database.dialect.name == "postgresql" else 1
+    assert len(rows) == times * len(set(rows))

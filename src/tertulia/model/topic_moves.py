@@ -27,6 +27,8 @@ class TopicMove(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether these were all of the topic."""
     tell_old: bool = False
     tell_new: bool = True
+    has_begun: bool = False
+    """Whether the newest of its messages have been moved."""
     joins: bool = False
     """Whether the new topic already had messages when the move began."""
 

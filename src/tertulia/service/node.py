@@ -72,6 +72,12 @@ class Node:
         default_factory=lambda: SingleFlight("Too many thumbnails are being created. Try again.")
     )
     """Those that are being made."""
+    topic_moves: SingleFlight = field(
+        default_factory=lambda: SingleFlight(
+            "Many topics are being moved right now. Yours will be moved shortly."
+        )
+    )
+    """Moves in pieces that are in progress, by their IDs."""
     recent_messages: RecentMessages = field(default_factory=RecentMessages)
     """The newest ones, in memory."""
     received_scopes: ReceivedScopes = field(default_factory=ReceivedScopes)

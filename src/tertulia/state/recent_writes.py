@@ -40,6 +40,12 @@ def renaming(channel_id: int | None, key: str) -> Hashable:
     return "renamed", channel_id, key
 
 
+def moving(channel_id: int | None, key: str) -> Hashable:
+    """What is written to where messages are moved to a topic or out of it. Unlike the
+    conversation, nothing is written to it where messages are sent."""
+    return "moved", channel_id, key
+
+
 class RecentWrites:
     """The newest entry that wrote to each thing: a message by its ID, a conversation by its key,
     what people add to a message by a name, its ID, and more."""

@@ -37,21 +37,36 @@ def write(
 ) -> None:
     """For each user put messages in, or take them out, in this order."""
     for chunk, users in _users_by_chunk(marks).items():
-        present = dict(_rows(connection, table, chunk, users))
+        rows = connection.query(*_question(connection.dialect, table, chunk, users))
+        present = {user: bytes(stored) for user, stored in rows}
+        # Thousands of users may have the same row, and get the same marks.
+        known: dict[tuple[Any, ...], bytes | None] = {}
         put = []
         for user in users:
-            bitmap = present.get(user, BitMap())
-            for chunks, added in marks[user]:
-                if chunk in chunks:
-                    bitmap = bitmap | chunks[chunk] if added else bitmap - chunks[chunk]
-            if bitmap or user in present:
-                bitmap.run_optimize()
-                put.append((user, chunk, bitmap.serialize()))
+            stored = present.get(user)
+            key = (stored, *map(id, marks[user]))
+            if key not in known:
+                known[key] = _marked(stored, chunk, marks[user])
+            bitmap = known[key]
+            if bitmap is not None and bitmap != stored:
+                put.append((user, chunk, bitmap))
         connection.run_many(
             f"INSERT INTO {table} (user_id, chunk, bitmap) VALUES (?, ?, ?)"
             " ON CONFLICT (user_id, chunk) DO UPDATE SET bitmap = excluded.bitmap",
             put,
         )
+
+
+def _marked(stored: bytes | None, chunk: int, marks: Iterable[tuple[Chunks, bool]]) -> bytes | None:
+    """A user's row after these marks; None for none."""
+    bitmap = BitMap() if stored is None else bitmap_of(stored)
+    for chunks, added in marks:
+        if chunk in chunks:
+            bitmap = bitmap | chunks[chunk] if added else bitmap - chunks[chunk]
+    if stored is None and not bitmap:
+        return None
+    bitmap.run_optimize()
+    return bytes(bitmap.serialize())
 
 
 def questions(

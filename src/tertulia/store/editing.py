@@ -45,8 +45,10 @@ KEPT_EDITS = 100
 KEPT_BYTES = 4 * 1024 * 1024
 """The newest edits of a message that are kept, and their earlier content and HTML. All edits before
 them become one, which has the message's first content, and all moves one."""
-MERGED_AT_ONCE = 200
-"""Where more messages are moved, a move is kept in addition: merging would take too long."""
+MERGED_AT_ONCE = 20
+"""Of messages that are moved together, at most this many have their oldest edits merged: those with
+the most. Messages that are moved together again and again take turns, so their histories are a
+few dozen edits longer than `KEPT_EDITS`."""
 HISTORY_BYTES = 2 * 1024 * 1024
 """Earlier content and HTML in one page of a message's history."""
 TEXT_SIZE = "COALESCE(OCTET_LENGTH(was_content) + OCTET_LENGTH(was_rendered), -1)"
@@ -199,12 +201,7 @@ def _rename_topic(connection: Connection, entry: Entry, change: changes.Messages
             key,
         ),
     )
-    connection.run(
-        f"DELETE FROM topic_renames WHERE {OF_TOPIC} AND seq < (SELECT seq FROM topic_renames"
-        f" WHERE {OF_TOPIC} ORDER BY seq DESC LIMIT 1 OFFSET {KEPT_EDITS - 2})"
-        f" AND seq > (SELECT MIN(seq) FROM topic_renames WHERE {OF_TOPIC})",
-        (channel_id, key) * 3,
-    )
+    _merge_oldest_renames(connection, channel_id, key)
     search_index.remove_topic(connection, channel_id, key)
     new_key = topic_key(change.new_topic)
     connection.run(
@@ -213,6 +210,29 @@ def _rename_topic(connection: Connection, entry: Entry, change: changes.Messages
         (new_key, change.new_topic, change.ids.max(), entry.seq, channel_id, key),
     )
     search_index.add_topic(connection, channel_id, new_key)
+
+
+def _merge_oldest_renames(connection: Connection, channel_id: int, key: str) -> None:
+    """Keep the newest renamings of a topic, and make one of all others, for the messages of the
+    first. Messages that were sent between those appear to be sent when they were over."""
+    newest = f"FROM topic_renames WHERE {OF_TOPIC} ORDER BY seq DESC LIMIT 1 OFFSET"
+    older = connection.query(f"SELECT seq {newest} {KEPT_EDITS}", (channel_id, key))
+    if not older:
+        return
+    ((first_kept, name),) = connection.query(
+        f"SELECT seq, was_topic {newest} {KEPT_EDITS - 2}", (channel_id, key)
+    )
+    ((first,),) = connection.query(
+        f"SELECT MIN(seq) FROM topic_renames WHERE {OF_TOPIC}", (channel_id, key)
+    )
+    connection.run(
+        f"UPDATE topic_renames SET topic = ? WHERE {OF_TOPIC} AND seq = ?",
+        (name, channel_id, key, first),
+    )
+    connection.run(
+        f"DELETE FROM topic_renames WHERE {OF_TOPIC} AND seq > ? AND seq < ?",
+        (channel_id, key, first, first_kept),
+    )
 
 
 def _write_place(connection: Connection, entry: Entry, change: changes.MessagesMoved) -> None:
@@ -258,13 +278,12 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
         channel_id=change.new_channel_id if change.changes_channel else None,
     )
     _end_topics(connection, change.emptied)
-    if len(ids) <= MERGED_AT_ONCE:
-        for (message_id,) in connection.query(
-            f"SELECT message_id FROM message_edits WHERE {dialect.among('message_id')}"
-            " GROUP BY message_id HAVING COUNT(*) > ?",
-            (dialect.array(ids), KEPT_EDITS),
-        ):
-            _merge_oldest_edits(connection, message_id)
+    for (message_id,) in connection.query(
+        f"SELECT message_id FROM message_edits WHERE {dialect.among('message_id')}"
+        f" GROUP BY message_id HAVING COUNT(*) > ? ORDER BY COUNT(*) DESC LIMIT {MERGED_AT_ONCE}",
+        (dialect.array(ids), KEPT_EDITS),
+    ):
+        _merge_oldest_edits(connection, message_id)
 
 
 def _write_edits(

@@ -63,6 +63,8 @@ def without(topic: Topic, excerpt: TopicExcerpt, gone: Collection[int]) -> Topic
     count = topic.message_count - len(gone)
     if not count:
         return None
+    if topic.last_message_id not in gone:  # It may have come after the excerpt was read.
+        return msgspec.structs.replace(topic, message_count=count)
     newest = left[-1]
     return msgspec.structs.replace(
         topic, name=newest.topic, last_message_id=newest.id, message_count=count

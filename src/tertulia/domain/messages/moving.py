@@ -48,7 +48,7 @@ from tertulia.model.topic_moves import TopicMove
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
-from tertulia.state.recent_writes import renaming
+from tertulia.state.recent_writes import moving, renaming
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -139,6 +139,8 @@ def move(
     state, message = moment.state, found.message
     if plan.renames:
         change = _renamed(moment, found, plan, wanted)
+    elif (known := _under_way(state, message, plan, wanted)) is not None:
+        return Decision(known)
     elif len(plan.ids) > PIECE:
         return _begun(moment, message, plan, wanted)
     else:
@@ -189,14 +191,20 @@ def _place(message: Message, plan: _Allowed, wanted: Move) -> dict[str, Any]:
     }
 
 
-def _begun(moment: Moment, message: Message, plan: _Allowed, wanted: Move) -> Decision[int | None]:
-    """The move in pieces; where the same was requested before and has not ended, that one."""
-    state = moment.state
+def _under_way(state: State, message: Message, plan: _Allowed, wanted: Move) -> int | None:
+    """The ID of the move in pieces that the same request began before, if it hasn't ended."""
     place = _place(message, plan, wanted)
     there = [place[name] for name in _SAME]
     for known in state.topic_moves:
         if [getattr(known, name) for name in _SAME] == there and known.last_id >= plan.ids.max():
-            return Decision(known.id)
+            return known.id
+    return None
+
+
+def _begun(moment: Moment, message: Message, plan: _Allowed, wanted: Move) -> Decision[int | None]:
+    """The move in pieces."""
+    state = moment.state
+    place = _place(message, plan, wanted)
     spans = permissions.readable_spans(state, moment.actor, plan.source)
     first, last = plan.ids.min(), plan.ids.max()
     ranges = tuple(
@@ -236,22 +244,26 @@ def move_piece(moment: Moment, piece: MovePiece, render: Render) -> Decision[boo
     state, move = moment.state, piece.move
     if state.topic_moves.get(move.id) is None:
         return Decision(False)
-    conversation = (move.channel_id, topic_key(move.topic), None)
+    place = (move.channel_id, topic_key(move.topic))
+    excerpt = piece.excerpt
+    read = (*piece.ids, *(line.id for line in excerpt.lines), excerpt.first_elsewhere)
+    # What is sent to the topic in the meantime isn't moved, and must not hold up the move.
     if state.topic_moves[move.id] != move or state.recent_writes.since(
-        piece.seq, (conversation, renaming(*conversation[:2]), *piece.ids)
+        piece.seq, (renaming(*place), moving(*place), *read)
     ):
         raise Conflict
     changes: list[AnyChange] = []
     ids = frozenset(piece.ids)
     if ids:
-        lines = [line for line in piece.excerpt.lines if line.id in ids]
-        change = _moved(moment, move, piece.found, piece.excerpt, lines)
+        lines = [line for line in excerpt.lines if line.id in ids]
+        change = _moved(moment, move, piece.found, excerpt, lines)
         changes = [change, *user_topics.after_moving(moment, change, joins=move.joins)]
+    # Where the messages stay in the topic, what is left does not follow from that.
     left = move.before(piece.ids[0]) if move.respells and ids else move.ranges
     is_last = piece.is_last or not left
-    if not is_last and left != move.ranges:
-        # The messages stay in the topic, so what is left does not follow from that.
-        changes.append(TopicMoveStarted(move=msgspec.structs.replace(move, ranges=left)))
+    after = msgspec.structs.replace(move, ranges=left, has_begun=move.has_begun or bool(ids))
+    if not is_last and after != move:
+        changes.append(TopicMoveStarted(move=after))
     if is_last:
         changes.append(TopicMoveEnded(move_id=move.id))
         wanted = Move(tell_old=move.tell_old, tell_new=move.tell_new)

@@ -136,8 +136,8 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
 
 
 class TopicMoveStarted(Change, frozen=True, tag="topic_move_started"):
-    """Moving many messages was requested and allowed: `MessagesMoved` follow, until it ends. A move
-    that only respells its topic is written again with what is left of it."""
+    """Moving many messages was requested and allowed: `MessagesMoved` follow, until it ends. It is
+    written again when it has begun; and a move that only respells its topic, with what is left."""
 
     move: TopicMove
 

@@ -1,12 +1,13 @@
 """Editing what a message says, and moving messages."""
 
+import contextlib
 import hashlib
 
 from tertulia.domain import names
 from tertulia.domain.messages import editing, moving
 from tertulia.domain.messages.moving import Move
 from tertulia.model.channels import topic_key
-from tertulia.model.errors import StaleExpectation
+from tertulia.model.errors import Conflict, StaleExpectation
 from tertulia.model.messages import Message
 from tertulia.service.caller import Caller
 from tertulia.service.conflicts import retry_on_conflict
@@ -16,6 +17,8 @@ from tertulia.service.node import Node
 
 DELETED = "(deleted)"
 """What a message says whose content was taken away."""
+MOVES_AT_ONCE = 1000
+"""Moves in pieces that a node makes at the same time; a job continues those beyond."""
 
 
 async def edit_message(
@@ -55,8 +58,7 @@ async def edit_message(
         )
 
     detached, move_id = await retry_on_conflict(attempt)
-    if move_id is not None:
-        await finish_move(caller.node, move_id)
+    await _finish_allowed(caller.node, move_id)
     return detached
 
 
@@ -74,14 +76,25 @@ async def move_messages(caller: Caller, message_id: int, wanted: Move) -> None:
         )
         return await caller.submit(moving.move, found, excerpt, wanted, caller.render)
 
-    move_id = await retry_on_conflict(attempt)
+    await _finish_allowed(caller.node, await retry_on_conflict(attempt))
+
+
+async def _finish_allowed(node: Node, move_id: int | None) -> None:
+    """Finish a move in pieces. If its topic changes too often for that, a job finishes it later:
+    the move is stored, and nothing can refuse it anymore, so it isn't an error for the caller."""
     if move_id is not None:
-        await finish_move(caller.node, move_id)
+        with contextlib.suppress(Conflict):
+            await finish_move(node, move_id)
 
 
 async def finish_move(node: Node, move_id: int) -> None:
-    """Move what is left of a move in pieces, each by a command of its own: others have their turn
-    in between."""
+    """Move what is left of a move in pieces, once for all callers that wait for it. Raises
+    Conflict, and Unavailable if `MOVES_AT_ONCE` other moves are in progress."""
+    await node.topic_moves.do(move_id, lambda: _move_pieces(node, move_id), MOVES_AT_ONCE)
+
+
+async def _move_pieces(node: Node, move_id: int) -> None:
+    """Move each piece by a command of its own: others have their turn in between."""
 
     async def piece() -> bool:
         move = node.state.topic_moves.get(move_id)

@@ -144,7 +144,7 @@ async def to_move_next(log: Log, move: TopicMove) -> MovePiece:
         if not ids:
             return ids, True, _NO_TOPIC, None
         # Those who could not read them are sent the newest of all, and no others.
-        away = move.channel_id != move.new_channel_id and ids[-1] == move.last_id
+        away = move.channel_id != move.new_channel_id and not move.has_begun
         excerpt = _excerpt_to_move(connection, conversation, ids, away=away)
         one = _one(connection, move.anchor_id) if move.anchor_id in ids else None
         return ids, len(ids) < limit, excerpt, one

@@ -13,7 +13,7 @@ from tertulia.state.folds.pins import forget_pins, take_pins_along
 from tertulia.state.folds.previews import await_previews, forget_previews
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
-from tertulia.state.recent_writes import renaming
+from tertulia.state.recent_writes import moving, renaming
 
 FOLDS = Folds()
 
@@ -40,7 +40,8 @@ def _(state: State, change: changes.MessagesMoved) -> None:
     old = (change.channel_id, topic_key(change.topic))
     new = (change.new_channel_id, topic_key(change.new_topic))
     touched = (renaming(*old),) if change.renames else change.message_ids
-    state.recent_writes.note((*touched, (*old, None), (*new, None)), state.seq + 1)
+    places = ((*old, None), (*new, None), moving(*old), moving(*new))
+    state.recent_writes.note((*touched, *places), state.seq + 1)
     _settle(state, change.topics, change.emptied, change.first_message_ids)
     moved = change.ids
     if change.renames:
@@ -66,15 +67,19 @@ def _(state: State, change: changes.MessagesMoved) -> None:
 
 
 def _rename_in_moves(state: State, old: tuple[int, str], new: tuple[int, str], name: str) -> None:
-    """Moves that are under way go on from a renamed topic, and to it; a new spelling of some of its
-    messages is out of date."""
+    """Continue moves in progress from a renamed topic, and to it. End those that would only spell
+    some of its messages in another way, or move them to the name that all of them have now."""
     for move in list(state.topic_moves):
-        if move.respells and (move.channel_id, topic_key(move.topic)) == old:
+        here, there = (
+            (move.channel_id, topic_key(move.topic)),
+            (move.new_channel_id, topic_key(move.new_topic)),
+        )
+        if here == old and there in {old, new}:
             state.topic_moves.remove(move.id)
             continue
-        if (move.channel_id, topic_key(move.topic)) == old:
+        if here == old:
             move = msgspec.structs.replace(move, topic=name)
-        if (move.new_channel_id, topic_key(move.new_topic)) == old:
+        if there == old:
             move = msgspec.structs.replace(move, new_topic=name)
         state.topic_moves.put(move)
 
