@@ -11,7 +11,7 @@ from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.domain.organization.settings import FOR_EVER, FOR_OWNERS
 from tertulia.model.realm import Realm
 from tertulia.state.organization import State
-from tertulia.wire.api.objects.realm import shown_fields, wire_name
+from tertulia.wire.api.objects.realm import SIGN_IN_SETTING, shown_settings, wire_name
 from tertulia.wire.api.resources.organization import UpdateRealm, update_realm
 from tertulia.wire.http.parameters import declared
 
@@ -21,14 +21,13 @@ app = group(
     " `config`; for new users' settings: `defaults`.)",
 )
 
-_PASSWORDS: Final = "password_sign_in"
 _METHODS: Final = "authentication_methods"
 
 
 def _names() -> dict[str, str]:
     takes = {one.name for one in declared(UpdateRealm)}
-    found = {field: wire_name(field) for field in shown_fields() if wire_name(field) in takes}
-    return dict(sorted({**found, _PASSWORDS: _METHODS}.items()))
+    found = {field: wire_name(field) for field in shown_settings() if wire_name(field) in takes}
+    return dict(sorted({**found, SIGN_IN_SETTING: _METHODS}.items()))
 
 
 def _sent(state: State, name: str, text: str) -> str:
@@ -36,7 +35,7 @@ def _sent(state: State, name: str, text: str) -> str:
         return assignments.group_typed(state, text)
     if name.endswith("_channel_id"):
         return assignments.channel_typed(state, text)
-    if name == _PASSWORDS:
+    if name == SIGN_IN_SETTING:
         if text not in {"true", "false"}:
             raise UsageError(f"Invalid value '{text[:50]}' for {name}: expected true or false.")
         return f'{{"Email": {text}}}'
@@ -68,7 +67,7 @@ add_commands(
         value=_value,
         sent=_sent,
         for_owners=FOR_OWNERS,
-        takes={_PASSWORDS: ("true or false", "Whether people can sign in with a password.")},
+        takes={SIGN_IN_SETTING: ("true or false", "Whether people can sign in with a password.")},
     ),
     "invite_required=false can_invite_users_group=moderators",
     "Changes apply to everyone immediately. Use names for groups and channels. Limits can be"

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct
 
 from tertulia.model.groups import GroupSetting, SystemGroup
+from tertulia.model.settings import Permission, Setting
 
 _EVERYONE = SystemGroup.EVERYONE.value
 _MEMBERS = SystemGroup.MEMBERS.value
@@ -41,105 +42,204 @@ class Picture(Struct, frozen=True, omit_defaults=True):
     """Counts its changes, so that clients know when their copy is old."""
 
 
+_ANNOUNCED_IN: Final = Setting("announcements", "Channel ID, or -1 for none.")
+
+
+def _quota(what: str) -> Setting:
+    about = f"Maximum number of {what}, or `unlimited`. Existing ones are kept if you lower it."
+    return Setting("limits", about, extension=True, since="0.2.0")
+
+
 class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The organization. A setting here is the organization's; the server's are in its
     configuration file. Durations are in seconds unless named otherwise, and None is unlimited.
+
+    The web client shows the settings of a section in the order that they have here.
     """
 
     id: int = 1
-    uuid: str
-    name: str
-    description: str = ""
-    rendered_description: str = ""
-    """The description as HTML."""
-    created_at: int
+    uuid: Annotated[str, Setting(read_only=True)]
+    created_at: Annotated[int, Setting(read_only=True)]
     """UNIX seconds."""
     deactivated: bool = False
     """Whether nobody may do anything here, until somebody at the command line reactivates it."""
     icon: Picture = Picture()
     logo: Picture = Picture()
     night_logo: Picture = Picture()
-    allow_message_editing: bool = True
-    password_sign_in: bool = True
-    avatar_changes_disabled: bool = False
-    default_avatar_source: AvatarSource = "G"
-    default_code_block_language: str = ""
-    default_language: str = "en"
-    digest_emails_enabled: bool = False
-    digest_weekday: Weekday = 1
-    disallow_disposable_email_addresses: bool = True
-    email_changes_disabled: bool = False
-    emails_restricted_to_domains: bool = False
-    enable_guest_user_dm_warning: bool = True
-    enable_guest_user_indicator: bool = True
-    enable_read_receipts: bool = True
-    enable_spectator_access: bool = False
-    gif_rating_policy: GifRating = 2
-    inline_image_preview: bool = True
-    inline_url_embed_preview: bool = False
-    invite_required: bool = True
-    jitsi_server_url: str | None = None
-    media_preview_size: PreviewSize = 100
-    message_content_allowed_in_email_notifications: bool = True
-    message_content_delete_limit_seconds: Seconds | None = 600
-    message_content_edit_limit_seconds: Seconds | None = 600
-    message_edit_history_visibility_policy: HistoryVisibility = "all"
-    message_retention_days: int = -1
+
+    # Profile
+    name: Annotated[str, Setting("profile")]
+    description: Annotated[str, Setting("profile", "Markdown.")] = ""
+    rendered_description: str = ""
+    """The description as HTML."""
+    org_type: Annotated[OrganizationType, Setting("profile")] = 0
+    default_language: Annotated[str, Setting("profile")] = "en"
+
+    # Messages
+    allow_message_editing: Annotated[bool, Setting("editing")] = True
+    message_content_edit_limit_seconds: Annotated[Seconds | None, Setting("editing")] = 600
+    message_edit_history_visibility_policy: Annotated[HistoryVisibility, Setting("editing")] = "all"
+    message_content_delete_limit_seconds: Annotated[Seconds | None, Setting("editing")] = 600
+    message_retention_days: Annotated[
+        int, Setting("editing", "Days, or `unlimited`.", owners_only=True)
+    ] = -1
     """-1 keeps messages for ever."""
-    moderation_request_channel_id: int = -1
-    move_messages_between_channels_limit_seconds: Seconds | None = 604800
-    move_messages_within_channel_limit_seconds: Seconds | None = 604800
-    name_changes_disabled: bool = False
-    new_channel_announcements_channel_id: int = -1
-    org_type: OrganizationType = 0
-    presence_disabled: bool = False
-    require_e2ee_push_notifications: bool = False
-    require_unique_names: bool = False
-    send_channel_events_messages: bool = True
-    send_welcome_emails: bool = True
-    signup_announcements_channel_id: int = -1
-    topics_policy: TopicsPolicyOfRealm = "allow_empty_topic"
-    video_chat_provider: int = 1
-    waiting_period_threshold: Days = 0
-    """Days until a new member counts as a full one."""
+    topics_policy: Annotated[TopicsPolicyOfRealm, Setting("moving")] = "allow_empty_topic"
+    move_messages_within_channel_limit_seconds: Annotated[Seconds | None, Setting("moving")] = (
+        604800
+    )
+    move_messages_between_channels_limit_seconds: Annotated[Seconds | None, Setting("moving")] = (
+        604800
+    )
+    send_channel_events_messages: Annotated[bool, Setting("moving")] = True
+    enable_read_receipts: Annotated[bool, Setting("shown")] = True
+    inline_image_preview: Annotated[bool, Setting("shown")] = True
+    inline_url_embed_preview: Annotated[bool, Setting("shown")] = False
+    media_preview_size: Annotated[PreviewSize, Setting("shown")] = 100
+    gif_rating_policy: Annotated[GifRating, Setting("shown")] = 2
+    default_code_block_language: Annotated[
+        str, Setting("shown", "A language, as named by Pygments. Empty: none.")
+    ] = ""
+    new_channel_announcements_channel_id: Annotated[int, _ANNOUNCED_IN] = -1
+    signup_announcements_channel_id: Annotated[int, _ANNOUNCED_IN] = -1
+    updates_announcements_channel_id: Annotated[int, _ANNOUNCED_IN] = -1
+    moderation_request_channel_id: Annotated[int, _ANNOUNCED_IN] = -1
+    video_chat_provider: Annotated[
+        int, Setting("calls", "An ID from realm_available_video_chat_providers.")
+    ] = 1
+    jitsi_server_url: Annotated[
+        str | None,
+        Setting(
+            "calls", "Jitsi Meet server for video calls, or `default` for the server's default."
+        ),
+    ] = None
+    message_content_allowed_in_email_notifications: Annotated[bool, Setting("mails")] = True
+    send_welcome_emails: Annotated[bool, Setting("mails")] = True
+    digest_emails_enabled: Annotated[bool, Setting("mails")] = False
+    digest_weekday: Annotated[Weekday, Setting("mails", "0 is Monday.")] = 1
+
+    # Joining
+    invite_required: Annotated[bool, Setting("joining", owners_only=True)] = True
+    can_invite_users_group: Annotated[GroupSetting, Permission("joining", owners_only=True)] = (
+        _MEMBERS
+    )
+    create_multiuse_invite_group: Annotated[
+        GroupSetting, Permission("joining", owners_only=True)
+    ] = _ADMINISTRATORS
+    emails_restricted_to_domains: Annotated[bool, Setting("joining", owners_only=True)] = False
+    disallow_disposable_email_addresses: Annotated[bool, Setting("joining", owners_only=True)] = (
+        True
+    )
+    waiting_period_threshold: Annotated[
+        Days, Setting("joining", "Days until a new member becomes a full member.", owners_only=True)
+    ] = 0
     waiting_period_applied: int = 0
     """The days by which it was last decided who is a full member."""
     full_members_joined_by: int | None = None
     """UNIX seconds: members who joined later are no full ones yet. None where all are."""
-    want_advertise_in_communities_directory: bool = False
-    welcome_message_custom_text: str = ""
-    updates_announcements_channel_id: int = -1
-    upload_quota_per_user_mib: Mebibytes | None = None
-    """How much the files of one person, and of their bots, may come to; see `User`. Organizations
-    that were founded before there was a limit have none."""
-    max_bots_per_user: Quota | None = 100
-    max_channels_per_user: Quota | None = 500
-    max_drafts_per_user: Quota | None = 1000
-    max_groups_per_user: Quota | None = 200
-    max_unfinished_uploads_per_user: Quota | None = 50
-    can_access_all_users_group: GroupSetting = _EVERYONE
-    can_add_custom_emoji_group: GroupSetting = _MEMBERS
-    can_add_subscribers_group: GroupSetting = _MEMBERS
-    can_create_bots_group: GroupSetting = _MEMBERS
-    can_create_groups: GroupSetting = _MEMBERS
-    can_create_private_channel_group: GroupSetting = _MEMBERS
-    can_create_public_channel_group: GroupSetting = _MEMBERS
+    enable_spectator_access: Annotated[bool, Setting("joining", owners_only=True)] = False
+    password_sign_in: Annotated[bool, Setting(owners_only=True)] = True
+    welcome_message_custom_text: Annotated[str, Setting()] = ""
+
+    # Permissions
+    can_create_public_channel_group: Annotated[GroupSetting, Permission("channelRights")] = _MEMBERS
+    can_create_private_channel_group: Annotated[GroupSetting, Permission("channelRights")] = (
+        _MEMBERS
+    )
+    can_create_web_public_channel_group: Annotated[
+        GroupSetting,
+        Permission("channelRights", only=("moderators", "administrators", "owners", "nobody")),
+    ] = _OWNERS
+    can_add_subscribers_group: Annotated[GroupSetting, Permission("channelRights")] = _MEMBERS
+    can_set_topics_policy_group: Annotated[
+        GroupSetting, Permission("channelRights", everyone=True)
+    ] = _MEMBERS
+    can_set_delete_message_policy_group: Annotated[GroupSetting, Permission("channelRights")] = (
+        _MODERATORS
+    )
+    can_mention_many_users_group: Annotated[
+        GroupSetting, Permission("messageRights", everyone=True)
+    ] = _ADMINISTRATORS
+    can_resolve_topics_group: Annotated[
+        GroupSetting, Permission("messageRights", everyone=True)
+    ] = _EVERYONE
+    can_move_messages_between_topics_group: Annotated[
+        GroupSetting, Permission("messageRights", everyone=True)
+    ] = _EVERYONE
+    can_move_messages_between_channels_group: Annotated[
+        GroupSetting, Permission("messageRights")
+    ] = _MEMBERS
+    can_delete_own_message_group: Annotated[
+        GroupSetting, Permission("messageRights", everyone=True)
+    ] = _EVERYONE
+    can_delete_any_message_group: Annotated[GroupSetting, Permission("messageRights")] = (
+        _ADMINISTRATORS
+    )
+    direct_message_initiator_group: Annotated[
+        GroupSetting, Permission("directRights", everyone=True)
+    ] = _EVERYONE
+    direct_message_permission_group: Annotated[
+        GroupSetting, Permission("directRights", everyone=True)
+    ] = _EVERYONE
+    can_create_groups: Annotated[GroupSetting, Permission("peopleRights", owners_only=True)] = (
+        _MEMBERS
+    )
+    can_manage_all_groups: Annotated[
+        GroupSetting, Permission("peopleRights", nobody=False, owners_only=True)
+    ] = _OWNERS
+    can_access_all_users_group: Annotated[
+        GroupSetting,
+        Permission("peopleRights", everyone=True, nobody=False, only=("everyone", "members")),
+    ] = _EVERYONE
+    require_unique_names: Annotated[bool, Setting("peopleRights")] = False
+    name_changes_disabled: Annotated[bool, Setting("peopleRights")] = False
+    email_changes_disabled: Annotated[bool, Setting("peopleRights")] = False
+    avatar_changes_disabled: Annotated[bool, Setting("peopleRights")] = False
+    enable_guest_user_indicator: Annotated[bool, Setting("peopleRights")] = True
+    enable_guest_user_dm_warning: Annotated[bool, Setting("peopleRights")] = True
+    can_create_bots_group: Annotated[GroupSetting, Permission("botRights")] = _MEMBERS
+    can_create_write_only_bots_group: Annotated[GroupSetting, Permission("botRights")] = _MEMBERS
+    can_add_custom_emoji_group: Annotated[GroupSetting, Permission("botRights")] = _MEMBERS
+    can_manage_billing_group: Annotated[GroupSetting, Permission(nobody=False)] = _ADMINISTRATORS
+    can_summarize_topics_group: Annotated[GroupSetting, Permission(everyone=True)] = _EVERYONE
+    workplace_users_group: Annotated[GroupSetting, Permission(everyone=True)] = _EVERYONE
     can_create_users_group: GroupSetting = _ADMINISTRATORS
-    can_create_web_public_channel_group: GroupSetting = _OWNERS
-    can_create_write_only_bots_group: GroupSetting = _MEMBERS
-    can_delete_any_message_group: GroupSetting = _ADMINISTRATORS
-    can_delete_own_message_group: GroupSetting = _EVERYONE
-    can_invite_users_group: GroupSetting = _MEMBERS
-    can_manage_all_groups: GroupSetting = _OWNERS
-    can_manage_billing_group: GroupSetting = _ADMINISTRATORS
-    can_mention_many_users_group: GroupSetting = _ADMINISTRATORS
-    can_move_messages_between_channels_group: GroupSetting = _MEMBERS
-    can_move_messages_between_topics_group: GroupSetting = _EVERYONE
-    can_resolve_topics_group: GroupSetting = _EVERYONE
-    can_set_delete_message_policy_group: GroupSetting = _MODERATORS
-    can_set_topics_policy_group: GroupSetting = _MEMBERS
-    can_summarize_topics_group: GroupSetting = _EVERYONE
-    create_multiuse_invite_group: GroupSetting = _ADMINISTRATORS
-    direct_message_initiator_group: GroupSetting = _EVERYONE
-    direct_message_permission_group: GroupSetting = _EVERYONE
-    workplace_users_group: GroupSetting = _EVERYONE
+
+    # Limits on what one person can have
+    max_channels_per_user: Annotated[
+        Quota | None,
+        _quota("channels that one person can create, except for administrators"),
+    ] = 500
+    max_groups_per_user: Annotated[
+        Quota | None,
+        _quota("user groups that one person can create, except for administrators"),
+    ] = 200
+    max_bots_per_user: Annotated[
+        Quota | None,
+        _quota("bots of one person, including deactivated ones, except for administrators"),
+    ] = 100
+    max_drafts_per_user: Annotated[
+        Quota | None,
+        _quota("drafts of one person on the server"),
+    ] = 1000
+    max_unfinished_uploads_per_user: Annotated[
+        Quota | None,
+        _quota("unfinished resumable uploads of one person"),
+    ] = 50
+    upload_quota_per_user_mib: Annotated[
+        Mebibytes | None,
+        Setting(
+            "",
+            "Maximum size of the files of one person and their bots in MiB, or `unlimited`."
+            " Existing files are kept if you lower it.",
+            extension=True,
+            since="0.2.0",
+        ),
+    ] = None
+    """Organizations founded before there was a limit have none."""
+
+    # Not in the web client
+    default_avatar_source: Annotated[AvatarSource, Setting()] = "G"
+    require_e2ee_push_notifications: Annotated[bool, Setting()] = False
+    want_advertise_in_communities_directory: Annotated[bool, Setting()] = False
+    presence_disabled: Annotated[bool, Setting(read_only=True)] = False

@@ -1,10 +1,11 @@
 """People, bots, and what belongs to one account."""
 
 from enum import IntEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
+from tertulia.model.settings import Setting
 from tertulia.model.webhooks import EmbeddedService, IncomingOptions, OutgoingService
 
 
@@ -143,74 +144,129 @@ FontSize = Annotated[int, Meta(ge=1, le=100)]
 LineHeight = Annotated[int, Meta(ge=10, le=1000)]
 
 
+_STARTED_BY: Final = (
+    "1: topics you participate in; 2: topics you send a message to; 3: topics you start; 4: never."
+)
+_ALWAYS_OR_NEVER: Final = "1: automatic; 2: always; 3: never."
+
+
 class PersonalSettings(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One account's preferences; the defaults are those of a new account."""
+    """One account's preferences; the defaults are those of a new account.
+
+    The web client shows the settings of a section in the order that they have here.
+    """
 
     user_id: int
     edited_by_owner: bool = False
     """Whether the account has ever changed one of these itself."""
-    automatically_follow_topics_policy: Choice4 = 3
-    automatically_follow_topics_where_mentioned: bool = True
-    automatically_unmute_topics_in_muted_channels_policy: Choice4 = 2
-    color_scheme: Choice3 = 1
-    default_language: str = "en"
-    demote_inactive_channels: Choice3 = 1
-    desktop_icon_count_display: Choice4 = 1
-    display_emoji_reaction_users: bool = True
-    email_address_visibility: AddressVisibility = AddressVisibility.EVERYONE
-    email_notifications_batching_period_seconds: BatchingSeconds = 120
-    emojiset: EmojiSet = "google"
-    enable_desktop_notifications: bool = True
-    enable_digest_emails: bool = True
-    enable_drafts_synchronization: bool = True
-    enable_followed_topic_audible_notifications: bool = True
-    enable_followed_topic_desktop_notifications: bool = True
-    enable_followed_topic_email_notifications: bool = True
-    enable_followed_topic_push_notifications: bool = True
-    enable_followed_topic_wildcard_mentions_notify: bool = True
-    enable_login_emails: bool = True
-    enable_marketing_emails: bool = True
-    enable_offline_email_notifications: bool = True
-    enable_offline_push_notifications: bool = True
-    enable_online_push_notifications: bool = True
-    enable_sounds: bool = True
-    enable_channel_audible_notifications: bool = False
-    enable_channel_desktop_notifications: bool = False
-    enable_channel_email_notifications: bool = False
-    enable_channel_push_notifications: bool = False
-    enter_sends: bool = False
-    fluid_layout_width: bool = False
-    hide_ai_features: bool = False
-    high_contrast_mode: bool = False
-    left_side_userlist: bool = False
-    message_content_in_email_notifications: bool = True
-    notification_sound: str = "zulip"
-    direct_content_in_desktop_notifications: bool = True
-    presence_enabled: bool = True
-    realm_name_in_email_notifications_policy: Choice3 = 1
-    receives_typing_notifications: bool = True
     resolved_topic_notice_auto_read_policy: AutoReadNotices = "except_followed"
-    """No setting: what older versions stored, and nothing follows."""
-    send_direct_typing_notifications: bool = True
-    send_read_receipts: bool = True
-    send_channel_typing_notifications: bool = True
-    starred_message_counts: bool = True
-    translate_emoticons: bool = False
-    twenty_four_hour_time: bool | None = False
-    """None is as usual where the person is."""
-    user_list_style: Choice3 = 2
-    allow_private_data_export: bool = False
-    web_animate_image_previews: AnimatePreviews = "on_hover"
-    web_channel_default_view: Choice4 = 1
-    web_escape_navigates_to_home_view: bool = True
-    web_font_size_px: FontSize = 16
-    web_home_view: HomeView = "inbox"
-    web_inbox_show_channel_folders: bool = True
-    web_left_sidebar_show_channel_folders: bool = True
-    web_left_sidebar_unreads_count_summary: bool = True
-    web_line_height_percent: LineHeight = 140
-    web_mark_read_on_scroll_policy: Choice3 = 1
-    web_navigate_to_sent_message: bool = True
-    web_channel_unreads_count_display_policy: Choice3 = 2
-    web_suggest_update_timezone: bool = True
-    wildcard_mentions_notify: bool = True
+    """Not a setting: older versions stored it, and nothing follows it."""
+
+    # Preferences
+    color_scheme: Annotated[Choice3, Setting("look", "1: match the system; 2: dark; 3: light.")] = 1
+    web_font_size_px: Annotated[FontSize, Setting("look")] = 16
+    web_line_height_percent: Annotated[LineHeight, Setting("look")] = 140
+    high_contrast_mode: Annotated[bool, Setting("look")] = False
+    fluid_layout_width: Annotated[bool, Setting("look")] = False
+    web_animate_image_previews: Annotated[AnimatePreviews, Setting("look")] = "on_hover"
+    user_list_style: Annotated[
+        Choice3, Setting("look", "1: compact; 2: with status; 3: with status and avatar.")
+    ] = 2
+    default_language: Annotated[str, Setting("language", "Language code, such as `de`.")] = "en"
+    twenty_four_hour_time: Annotated[
+        bool | None, Setting("language", "Null: the default of the person's locale.")
+    ] = False
+    web_suggest_update_timezone: Annotated[bool, Setting("language")] = True
+    web_home_view: Annotated[HomeView, Setting("reading")] = "inbox"
+    web_escape_navigates_to_home_view: Annotated[bool, Setting("reading")] = True
+    web_mark_read_on_scroll_policy: Annotated[
+        Choice3, Setting("reading", "1: always; 2: only in conversation views; 3: never.")
+    ] = 1
+    web_channel_default_view: Annotated[
+        Choice4,
+        Setting(
+            "reading", "1: top topic; 2: channel feed; 3: list of topics; 4: top unread topic."
+        ),
+    ] = 1
+    demote_inactive_channels: Annotated[Choice3, Setting("reading", _ALWAYS_OR_NEVER)] = 1
+    web_channel_unreads_count_display_policy: Annotated[
+        Choice3,
+        Setting("reading", "1: all channels; 2: unmuted channels and topics; 3: no channels."),
+    ] = 2
+    web_left_sidebar_unreads_count_summary: Annotated[bool, Setting("reading")] = True
+    web_left_sidebar_show_channel_folders: Annotated[bool, Setting("reading")] = True
+    starred_message_counts: Annotated[bool, Setting("reading")] = True
+    display_emoji_reaction_users: Annotated[bool, Setting("reading")] = True
+    enter_sends: Annotated[bool, Setting("writing")] = False
+    web_navigate_to_sent_message: Annotated[bool, Setting("writing")] = True
+    translate_emoticons: Annotated[bool, Setting("writing")] = False
+    enable_drafts_synchronization: Annotated[
+        bool, Setting("writing", "Turning this off deletes the drafts stored on the server.")
+    ] = True
+
+    # Privacy
+    presence_enabled: Annotated[bool, Setting("presence", "False makes the person invisible.")] = (
+        True
+    )
+    send_read_receipts: Annotated[bool, Setting("presence")] = True
+    send_direct_typing_notifications: Annotated[bool, Setting("presence")] = True
+    send_channel_typing_notifications: Annotated[bool, Setting("presence")] = True
+    receives_typing_notifications: Annotated[bool, Setting("presence")] = True
+    email_address_visibility: Annotated[
+        AddressVisibility,
+        Setting("address", "1: everyone; 2: members; 3: administrators; 4: no one; 5: moderators."),
+    ] = AddressVisibility.EVERYONE
+
+    # Notifications
+    wildcard_mentions_notify: Annotated[bool, Setting("mentions")] = True
+    enable_followed_topic_wildcard_mentions_notify: Annotated[bool, Setting("mentions")] = True
+    notification_sound: Annotated[
+        str, Setting("desktop", "One of available_notification_sounds, or `none`.")
+    ] = "zulip"
+    direct_content_in_desktop_notifications: Annotated[bool, Setting("desktop")] = True
+    desktop_icon_count_display: Annotated[
+        Choice4,
+        Setting(
+            "desktop",
+            "1: all unread messages; 2: direct messages, mentions, and followed"
+            " topics; 3: direct messages and mentions; 4: nothing.",
+        ),
+    ] = 1
+    enable_online_push_notifications: Annotated[bool, Setting("desktop")] = True
+    email_notifications_batching_period_seconds: Annotated[BatchingSeconds, Setting("email")] = 120
+    message_content_in_email_notifications: Annotated[bool, Setting("email")] = True
+    realm_name_in_email_notifications_policy: Annotated[
+        Choice3, Setting("email", _ALWAYS_OR_NEVER)
+    ] = 1
+    enable_login_emails: Annotated[bool, Setting("email")] = True
+    enable_digest_emails: Annotated[bool, Setting("email")] = True
+    automatically_follow_topics_policy: Annotated[Choice4, Setting("topics", _STARTED_BY)] = 3
+    automatically_unmute_topics_in_muted_channels_policy: Annotated[
+        Choice4, Setting("topics", _STARTED_BY)
+    ] = 2
+    automatically_follow_topics_where_mentioned: Annotated[bool, Setting("topics")] = True
+
+    # Notifications by kind of message, which the web client shows in a table of its own
+    enable_desktop_notifications: Annotated[bool, Setting()] = True
+    enable_followed_topic_audible_notifications: Annotated[bool, Setting()] = True
+    enable_followed_topic_desktop_notifications: Annotated[bool, Setting()] = True
+    enable_followed_topic_email_notifications: Annotated[bool, Setting()] = True
+    enable_followed_topic_push_notifications: Annotated[bool, Setting()] = True
+    enable_offline_email_notifications: Annotated[bool, Setting()] = True
+    enable_offline_push_notifications: Annotated[bool, Setting()] = True
+    enable_sounds: Annotated[bool, Setting()] = True
+    enable_channel_audible_notifications: Annotated[bool, Setting()] = False
+    enable_channel_desktop_notifications: Annotated[bool, Setting()] = False
+    enable_channel_email_notifications: Annotated[bool, Setting()] = False
+    enable_channel_push_notifications: Annotated[bool, Setting()] = False
+
+    # Not in the web client
+    emojiset: Annotated[EmojiSet, Setting()] = "google"
+    enable_marketing_emails: Annotated[bool, Setting()] = True
+    hide_ai_features: Annotated[bool, Setting()] = False
+    left_side_userlist: Annotated[bool, Setting()] = False
+    allow_private_data_export: Annotated[
+        bool,
+        Setting("", "Whether an export of the organization can include the person's private data."),
+    ] = False
+    web_inbox_show_channel_folders: Annotated[bool, Setting()] = True

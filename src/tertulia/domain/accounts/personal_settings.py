@@ -1,6 +1,5 @@
 """Personal settings: what each may be, and how they are changed."""
 
-import typing
 import zoneinfo
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -17,6 +16,7 @@ from tertulia.domain.organization.languages import LANGUAGES
 from tertulia.model.changes import AnyChange, CredentialChanged, SessionConfirmed, SettingsChanged
 from tertulia.model.errors import Refused
 from tertulia.model.mail import Mail, MailKind
+from tertulia.model.settings import declared_settings
 from tertulia.model.users import PersonalSettings, User
 from tertulia.state.moment import Decision, Moment
 
@@ -25,17 +25,11 @@ NOTIFICATION_SOUNDS: Final = ("ding", "zulip")
 SILENCE: Final = "none"
 """What stands for no sound at all."""
 
-_NO_SETTINGS: Final = frozenset(
-    {"user_id", "edited_by_owner", "resolved_topic_notice_auto_read_policy"}
-)
-
 RULES: Final[Mapping[str, Any]] = {
-    name: kind
-    for name, kind in typing.get_type_hints(PersonalSettings, include_extras=True).items()
-    if name not in _NO_SETTINGS
+    name: one.type for name, one in declared_settings(PersonalSettings).items()
 }
-"""Every personal setting, and the type of its values. Two have a list of their own beside it:
-`default_language` (LANGUAGES) and `notification_sound`."""
+"""The type of each personal setting. Two take only values of a list: `default_language` (LANGUAGES)
+and `notification_sound`."""
 
 
 def checked(name: str, value: Any) -> Any:

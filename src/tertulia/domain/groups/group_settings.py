@@ -7,6 +7,8 @@ from msgspec import Struct
 
 from tertulia.model.errors import Refused, StaleExpectation, SystemGroupRequired
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup, normalized
+from tertulia.model.realm import Realm
+from tertulia.model.settings import Permission, declared_settings
 from tertulia.state.organization import State
 
 CHANNEL_CREATOR: Final = "channel_creator"
@@ -57,35 +59,14 @@ def _setting(
 
 
 REALM_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
-    "can_access_all_users_group": _setting(
-        "everyone", everyone=True, nobody=False, only=("everyone", "members")
-    ),
-    "can_add_custom_emoji_group": _setting("members"),
-    "can_add_subscribers_group": _setting("members"),
-    "can_create_bots_group": _setting("members"),
-    "can_create_groups": _setting("members"),
-    "can_create_private_channel_group": _setting("members"),
-    "can_create_public_channel_group": _setting("members"),
-    "can_create_web_public_channel_group": _setting(
-        "owners", only=("moderators", "administrators", "owners", "nobody")
-    ),
-    "can_create_write_only_bots_group": _setting("members"),
-    "can_delete_any_message_group": _setting("administrators"),
-    "can_delete_own_message_group": _setting("everyone", everyone=True),
-    "can_invite_users_group": _setting("members"),
-    "can_manage_all_groups": _setting("owners", nobody=False),
-    "can_manage_billing_group": _setting("administrators", nobody=False),
-    "can_mention_many_users_group": _setting("administrators", everyone=True),
-    "can_move_messages_between_channels_group": _setting("members"),
-    "can_move_messages_between_topics_group": _setting("everyone", everyone=True),
-    "can_resolve_topics_group": _setting("everyone", everyone=True),
-    "can_set_delete_message_policy_group": _setting("moderators"),
-    "can_set_topics_policy_group": _setting("members", everyone=True),
-    "can_summarize_topics_group": _setting("everyone", everyone=True),
-    "create_multiuse_invite_group": _setting("administrators"),
-    "direct_message_initiator_group": _setting("everyone", everyone=True),
-    "direct_message_permission_group": _setting("everyone", everyone=True),
-    "workplace_users_group": _setting("everyone", everyone=True),
+    name: _setting(
+        SystemGroup(one.default).name.lower(),
+        everyone=one.setting.everyone,
+        nobody=one.setting.nobody,
+        only=one.setting.only,
+    )
+    for name, one in sorted(declared_settings(Realm).items())
+    if isinstance(one.setting, Permission)
 }
 """The organization's permission settings."""
 

@@ -1,6 +1,5 @@
 """The organization's settings: what each may be, who may change it, and what follows."""
 
-import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ from tertulia.model.changes import AnyChange, RealmChanged, RealmDefaultsChanged
 from tertulia.model.errors import Refused
 from tertulia.model.groups import normalized
 from tertulia.model.realm import Picture, Realm
+from tertulia.model.settings import declared_settings
 from tertulia.state.moment import Decision, Moment
 
 NOWHERE: Final = -1
@@ -36,22 +36,9 @@ VIDEO_CALLS: Final[Mapping[int, tuple[str, str]]] = {
 BIG_BLUE_BUTTON: Final = 4
 """The one that needs a server which the operator has set."""
 
-FOR_OWNERS: Final = frozenset(
-    {
-        "can_create_groups",
-        "can_invite_users_group",
-        "can_manage_all_groups",
-        "create_multiuse_invite_group",
-        "disallow_disposable_email_addresses",
-        "emails_restricted_to_domains",
-        "enable_spectator_access",
-        "invite_required",
-        "message_retention_days",
-        "password_sign_in",
-        "waiting_period_threshold",
-    }
-)
-"""Settings that administrators who are no owners cannot change: who comes in, and what is lost."""
+_SETTINGS: Final = declared_settings(Realm)
+FOR_OWNERS: Final = frozenset(name for name, one in _SETTINGS.items() if one.setting.owners_only)
+"""Settings that administrators can't change: who can join, and what gets lost."""
 
 
 class Edit(Struct, frozen=True, kw_only=True):
@@ -88,28 +75,15 @@ def change(moment: Moment, edit: Edit, render: Render) -> Decision[None]:
     return Decision(None, changed(moment, values))
 
 
-_KINDS: Final[Mapping[str, Any]] = typing.get_type_hints(Realm, include_extras=True)
-
-
 def _checked(moment: Moment, name: str, value: Any) -> Any:
     try:
-        found = msgspec.convert(value, _KINDS[name])
+        found = msgspec.convert(value, _SETTINGS[name].type)
     except msgspec.ValidationError as error:
         raise Refused(f"Invalid value for '{name}': {error}") from None
-    if name in _CHANNELS:
+    if name.endswith("_channel_id"):
         return _channel(moment, found)
     rule = _RULES.get(name)
     return found if rule is None else rule(found)
-
-
-_CHANNELS: Final = frozenset(
-    {
-        "moderation_request_channel_id",
-        "new_channel_announcements_channel_id",
-        "signup_announcements_channel_id",
-        "updates_announcements_channel_id",
-    }
-)
 
 
 def _channel(moment: Moment, channel_id: int) -> int:

@@ -14,10 +14,10 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
-from msgspec import Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.wire.http.errors import BadParameter, ConfusingParameters, MissingParameter
 
@@ -30,6 +30,34 @@ Int = Annotated[int, Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
 
 class Params(Struct, kw_only=True, frozen=True):
     """The base of every endpoint's parameters."""
+
+
+P = TypeVar("P", bound=Params)
+
+
+def with_optional(kinds: Mapping[str, Any]) -> Callable[[type[P]], type[P]]:
+    """Add parameters to a struct, by name and type. They are UNSET if they aren't sent."""
+
+    def added(params: type[P]) -> type[P]:
+        fields = [(name, _or_unset(kind), UNSET) for name, kind in kinds.items()]
+        made = msgspec.defstruct(
+            params.__name__,
+            fields,
+            bases=(params,),
+            module=params.__module__,
+            namespace={"__doc__": params.__doc__},
+            kw_only=True,
+            frozen=True,
+        )
+        return cast(type[P], made)
+
+    return added
+
+
+def _or_unset(kind: Any) -> Any:
+    if get_origin(kind) is Annotated:
+        return Annotated[(_or_unset(kind.__origin__), *kind.__metadata__)]
+    return Union[kind, UnsetType]  # noqa: UP007
 
 
 @dataclass(frozen=True)
@@ -83,9 +111,6 @@ class Parameter:
     """For those with a decoder of their own."""
     default: Any
     description: str
-
-
-P = TypeVar("P", bound=Params)
 
 
 def declared(params: type[Params]) -> tuple[Parameter, ...]:

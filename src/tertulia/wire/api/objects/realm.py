@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, Final
 
-from tertulia.domain import quotas
 from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.model.groups import GroupSetting, SystemGroup
 from tertulia.model.realm import Picture, Realm
+from tertulia.model.settings import Declared, declared_settings
 from tertulia.state.organization import State
 from tertulia.wire.api.objects.groups import group_setting
 
@@ -29,28 +29,15 @@ WIRE_NAMES: Final[Mapping[str, str]] = {
 PICTURES: Final = ("icon", "logo", "night_logo")
 """Fields of the organization that are shown as a URL and a source."""
 
-UNSHOWN: Final = frozenset(
-    {
-        "id",
-        "password_sign_in",
-        "can_create_users_group",
-        "waiting_period_applied",
-        "full_members_joined_by",
-        "rendered_description",
-        "deactivated",
-        *PICTURES,
-    }
-)
-"""Fields of the organization that the wire has no name for."""
+SIGN_IN_SETTING: Final = "password_sign_in"
+"""A setting that the wire has as one of the `authentication_methods`."""
 
 
-QUOTAS: Final = frozenset(
-    {"upload_quota_per_user_mib", *(quota.setting for quota in quotas.QUOTAS)}
-)
-"""Limits on what one person can have; null is no limit."""
-EXTENSIONS: Final = QUOTAS
-"""Fields of the organization that only this server has: for clients that say that they know of
-such."""
+@cache
+def shown_settings() -> Mapping[str, Declared]:
+    """The organization's settings that the wire has by a name of their own."""
+    settings = declared_settings(Realm)
+    return {name: one for name, one in settings.items() if name != SIGN_IN_SETTING}
 
 
 FOLLOWING: Final[Mapping[str, Collection[str]]] = {
@@ -70,18 +57,12 @@ def wire_name(field: str) -> str:
     return WIRE_NAMES.get(field, field)
 
 
-@cache
-def shown_fields() -> tuple[str, ...]:
-    """The organization's fields that clients see."""
-    return tuple(field for field in Realm.__struct_fields__ if field not in UNSHOWN)
-
-
 def realm_settings(state: State) -> dict[str, Any]:
     """The organization's settings by their wire names, and the legacy settings computed of them."""
     realm = state.realm
     shown: dict[str, Any] = {}
-    for field in shown_fields():
-        if field in EXTENSIONS:
+    for field, declared in shown_settings().items():
+        if declared.setting.extension:
             continue
         value = getattr(realm, field)
         if field in REALM_SETTINGS:
@@ -94,7 +75,11 @@ def realm_settings(state: State) -> dict[str, Any]:
 
 def realm_extensions(realm: Realm) -> dict[str, Any]:
     """The settings that only this server has, by their wire names."""
-    return {f"realm_{wire_name(field)}": getattr(realm, field) for field in sorted(EXTENSIONS)}
+    return {
+        f"realm_{wire_name(field)}": getattr(realm, field)
+        for field, declared in sorted(shown_settings().items())
+        if declared.setting.extension
+    }
 
 
 _CREATE_POLICY: Final = {

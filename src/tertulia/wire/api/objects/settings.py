@@ -5,22 +5,12 @@ from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Final
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta
 
 from tertulia.domain.accounts.personal_settings import NOTIFICATION_SOUNDS, RULES
-from tertulia.model.users import (
-    AddressVisibility,
-    AnimatePreviews,
-    BatchingSeconds,
-    Choice3,
-    Choice4,
-    EmojiSet,
-    FontSize,
-    HomeView,
-    LineHeight,
-    PersonalSettings,
-)
-from tertulia.wire.http.parameters import Params
+from tertulia.model.settings import declared_settings
+from tertulia.model.users import PersonalSettings
+from tertulia.wire.http.parameters import Params, with_optional
 
 WIRE_NAMES: Final[Mapping[str, str]] = {
     "automatically_unmute_topics_in_muted_channels_policy": (
@@ -120,126 +110,14 @@ def settings_object(settings: PersonalSettings) -> dict[str, Any]:
     return shown
 
 
+@with_optional(
+    {
+        wire_name(field): Annotated[one.type, Meta(description=one.description or None)]
+        for field, one in sorted(declared_settings(PersonalSettings).items())
+    }
+)
 class SettingParams(Params, kw_only=True, frozen=True):
     """Personal settings as parameters: those that are not sent stay as they are."""
-
-    allow_private_data_export: Annotated[
-        bool | UnsetType,
-        Meta(
-            description="Whether an export of the organization can include the person's"
-            " private data."
-        ),
-    ] = UNSET
-    automatically_follow_topics_policy: Annotated[
-        Choice4 | UnsetType,
-        Meta(
-            description="1: topics you participate in; 2: topics you send a message to; 3:"
-            " topics you start; 4: never."
-        ),
-    ] = UNSET
-    automatically_follow_topics_where_mentioned: bool | UnsetType = UNSET
-    automatically_unmute_topics_in_muted_streams_policy: Annotated[
-        Choice4 | UnsetType,
-        Meta(
-            description="1: topics you participate in; 2: topics you send a message to; 3:"
-            " topics you start; 4: never."
-        ),
-    ] = UNSET
-    color_scheme: Annotated[
-        Choice3 | UnsetType, Meta(description="1: match the system; 2: dark; 3: light.")
-    ] = UNSET
-    default_language: Annotated[
-        str | UnsetType, Meta(description="Language code, such as `de`.")
-    ] = UNSET
-    demote_inactive_streams: Annotated[
-        Choice3 | UnsetType, Meta(description="1: automatic; 2: always; 3: never.")
-    ] = UNSET
-    desktop_icon_count_display: Annotated[
-        Choice4 | UnsetType,
-        Meta(
-            description="1: all unread messages; 2: direct messages, mentions, and followed"
-            " topics; 3: direct messages and mentions; 4: nothing."
-        ),
-    ] = UNSET
-    display_emoji_reaction_users: bool | UnsetType = UNSET
-    email_address_visibility: Annotated[
-        AddressVisibility | UnsetType,
-        Meta(description="1: everyone; 2: members; 3: administrators; 4: no one; 5: moderators."),
-    ] = UNSET
-    email_notifications_batching_period_seconds: BatchingSeconds | UnsetType = UNSET
-    emojiset: EmojiSet | UnsetType = UNSET
-    enable_desktop_notifications: bool | UnsetType = UNSET
-    enable_digest_emails: bool | UnsetType = UNSET
-    enable_drafts_synchronization: Annotated[
-        bool | UnsetType,
-        Meta(description="Turning this off deletes the drafts stored on the server."),
-    ] = UNSET
-    enable_followed_topic_audible_notifications: bool | UnsetType = UNSET
-    enable_followed_topic_desktop_notifications: bool | UnsetType = UNSET
-    enable_followed_topic_email_notifications: bool | UnsetType = UNSET
-    enable_followed_topic_push_notifications: bool | UnsetType = UNSET
-    enable_followed_topic_wildcard_mentions_notify: bool | UnsetType = UNSET
-    enable_login_emails: bool | UnsetType = UNSET
-    enable_marketing_emails: bool | UnsetType = UNSET
-    enable_offline_email_notifications: bool | UnsetType = UNSET
-    enable_offline_push_notifications: bool | UnsetType = UNSET
-    enable_online_push_notifications: bool | UnsetType = UNSET
-    enable_sounds: bool | UnsetType = UNSET
-    enable_stream_audible_notifications: bool | UnsetType = UNSET
-    enable_stream_desktop_notifications: bool | UnsetType = UNSET
-    enable_stream_email_notifications: bool | UnsetType = UNSET
-    enable_stream_push_notifications: bool | UnsetType = UNSET
-    enter_sends: bool | UnsetType = UNSET
-    fluid_layout_width: bool | UnsetType = UNSET
-    hide_ai_features: bool | UnsetType = UNSET
-    high_contrast_mode: bool | UnsetType = UNSET
-    left_side_userlist: bool | UnsetType = UNSET
-    message_content_in_email_notifications: bool | UnsetType = UNSET
-    notification_sound: Annotated[
-        str | UnsetType, Meta(description="One of available_notification_sounds, or `none`.")
-    ] = UNSET
-    pm_content_in_desktop_notifications: bool | UnsetType = UNSET
-    presence_enabled: Annotated[
-        bool | UnsetType, Meta(description="False makes the person invisible.")
-    ] = UNSET
-    realm_name_in_email_notifications_policy: Annotated[
-        Choice3 | UnsetType, Meta(description="1: automatic; 2: always; 3: never.")
-    ] = UNSET
-    receives_typing_notifications: bool | UnsetType = UNSET
-    send_private_typing_notifications: bool | UnsetType = UNSET
-    send_read_receipts: bool | UnsetType = UNSET
-    send_stream_typing_notifications: bool | UnsetType = UNSET
-    starred_message_counts: bool | UnsetType = UNSET
-    translate_emoticons: bool | UnsetType = UNSET
-    twenty_four_hour_time: Annotated[
-        bool | UnsetType | None, Meta(description="Null: the default of the person's locale.")
-    ] = UNSET
-    user_list_style: Annotated[
-        Choice3 | UnsetType,
-        Meta(description="1: compact; 2: with status; 3: with status and avatar."),
-    ] = UNSET
-    web_animate_image_previews: AnimatePreviews | UnsetType = UNSET
-    web_channel_default_view: Annotated[
-        Choice4 | UnsetType,
-        Meta(description="1: top topic; 2: channel feed; 3: list of topics; 4: top unread topic."),
-    ] = UNSET
-    web_escape_navigates_to_home_view: bool | UnsetType = UNSET
-    web_font_size_px: FontSize | UnsetType = UNSET
-    web_home_view: HomeView | UnsetType = UNSET
-    web_inbox_show_channel_folders: bool | UnsetType = UNSET
-    web_left_sidebar_show_channel_folders: bool | UnsetType = UNSET
-    web_left_sidebar_unreads_count_summary: bool | UnsetType = UNSET
-    web_line_height_percent: LineHeight | UnsetType = UNSET
-    web_mark_read_on_scroll_policy: Annotated[
-        Choice3 | UnsetType, Meta(description="1: always; 2: only in conversation views; 3: never.")
-    ] = UNSET
-    web_navigate_to_sent_message: bool | UnsetType = UNSET
-    web_stream_unreads_count_display_policy: Annotated[
-        Choice3 | UnsetType,
-        Meta(description="1: all channels; 2: unmuted channels and topics; 3: no channels."),
-    ] = UNSET
-    web_suggest_update_timezone: bool | UnsetType = UNSET
-    wildcard_mentions_notify: bool | UnsetType = UNSET
 
 
 def settings_sent(params: SettingParams) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from tertulia.state.folds.registry import revised
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.groups import group_setting
 from tertulia.wire.api.objects.realm import (
-    EXTENSIONS,
     FOLLOWING,
     PICTURES,
-    UNSHOWN,
+    SIGN_IN_SETTING,
     authentication_methods,
     computed,
     picture_fields,
+    shown_settings,
     wire_name,
 )
 from tertulia.wire.api.projection import (
@@ -120,9 +120,9 @@ class RealmChangedProjection(ForEverybody[changes.RealmChanged]):
                 together[wire_name(field)] = group_setting(context.state, value)
             elif field in _TOGETHER:
                 together[field] = value
-            elif field == "password_sign_in":
+            elif field == SIGN_IN_SETTING:
                 together["authentication_methods"] = authentication_methods(realm, dev=context.dev)
-            elif field not in UNSHOWN and (extended or field not in EXTENSIONS):
+            elif (one := shown_settings().get(field)) and (extended or not one.setting.extension):
                 yield RealmUpdateEvent(property=wire_name(field), value=value)
             if field == "default_language":
                 yield DefaultSettingEvent(property=field, value=value)

@@ -1,0 +1,93 @@
+"""Declarations of settings: marks on the fields of the records that keep them.
+
+A setting's name, type, and default are its field's. The parameters of the interface, `register`,
+events, the command line, the OpenAPI document, and the web client's form follow from the
+declaration (decision 0044).
+"""
+
+import typing
+from collections.abc import Mapping
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct
+
+FIRST_VERSION = "0.1.0"
+
+
+class Setting(Struct, frozen=True):
+    """Marks a field as a setting: `loud: Annotated[bool, Setting("shown")] = False`."""
+
+    section: str = ""
+    """The heading under which the web client shows it, as a key of `groups` in `web/words`. Empty
+    if the client doesn't show it, or shows it in a form of its own."""
+    about: str = ""
+    """What its values mean, for the OpenAPI document and the command line."""
+    owners_only: bool = False
+    """Whether only owners can change it. Other settings of the organization are for administrators,
+    and personal settings for their person."""
+    read_only: bool = False
+    """Whether clients get it but can't change it."""
+    extension: bool = False
+    """Whether the specification doesn't have it: only clients that ask for extensions get it."""
+    since: str = FIRST_VERSION
+    """The first version of Tertulia that has it."""
+
+
+class Permission(Setting, frozen=True):
+    """Marks a setting whose value is who has a permission, and says which groups it takes."""
+
+    everyone: bool = False
+    nobody: bool = True
+    only: tuple[str, ...] = ()
+    """The only groups that it takes, without `role:`. Empty: all groups."""
+
+
+class Declared(Struct, frozen=True):
+    """A setting with what its field says."""
+
+    type: Any
+    """The type of its values, with their limits."""
+    default: Any
+    setting: Setting
+
+    @property
+    def description(self) -> str:
+        """The setting in sentences."""
+        setting = self.setting
+        sentences = (
+            setting.about,
+            "Owners only." if setting.owners_only else "",
+            "An extension of this server." if setting.extension else "",
+            f"New in version {setting.since}." if setting.since != FIRST_VERSION else "",
+        )
+        return " ".join(filter(None, sentences))
+
+    @property
+    def options(self) -> tuple[Any, ...]:
+        """The types that a value can have: two or more if the field's type is a union."""
+        bare = self.type.__origin__ if get_origin(self.type) is Annotated else self.type
+        return get_args(bare) if get_origin(bare) in {typing.Union, UnionType} else (self.type,)
+
+    @property
+    def is_nullable(self) -> bool:
+        """Whether None is among its values."""
+        return type(None) in self.options
+
+
+@cache
+def declared_settings(record: type[Struct]) -> Mapping[str, Declared]:
+    """The settings among the fields of a record, by name."""
+    hints = typing.get_type_hints(record, include_extras=True)
+    found = {}
+    for field in msgspec.structs.fields(record):
+        marks = getattr(hints[field.name], "__metadata__", ())
+        setting = next((mark for mark in marks if isinstance(mark, Setting)), None)
+        if setting is not None:
+            limits = [mark for mark in marks if isinstance(mark, Meta)]
+            bare = hints[field.name].__origin__
+            kind = Annotated[(bare, *limits)] if limits else bare
+            found[field.name] = Declared(kind, field.default, setting)
+    return found
