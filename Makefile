@@ -24,7 +24,12 @@ serve: $(VENV)/.run $(CLIENT) ## start a demonstration organization and print ho
 
 client: $(CLIENT) ## build the web client
 
-$(CLIENT): $(VENV)/.run web/package-lock.json web/index.html web/vite.config.ts $(shell find web/src web/words web/public -type f 2>/dev/null)
+DECLARED := web/src/settings/declared.json
+
+$(DECLARED): web/declared.py src/tertulia/model/realm.py src/tertulia/model/settings.py src/tertulia/model/users.py | $(VENV)/.run
+	$(BIN)/python $<
+
+$(CLIENT): $(VENV)/.run $(DECLARED) web/package-lock.json web/index.html web/vite.config.ts $(shell find web/src web/words web/public -type f 2>/dev/null)
 	$(BIN)/python web/build.py
 	@touch $@
 

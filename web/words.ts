@@ -13,6 +13,12 @@ type Texts = { [name: string]: string | string[] | Texts };
 const SOURCES = `${import.meta.dirname}/words`;
 const COMPILED = `${import.meta.dirname}/src/words/compiled`;
 const CLIENT = `${import.meta.dirname}/src`;
+/** The settings that the server declares, and where their labels are. */
+const DECLARED = `${CLIENT}/settings/declared.json`;
+const LABELS: Record<string, string> = {
+  organization: "manage.fields.labels",
+  personal: "settings.labels",
+};
 /** Texts that are found by values that only the server knows. */
 const NAMED_BY_SERVER = ["manage.nodes.states."];
 /** Parts that are loaded with the views that need them. */
@@ -163,7 +169,7 @@ export function mistakes(
 /** The texts that no module of the client names. */
 function unused(paths: Iterable<string>): string[] {
   const sources = readdirSync(CLIENT, { recursive: true, encoding: "utf8" })
-    .filter((file) => /\.(ts|svelte)$/.test(file))
+    .filter((file) => /\.(ts|svelte|json)$/.test(file))
     .filter((file) => !file.startsWith("words/") && !file.endsWith(".test.ts"))
     .map((file) => readFileSync(`${CLIENT}/${file}`, "utf8"));
   const named = new Set(sources.join("\n").match(/[\p{L}_][\p{L}\p{N}_-]*/gu));
@@ -173,6 +179,14 @@ function unused(paths: Iterable<string>): string[] {
     // A number or a name with other characters is a value of a table.
     return /^[\p{L}_][\p{L}\p{N}_-]*$/u.test(name) && !named.has(name);
   });
+}
+
+/** The labels of declared settings that don't exist. */
+function unlabelled(texts: Map<string, string>): string[] {
+  const declared = JSON.parse(readFileSync(DECLARED, "utf8")) as Record<string, { name: string }[]>;
+  return Object.entries(declared)
+    .flatMap(([of, settings]) => settings.map(({ name }) => `${LABELS[of]}.${name}`))
+    .filter((path) => !texts.has(path));
 }
 
 function readTexts(language: string): Record<string, Texts> {
@@ -192,7 +206,10 @@ const allLeaves = (parts: Record<string, Texts>) =>
 export function compileWords(): void {
   const languages = readdirSync(SOURCES).sort();
   const english = readTexts("en");
-  const wrong = unused(allLeaves(english).keys()).map((path) => `en: ${path} isn't used`);
+  const wrong = [
+    ...unused(allLeaves(english).keys()).map((path) => `en: ${path} isn't used`),
+    ...unlabelled(allLeaves(english)).map((path) => `en: ${path} is missing`),
+  ];
   rmSync(COMPILED, { recursive: true, force: true });
   for (const language of languages) {
     const texts = readTexts(language);

@@ -142,7 +142,7 @@ def _shown(given: Given) -> str:
 
 def expected(name: str) -> str:
     """What a setting must be, in words."""
-    kind, meta = typing.get_args(typing.get_type_hints(Config, include_extras=True)[name])
+    kind, meta, *_ = typing.get_args(typing.get_type_hints(Config, include_extras=True)[name])
     if kind is bool:
         return "true or false"
     if kind is int:

@@ -68,7 +68,7 @@ def described_settings() -> list[Described]:
     hints = typing.get_type_hints(Config, include_extras=True)
     found = []
     for field in msgspec.structs.fields(Config):
-        kind, meta = typing.get_args(hints[field.name])
+        kind, meta, *_ = typing.get_args(hints[field.name])
         found.append(
             Described(
                 name=field.name,

@@ -43,6 +43,11 @@ class Picture(Struct, frozen=True, omit_defaults=True):
 
 
 _ANNOUNCED_IN: Final = Setting("announcements", "Channel ID, or -1 for none.")
+_OF_JOINING: Final = Permission("joining", owners_only=True)
+_OF_CHANNELS: Final = Permission("channelRights")
+_OF_MESSAGES: Final = Permission("messageRights")
+_OF_MESSAGES_OPEN: Final = Permission("messageRights", everyone=True)
+_OF_DIRECT_MESSAGES: Final = Permission("directRights", everyone=True)
 
 
 def _quota(what: str) -> Setting:
@@ -120,12 +125,8 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     # Joining
     invite_required: Annotated[bool, Setting("joining", owners_only=True)] = True
-    can_invite_users_group: Annotated[GroupSetting, Permission("joining", owners_only=True)] = (
-        _MEMBERS
-    )
-    create_multiuse_invite_group: Annotated[
-        GroupSetting, Permission("joining", owners_only=True)
-    ] = _ADMINISTRATORS
+    can_invite_users_group: Annotated[GroupSetting, _OF_JOINING] = _MEMBERS
+    create_multiuse_invite_group: Annotated[GroupSetting, _OF_JOINING] = _ADMINISTRATORS
     emails_restricted_to_domains: Annotated[bool, Setting("joining", owners_only=True)] = False
     disallow_disposable_email_addresses: Annotated[bool, Setting("joining", owners_only=True)] = (
         True
@@ -142,45 +143,25 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     welcome_message_custom_text: Annotated[str, Setting()] = ""
 
     # Permissions
-    can_create_public_channel_group: Annotated[GroupSetting, Permission("channelRights")] = _MEMBERS
-    can_create_private_channel_group: Annotated[GroupSetting, Permission("channelRights")] = (
-        _MEMBERS
-    )
+    can_create_public_channel_group: Annotated[GroupSetting, _OF_CHANNELS] = _MEMBERS
+    can_create_private_channel_group: Annotated[GroupSetting, _OF_CHANNELS] = _MEMBERS
     can_create_web_public_channel_group: Annotated[
         GroupSetting,
         Permission("channelRights", only=("moderators", "administrators", "owners", "nobody")),
     ] = _OWNERS
-    can_add_subscribers_group: Annotated[GroupSetting, Permission("channelRights")] = _MEMBERS
+    can_add_subscribers_group: Annotated[GroupSetting, _OF_CHANNELS] = _MEMBERS
     can_set_topics_policy_group: Annotated[
         GroupSetting, Permission("channelRights", everyone=True)
     ] = _MEMBERS
-    can_set_delete_message_policy_group: Annotated[GroupSetting, Permission("channelRights")] = (
-        _MODERATORS
-    )
-    can_mention_many_users_group: Annotated[
-        GroupSetting, Permission("messageRights", everyone=True)
-    ] = _ADMINISTRATORS
-    can_resolve_topics_group: Annotated[
-        GroupSetting, Permission("messageRights", everyone=True)
-    ] = _EVERYONE
-    can_move_messages_between_topics_group: Annotated[
-        GroupSetting, Permission("messageRights", everyone=True)
-    ] = _EVERYONE
-    can_move_messages_between_channels_group: Annotated[
-        GroupSetting, Permission("messageRights")
-    ] = _MEMBERS
-    can_delete_own_message_group: Annotated[
-        GroupSetting, Permission("messageRights", everyone=True)
-    ] = _EVERYONE
-    can_delete_any_message_group: Annotated[GroupSetting, Permission("messageRights")] = (
-        _ADMINISTRATORS
-    )
-    direct_message_initiator_group: Annotated[
-        GroupSetting, Permission("directRights", everyone=True)
-    ] = _EVERYONE
-    direct_message_permission_group: Annotated[
-        GroupSetting, Permission("directRights", everyone=True)
-    ] = _EVERYONE
+    can_set_delete_message_policy_group: Annotated[GroupSetting, _OF_CHANNELS] = _MODERATORS
+    can_mention_many_users_group: Annotated[GroupSetting, _OF_MESSAGES_OPEN] = _ADMINISTRATORS
+    can_resolve_topics_group: Annotated[GroupSetting, _OF_MESSAGES_OPEN] = _EVERYONE
+    can_move_messages_between_topics_group: Annotated[GroupSetting, _OF_MESSAGES_OPEN] = _EVERYONE
+    can_move_messages_between_channels_group: Annotated[GroupSetting, _OF_MESSAGES] = _MEMBERS
+    can_delete_own_message_group: Annotated[GroupSetting, _OF_MESSAGES_OPEN] = _EVERYONE
+    can_delete_any_message_group: Annotated[GroupSetting, _OF_MESSAGES] = _ADMINISTRATORS
+    direct_message_initiator_group: Annotated[GroupSetting, _OF_DIRECT_MESSAGES] = _EVERYONE
+    direct_message_permission_group: Annotated[GroupSetting, _OF_DIRECT_MESSAGES] = _EVERYONE
     can_create_groups: Annotated[GroupSetting, Permission("peopleRights", owners_only=True)] = (
         _MEMBERS
     )

@@ -4,9 +4,12 @@ Settings of the organization are in the database and not here.
 """
 
 import hashlib
+import typing
 from collections.abc import Mapping
+from enum import Enum
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
@@ -17,30 +20,16 @@ from tertulia.store.file_places import files_at, opened_files
 from tertulia.store.files import Files
 from tertulia.store.s3_address import s3_address
 
-SECRETS = frozenset(
-    {"secret", "smtp_password", "s3_secret_access_key", "bigbluebutton_secret", "jwt_secret"}
-)
-"""The settings that are shown to nobody."""
-OF_ONE_NODE = frozenset(
-    {
-        *("data_dir", "database_url", "host", "port", "node_name", "metrics_allowed"),
-        *("unix_socket", "unix_socket_mode", "tls_cert", "tls_key"),
-        *("workers", "drain_seconds", "worker", "bus"),
-        # Of `secret`, `tertulia serve` makes sure; digests of others could be guessed.
-        *SECRETS,
-        "s3_access_key_id",
-        *(
-            "log_level",
-            "log_format",
-            "access_log",
-            "slow_request_ms",
-            "longest_wait_ms",
-            "external_content_cache_mib",
-        ),
-        *("mail_in_listen", "connections_per_address", "least_bytes_per_second", "proxy_trusted"),
-    }
-)
-"""The settings that may be others on each node, beside those that are nobody else's business."""
+
+class Mark(Enum):
+    """What a setting's declaration says besides its type, limits, default, and description."""
+
+    OF_ONE_NODE = "can differ between nodes"
+    SECRET = "is shown to no one; digests of it could be guessed"  # noqa: S105
+
+
+OF_ONE_NODE: Final = Mark.OF_ONE_NODE
+SECRET: Final = Mark.SECRET
 
 MASK = "********"
 """What is shown in place of one."""
@@ -56,6 +45,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     data_dir: Annotated[
         str,
         Meta(description="Data directory, with the database file, the secret, and uploaded files."),
+        OF_ONE_NODE,
     ] = "tertulia-data"
     database_url: Annotated[
         str,
@@ -63,6 +53,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="PostgreSQL database, as postgresql://user:password@host/name. Empty:"
             " an SQLite file in the data directory."
         ),
+        OF_ONE_NODE,
     ] = ""
     files_url: Annotated[
         str,
@@ -95,8 +86,11 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Access key ID for the bucket. Empty: AWS_ACCESS_KEY_ID and related"
             " environment variables, or the role of the machine."
         ),
+        OF_ONE_NODE,
     ] = ""
-    s3_secret_access_key: Annotated[str, Meta(description="Secret access key for the bucket.")] = ""
+    s3_secret_access_key: Annotated[
+        str, Meta(description="Secret access key for the bucket."), SECRET
+    ] = ""
     backup_to: Annotated[
         str,
         Meta(
@@ -140,8 +134,10 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " machine). Empty: backups aren't encrypted."
         ),
     ] = ""
-    host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = 9991
+    host: Annotated[str, Meta(description="Address to listen on."), OF_ONE_NODE] = "127.0.0.1"
+    port: Annotated[
+        int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one."), OF_ONE_NODE
+    ] = 9991
     unix_socket: Annotated[
         str,
         Meta(
@@ -149,6 +145,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " reverse proxy on the same machine. X-Forwarded-For and"
             " X-Forwarded-Proto are trusted from everyone who can open the socket."
         ),
+        OF_ONE_NODE,
     ] = ""
     unix_socket_mode: Annotated[
         str,
@@ -157,6 +154,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             extra={"expected": "three octal digits, such as 660"},
             description="Mode of the Unix socket, as for chmod. It sets who can open the socket.",
         ),
+        OF_ONE_NODE,
     ] = "660"
     tls_cert: Annotated[
         str,
@@ -164,6 +162,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="PEM file with the certificate and its chain, to use TLS without a"
             " reverse proxy. Reloaded when it changes. Empty: plain HTTP."
         ),
+        OF_ONE_NODE,
     ] = ""
     tls_key: Annotated[
         str,
@@ -171,6 +170,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="PEM file with the private key of the certificate. Empty: it's in"
             " the same file."
         ),
+        OF_ONE_NODE,
     ] = ""
     workers: Annotated[
         str,
@@ -180,6 +180,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Number of worker processes, which share one address and one database."
             " auto: one for each core that the server can use.",
         ),
+        OF_ONE_NODE,
     ] = "1"
     drain_seconds: Annotated[
         int,
@@ -189,6 +190,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Seconds for which a server that's stopping keeps serving, while /ready"
             " returns 503, so that a load balancer notices.",
         ),
+        OF_ONE_NODE,
     ] = 0
     external_url: Annotated[
         str,
@@ -204,6 +206,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " Empty: the file `secret` in the data directory, which is created with"
             " the organization."
         ),
+        SECRET,
     ] = ""
     dev: Annotated[
         bool,
@@ -213,11 +216,14 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         ),
     ] = False
     log_level: Annotated[
-        str, Meta(pattern="^(debug|info|warning|error)$", description="Minimum level of log lines.")
+        str,
+        Meta(pattern="^(debug|info|warning|error)$", description="Minimum level of log lines."),
+        OF_ONE_NODE,
     ] = "info"
     log_format: Annotated[
         str,
         Meta(pattern="^(text|json)$", description="Format of log lines: key=value text, or JSON."),
+        OF_ONE_NODE,
     ] = "text"
     access_log: Annotated[
         bool,
@@ -225,6 +231,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Log the client's address and user agent with each request, except for"
             " polls."
         ),
+        OF_ONE_NODE,
     ] = False
     slow_request_ms: Annotated[
         int,
@@ -235,6 +242,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " more, not counting time spent waiting for the client, and show them"
             " to owners. 0: don't log them.",
         ),
+        OF_ONE_NODE,
     ] = 1000
     max_body_mib: Annotated[
         int,
@@ -287,6 +295,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             le=1_000_000,
             description="Maximum size of the cache of fetched images and videos, in MiB.",
         ),
+        OF_ONE_NODE,
     ] = 500
     link_previews: Annotated[
         bool,
@@ -304,6 +313,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Reject requests that would wait this many milliseconds for other"
             " requests, with Retry-After. 0: never reject.",
         ),
+        OF_ONE_NODE,
     ] = 1000
     event_queue_longpoll_timeout_seconds: Annotated[
         int,
@@ -376,7 +386,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     smtp_user: Annotated[
         str, Meta(description="User name for the mail server. Empty: don't sign in.")
     ] = ""
-    smtp_password: Annotated[str, Meta(description="Password for the mail server.")] = ""
+    smtp_password: Annotated[str, Meta(description="Password for the mail server."), SECRET] = ""
     mail_from: Annotated[
         str,
         Meta(
@@ -402,6 +412,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " lmtp://127.0.0.1:2424, or the same with smtp://. Anyone who can"
             " connect can deliver emails, so allow only your mail server."
         ),
+        OF_ONE_NODE,
     ] = ""
     mail_in_max_mib: Annotated[
         int, Meta(ge=1, le=200, description="Maximum size of an incoming email, in MiB.")
@@ -508,6 +519,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " Doesn't apply to this machine and to proxy_trusted, because many"
             " clients share a proxy's address.",
         ),
+        OF_ONE_NODE,
     ] = 1_000
     least_bytes_per_second: Annotated[
         int,
@@ -518,6 +530,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " slowly than this many bytes per second. 0: disconnect only clients"
             " that transfer nothing at all.",
         ),
+        OF_ONE_NODE,
     ] = 1_024
     bigbluebutton_url: Annotated[
         str,
@@ -532,6 +545,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     bigbluebutton_secret: Annotated[
         str,
         Meta(description="Secret of the BigBlueButton server, as printed by `bbb-conf --secret`."),
+        SECRET,
     ] = ""
     giphy_api_key: Annotated[
         str,
@@ -560,6 +574,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " people in with JSON web tokens (POST /jwt/fetch_api_key). Empty:"
             " turned off.",
         ),
+        SECRET,
     ] = ""
     proxy_trusted: Annotated[
         str,
@@ -567,6 +582,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Addresses of reverse proxies whose X-Forwarded-For and"
             " X-Forwarded-Proto headers are trusted, separated by commas."
         ),
+        OF_ONE_NODE,
     ] = "127.0.0.1"
 
     node_name: Annotated[
@@ -577,6 +593,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Name of this node in `tertulia nodes` and in metrics. Empty: the"
             " machine's name.",
         ),
+        OF_ONE_NODE,
     ] = ""
     outgoing_webhooks: Annotated[
         bool,
@@ -631,6 +648,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="Addresses and networks that can read /metrics in addition to this"
             " machine, separated by commas."
         ),
+        OF_ONE_NODE,
     ] = ""
 
     def digests_of_shared(self) -> Mapping[str, str]:
@@ -639,7 +657,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         return {
             name: hashlib.sha256(repr(getattr(self, name)).encode()).hexdigest()[:12]
             for name in self.__struct_fields__
-            if name not in OF_ONE_NODE
+            if name not in marked(OF_ONE_NODE, SECRET)
         }
 
     @property
@@ -735,8 +753,23 @@ class WorkerConfig(Config, kw_only=True, frozen=True, forbid_unknown_fields=True
     """The settings of one of several workers, and which it is. None of that is for an operator to
     set: the supervisor says it."""
 
-    worker: int
-    bus: Path
+    worker: Annotated[int, OF_ONE_NODE]
+    bus: Annotated[Path, OF_ONE_NODE]
+
+
+@cache
+def marked(*marks: Mark) -> frozenset[str]:
+    """The settings whose declarations have one of these marks."""
+    hints = typing.get_type_hints(WorkerConfig, include_extras=True)
+    return frozenset(
+        name
+        for name in WorkerConfig.__struct_fields__
+        if not set(marks).isdisjoint(hints[name].__metadata__)
+    )
+
+
+SECRETS: Final = marked(SECRET)
+"""Settings that are shown to no one."""
 
 
 def without_password(url: str) -> str:

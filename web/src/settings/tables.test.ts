@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import * as manage from "../manage/tables";
 import { LANGUAGES } from "../words/languages";
 import { whole } from "../words/whole";
+import { groupsOf, ORGANIZATION, PERSONAL, type Declared } from "./declared";
 import type { FieldGroup, FieldWords } from "./form/fields";
 import { CHANNEL_WAYS, NOTIFICATIONS, PREFERENCES, PRIVACY } from "./tables";
 
@@ -32,4 +33,23 @@ test.each(Object.keys(LANGUAGES))("every field has words in %s", async (language
   for (const [property] of CHANNEL_WAYS) {
     expect(words.manage.channelFields.labels[property]).toBeTruthy();
   }
+});
+
+const fieldsOf = (groups: readonly FieldGroup[]) =>
+  groups.flatMap((group) => group.fields.map((field) => field.name)).sort();
+
+test("every declared setting is on a page", () => {
+  expect(fieldsOf([...PREFERENCES, ...NOTIFICATIONS, ...PRIVACY])).toEqual(
+    PERSONAL.map((one) => one.name).sort(),
+  );
+  expect(
+    fieldsOf([...manage.ORGANIZATION_PROFILE, ...manage.MESSAGES, ...manage.PERMISSIONS]),
+  ).toEqual(ORGANIZATION.map((one) => one.name).sort());
+});
+
+test("a setting that the server declares is the last field of its section", () => {
+  const loud: Declared = { name: "loud", section: "shown", kind: "switch", forOwners: true };
+  const [before] = groupsOf(ORGANIZATION, ["shown"]);
+  const [group] = groupsOf([...ORGANIZATION, loud], ["shown"]);
+  expect(group?.fields).toEqual([...(before?.fields ?? []), loud]);
 });

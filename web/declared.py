@@ -1,0 +1,71 @@
+"""Writes `src/settings/declared.json`: the settings that the client's forms show, by their
+declarations in `tertulia.model`.
+
+`python web/declared.py` writes it; `make client` does, after a change. It is committed because
+packages are built without Tertulia's dependencies; a test compares it.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from enum import EnumMeta
+from pathlib import Path
+from typing import Any, Final, Literal, get_args, get_origin
+
+import msgspec
+
+from tertulia.model.realm import Realm
+from tertulia.model.settings import Declared, Permission, declared_settings
+from tertulia.model.users import PersonalSettings
+from tertulia.wire.api.objects import realm, settings
+
+FILE: Final = Path(__file__).parent / "src" / "settings" / "declared.json"
+_KINDS: Final = {"boolean": "switch", "string": "text", "integer": "number"}
+
+
+def fields(
+    declared: Mapping[str, Declared], wire_name: Callable[[str], str]
+) -> list[dict[str, Any]]:
+    """The settings with a section, each as a field of a form (`form/fields.ts`)."""
+    return [
+        {"name": wire_name(name), "section": one.setting.section}
+        | _kind(name, one)
+        | ({"forOwners": True} if one.setting.owners_only else {})
+        for name, one in declared.items()
+        if one.setting.section
+    ]
+
+
+def _kind(name: str, one: Declared) -> dict[str, Any]:
+    if isinstance(one.setting, Permission):
+        return {"kind": "holders"}
+    if name.endswith("_channel_id"):
+        return {"kind": "channel"}
+    if get_origin(one.type) is Literal:
+        return {"kind": "choice", "values": list(get_args(one.type))}
+    if isinstance(one.type, EnumMeta):
+        return {"kind": "choice", "values": [value.value for value in one.type]}
+    schema = msgspec.json.schema(one.options[0])
+    if not one.is_nullable or schema["type"] != "integer":
+        limits = {"minimum": "min", "maximum": "max"}
+        bounds = {short: schema[long] for long, short in limits.items() if long in schema}
+        return {"kind": _KINDS[schema["type"]], **bounds}
+    if name.endswith("_seconds"):
+        return {"kind": "limit"}
+    return {"kind": "size", "min": schema["minimum"], "max": schema["maximum"]}
+
+
+def written() -> str:
+    """The file's text."""
+    forms = {
+        "organization": fields(declared_settings(Realm), realm.wire_name),
+        "personal": fields(declared_settings(PersonalSettings), settings.wire_name),
+    }
+    lists = (
+        f'"{of}": [\n' + ",\n".join(f"  {json.dumps(one)}" for one in found) + "\n]"
+        for of, found in forms.items()
+    )
+    return "{\n" + ",\n".join(lists) + "\n}\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(written(), encoding="utf-8")
