@@ -10,7 +10,6 @@ from tertulia.domain.organization import settings
 from tertulia.service.caller import Caller
 from tertulia.state.organization import State
 from tertulia.wire.api.objects.settings import SettingParams, field_names, settings_sent
-from tertulia.wire.http.parameters import declared
 
 app = group(
     "defaults",
@@ -25,8 +24,8 @@ _OF_THE_ORGANIZATION: Final = "default_language"
 
 
 def _names() -> dict[str, str]:
-    takes = {one.name for one in declared(SettingParams)} - {_OF_THE_ORGANIZATION}
-    found = {field: there for there, field in field_names().items() if there in takes}
+    found = {field: there for there, field in field_names().items()}
+    del found[_OF_THE_ORGANIZATION]
     return dict(sorted(found.items()))
 
 

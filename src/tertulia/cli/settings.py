@@ -13,7 +13,6 @@ from tertulia.model.realm import Realm
 from tertulia.state.organization import State
 from tertulia.wire.api.objects.realm import SIGN_IN_SETTING, shown_settings, wire_name
 from tertulia.wire.api.resources.organization import UpdateRealm, update_realm
-from tertulia.wire.http.parameters import declared
 
 app = group(
     "settings",
@@ -25,8 +24,8 @@ _METHODS: Final = "authentication_methods"
 
 
 def _names() -> dict[str, str]:
-    takes = {one.name for one in declared(UpdateRealm)}
-    found = {field: wire_name(field) for field in shown_settings() if wire_name(field) in takes}
+    settings = shown_settings().items()
+    found = {field: wire_name(field) for field, one in settings if not one.setting.read_only}
     return dict(sorted({**found, SIGN_IN_SETTING: _METHODS}.items()))
 
 
