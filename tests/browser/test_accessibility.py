@@ -172,7 +172,7 @@ def test_dialogs_can_be_used_by_everyone(iris: Window, cafe: Server) -> None:
     is_phone = page.viewport_size == PHONE
     iris.go("narrow/is/starred")
     settled(page)
-    message = iris.message("The prices for the winter are here")
+    message = iris.message("Winter prices are in")
     message.scroll_into_view_if_needed()
     if is_phone and not message.get_by_role("toolbar").is_visible():
         message.tap(position={"x": 320, "y": 12})

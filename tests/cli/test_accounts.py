@@ -12,7 +12,7 @@ import pytest
 
 from tertulia.app import settings_file
 from tertulia.app.config import ConfigError
-from tertulia.cli import mail, questions
+from tertulia.cli import init, mail
 from tertulia.cli.errors import Failed
 from tertulia.service.config import Config
 from tests.cli.support import PASSWORD, Place, run
@@ -118,7 +118,7 @@ def test_init_needs_what_it_cannot_ask_for(tmp_path: Path) -> None:
 def test_init_asks_on_a_terminal_and_sets_up_what_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(questions, "can_be_asked", lambda: True)
+    monkeypatch.setattr(init, "can_be_asked", lambda: True)
     place = Place(tmp_path / "data")
     tried: list[tuple[str, int, str]] = []
 
@@ -177,7 +177,7 @@ def test_init_asks_on_a_terminal_and_sets_up_what_is_said(
 def test_who_ends_the_questions_is_told_of_what_was_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(questions, "can_be_asked", lambda: True)
+    monkeypatch.setattr(init, "can_be_asked", lambda: True)
     place = Place(tmp_path / "data")
     # Nobody answers any more when it asks for channels.
     answers = "\n".join(("Café", "Ann", "ann@example.com", "", "none")) + "\n"

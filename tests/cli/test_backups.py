@@ -18,7 +18,7 @@ import pytest
 from tertulia.app import backups
 from tertulia.app.config import ConfigError, load
 from tertulia.cli.errors import sentence_for
-from tertulia.cli.interrupts import as_interrupts
+from tertulia.cli.terminal import as_interrupts
 from tertulia.jobs import backups as job
 from tertulia.jobs.backups import (
     LEASE_SECONDS,

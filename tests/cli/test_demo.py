@@ -16,9 +16,8 @@ import zulip
 from PIL import Image
 
 from tertulia import demo
-from tertulia.demo import channels, portraits, script, steps
-from tertulia.demo import people as team
-from tertulia.demo.builder import CLIENT, Builder
+from tertulia.demo import story
+from tertulia.demo.builder import CLIENT, GENERAL, Builder, reactions_by_day
 from tertulia.service.config import Config
 from tertulia.service.files import avatars, custom_emoji
 from tests import databases
@@ -109,7 +108,7 @@ async def test_it_happened_in_the_two_weeks_before(config: Config) -> None:
 @pytest.mark.parametrize("hour", [0, 3, 9, 12, 18, 23])
 def test_whenever_it_begins_everything_has_been_said_in_its_order(hour: int) -> None:
     end = datetime(2026, 3, 29, hour, 1).timestamp()
-    for talk in script.conversations(script.Calendar(end)):
+    for talk in story.conversations(story.Calendar(end)):
         times = [said.at for said in talk.messages]
         assert times == sorted(times)
         assert times[-1] < end
@@ -118,9 +117,9 @@ def test_whenever_it_begins_everything_has_been_said_in_its_order(hour: int) -> 
 def test_nobody_reacts_to_what_is_not_said_yet() -> None:
     """Not either where the story's last messages come in the last minute before midnight."""
     end = datetime(2026, 3, 29, 0, 9, 40).timestamp()
-    (talk,) = script.parsed("== a > b\n@ now-10\niris: Hello\n+ yum: theo", script.Calendar(end))
-    (step,) = steps._reaction_steps(talk.messages)
-    assert talk.messages[0].at <= step.at < talk.messages[0].at + 60
+    (talk,) = story.parsed("== a > b\n@ now-10\niris: Hello\n+ yum: theo", story.Calendar(end))
+    ((at, _),) = reactions_by_day(talk.messages)
+    assert talk.messages[0].at <= at < talk.messages[0].at + 60
 
 
 @pytest.mark.parametrize(
@@ -128,24 +127,25 @@ def test_nobody_reacts_to_what_is_not_said_yet() -> None:
     [
         ("iris: Hello!", "is in no conversation"),
         ("== a > b\n@ -1 09:00\niris: Hello\n= Bye -> Hi", "is not in"),
-        ("== a > b\n@ -1 09:00\niris: Hello\n? wonders iris", "means nothing"),
-        ("== a > b\n@ -1 09:00\niris: Hello\n> iris; c", "means nothing"),
-        ("== a > b\n@ tomorrow\niris: Hello", "is no time"),
+        ("== a > b\n@ -1 09:00\niris: Hello\n? wonders iris", "can't be read"),
+        ("== a > b\n@ -1 09:00\niris: Hello\n> iris; c", "can't be read"),
+        ("== a > b\n@ tomorrow\niris: Hello", "isn't a time"),
     ],
 )
 def test_a_line_that_means_nothing_is_told(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        list(script.parsed(text, script.Calendar(1.8e9)))
+        list(story.parsed(text, story.Calendar(1.8e9)))
 
 
-def test_every_portrait_and_emoji_is_a_picture_of_its_size() -> None:
-    for person in (*team.PEOPLE, *team.PROGRAMS):
-        if person.picture:
-            small, medium = portraits.portrait(person.picture)
-            sizes = [Image.open(io.BytesIO(one)).size for one in (small, medium)]
-            assert sizes == [(avatars.SIZE,) * 2, (avatars.MEDIUM_SIZE,) * 2]
-    for name in channels.EMOJI:
-        assert Image.open(io.BytesIO(portraits.emoji(name))).size == (custom_emoji.SIZE,) * 2
+def test_every_picture_has_its_size() -> None:
+    people, bots = story.cafe().people, story.cafe().bots
+    for name in [*(one.name for one in people), *(one["name"] for one in bots)]:
+        for size in (avatars.SIZE, avatars.MEDIUM_SIZE):
+            if content := story.picture(f"people/{name}-{size}.png"):
+                assert Image.open(io.BytesIO(content)).size == (size, size)
+    for name in story.cafe().emoji:
+        content = story.picture(f"emoji/{name}.png") or b""
+        assert Image.open(io.BytesIO(content)).size == (custom_emoji.SIZE,) * 2
 
 
 async def test_a_second_start_finds_the_demonstration_again(config: Config) -> None:
@@ -190,15 +190,15 @@ async def test_a_start_that_was_cut_short_is_finished_by_the_next(
             lambda c: c.query("SELECT content FROM messages WHERE client = ?", (CLIENT,))
         )
         reactions = await org.node.store.read(lambda c: c.query("SELECT COUNT(*) FROM reactions"))
-    told = list(script.conversations(script.Calendar(time.time())))
+    told = list(story.conversations(story.Calendar(time.time())))
     said = [one for talk in told for one in talk.messages]
     assert len(contents) == len(set(contents)) == len(said)
     assert reactions[0][0] == sum(len(who) for one in said for _, who in one.reactions)
-    names = [person.name for person in team.PEOPLE]
+    names = [person.name for person in story.cafe().people]
     people = [user.address.partition("@")[0] for user in state.users if not user.is_bot]
     assert sorted(people) == sorted(names)
     assert sorted(c.name for c in state.channels) == sorted(
-        [channels.GENERAL, *(place.name for place in channels.CHANNELS)]
+        [GENERAL, *(place.name for place in story.cafe().channels)]
     )
     assert len(state.attachments) == sum(len(one.files) for one in said)
 

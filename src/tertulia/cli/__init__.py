@@ -1,5 +1,4 @@
-"""The command line: one module per command, of which only that of the command that was typed is
-loaded."""
+"""The command line. Only the module with the command that was typed is loaded."""
 
 import gc
 import importlib
@@ -20,12 +19,26 @@ COMMANDS: Final = (
     *("announce", "mail", "backup", "backups", "restore"),
     *("move-files", "check", "top", "nodes", "end-queues", "usage", "config"),
 )
-"""In the order in which help lists them. The module of the same name has a function of that name,
-or a group of commands (`app`)."""
+"""In the order in which help lists them."""
+_MODULES: Final = {
+    **dict.fromkeys(("create-user", "password", "sign-out"), "users"),
+    "create-bot": "bots",
+    "invite": "invitations",
+    **dict.fromkeys(("keys", "sessions", "agents"), "access"),
+    **dict.fromkeys(("folders", "default-groups"), "channel_lists"),
+    **dict.fromkeys(("fields", "domains", "pictures", "emoji"), "organization"),
+    **dict.fromkeys(("linkifiers", "playgrounds", "announce", "reactivate"), "organization"),
+    **dict.fromkeys(("backup", "restore", "end-queues"), "backups"),
+    "move-files": "files",
+}
+"""Modules of commands whose module has another name."""
 
 
 def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The program with these commands."""
+    """Return the program with these commands.
+
+    A module has a group (a Typer app of that name), or a function of that name with its `EXAMPLES`.
+    """
     app = typer.Typer(
         name="tertulia",
         cls=Commands,
@@ -39,12 +52,14 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     app.callback()(_tertulia)
     for name in names:
         word = name.replace("-", "_")
-        module = importlib.import_module(f"{__name__}.{word}")
-        epilog = getattr(module, "EXAMPLE", None)
-        if hasattr(module, "app"):
-            app.add_typer(module.app, name=name, epilog=epilog)
+        module = importlib.import_module(f"{__name__}.{_MODULES.get(name, word)}")
+        values = vars(module).values()
+        groups = (one for one in values if isinstance(one, typer.Typer) and one.info.name == name)
+        if found := next(groups, None):
+            app.add_typer(found, name=name)
         else:
-            app.command(name, epilog=epilog)(getattr(module, word))
+            examples = getattr(module, "EXAMPLES", None) or {name: module.EXAMPLE}
+            app.command(name, epilog=examples[name])(getattr(module, word))
     return app
 
 
@@ -64,11 +79,11 @@ def _tertulia(
 
 
 def main() -> None:
-    """Run what was typed."""
+    """Run the command that was typed."""
     first = sys.argv[1] if len(sys.argv) > 1 else ""
-    # What is loaded stays: to look for garbage in it again and again is an eighth of a start.
+    # Imports make no garbage, and collecting it would take an eighth of a start.
     gc.disable()
-    # Help, completion and what to say of a mistake need to know them all.
+    # Help, completion, and errors need all commands.
     app = application([first] if first in COMMANDS else COMMANDS)
     gc.freeze()
     gc.enable()

@@ -1,8 +1,7 @@
-"""`NAME=VALUE`: settings of the organization, of channels and of what else there are several of, as
-they are typed and shown.
+"""`NAME=VALUE`: settings as they are typed and shown.
 
-What a value may be, the declarations of the interface say, and the verbs behind it. Here is only
-what is nicer to type than the interface's JSON: groups and channels by their names.
+What values a setting takes follows from the parameters that the API declares. Only groups and
+channels differ: they're typed by their names.
 """
 
 import re
@@ -24,15 +23,15 @@ from tertulia.wire.http.errors import BadParameter, MissingParameter
 from tertulia.wire.http.parameters import P, Parameter, declared, decode, without_unset
 
 NONE: Final = "none"
-"""The word for no channel and no folder."""
+"""Stands for no channel or no folder."""
 UNLIMITED: Final = "unlimited"
 _NUMBER: Final = re.compile(r"-?[0-9]{1,16}")
-Shown = bool | int | str | list[str] | dict[str, Any]
-"""A value that can be typed again."""
+Shown = bool | int | str | list[str] | dict[str, Any] | None
+"""A value that is shown; one of a setting can be typed again."""
 
 
 def split(typed: Sequence[str], known: Collection[str]) -> dict[str, str]:
-    """The names and values of `NAME=VALUE`s. UsageError for what is none of the known names."""
+    """Parse `NAME=VALUE`s. UsageError for a name that isn't known."""
     found: dict[str, str] = {}
     for one in typed:
         name, equals, value = one.partition("=")
@@ -46,10 +45,10 @@ def split(typed: Sequence[str], known: Collection[str]) -> dict[str, str]:
 
 
 def require_known(name: str, known: Collection[str]) -> None:
-    """UsageError for what is none of the known names; it says which are like it."""
+    """Raise UsageError, with similar names, if a name isn't known."""
     if name in known:
         return
-    import difflib  # Only for those who mistyped.
+    import difflib  # Imported here: only typing errors need it.
 
     like = difflib.get_close_matches(name, known, n=3)
     hint = f" Did you mean {' or '.join(like)}?" if like else ""
@@ -57,8 +56,8 @@ def require_known(name: str, known: Collection[str]) -> None:
 
 
 def read(params: type[P], sent: Mapping[str, str], names: Mapping[str, str]) -> P:
-    """The parameters as the interface reads them. `names` are what they are called here. UsageError
-    for what they cannot be, and for what is missing."""
+    """Read parameters as the API does. `names` has their names in commands, by those in the API.
+    UsageError if one is invalid or missing."""
     try:
         places = {one.name: sent.get(one.name, "0") for one in declared(params) if one.in_path}
         found, _ = decode(params, sent, places)
@@ -79,7 +78,7 @@ def parameter(params: type[P], name: str) -> Parameter:
 
 
 def kind_of(one: Parameter) -> str:
-    """What the parameter takes, in words."""
+    """Describe the values that a parameter takes."""
     if any(one.name in those for those in (REALM_SETTINGS, CHANNEL_SETTINGS, GROUP_SETTINGS)):
         return "the name of a group"
     if one.name.endswith("_stream_id") or one.name.endswith("_channel_id"):
@@ -115,13 +114,13 @@ _ROLES: Final = "role:"
 
 
 def group_typed(state: State, text: str) -> str:
-    """A change of a permission in JSON, of a group's name; what is JSON already is the new value.
-    UsageError where no group has the name."""
+    """Turn a group's name (or a new value in JSON) into a permission change in JSON. UsageError if
+    no group has the name."""
     return f'{{"new": {group_named(state, text)}}}'
 
 
 def group_named(state: State, text: str) -> str:
-    """A group's ID, of its name; what is JSON already stays. UsageError where none has it."""
+    """Turn a group's name into its ID, and leave JSON as it is. UsageError if it doesn't exist."""
     text = text.strip()
     if text.startswith("{") or _NUMBER.fullmatch(text):
         return text
@@ -134,7 +133,7 @@ def group_named(state: State, text: str) -> str:
 
 
 def group_shown(state: State, setting: GroupSetting) -> Shown:
-    """A permission's holder: the group's name, or who is in it."""
+    """A permission's value: a group's name, or the members of an unnamed group."""
     if isinstance(setting, Members):
         shown: dict[str, Any] = msgspec.to_builtins(setting)
         return shown
@@ -145,7 +144,7 @@ def group_shown(state: State, setting: GroupSetting) -> Shown:
 
 
 def channel_typed(state: State, text: str) -> str:
-    """A channel's ID, of its name, with or without `#`. UsageError where none has it."""
+    """Turn a channel's name, with or without `#`, into its ID. UsageError if it doesn't exist."""
     if text.strip() == NONE:
         return str(NOWHERE)
     channel = state.channel_named(text.strip().removeprefix("#"))
@@ -157,11 +156,11 @@ def channel_typed(state: State, text: str) -> str:
 
 
 def channel_shown(state: State, channel_id: int) -> str:
-    """A channel's name; `none` for none."""
+    """A channel's name, or `none`."""
     channel = state.channels.get(channel_id)
     return NONE if channel is None else channel.name
 
 
 def line_of(value: Shown) -> str:
-    """A value on one line, as it can be typed again."""
+    """A value as it can be typed again."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

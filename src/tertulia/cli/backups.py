@@ -1,97 +1,169 @@
-"""`tertulia backups`: the backups that are made each day; making one now."""
+"""`tertulia backup`, `backups`, `restore`, and `end-queues`."""
 
 import asyncio
 import contextlib
 import os
-from datetime import UTC, datetime
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, BinaryIO, Final
 
-import msgspec
 import typer
 
-from tertulia.app.backups import make
-from tertulia.app.config import load
-from tertulia.cli import progress
-from tertulia.cli.commands import Printed, show
+from tertulia.app.backups import back_up, make
+from tertulia.app.founding import NoOrganization, is_founded
+from tertulia.cli.commands import Printed, add_default_command, configured, done, report, show
 from tertulia.cli.errors import UsageError
-from tertulia.cli.interrupts import as_interrupts
-from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
+from tertulia.cli.options import AsJson
+from tertulia.cli.tables import moment, utc
+from tertulia.cli.terminal import as_interrupts, progress_bars
+from tertulia.model.counts import counted
 from tertulia.service.config import Config
-from tertulia.store import encrypted_backups, file_modes, kept_backups
+from tertulia.service.vault import SECRET_FILE, VaultError, load_secret, save_secret
+from tertulia.store import encrypted_backups, file_modes, history, kept_backups, transfer
 from tertulia.store.kept_backups import KeptBackup
+from tertulia.store.migrations import migrate
+from tertulia.store.scratch import nameless_file, scratch_directory
+from tertulia.store.store import database_at
 
-EXAMPLE = "Example: `tertulia backups --data-dir data`"
-EXAMPLE_MAKE = "Example: `tertulia backups make --data-dir data`"
-EXAMPLE_NEW_KEY = "Example: `tertulia backups new-key backups.key`"
-_NICE: Final = 10
+EXAMPLES = {
+    "backup": "Example: `tertulia backup --data-dir data tertulia.backup.zip`\n\n"
+    "For another machine, encrypted: `tertulia backup --data-dir data --recipient age1… - |"
+    " ssh backups 'cat > chat.zip.age'`",
+    "restore": "Example: `tertulia restore --data-dir new tertulia.backup.zip`\n\n"
+    "Moving to PostgreSQL: `tertulia restore --data-dir data-pg --database-url"
+    " postgresql://tertulia@localhost/tertulia tertulia.backup.zip`",
+    "end-queues": "Example: `tertulia end-queues --data-dir data`",
+}
+STANDARD_OUTPUT: Final = "-"
+"""The file name that means standard output."""
+_NICENESS: Final = 10
 
-app = typer.Typer(
-    help="List automatic backups, or make one now.",
-    invoke_without_command=True,
-    rich_markup_mode="markdown",
+
+@configured
+def backup(
+    config: Config,
+    file: Annotated[
+        Path,
+        typer.Argument(help="File to write. It must not exist yet. Use `-` for standard output."),
+    ],
+    with_files: Annotated[
+        bool,
+        typer.Option(
+            "--files/--no-files",
+            help="Include uploaded files and pictures. Without them, make sure that they're"
+            " backed up elsewhere, such as by the versioning of their bucket.",
+        ),
+    ] = True,
+    compressed: Annotated[
+        bool,
+        typer.Option(
+            "--compress/--no-compress",
+            help="Compress the backup. Turn this off for programs that store only what's new in"
+            " each backup (restic, borg), so that they recognize unchanged data.",
+        ),
+    ] = True,
+    recipients: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--recipient",
+            metavar="RECIPIENT",
+            help="Encrypt the backup so that only this age recipient can open it (age1…, or an"
+            " SSH public key). Can be repeated. `tertulia backups new-key` creates a"
+            " recipient.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Back up the organization to a single file. The server can keep running.
+
+    The file has the same format for SQLite and PostgreSQL, so you can also use it to move an
+    organization from one to the other. It contains the installation's secret, so that API keys
+    still work after `tertulia restore`: keep it as safe as the server. It also contains uploaded
+    files and pictures. Files in a bucket are downloaded, which can take a while.
+
+    If you pipe the backup to another program, it's complete only if this command exits with code 0.
+    After a restore, clients register new event queues by themselves.
+    """
+    target = sys.stdout.buffer if str(file) == STANDARD_OUTPUT else file
+    if target is not file and sys.stdout.isatty():
+        raise UsageError(
+            "A backup can't be written to a terminal. Name a file, or pipe the"
+            " output to another program."
+        )
+    if recipients and not compressed:
+        raise UsageError(
+            "--no-compress doesn't help with --recipient, because encrypted"
+            " backups differ completely each time. Use only one of the two"
+            " options."
+        )
+    try:
+        of_each = [encrypted_backups.recipients(one) for one in recipients or ()]
+    except ValueError as error:
+        raise UsageError(f"--recipient: {error}.") from None
+    if not all(of_each):  # An unset variable must not lead to an open backup.
+        raise UsageError("--recipient is empty. Nothing was written.")
+    to = [one for some in of_each for one in some]
+    with as_interrupts(), progress_bars() as progress:
+        manifest = back_up(
+            config, target, progress, with_files=with_files, compressed=compressed, encrypt_to=to
+        )
+    rows = sum(table.rows for table in manifest.tables)
+    lines = [
+        f"Wrote {file}: {counted(rows, 'row')} from {counted(len(manifest.tables), 'table')},"
+        f" {counted(manifest.files, 'file')}, and the secret."
+    ]
+    if manifest.files_left_at:
+        lines.append(
+            f"The backup doesn't include uploaded files. They're in {manifest.files_left_at}."
+        )
+    written = {
+        "file": str(file),
+        "rows": rows,
+        "files": manifest.files,
+        "files_left_at": manifest.files_left_at,
+        "encrypted": bool(to),
+    }
+    show(Printed(written, lines), as_json=as_json, err=target is not file)
+
+
+backups = typer.Typer(
+    name="backups", help="List automatic backups, or make one now.", rich_markup_mode="markdown"
 )
 
 
-@app.callback(epilog=EXAMPLE)
-def backups(
-    context: typer.Context,
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the backups in the location set by backup_to, oldest first."""
-    if context.invoked_subcommand is None:
-        list_backups(data_dir, database_url, config, as_json)
-
-
-@app.command("list", epilog=EXAMPLE)
-def list_backups(
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-) -> None:
+@configured
+def list_backups(config: Config) -> Printed:
     """List the backups in the location set by backup_to, oldest first.
 
     Each backup was verified when it was made. Use `tertulia restore` to restore one.
     """
-    settings = _settings(load({"data_dir": data_dir, "database_url": database_url}, file=config))
-    found = asyncio.run(_found(settings))
-    if as_json:
-        typer.echo(msgspec.json.encode({"backups": found}).decode())
-        return
-    for one in found:
-        typer.echo(_line(one))
+    _require_place(config)
+    found = asyncio.run(_found(config))
+    return Printed({"backups": found}, list(map(_line, found)))
 
 
-@app.command("make", epilog=EXAMPLE_MAKE)
-def make_one(
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-) -> None:
+@configured
+def make_backup(config: Config) -> Printed:
     """Make a backup now, verify it, store it where backup_to says, and delete expired backups
     there.
 
     The server does this every day at backup_hour, and can keep running.
     """
-    settings = _settings(load({"data_dir": data_dir, "database_url": database_url}, file=config))
+    _require_place(config)
     with contextlib.suppress(OSError):
-        os.nice(_NICE)  # The server comes first.
-    with as_interrupts(), progress.shown() as report:
-        made = asyncio.run(make(settings, report))
-    if as_json:
-        typer.echo(msgspec.json.encode(made).decode())
-        return
-    typer.echo(f"{_line(made.backup)}  verified")
-    for name in made.deleted:
-        typer.echo(f"Deleted {name}.")
+        os.nice(_NICENESS)  # The server comes first.
+    with as_interrupts(), progress_bars() as progress:
+        made = asyncio.run(make(config, progress))
+    deleted = (f"Deleted {name}." for name in made.deleted)
+    return Printed(made, [f"{_line(made.backup)}  verified", *deleted])
 
 
-@app.command("new-key", epilog=EXAMPLE_NEW_KEY)
+add_default_command(backups, list_backups, "Example: `tertulia backups --data-dir data`")
+backups.command("make", epilog="Example: `tertulia backups make --data-dir data`")(make_backup)
+
+
+@backups.command("new-key", epilog="Example: `tertulia backups new-key backups.key`")
 def new_key(
     file: Annotated[
         Path, typer.Argument(help="File to write the private key to. It must not exist yet.")
@@ -118,14 +190,13 @@ def new_key(
     show(Printed({"recipient": recipient, "file": str(file)}, lines), as_json=as_json)
 
 
-def _settings(settings: Config) -> Config:
-    if not settings.backup_to:
+def _require_place(config: Config) -> None:
+    if not config.backup_to:
         raise UsageError("backup_to isn't set. Set it to a directory or an S3 bucket.")
-    return settings
 
 
-async def _found(settings: Config) -> list[KeptBackup]:
-    place = settings.opened_backups()
+async def _found(config: Config) -> list[KeptBackup]:
+    place = config.opened_backups()
     try:
         return await kept_backups.found(place)
     finally:
@@ -133,5 +204,110 @@ async def _found(settings: Config) -> list[KeptBackup]:
 
 
 def _line(one: KeptBackup) -> str:
-    at = datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%d %H:%M")
-    return f"{one.name}  {at}Z  {one.size / 1_000_000:.1f} MB"
+    return f"{one.name}  {moment(one.at)}  {one.size / 1_000_000:.1f} MB"
+
+
+@configured
+def restore(
+    config: Config,
+    file: Annotated[Path, typer.Argument(help="Backup file, as written by `tertulia backup`.")],
+    identity: Annotated[
+        Path | None,
+        typer.Option(
+            "--identity",
+            metavar="FILE",
+            help="File with the key that opens an encrypted backup, from `tertulia backups"
+            " new-key` or age-keygen, or an SSH private key.",
+        ),
+    ] = None,
+) -> Printed:
+    """Restore a backup of either kind of database into an empty database and data directory.
+
+    If it fails, nothing is restored. The secret is restored into the data directory, so that
+    passwords and API keys of the backup work. Backups of a newer Tertulia are rejected, and those
+    of an older one are migrated.
+    """
+    with (
+        as_interrupts(),
+        _decrypted(file, identity, config.data_path) as decrypted,
+        contextlib.closing(transfer.Backup(file, decrypted)) as backup,
+    ):
+        file_modes.directory(config.data_path)
+        placed = _place_secret(config, backup.secret)
+        try:
+            with progress_bars() as progress:
+                transfer.restore(
+                    database_at(config.data_path, config.database_url),
+                    *config.opened_files(),
+                    backup,
+                    report,
+                    progress,
+                )
+        except BaseException:
+            if placed is not None:
+                placed.unlink()
+            raise
+    lines = []
+    if left_at := backup.manifest.files_left_at:
+        lines.append(
+            f"The backup doesn't include uploaded files. They were in {left_at}, and are read from"
+            " where the settings say."
+        )
+    lines.append(
+        f"Restored {file}, written {utc(backup.manifest.created_at)}. Run `tertulia check` to check"
+        " it."
+    )
+    restored = {
+        "file": str(file),
+        "created_at": backup.manifest.created_at,
+        "files": backup.manifest.files,
+        "files_left_at": left_at,
+    }
+    return Printed(restored, lines)
+
+
+@contextlib.contextmanager
+def _decrypted(file: Path, identity: Path | None, data_path: Path) -> Iterator[BinaryIO | None]:
+    """Decrypt the file for the duration of the context. None if it isn't encrypted."""
+    if identity is None or not encrypted_backups.is_encrypted(file):
+        yield None
+        return
+    with scratch_directory(data_path) as directory, nameless_file(directory) as plain:
+        encrypted_backups.decrypt_file(file, plain, identity)
+        yield plain
+
+
+def _place_secret(config: Config, secret: str) -> Path | None:
+    """Store the secret. Return its file if it's new. VaultError if another secret exists."""
+    path = config.data_path / SECRET_FILE
+    if not config.secret and not path.exists():
+        save_secret(path, secret)
+        return path
+    if load_secret(config.data_path, config.secret or None, create=False) != secret:
+        where = "TERTULIA_SECRET or a setting" if config.secret else f"{path}"
+        raise VaultError(
+            f"{where} contains a different secret than the backup, whose API keys wouldn't work."
+            " Remove that secret, or restore into another data directory. Nothing was changed."
+        )
+    return None
+
+
+@configured
+def end_queues(config: Config) -> Printed:
+    """End all event queues, after you restored an older state of the database.
+
+    After such a restore, event IDs are assigned a second time, and clients that continue from their
+    last event would miss changes. This command gives the log a new identity, so that every client
+    registers again by itself. Servers can keep running: they notice within seconds.
+    """
+    database = database_at(config.data_path, config.database_url)
+    if not is_founded(config):
+        raise NoOrganization(config.place)
+    migrate(database, report)
+    with contextlib.closing(database.connect(readonly=False)) as connection:
+        for statement in connection.dialect.begin_write:
+            connection.run(statement)
+        ((count,),) = connection.query("SELECT COUNT(*) FROM queues")
+        history.renew(connection)
+        connection.commit()
+    return done(f"Ended {counted(count, 'event queue')}. The log has a new identity.")

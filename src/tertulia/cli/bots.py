@@ -1,14 +1,15 @@
-"""`tertulia bots`: the accounts of programs."""
+"""`tertulia bots` and `tertulia create-bot`: the accounts of programs."""
 
-from typing import Annotated
+import asyncio
+from typing import Annotated, Any, Final
 
 import typer
-from msgspec import Struct
 
-from tertulia.cli import create_bot
 from tertulia.cli.accounts import (
+    Account,
     Who,
     Words,
+    account_of,
     account_of_bot,
     account_of_person,
     having,
@@ -16,64 +17,89 @@ from tertulia.cli.accounts import (
     role_name,
     status_of,
 )
-from tertulia.cli.commands import Printed, command, done, group
-from tertulia.cli.errors import UsageError
+from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
+from tertulia.cli.errors import Failed, UsageError
 from tertulia.cli.options import RoleName
-from tertulia.cli.tables import day, table
-from tertulia.domain.accounts import bots, users
+from tertulia.cli.tables import day
+from tertulia.domain.accounts import bots as verbs
+from tertulia.domain.accounts import users
 from tertulia.model.users import BotKind, User
 from tertulia.service.caller import Caller
+from tertulia.service.config import Config
 from tertulia.state.organization import State
 
-app = group("bots", "Manage bots: list, create, change, deactivate, and reactivate them.")
-app.command("create", epilog=create_bot.EXAMPLE)(create_bot.create_bot)
-
-_KINDS = {
+EXAMPLES = {
+    "create-bot": "Example: `tertulia create-bot --data-dir data --owner ann@example.com"
+    " --short-name weather --full-name 'Weather'`"
+}
+_KINDS: Final = {
     BotKind.GENERIC: "generic",
     BotKind.INCOMING_WEBHOOK: "incoming webhook",
     BotKind.OUTGOING_WEBHOOK: "outgoing webhook",
     BotKind.EMBEDDED: "embedded",
 }
+_COLUMNS: Final[dict[str, Column]] = {
+    "ID": "user_id",
+    "EMAIL": "email",
+    "NAME": "full_name",
+    "KIND": "kind",
+    "OWNER": "owner",
+    "STATUS": "status",
+    "CREATED": ("created_at", day),
+}
+bots = group("bots", "Manage bots: list, create, change, deactivate, and reactivate them.")
 
 
-class BotShown(Struct, frozen=True, kw_only=True):
-    """A bot. The time is in UNIX seconds."""
+@configured
+def create_bot(
+    config: Config,
+    owner: Annotated[str, typer.Option(help="Email address of the owner.")],
+    short_name: Annotated[str, typer.Option(help="First part of the bot's email address.")],
+    full_name: Annotated[str, typer.Option(help="Name of the bot.")],
+) -> Printed:
+    """Create a bot for a person who is allowed to create bots.
 
-    user_id: int
-    email: str
-    full_name: str
-    kind: str
-    """generic, incoming webhook, outgoing webhook, embedded."""
-    role: str
-    owner: str | None
-    """The owner's address."""
-    status: str
-    """active, deactivated or erased."""
-    created_at: int
+    Prints the bot's user ID, email address, and API key, which are all that a program needs. The
+    server can keep running.
+    """
+
+    async def create() -> Account:
+        async with opened(config) as (log, vault):
+            person = log.state.user_with_address(owner)
+            if person is None:
+                raise Failed(f"No account has the address '{owner}'.")
+            new = verbs.NewBot(
+                full_name=full_name,
+                short_name=short_name,
+                kind=BotKind.GENERIC,
+                host=config.address_host,
+                credential=await vault.credential(0, None),
+            )
+            bot = await log.submit(person.id, verbs.create, new)
+            return account_of(log.state, vault, bot)
+
+    return asyncio.run(create()).printed()
 
 
-class Bots(Struct, frozen=True, kw_only=True):
-    """Bots, by ID."""
-
-    bots: list[BotShown]
+bots.command("create", epilog=EXAMPLES["create-bot"])(create_bot)
 
 
-def _shown(state: State, found: User) -> BotShown:
+def _shown(state: State, found: User) -> dict[str, Any]:
     bot = found.bot
     owner = None if bot is None else state.users.get(bot.owner_id)
-    return BotShown(
-        user_id=found.id,
-        email=found.address,
-        full_name=found.full_name,
-        kind="" if bot is None else _KINDS[bot.kind],
-        role=role_name(found.role),
-        owner=None if owner is None else owner.address,
-        status=status_of(found),
-        created_at=found.joined_at,
-    )
+    return {
+        "user_id": found.id,
+        "email": found.address,
+        "full_name": found.full_name,
+        "kind": "" if bot is None else _KINDS[bot.kind],
+        "role": role_name(found.role),
+        "owner": None if owner is None else owner.address,
+        "status": status_of(found),
+        "created_at": found.joined_at,
+    }
 
 
-@command(app, "list", "bots list --owner ann@example.com --data-dir data")
+@command(bots, "list", "bots list --owner ann@example.com --data-dir data")
 async def list_bots(
     caller: Caller,
     words: Words = None,
@@ -84,23 +110,15 @@ async def list_bots(
     """List active and deactivated bots, or find some by words or owner."""
     state = caller.state
     wanted = None if owner is None else account_of_person(state, owner).id
-    found = [
+    rows = [
         _shown(state, one)
         for one in having(state.users, words)
         if one.bot is not None and wanted in {None, one.bot.owner_id}
     ]
-    headings = ("ID", "EMAIL", "NAME", "KIND", "OWNER", "STATUS", "CREATED")
-    rows = (
-        (
-            *(str(one.user_id), one.email, one.full_name, one.kind, one.owner or "-"),
-            *(one.status, day(one.created_at)),
-        )
-        for one in found
-    )
-    return Printed(Bots(bots=found), table(headings, rows))
+    return listing("bots", _COLUMNS, rows)
 
 
-@command(app, "change", "bots change weather-bot@example.com --owner ben@example.com")
+@command(bots, "change", "bots change weather-bot@example.com --owner ben@example.com")
 async def change(
     caller: Caller,
     who: Who,
@@ -115,26 +133,27 @@ async def change(
     if full_name is None and owner is None and role is None:
         raise UsageError("Nothing to change. Use --full-name, --owner, or --role.")
     found = account_of_bot(caller.state, who)
-    revision = bots.Revision(
+    revision = verbs.Revision(
         full_name=full_name,
         host=caller.node.config.address_host,
         role=role_called(role),
         owner_id=None if owner is None else account_of_person(caller.state, owner).id,
     )
-    await caller.submit(bots.change, found.id, revision)
+    await caller.submit(verbs.change, found.id, revision)
     shown = _shown(caller.state, caller.state.users[found.id])
-    return Printed(shown, [f"{shown.full_name} <{shown.email}> belongs to {shown.owner}."])
+    sentence = f"{shown['full_name']} <{shown['email']}> belongs to {shown['owner']}."
+    return Printed(shown, [sentence])
 
 
-@command(app, "deactivate", "bots deactivate weather-bot@example.com --data-dir data")
+@command(bots, "deactivate", "bots deactivate weather-bot@example.com --data-dir data")
 async def deactivate(caller: Caller, who: Who) -> Printed:
     """Deactivate a bot. Its messages are kept."""
     found = account_of_bot(caller.state, who)
-    await caller.submit(bots.deactivate, found.id)
+    await caller.submit(verbs.deactivate, found.id)
     return done(f"{found.address} is deactivated.")
 
 
-@command(app, "reactivate", "bots reactivate weather-bot@example.com --data-dir data")
+@command(bots, "reactivate", "bots reactivate weather-bot@example.com --data-dir data")
 async def reactivate(caller: Caller, who: Who) -> Printed:
     """Reactivate a bot. It gets a new API key (see `tertulia keys show`).
 

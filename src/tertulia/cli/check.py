@@ -1,4 +1,4 @@
-"""`tertulia check`: whether an installation is sound."""
+"""`tertulia check`: find problems of an installation."""
 
 import asyncio
 import contextlib
@@ -10,10 +10,9 @@ import typer
 from msgspec import Struct
 
 from tertulia.app import founding
-from tertulia.app.config import load
 from tertulia.app.founding import NoOrganization
-from tertulia.cli.next_steps import settings_missing
-from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
+from tertulia.cli.commands import configured
+from tertulia.cli.first_steps import settings_missing
 from tertulia.jobs.reports import troubles
 from tertulia.log import replay
 from tertulia.model.counts import counted
@@ -36,43 +35,38 @@ from tertulia.store.nodes import ListedNode
 from tertulia.store.store import database_at
 
 LAG_SECONDS = 5.0
-"""A node that is behind for longer is a finding."""
+"""A node that lags longer is a problem."""
 CLOCK_SECONDS = 10.0
-"""By so much a node's clock may differ from the database's."""
-NEIGHBOURS = 2
-"""Versions that serve side by side."""
+"""How much a node's clock may differ from the database's."""
+VERSIONS = 2
+"""How many versions may serve at the same time, during an upgrade."""
 EXAMPLE = "Example: `tertulia check --data-dir data`"
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """What one check found."""
+    """The result of a check."""
 
     check: str
     ok: bool
     detail: str
 
 
-def check(
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-) -> None:
+@configured
+def check(config: Config, as_json: bool) -> None:
     """Check the installation: database, secret, log, tables, search, jobs, nodes, and files.
 
     Nothing is changed, and the server can keep running. Prints a line for each check, and exits
     with code 1 if one of them fails. Features that aren't set up yet (address, email, backups) are
     listed, but aren't failures.
     """
-    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     findings: list[Finding] = []
-    for finding in _findings(settings):
+    for finding in _findings(config):
         findings.append(finding)
         if not as_json:
             sign = "ok    " if finding.ok else "FAILED"
             typer.echo(f"{sign}  {finding.check}: {finding.detail}")
     ok = all(finding.ok for finding in findings)
-    to_do = settings_missing(settings)
+    to_do = settings_missing(config)
     if as_json:
         typer.echo(msgspec.json.encode({"ok": ok, "checks": findings, "to_do": to_do}).decode())
     elif to_do:
@@ -99,7 +93,7 @@ def _findings(settings: Config) -> Iterator[Finding]:
         yield _secret(connection, settings)
         if not schema.ok:
             return
-        for name, look in _LOOKS:
+        for name, look in _CHECKS:
             try:
                 ok, detail = look(connection)
             except (msgspec.MsgspecError, ValueError, KeyError) as error:
@@ -113,7 +107,7 @@ def _findings(settings: Config) -> Iterator[Finding]:
 
 
 def _backups(settings: Config) -> Finding:
-    """Whether the last backup that the server made by itself is a recent one."""
+    """Check that the last automatic backup is recent."""
     try:
         now = time.time()
         found = kept_backups.made(asyncio.run(_kept(settings)), now)
@@ -250,7 +244,7 @@ def _jobs(connection: Connection) -> tuple[bool, str]:
 
 def _nodes(connection: Connection) -> Finding:
     found = nodes.listed(connection)
-    wrong = [*_troubles_of_nodes(found), *_differing(found)]
+    wrong = [*_node_problems(found), *_differing_settings(found)]
     living = [node for node in found if node.is_living]
     if wrong:
         return Finding(check="nodes", ok=False, detail="; ".join(wrong))
@@ -261,8 +255,8 @@ def _nodes(connection: Connection) -> Finding:
     return Finding(check="nodes", ok=True, detail=detail)
 
 
-def _troubles_of_nodes(found: Sequence[ListedNode]) -> Iterator[str]:
-    """What is wrong with single nodes."""
+def _node_problems(found: Sequence[ListedNode]) -> Iterator[str]:
+    """Problems of single nodes."""
     for node in found:
         figures = node.figures
         if not node.is_living:
@@ -285,14 +279,14 @@ def _troubles_of_nodes(found: Sequence[ListedNode]) -> Iterator[str]:
                 " database's: synchronize the machine's clock with NTP"
             )
     versions = {n.entry.version: n.entry.schema_version for n in found if n.is_living}
-    if len(versions) > NEIGHBOURS:
+    if len(versions) > VERSIONS:
         yield f"nodes with more than two versions are serving: {', '.join(sorted(versions))}"
 
 
-def _differing(found: Sequence[ListedNode]) -> Iterator[str]:
-    """The settings that are others on some nodes."""
+def _differing_settings(found: Sequence[ListedNode]) -> Iterator[str]:
+    """Settings that differ between nodes."""
     settings = {node.name: node.entry.settings for node in found if node.is_living}
-    # (Of another version's node, there may be settings that others do not know.)
+    # Nodes with different versions may have different settings.
     known = set.intersection(*map(set, settings.values())) if settings else set()
     for name in sorted(known):
         holders: dict[str, list[str]] = {}
@@ -307,7 +301,7 @@ def _listed(counts: list[tuple[str, int]]) -> str:
     return ", ".join(f"{name} ({count})" for name, count in counts)
 
 
-_LOOKS: tuple[tuple[str, Callable[[Connection], tuple[bool, str]]], ...] = (
+_CHECKS: tuple[tuple[str, Callable[[Connection], tuple[bool, str]]], ...] = (
     ("log", _log),
     ("tables", _tables),
     ("references", _references),

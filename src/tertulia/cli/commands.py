@@ -1,9 +1,14 @@
-"""Commands about what is in the organization: each is a function of a caller and of what was typed,
-and returns what it prints. Where the database is, `--json` and running it are the same for all."""
+"""The frame of commands: where the database is, `--json`, and running them are the same for all.
+
+A command is a function whose first parameter says what it works on: the server's settings
+(`configured`), or the organization on behalf of an owner (`command`). The parameters after it are
+what is typed. It returns what it prints.
+"""
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
@@ -11,39 +16,61 @@ import typer
 from msgspec import Struct
 
 from tertulia.app.acting import opened_caller
+from tertulia.app.composition import opened_organization
 from tertulia.app.config import load
+from tertulia.cli.errors import UsageError
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
+from tertulia.cli.tables import cell, table
+from tertulia.log.log import Log
 from tertulia.service.config import Config
+from tertulia.service.vault import Vault
 
 Act = Callable[..., Awaitable["Printed"]]
+Column = str | tuple[str, Callable[[Any], str]]
+"""A field of a row, and how to write its value if not as `cell` does."""
+Row = Mapping[str, Any]
 
 
 class Printed(Struct, frozen=True):
     """What a command prints: an object as JSON, or lines of text."""
 
-    answer: Struct | dict[str, Any]
+    answer: Struct | Mapping[str, Any]
     lines: Sequence[str]
 
 
-class Done(Struct, frozen=True):
-    """What is printed of something that was done."""
-
-    done: str
-    """A sentence."""
-
-
 def done(sentence: str) -> Printed:
-    """The sentence, as what is printed."""
-    return Printed(Done(sentence), [sentence])
+    """A sentence about what was done."""
+    return Printed({"done": sentence}, [sentence])
+
+
+def listing(name: str, columns: Mapping[str, Column], rows: Sequence[Row]) -> Printed:
+    """A table with these headings; in JSON, the whole rows under `name`."""
+    return Printed({name: rows}, table(tuple(columns), [cells_of(row, columns) for row in rows]))
+
+
+def cells_of(row: Row, columns: Mapping[str, Column]) -> list[str]:
+    """A row's values as text."""
+    fields = (one if isinstance(one, tuple) else (one, cell) for one in columns.values())
+    return [write(row[field]) for field, write in fields]
 
 
 def show(printed: Printed, *, as_json: bool, err: bool = False) -> None:
-    """Print it to standard output; with `err` to standard error."""
+    """Print to standard output, or with `err` to standard error."""
     if as_json:
         typer.echo(msgspec.json.encode(printed.answer).decode(), err=err)
         return
     for line in printed.lines:
         typer.echo(line, err=err)
+
+
+def report(line: str) -> None:
+    """Print progress, such as of a migration, to standard error."""
+    typer.echo(line, err=True)
+
+
+def opened(config: Config) -> AbstractAsyncContextManager[tuple[Log, Vault]]:
+    """Open the log and the vault of an existing organization, for commands that act for no one."""
+    return opened_organization(config, report)
 
 
 def group(name: str, about: str) -> typer.Typer:
@@ -52,17 +79,50 @@ def group(name: str, about: str) -> typer.Typer:
 
 
 def command(app: typer.Typer, name: str, example: str) -> Callable[[Act], Act]:
-    """Add a command to the group. `example` is how it may be typed, without `tertulia`.
-
-    The function's first parameter is a caller, an owner; the others are declared as Typer has them,
-    and the options of the place and `--json` come after them.
-    """
+    """Add a function of a caller, who is an owner, to a group. `example` is a command line without
+    `tertulia`."""
 
     def add(act: Act) -> Act:
         app.command(name, epilog=f"Example: `tertulia {example}`")(runnable(act))
         return act
 
     return add
+
+
+def runnable(act: Act) -> Callable[..., None]:
+    """Turn a function of a caller into one that Typer can run."""
+
+    async def carry_out(config: Config, given: dict[str, Any]) -> Printed:
+        async with opened_caller(config, report) as caller:
+            return await act(caller, **given)
+
+    return _command(act, lambda config, **given: asyncio.run(carry_out(config, given)))
+
+
+def configured(act: Callable[..., Printed | None]) -> Callable[..., None]:
+    """Turn a function of the server's settings into one that Typer can run. If it has a parameter
+    `as_json`, it prints by itself."""
+    return _command(act, act)
+
+
+def add_default_command(app: typer.Typer, run: Callable[..., None], example: str) -> None:
+    """Add `list`, which the group also does without a command."""
+
+    def by_itself(context: typer.Context, **given: Any) -> None:
+        if context.invoked_subcommand is None:
+            run(**given)
+        elif any(given.values()):
+            raise UsageError(f"Put options after `{context.invoked_subcommand}`.")
+
+    parameter = inspect.Parameter(
+        "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+    )
+    own = inspect.signature(run).parameters.values()
+    by_itself.__signature__ = inspect.Signature([parameter, *own])  # type: ignore[attr-defined]
+    by_itself.__doc__ = inspect.cleandoc(run.__doc__ or "").partition("\n\n")[0]
+    by_itself.__annotations__ = {}
+    app.callback(epilog=example, invoke_without_command=True)(by_itself)
+    app.command("list", epilog=example)(run)
 
 
 def _place(
@@ -74,23 +134,24 @@ def _place(
     return load({"data_dir": data_dir, "database_url": database_url}, file=config), as_json
 
 
-def runnable(act: Act) -> Callable[..., None]:
-    """The function as Typer takes it, with the options of the place and `--json`."""
-    own = list(inspect.signature(act).parameters.values())[1:]
+def _command(
+    act: Callable[..., Any], carry_out: Callable[..., Printed | None]
+) -> Callable[..., None]:
+    own = inspect.signature(act).parameters
     common = inspect.signature(_place).parameters
 
     def run(**given: Any) -> None:
         config, as_json = _place(**{name: given.pop(name) for name in common})
-        show(asyncio.run(_carried_out(config, act, given)), as_json=as_json)
+        if "as_json" in own:
+            given["as_json"] = as_json
+        printed = carry_out(config, **given)
+        if printed is not None:
+            show(printed, as_json=as_json)
 
-    parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in (*own, *common.values())]
+    typed = [one for one in list(own.values())[1:] if one.name not in common]
+    parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in (*typed, *common.values())]
     run.__name__, run.__doc__ = act.__name__, act.__doc__
-    # By which Typer knows the options; functions do not say that they may have one.
+    # Typer reads the options from it; a function's type doesn't say that it can have one.
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {}
     return run
-
-
-async def _carried_out(config: Config, act: Act, given: dict[str, Any]) -> Printed:
-    async with opened_caller(config, lambda line: typer.echo(line, err=True)) as caller:
-        return await act(caller, **given)

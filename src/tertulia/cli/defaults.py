@@ -1,4 +1,4 @@
-"""`tertulia defaults`: the personal settings that new people begin with."""
+"""`tertulia defaults`: default personal settings for new users."""
 
 from enum import Enum
 from typing import Final
@@ -17,10 +17,10 @@ app = group(
     " `channels change NAME is_default=true`.)",
 )
 
-_AS_THE_PLACE_IS: Final = "null"
-"""In place of true and false, for a clock as is usual where the person is."""
+_AUTOMATIC: Final = "null"
+"""The value of a setting that follows the user's language or region."""
 _OF_THE_ORGANIZATION: Final = "default_language"
-"""Which `tertulia settings` has, for everybody."""
+"""A setting of the organization: see `tertulia settings`."""
 
 
 def _names() -> dict[str, str]:
@@ -32,7 +32,7 @@ def _names() -> dict[str, str]:
 def _value(state: State, name: str) -> Shown:
     value = getattr(state.default_settings, name)
     found: Shown = value.value if isinstance(value, Enum) else value
-    return _AS_THE_PLACE_IS if found is None else found
+    return _AUTOMATIC if found is None else found
 
 
 async def _change(caller: Caller, params: SettingParams) -> None:

@@ -1,4 +1,4 @@
-"""Errors of commands: one sentence on standard error, and an exit code."""
+"""Errors of commands: a sentence on standard error, and an exit code."""
 
 import logging
 from typing import Any
@@ -15,22 +15,22 @@ from tertulia.service.vault import VaultError
 from tertulia.store.database import DatabaseError
 
 FAILED = 1
-"""It could not be done."""
+"""The exit code of a command that failed."""
 MISUSED = 2
-"""It was asked for in a way that cannot work; the sentence says how to ask."""
+"""The exit code of a command that was typed wrong. The sentence says how to type it."""
 
 
 class UsageError(Exception):
-    """The command cannot work like this. `str(error)` says what to do instead."""
+    """The command was typed wrong. `str(error)` says what to do instead."""
 
 
 class Failed(Exception):
-    """The command could not do it. `str(error)` says why."""
+    """The command failed. `str(error)` says why."""
 
 
 def sentence_for(error: BaseException) -> tuple[str, int] | None:
-    """The sentence and the exit code for an error; None for a mistake of ours."""
-    import apsw  # Only where something went wrong: a server has one of the two.
+    """Return a sentence and an exit code for an error, or None if it's a bug."""
+    import apsw  # Imported here: a server needs only one of them.
     import psycopg
 
     match error:
@@ -43,8 +43,8 @@ def sentence_for(error: BaseException) -> tuple[str, int] | None:
         case OSError(strerror=str(reason), filename=name) if name is not None:
             return f"{name}: {reason}.", FAILED
         case BrokenPipeError():
-            return None  # Whoever read what is printed has gone: nobody is to be told.
-        case OSError(strerror=str(reason)):  # Of what is open: a disk that is full, say.
+            return None  # The reader of the output is gone.
+        case OSError(strerror=str(reason)):  # From an open file, such as on a full disk.
             return f"{reason}.", FAILED
         case OSError() if str(error):
             return str(error), FAILED
@@ -53,7 +53,7 @@ def sentence_for(error: BaseException) -> tuple[str, int] | None:
 
 
 class Commands(TyperGroup):
-    """All commands: what one raises is reported in one sentence, without a traceback."""
+    """All commands. Errors are reported in one sentence, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -1,63 +1,64 @@
-"""`tertulia files`: what people have uploaded."""
+"""`tertulia files` and `tertulia move-files`: uploaded files, and where they're stored."""
 
-from typing import Annotated
+import asyncio
+from typing import Annotated, Any, Final
 
 import typer
-from msgspec import Struct
 
+from tertulia.app.founding import founded_database
 from tertulia.cli.accounts import account_called
-from tertulia.cli.commands import Printed, command, done, group
+from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing
+from tertulia.cli.errors import Failed, UsageError
 from tertulia.cli.options import finite
-from tertulia.cli.tables import day, mib, table
+from tertulia.cli.tables import day, mib
+from tertulia.cli.terminal import progress_bars
 from tertulia.model.attachments import Attachment
 from tertulia.model.counts import counted
 from tertulia.model.errors import Refused
 from tertulia.service.caller import Caller
+from tertulia.service.config import Config
 from tertulia.state.organization import State
+from tertulia.store.file_moving import Moved, NotTheSame
+from tertulia.store.file_moving import move as move_all
+from tertulia.store.files import Files
+from tertulia.store.moving_files import MovingFiles
+from tertulia.store.transfer import Progress
 from tertulia.wire.api.resources.uploads import DeleteAttachment, delete_attachment
 
-app = group("files", "Manage uploaded files: list, find, and delete them.")
-
+EXAMPLES = {
+    "move-files": 'Example: set `files_url = "s3://chat-files?region=eu-central-1"` and'
+    ' `files_also_at = "disk"` in tertulia.toml, restart the server, and run `tertulia move-files'
+    " --data-dir data`"
+}
+files = group("files", "Manage uploaded files: list, find, and delete them.")
 _MIB = 2**20
 _DAY = 86400
 
 
-class FileShown(Struct, frozen=True, kw_only=True):
-    """An uploaded file. The time is in UNIX seconds."""
-
-    id: int
-    name: str
-    email: str
-    """Whose it is."""
-    size: int
-    """Bytes."""
-    media_type: str
-    uploaded_at: int
-    messages: int
-    """That link it."""
+_COLUMNS: Final[dict[str, Column]] = {
+    "ID": "id",
+    "NAME": "name",
+    "OWNER": "email",
+    "SIZE": ("size", mib),
+    "TYPE": "media_type",
+    "UPLOADED": ("uploaded_at", day),
+    "MESSAGES": "messages",
+}
 
 
-class Files(Struct, frozen=True, kw_only=True):
-    """Files that were found, the largest first, as many as are wanted."""
-
-    files: list[FileShown]
-    bytes: int
-    """Of all that were found."""
-
-
-def _shown(state: State, one: Attachment) -> FileShown:
-    return FileShown(
-        id=one.id,
-        name=one.name,
-        email=state.users[one.user_id].address,
-        size=one.size,
-        media_type=one.media_type,
-        uploaded_at=one.created_at,
-        messages=state.uploads.claims_of.count(one.id),
-    )
+def _shown(state: State, one: Attachment) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "name": one.name,
+        "email": state.users[one.user_id].address,
+        "size": one.size,
+        "media_type": one.media_type,
+        "uploaded_at": one.created_at,
+        "messages": state.uploads.claims_of.count(one.id),
+    }
 
 
-@command(app, "list", "files list --of ben@example.com --least 10 --data-dir data")
+@command(files, "list", "files list --of ben@example.com --least 10 --data-dir data")
 async def list_files(
     caller: Caller,
     words: Annotated[
@@ -112,24 +113,15 @@ async def list_files(
         and not (unlinked and state.uploads.claims_of.count(one.id))
     ]
     found.sort(key=lambda one: (-one.size, one.id))
-    shown = [_shown(state, one) for one in found[:limit]]
     size = sum(one.size for one in found)
-    rows = (
-        (
-            *(str(one.id), one.name, one.email, mib(one.size), one.media_type),
-            *(day(one.uploaded_at), str(one.messages)),
-        )
-        for one in shown
-    )
-    headings = ("ID", "NAME", "OWNER", "SIZE", "TYPE", "UPLOADED", "MESSAGES")
-    lines = table(headings, rows)
-    lines.append(f"{counted(len(found), 'file')}, {mib(size)}")
-    if len(found) > len(shown):
-        lines[-1] += f"; showing the largest {len(shown)}"
-    return Printed(Files(files=shown, bytes=size), lines)
+    rows = [_shown(state, one) for one in found[:limit]]
+    total = f"{counted(len(found), 'file')}, {mib(size)}"
+    if len(found) > limit:
+        total += f"; showing the largest {limit}"
+    return Printed({"files": rows, "bytes": size}, [*listing("files", _COLUMNS, rows).lines, total])
 
 
-@command(app, "remove", "files remove 17 --data-dir data")
+@command(files, "remove", "files remove 17 --data-dir data")
 async def remove(
     caller: Caller,
     file_id: Annotated[int, typer.Argument(metavar="ID", help="ID, as shown by `files list`.")],
@@ -140,3 +132,59 @@ async def remove(
         raise Refused(f"No file has the ID {file_id}.")
     await delete_attachment(caller, DeleteAttachment(attachment_id=file_id))
     return done(f"{found.name} is deleted.")
+
+
+@configured
+def move_files(
+    config: Config,
+    delete: Annotated[
+        bool,
+        typer.Option(
+            "--delete",
+            help="Delete files at the old location that exist at the new one.",
+        ),
+    ] = False,
+) -> Printed:
+    """Move uploaded files and pictures from files_also_at to files_url. The server can keep
+    running.
+
+    Set both, and restart all servers. From then on, they write to files_url, and read from there
+    or, if a file is missing, from files_also_at. This command copies missing files and reads each
+    copy to verify it. You can interrupt it and run it again at any time. When nothing is left to
+    copy, run it with --delete to empty the old location if you want to, remove files_also_at, and
+    restart the servers.
+    """
+    with founded_database(config):
+        pass  # Raises if there's no organization.
+    places, _ = config.opened_files()
+    if not isinstance(places, MovingFiles):
+        raise UsageError(
+            "Set files_also_at to the current location of the files and files_url to the new"
+            " one. `tertulia move-files --help` explains the steps."
+        )
+    with progress_bars() as report:
+        try:
+            moved = asyncio.run(_moved(places.others, places.files, delete, report))
+        except NotTheSame as error:
+            raise Failed(str(error)) from None
+    megabytes = moved.size / 1_000_000
+    lines = [
+        f"Copied {counted(moved.files, 'file')} ({megabytes:.1f} MB) from"
+        f" {places.others.description} to {places.files.description}; {moved.present} already"
+        " existed."
+    ]
+    if delete:
+        lines.append(f"Deleted {counted(moved.deleted, 'file')} from {places.others.description}.")
+    return Printed(moved, lines)
+
+
+async def _moved(old: Files, new: Files, delete: bool, report: Progress) -> Moved:
+    try:
+        return await move_all(
+            old, new, delete=delete, progress=lambda done, total: report("files", done, total)
+        )
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None
+    finally:
+        await old.close()
+        await new.close()

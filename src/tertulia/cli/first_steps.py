@@ -1,19 +1,122 @@
-"""`tertulia first-steps`: what there is to do after an organization was created."""
+"""`tertulia first-steps`: what is left to set up in a new organization."""
+
+import shlex
+from collections.abc import Sequence
 
 from msgspec import Struct
 
+from tertulia.app import founding
 from tertulia.cli.commands import Printed, runnable
-from tertulia.cli.next_steps import Step, facts_of, lines_of, next_steps
+from tertulia.model.counts import counted
 from tertulia.service.caller import Caller
+from tertulia.service.config import Config
+from tertulia.state.organization import State
 from tertulia.store import nodes
 
 EXAMPLE = "Example: `tertulia first-steps --data-dir data`"
 
 
-class FirstSteps(Struct, frozen=True, kw_only=True):
-    """All of them, in the order in which they are best done."""
+class Step(Struct, frozen=True, kw_only=True):
+    """Something to set up."""
 
-    steps: list[Step]
+    name: str
+    done: bool
+    about: str
+    """What was set up, or how to do it."""
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """What the steps depend on, besides settings."""
+
+    owner: str
+    """Email address that a test email can be sent to."""
+    people: int
+    invited: int
+    channels: int
+    serving: bool
+
+
+def facts_of(state: State, owner: str, *, serving: bool) -> Facts:
+    """The facts about an organization."""
+    return Facts(
+        owner=owner,
+        people=sum(one.is_active and not one.is_bot for one in state.users),
+        invited=len(state.invitations),
+        channels=sum(not one.is_archived for one in state.channels),
+        serving=serving,
+    )
+
+
+def settings_missing(config: Config) -> list[str]:
+    """Steps whose setting isn't set yet."""
+    made = {"address": config.external_url, "mail": config.smtp_host, "backups": config.backup_to}
+    return [name for name, setting in made.items() if not setting]
+
+
+def next_steps(config: Config, facts: Facts) -> list[Step]:
+    """All steps, in the order in which they are best done."""
+    at = _place(config)
+    missing = settings_missing(config)
+    people = counted(facts.people, "person", "people")
+    abouts = {
+        "server": (
+            facts.serving,
+            "running" if facts.serving else f"start it: `tertulia serve{at}`",
+        ),
+        "address": (
+            "address" not in missing,
+            config.external_url
+            or "set external_url to the address that people will use, and put a reverse proxy"
+            " with TLS in front of the server, or set tls_cert",
+        ),
+        "mail": (
+            "mail" not in missing,
+            (
+                f"sent by {config.smtp_host}"
+                if config.smtp_host
+                else "set smtp_host and related settings"
+            )
+            + f"; test it with `tertulia mail{at} --test {shlex.quote(facts.owner)}`",
+        ),
+        "people": (
+            facts.people > 1 or facts.invited > 0,
+            f"{people}, {counted(facts.invited, 'pending invitation')}"
+            if facts.people > 1 or facts.invited
+            else f"create a link with `tertulia invite{at}`, or invite people in the browser",
+        ),
+        "channels": (
+            facts.channels > len(founding.FIRST_CHANNELS),
+            counted(facts.channels, "channel")
+            if facts.channels > len(founding.FIRST_CHANNELS)
+            else f"create some with `tertulia channels create NAME{at}`, or in the browser",
+        ),
+        "backups": (
+            "backups" not in missing,
+            f"daily, to {config.backup_to}; list them with `tertulia backups{at}`"
+            if config.backup_to
+            else f"set backup_to, and make the first one with `tertulia backups make{at}`",
+        ),
+    }
+    return [Step(name=name, done=done, about=about) for name, (done, about) in abouts.items()]
+
+
+def lines_of(config: Config, steps: Sequence[Step]) -> list[str]:
+    """The steps as a checklist."""
+    at = _place(config)
+    done = sum(step.done for step in steps)
+    return [
+        f"First steps: {done} of {len(steps)} done. (Settings go in tertulia.toml in the data"
+        " directory, or in TERTULIA_… environment variables.)",
+        *(f"  [{'x' if one.done else ' '}] {one.name:<8}  {one.about}" for one in steps),
+        f"Run `tertulia first-steps{at}` to see this list again, and `tertulia check{at}` to check"
+        " the installation.",
+    ]
+
+
+def _place(config: Config) -> str:
+    if config.data_dir == Config().data_dir:
+        return ""
+    return f" --data-dir {shlex.quote(config.data_dir)}"
 
 
 async def _look(caller: Caller) -> Printed:
@@ -23,7 +126,7 @@ async def _look(caller: Caller) -> Printed:
     serving = any(node.is_living for node in listed)
     facts = facts_of(caller.state, caller.user.address, serving=serving)
     steps = next_steps(config, facts)
-    return Printed(FirstSteps(steps=steps), lines_of(config, steps))
+    return Printed({"steps": steps}, lines_of(config, steps))
 
 
 first_steps = runnable(_look)

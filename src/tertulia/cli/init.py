@@ -1,4 +1,4 @@
-"""`tertulia init`: a new organization."""
+"""`tertulia init`: create the organization, with options or by asking on a terminal."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,13 @@ from tertulia.app import founding, settings_file
 from tertulia.app.acting import opened_caller
 from tertulia.app.config import ConfigError, load
 from tertulia.app.opening import opened_log, opened_vault
-from tertulia.cli import accounts, mail, questions
-from tertulia.cli.accounts import Account
+from tertulia.cli import mail
+from tertulia.cli.accounts import Account, account_of
+from tertulia.cli.commands import report, show
 from tertulia.cli.errors import Failed, UsageError
-from tertulia.cli.next_steps import facts_of, lines_of, next_steps
+from tertulia.cli.first_steps import facts_of, lines_of, next_steps
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Password
-from tertulia.cli.password_input import password_from
-from tertulia.cli.questions import agree, ask, say
+from tertulia.cli.terminal import agree, ask, can_be_asked, password_from, say, several
 from tertulia.domain import names
 from tertulia.domain.accounts import invitations
 from tertulia.domain.accounts.invitations import Terms
@@ -60,12 +60,14 @@ def init(
     """
     flags = {"data_dir": data_dir, "database_url": database_url}
     settings = load(flags, file=config)
-    asking = questions.can_be_asked() and not yes and not as_json
+    asking = can_be_asked() and not yes and not as_json
     if asking and founding.is_founded(settings):
         raise Refused("An organization already exists here. Nothing was changed.")
-    org = _said(org, "--org", "Organization name", names.realm_name, asking=asking)
-    full_name = _said(full_name, "--full-name", "Your name", realms.founder_name, asking=asking)
-    email = _said(email, "--email", "Your email address", names.address, asking=asking)
+    org = _given_or_asked(org, "--org", "Organization name", names.realm_name, asking=asking)
+    full_name = _given_or_asked(
+        full_name, "--full-name", "Your name", realms.founder_name, asking=asking
+    )
+    email = _given_or_asked(email, "--email", "Your email address", names.address, asking=asking)
     founder = founding.Founder(
         organization=org,
         address=email,
@@ -74,9 +76,9 @@ def init(
     )
     if not asking:
         owner = asyncio.run(_init(settings, founder))
-        accounts.show(owner, as_json=as_json)
+        show(owner.printed(), as_json=as_json)
         if not as_json:
-            _lead_on(settings, owner.email)
+            _show_first_steps(settings, owner.email)
         return
     new = _NewSettings(flags, config)
     _ask_for_address(new)
@@ -88,15 +90,17 @@ def init(
         _ask_for_mail(new, owner.email)
         _ask_for_channels(new.config)
         _ask_for_people(new.config)
-    finally:  # Whoever asks no more has it all the same.
+    finally:  # Also after Ctrl+C: the organization exists.
         say("")
-        accounts.show(owner, as_json=False)
+        show(owner.printed(), as_json=False)
         say("")
-        _lead_on(new.config, owner.email)
+        _show_first_steps(new.config, owner.email)
 
 
-def _said(given: str | None, option: str, question: str, check: Any, *, asking: bool) -> str:
-    """What an option says, or whoever is asked."""
+def _given_or_asked(
+    given: str | None, option: str, question: str, check: Any, *, asking: bool
+) -> str:
+    """The option's value, or the answer to the question."""
     if given is not None:
         return str(check(given))
     if not asking:
@@ -107,21 +111,21 @@ def _said(given: str | None, option: str, question: str, check: Any, *, asking: 
 
 
 async def _init(settings: Config, founder: founding.Founder) -> Account:
-    async with opened_log(settings, lambda line: typer.echo(line, err=True)) as log:
+    async with opened_log(settings, report) as log:
         founding.require_empty(log.state)
         vault = opened_vault(settings, create=True)
         try:
             owner = await founding.found(log, vault, founder)
-            return accounts.account_of(log.state, vault, owner)
+            return account_of(log.state, vault, owner)
         finally:
             vault.close()
 
 
-def _lead_on(settings: Config, owner: str) -> None:
-    """Say what is done, and what there is to do. What a program reads is the account."""
+def _show_first_steps(settings: Config, owner: str) -> None:
+    """Print the first steps to standard error: programs read only the account."""
 
     async def look() -> list[str]:
-        async with opened_log(settings, lambda line: typer.echo(line, err=True)) as log:
+        async with opened_log(settings, report) as log:
             facts = facts_of(log.state, owner, serving=False)
         return lines_of(settings, next_steps(settings, facts))
 
@@ -129,7 +133,7 @@ def _lead_on(settings: Config, owner: str) -> None:
 
 
 class _NewSettings:
-    """Settings that are asked for, over those that there are."""
+    """New settings, on top of the existing ones."""
 
     def __init__(self, flags: Mapping[str, Any], file: Path | None) -> None:
         self._flags: dict[str, Any] = dict(flags)
@@ -138,23 +142,23 @@ class _NewSettings:
         self.config = load(self._flags, file=file)
 
     def with_(self, **values: str | int) -> Config:
-        """The settings as they would be with these. ConfigError for what they cannot be."""
+        """The settings with these values. ConfigError if one is invalid."""
         try:
             return load({**self._flags, **values}, file=self._file)
         except ConfigError as error:
             text = str(error)
-            for name in values:  # It was no flag that said it.
+            for name in values:  # They were typed as answers, not as flags.
                 text = text.replace(f" from --{name.replace('_', '-')}", "")
             raise ConfigError(text) from None
 
     def take(self, **values: str | int) -> None:
-        """Have them from now on. ConfigError for what they cannot be."""
+        """Use these values from now on. ConfigError if one is invalid."""
         self.config = self.with_(**values)
         self._flags.update(values)
         self._new.update(values)
 
     def taken(self, name: str) -> Any:
-        """What checks an answer, and takes it where it is one; nothing said is no answer."""
+        """A check for `ask` that uses the answer, unless it's empty."""
 
         def check(text: str) -> str:
             if text:
@@ -164,7 +168,7 @@ class _NewSettings:
         return check
 
     def write(self) -> None:
-        """Write those down that are new since the last time."""
+        """Save the values that are new since the last call."""
         if self._new:
             file = settings_file.place_of(self.config, self._file)
             settings_file.put(file, self._new)
@@ -187,7 +191,7 @@ def _ask_for_address(new: _NewSettings) -> None:
 def _ask_for_backups(new: _NewSettings) -> None:
     if new.config.backup_to:
         return
-    beside = new.config.data_path.resolve()
+    place = new.config.data_path.resolve()
     say(
         "",
         "Tertulia makes a backup every day, and keeps one per day for 7 days and one per week"
@@ -195,15 +199,15 @@ def _ask_for_backups(new: _NewSettings) -> None:
         "Enter a directory, preferably on another disk, or s3://bucket/prefix. `none` turns"
         " backups off.",
     )
-    ask("Backups", _unless_none(new.taken("backup_to")), default=f"{beside}-backups")
+    ask("Backups", _unless_none(new.taken("backup_to")), default=f"{place}-backups")
 
 
 def _unless_none(check: Any) -> Any:
     return lambda text: check("" if text == "none" else text)
 
 
-_USUAL: Final = {"465": "tls", "25": "none"}
-"""How connections to a port are encrypted, mostly."""
+_ENCRYPTION: Final = {"465": "tls", "25": "none"}
+"""The usual encryption of a port."""
 
 
 def _ask_for_mail(new: _NewSettings, owner: str) -> None:
@@ -229,16 +233,16 @@ def _ask_for_mail(new: _NewSettings, owner: str) -> None:
             new.take(**wanted)
             try:
                 new.write()
-            except (ConfigError, OSError) as error:  # The organization is there all the same.
+            except (ConfigError, OSError) as error:  # The organization exists.
                 say(f"  {error}")
             return
 
 
 def _mail_server(host: str) -> dict[str, str | int]:
-    """The settings of a mail server, as they are asked for."""
+    """Ask for the settings of a mail server."""
     port = ask("Port", _port, default="587")
     kind = ask(
-        "Encryption (starttls, tls, or none)", _security, default=_USUAL.get(port, "starttls")
+        "Encryption (starttls, tls, or none)", _security, default=_ENCRYPTION.get(port, "starttls")
     )
     user = ask("User name (leave empty if not required)")
     password = ask("Password", hidden=True, default=None) if user else ""
@@ -261,7 +265,7 @@ def _security(text: str) -> str:
 
 
 def _try_mail(config: Config, owner: str) -> bool:
-    """Whether a mail to the owner left."""
+    """Send the owner a test email, and return whether it worked."""
     try:
         say(f"  {asyncio.run(mail.send_trial(config, owner))}")
     except Failed as error:
@@ -277,7 +281,7 @@ def _ask_for_channels(config: Config) -> None:
         " subscribed.",
         "You can add and change channels at any time.",
     )
-    asyncio.run(_create_channels(config, questions.several(ask("Channels"))))
+    asyncio.run(_create_channels(config, several(ask("Channels"))))
 
 
 async def _create_channels(config: Config, wanted: Sequence[str]) -> None:
@@ -299,7 +303,7 @@ async def _create_channels(config: Config, wanted: Sequence[str]) -> None:
 
 def _ask_for_people(config: Config) -> None:
     say("", "People to invite: their email addresses, separated by commas.")
-    wanted = questions.several(ask("People"))
+    wanted = several(ask("People"))
     for address, link in asyncio.run(_invite(config, wanted)):
         say(f"  {address}  {link}")
     if wanted:

@@ -1,79 +1,110 @@
-"""`tertulia invitations`: those with which somebody can still join."""
+"""`tertulia invitations` and `tertulia invite`: links that people join with."""
 
-from typing import Annotated
+import asyncio
+from typing import Annotated, Final
 
 import typer
-from msgspec import Struct
 
-from tertulia.cli import invite
+from tertulia.app.acting import first_owner
 from tertulia.cli.accounts import role_name
-from tertulia.cli.commands import Printed, command, done, group
-from tertulia.cli.tables import moment, table
-from tertulia.domain.accounts import invitations
+from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
+from tertulia.cli.options import ROLES, RoleName
+from tertulia.cli.tables import moment
+from tertulia.domain.accounts import invitations as verbs
+from tertulia.domain.accounts.invitations import MAX_MINUTES, Terms
 from tertulia.model.errors import Refused
-from tertulia.model.invitations import Invitation
 from tertulia.service.caller import Caller
+from tertulia.service.config import Config
+from tertulia.service.links import Links
 
-app = group("invitations", "Manage pending invitations: list, create, and revoke them.")
-app.command("create", epilog=invite.EXAMPLE)(invite.invite)
-
-
-class InvitationShown(Struct, frozen=True, kw_only=True):
-    """An invitation. Times are UNIX seconds."""
-
-    id: int
-    email: str | None
-    """Whose it is; None for a link that whoever has it can use."""
-    invited_by: str
-    role: str
-    created_at: int
-    expires_at: int | None
-    """None for never."""
-    invite_link: str | None
-    """None where it is mailed, which shows that the address is theirs."""
+EXAMPLES = {
+    "invite": "Example: `tertulia invite --data-dir data` for a link that anyone can use, or"
+    " `tertulia invite --data-dir data --email ben@example.com` for one person"
+}
+_MINUTES_PER_DAY: Final = 24 * 60
+invitations = group("invitations", "Manage pending invitations: list, create, and revoke them.")
 
 
-class Invitations(Struct, frozen=True, kw_only=True):
-    """Invitations, in the order in which they were made."""
+@configured
+def invite(
+    config: Config,
+    email: Annotated[
+        str | None,
+        typer.Option(
+            help="The only address that can join with the link. Without it, anyone who"
+            " has the link can join."
+        ),
+    ] = None,
+    role: Annotated[RoleName, typer.Option(help="Role of people who join.")] = RoleName.MEMBER,
+    days: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=MAX_MINUTES // _MINUTES_PER_DAY,
+            help="Days until the link expires; 0 for never. Default: the setting"
+            " invitation_link_validity_minutes.",
+        ),
+    ] = None,
+) -> Printed:
+    """Create an invitation link on behalf of the organization's owner, and print it.
 
-    invitations: list[InvitationShown]
+    People who join with it are subscribed to the default channels. No email is sent: share the link
+    yourself. It leads to external_url or, if that isn't set, to the address that the server listens
+    on. The server can keep running.
+    """
+    minutes: int | None = config.invitation_link_validity_minutes
+    if days is not None:
+        minutes = days * _MINUTES_PER_DAY or None
+    terms = Terms(minutes=minutes, role=ROLES[role], default_channels=True)
+
+    async def create() -> str:
+        async with opened(config) as (log, vault):
+            inviter_id, nonce = first_owner(log.state), vault.nonce()
+            if email is None:
+                made = await log.submit(inviter_id, verbs.server_link, terms, nonce)
+            else:
+                made = await log.submit(inviter_id, verbs.personal_link, email, terms, nonce)
+            return Links(vault).invitation(config.mail_site, made)
+
+    link = asyncio.run(create())
+    return Printed({"invite_link": link}, [link])
 
 
-@command(app, "list", "invitations list --data-dir data")
+invitations.command("create", epilog=EXAMPLES["invite"])(invite)
+
+
+@command(invitations, "list", "invitations list --data-dir data")
 async def list_invitations(caller: Caller) -> Printed:
     """List all pending invitations, with the links that you can share."""
-    found = [
-        _shown(caller, one) for one in invitations.shown(caller.state, caller.user, caller.now)
+    config, links = caller.node.config, caller.node.links
+    rows = [
+        {
+            "id": one.id,
+            "email": one.address,
+            "invited_by": caller.state.users[one.inviter_id].address,
+            "role": role_name(one.role),
+            "created_at": one.created_at,
+            "expires_at": one.expires_at,
+            # A link that is emailed proves the address, so it isn't shown.
+            "invite_link": links.invitation(config.mail_site, one)
+            if one.is_reusable or not config.smtp_host
+            else None,
+        }
+        for one in verbs.shown(caller.state, caller.user, caller.now)
     ]
-    headings = ("ID", "FOR", "ROLE", "INVITED BY", "CREATED", "EXPIRES", "LINK")
-    rows = (
-        (
-            *(str(one.id), one.email or "anyone with the link", one.role, one.invited_by),
-            moment(one.created_at),
-            "never" if one.expires_at is None else moment(one.expires_at),
-            one.invite_link or "emailed",
-        )
-        for one in found
-    )
-    return Printed(Invitations(invitations=found), table(headings, rows))
+    columns: dict[str, Column] = {
+        "ID": "id",
+        "FOR": ("email", lambda email: email or "anyone with the link"),
+        "ROLE": "role",
+        "INVITED BY": "invited_by",
+        "CREATED": ("created_at", moment),
+        "EXPIRES": ("expires_at", lambda at: "never" if at is None else moment(at)),
+        "LINK": ("invite_link", lambda link: link or "emailed"),
+    }
+    return listing("invitations", columns, rows)
 
 
-def _shown(caller: Caller, one: Invitation) -> InvitationShown:
-    config = caller.node.config
-    is_handed_over = one.is_reusable or not config.smtp_host
-    links = caller.node.links
-    return InvitationShown(
-        id=one.id,
-        email=one.address,
-        invited_by=caller.state.users[one.inviter_id].address,
-        role=role_name(one.role),
-        created_at=one.created_at,
-        expires_at=one.expires_at,
-        invite_link=links.invitation(config.mail_site, one) if is_handed_over else None,
-    )
-
-
-@command(app, "revoke", "invitations revoke 3 --data-dir data")
+@command(invitations, "revoke", "invitations revoke 3 --data-dir data")
 async def revoke(
     caller: Caller,
     invitation_id: Annotated[int, typer.Argument(help="ID, as shown by `invitations list`.")],
@@ -82,6 +113,6 @@ async def revoke(
     found = caller.state.invitations.get(invitation_id)
     if found is None:
         raise Refused(f"No invitation has the ID {invitation_id}.")
-    verb = invitations.revoke_link if found.is_reusable else invitations.revoke
+    verb = verbs.revoke_link if found.is_reusable else verbs.revoke
     await caller.submit(verb, invitation_id)
     return done(f"Invitation {invitation_id} is revoked.")

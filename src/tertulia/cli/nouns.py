@@ -1,179 +1,198 @@
-"""What an organization has several of and administrators set up, each of them a group of commands:
-list, show, make, change, order and remove.
+"""Nouns that administrators manage: each is a declaration, and a group of commands made from it.
 
-What can be set of one, and what it may be, the declarations of the interface say, and the verbs
-behind it. Here is only what is nicer to type.
+What can be set, and what values it takes, follows from the parameters that the API's endpoints
+declare. A declaration adds only what is nicer to type and to read.
 """
 
+import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Annotated, Any
 
 import typer
-from msgspec import Struct
 
 from tertulia.cli import assignments
 from tertulia.cli.accounts import id_in
 from tertulia.cli.assignments import Shown
-from tertulia.cli.commands import Act, Printed, command, done
+from tertulia.cli.commands import Act, Column, Printed, cells_of, command, done, group, listing
 from tertulia.cli.errors import UsageError
-from tertulia.cli.tables import facts, table
+from tertulia.cli.tables import cell, facts
 from tertulia.model.errors import Refused
 from tertulia.service.caller import Caller
 from tertulia.state.organization import State
 from tertulia.wire.http.parameters import Params, declared
 
 Endpoint = Callable[[Caller, Any], Awaitable[Any]]
+"""A function of a caller and of the parameters that it declares."""
 Typed = Mapping[str, str]
 """Values by the names that were typed."""
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[WORD]…", help="Show only entries that contain all of these words."),
+]
 
 
-def _as_typed(_: State, __: Any, typed: Typed) -> dict[str, str]:
-    return dict(typed)
+def by_id(table: str) -> Callable[[State], Sequence[Any]]:
+    """All records of one of the state's tables, by ID."""
+    return lambda state: sorted(getattr(state, table), key=attrgetter("id"))
 
 
-class Noun(Struct, frozen=True, kw_only=True):
-    """A kind of things, and how one is shown and typed."""
-
-    several: str
-    """What they are called, in `--json` too."""
-    one: str
-    records: Callable[[State], Sequence[Any]]
-    """All of them, in their order."""
-    called: Callable[[Any], str] = attrgetter("name")
-    """By what a record can be named, beside its ID."""
-    shown: Callable[[State, Any], dict[str, Shown]]
-    """What is shown of a record beside its ID: what can be set by its names, as it can be typed."""
-    columns: Sequence[str]
-    """What of that `list` prints."""
-    names: Mapping[str, str]
-    """What can be set: what it is called in the interface, by its name here."""
-    sent: Callable[[State, Any, Typed], dict[str, str]] = _as_typed
-    """What was typed about a record (None for a new one), by the same names, as the interface takes
-    it. One name may stand for what several were typed for."""
-    takes: Mapping[str, str] = {}
-    """What can be typed, in words, where it is not what the interface takes."""
+def fields(*names: str, **renamed: str) -> Callable[[State, Any], dict[str, Shown]]:
+    """Show these attributes of a record, some of them by another name."""
+    shown = {**{name: name for name in names}, **renamed}
+    return lambda _, record: {name: getattr(record, field) for name, field in shown.items()}
 
 
-# What a command takes is read from its annotations, which are made for each noun where the command
-# is: the type checker takes a value for no type, so it is silenced at these and nowhere else.
+# Typer reads a command's parameters from its annotations, which are made here for each noun. The
+# type checker doesn't accept such values as types.
 
 
-class Verbs:
-    """Adds the commands of a noun to its group."""
+class Noun:
+    """A noun, and the group of its commands (`app`)."""
 
-    def __init__(self, app: typer.Typer, noun: Noun) -> None:
-        self._app = app
-        self._noun = noun
-        self._which = Annotated[
-            str,
-            typer.Argument(
-                metavar=noun.one.upper().replace(" ", "-"), help="Name or ID, as shown by `list`."
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        *,
+        one: str,
+        records: Callable[[State], Sequence[Any]],
+        shown: Callable[[State, Any], dict[str, Shown]],
+        columns: Mapping[str, Column] | Sequence[str] = (),
+        called: Callable[[Any], str] = attrgetter("name"),
+        settings: Mapping[str, str] | Sequence[str] = (),
+        sent: Callable[[State, Any, Typed], dict[str, str]] = lambda _, __, typed: dict(typed),
+        takes: Mapping[str, str] | None = None,
+    ) -> None:
+        """Declare a noun.
+
+        `name` is what its group is called, and `one` a single one in a sentence. `records` returns
+        all of them in order, `called` the name of one, and `shown` its values (next to the ID), of
+        which `list` prints `columns`. `settings` can be set; a mapping has their names in the API.
+        `sent` turns what was typed for a record (None for a new one) into what the API takes, and
+        `takes` describes values that differ from the API's.
+        """
+        self.app = group(name, about)
+        self.records = records
+        self.called = called
+        self._name, self._one = name, one
+        self._shown = shown
+        self._columns: dict[str, Column] = {
+            "ID": "id",
+            **(
+                columns
+                if isinstance(columns, Mapping)
+                else {column.replace("_", " ").upper(): column for column in columns}
             ),
+        }
+        self._settings = (
+            settings
+            if isinstance(settings, Mapping)
+            else {setting: setting for setting in settings}
+        )
+        self._sent, self._takes = sent, takes or {}
+        self._several = name.replace("-", " ")
+        metavar = one.upper().replace(" ", "-")
+        self.which = Annotated[
+            str, typer.Argument(metavar=metavar, help="Name or ID, as shown by `list`.")
         ]
 
+    # Finding and printing
+
     def found(self, state: State, which: str) -> Any:
-        """The record of that name or ID. Refused where there is none, or several have the name."""
-        records = self._noun.records(state)
-        found = [one for one in records if self._noun.called(one).casefold() == which.casefold()]
+        """Return the record with that name or ID. Refused if it doesn't exist, or if several have
+        the name."""
+        records = self.records(state)
+        found = [one for one in records if self.called(one).casefold() == which.casefold()]
         if not found and (record_id := id_in(which)) is not None:
             found = [one for one in records if one.id == record_id]
         if not found:
-            raise Refused(f"{self._noun.one.capitalize()} '{which}' doesn't exist.")
+            raise Refused(f"{self._one.capitalize()} '{which}' doesn't exist.")
         if len(found) > 1:
             ids = " or ".join(str(one.id) for one in found)
-            raise Refused(f"Several {self._noun.several} are named '{which}'. Use an ID: {ids}.")
+            raise Refused(f"Several {self._several} are named '{which}'. Use an ID: {ids}.")
         return found[0]
 
     def printed(self, state: State, record: Any) -> Printed:
-        """One record with all that is shown of it."""
-        full = self._full(state, record)
-        return Printed(full, facts((n, assignments.line_of(v)) for n, v in full.items()))
+        """One record with all its values."""
+        full = self.full(state, record)
+        return Printed(full, facts((name, cell(value)) for name, value in full.items()))
 
-    def _full(self, state: State, record: Any) -> dict[str, Shown]:
-        return {"id": int(record.id), **self._noun.shown(state, record)}
+    def listed(self, state: State, records: Sequence[Any]) -> Printed:
+        """The records as a table."""
+        rows = [self.full(state, one) for one in records]
+        return listing(self._several.replace(" ", "_"), self._columns, rows)
+
+    def full(self, state: State, record: Any) -> dict[str, Shown]:
+        """All values of a record, as JSON has them."""
+        return {"id": int(record.id), **self._shown(state, record)}
 
     def _with_id(self, state: State, record_id: int) -> Printed:
-        record = next(one for one in self._noun.records(state) if one.id == record_id)
-        return self.printed(state, record)
+        return self.printed(state, self._record(state, record_id))
+
+    def _record(self, state: State, record_id: int) -> Any:
+        return next(one for one in self.records(state) if one.id == record_id)
+
+    # Commands
 
     def list(self) -> None:
-        """`list`: all, or some by words."""
-        noun = self._noun
+        """Add `list`: all of them, or those that contain words."""
 
-        async def list_them(
-            caller: Caller,
-            words: Annotated[
-                list[str] | None,
-                typer.Argument(
-                    metavar="[WORD]…", help="Show only entries that contain all of these words."
-                ),
-            ] = None,
-        ) -> Printed:
+        async def list_them(caller: Caller, words: Words = None) -> Printed:
             wanted = [word.casefold() for word in words or ()]
-            found = [self._full(caller.state, one) for one in noun.records(caller.state)]
-            lines = [[assignments.line_of(one[n]) for n in ("id", *noun.columns)] for one in found]
-            kept = [
-                number
-                for number, line in enumerate(lines)
-                if all(word in "\n".join(line).casefold() for word in wanted)
-            ]
-            headings = ("ID", *(name.replace("_", " ").upper() for name in noun.columns))
-            return Printed(
-                {noun.several.replace(" ", "_"): [found[number] for number in kept]},
-                table(headings, [lines[number] for number in kept]),
-            )
 
-        self._add("list", list_them, f"List {noun.several}, or find some by words.", "")
+            def matches(record: Any) -> bool:
+                cells = cells_of(self.full(caller.state, record), self._columns)
+                text = "\n".join(cells).casefold()
+                return all(word in text for word in wanted)
+
+            found = [one for one in self.records(caller.state) if matches(one)]
+            return self.listed(caller.state, found)
+
+        self._add("list", list_them, f"List {self._several}, or find some by words.", "")
 
     def show(self, example: str) -> None:
-        """`show`: one with all that can be set of it."""
+        """Add `show`: one with all its values."""
 
-        async def show_it(caller: Caller, which: self._which) -> Printed:  # type: ignore[name-defined]
+        async def show_it(caller: Caller, which: self.which) -> Printed:  # type: ignore[name-defined]
             return self.printed(caller.state, self.found(caller.state, which))
 
-        about = f"Show a {self._noun.one} and its settings."
-        self._add("show", show_it, about, example)
+        self._add("show", show_it, f"Show a {self._one} and its settings.", example)
 
-    def make(
-        self,
-        verb: str,
-        params: type[Params],
-        endpoint: Endpoint,
-        id_of: Callable[[Any], int],
-        example: str,
+    def create(
+        self, verb: str, endpoint: Endpoint, example: str, new_id: Callable[[Any], int]
     ) -> None:
-        """`add` or `create`, with what can be set. `id_of` says of an answer whose it is."""
-        names = self._names(params)
+        """Add `add` or `create`, with what can be set. `new_id` returns the ID in a response of the
+        endpoint."""
+        names = self._names(endpoint)
 
-        async def make_one(caller: Caller, assigned: _assigned(names)) -> Printed:  # type: ignore[valid-type]
-            given = self._given(caller.state, None, assigned, params, names)
-            answer = await endpoint(caller, given)
-            return self._with_id(caller.state, id_of(answer))
+        async def create_one(caller: Caller, assigned: _assigned(names)) -> Printed:  # type: ignore[valid-type]
+            response = await endpoint(caller, self._given(caller.state, None, assigned, endpoint))
+            return self._with_id(caller.state, new_id(response))
 
-        about = f"{verb.title()} a {self._noun.one}.\n\n{self._explained(params, names)}"
-        self._add(verb, make_one, about, example)
+        about = f"{verb.title()} a {self._one}.\n\n{self._explained(endpoint)}"
+        self._add(verb, create_one, about, example)
 
-    def change(self, params: type[Params], endpoint: Endpoint, example: str) -> None:
-        """`change`: all that is given, or nothing."""
-        names = self._names(params)
+    def change(self, endpoint: Endpoint, example: str) -> None:
+        """Add `change`: all that is given, or nothing."""
+        names = self._names(endpoint)
 
         async def change_it(
             caller: Caller,
-            which: self._which,  # type: ignore[name-defined]
+            which: self.which,  # type: ignore[name-defined]
             assigned: _assigned(names),  # type: ignore[valid-type]
         ) -> Printed:
             record = self.found(caller.state, which)
-            await endpoint(caller, self._given(caller.state, record, assigned, params, names))
+            await endpoint(caller, self._given(caller.state, record, assigned, endpoint))
             return self._with_id(caller.state, record.id)
 
-        about = f"Change a {self._noun.one}. If one value is invalid, nothing is changed."
-        self._add("change", change_it, f"{about}\n\n{self._explained(params, names)}", example)
+        about = f"Change a {self._one}. If one value is invalid, nothing is changed."
+        self._add("change", change_it, f"{about}\n\n{self._explained(endpoint)}", example)
 
-    def order(self, params: type[Params], endpoint: Endpoint, example: str) -> None:
-        """`order`: those that are named come first, the others follow as they did."""
+    def order(self, endpoint: Endpoint, example: str) -> None:
+        """Add `order`: move some to the top."""
+        params = _params(endpoint)
         (name,) = (one.field for one in declared(params))
-        noun = self._noun
 
         async def order_them(
             caller: Caller,
@@ -185,71 +204,67 @@ class Verbs:
             first = [self.found(caller.state, one).id for one in those]
             if len(set(first)) < len(first):
                 raise UsageError("The same entry is named twice.")
-            others = [one.id for one in noun.records(caller.state) if one.id not in first]
+            others = [one.id for one in self.records(caller.state) if one.id not in first]
             await endpoint(caller, params(**{name: [*first, *others]}))
-            return done(f"Changed the order of {noun.several}.")
+            return done(f"Changed the order of {self._several}.")
 
-        about = f"Move {noun.several} to the top, in this order. The others keep their order."
+        about = f"Move {self._several} to the top, in this order. The others keep their order."
         self._add("order", order_them, about, example)
 
-    def end(
-        self, verb: str, params: type[Params], endpoint: Endpoint, about: str, example: str
-    ) -> None:
-        """`remove` or the like: something is done to one of them, by what its path names."""
-        (name,) = (one.field for one in declared(params) if one.in_path)
-        is_number = next(one for one in declared(params) if one.in_path).type is not str
+    def end(self, verb: str, endpoint: Endpoint, about: str, example: str) -> None:
+        """Add `remove` or the like, whose endpoint takes only the record's ID or name."""
+        params = _params(endpoint)
+        (key,) = (one for one in declared(params) if one.in_path)
 
-        async def end_it(caller: Caller, which: self._which) -> Printed:  # type: ignore[name-defined]
+        async def end_it(caller: Caller, which: self.which) -> Printed:  # type: ignore[name-defined]
             record = self.found(caller.state, which)
-            called = self._noun.called(record)
-            await endpoint(caller, params(**{name: record.id if is_number else called}))
-            return done(f"{verb.capitalize()}d {self._noun.one} '{called}'.")
+            called = self.called(record)
+            value = called if key.type is str else record.id
+            await endpoint(caller, params(**{key.field: value}))
+            return done(f"{verb.capitalize()}d {self._one} '{called}'.")
 
         self._add(verb, end_it, about, example)
 
     def add(self, verb: str, example: str) -> Callable[[Act], Act]:
-        """A command of its own, as `command`."""
-        return command(self._app, verb, self._typed(verb, example))
+        """Add a command of its own, as `command` does."""
+        line = " ".join(filter(None, (self._name, verb, example, "--data-dir data")))
+        return command(self.app, verb, line)
 
     def _add(self, verb: str, act: Act, about: str, example: str) -> None:
         act.__doc__ = about
         self.add(verb, example)(act)
 
-    def _typed(self, verb: str, rest: str) -> str:
-        return " ".join(filter(None, (self._app.info.name, verb, rest, "--data-dir data")))
-
-    def _names(self, params: type[Params]) -> dict[str, str]:
-        """Of the noun's names those that the parameters have."""
-        there = {one.name for one in declared(params) if not one.in_path}
-        return {here: name for here, name in self._noun.names.items() if name in there}
+    def _names(self, endpoint: Endpoint) -> dict[str, str]:
+        """The settings that the endpoint takes, with their names in the API."""
+        taken = {one.name for one in declared(_params(endpoint)) if not one.in_path}
+        return {here: name for here, name in self._settings.items() if name in taken}
 
     def _given(
-        self,
-        state: State,
-        record: Any,
-        assigned: Sequence[str],
-        params: type[Params],
-        names: Mapping[str, str],
+        self, state: State, record: Any, assigned: Sequence[str], endpoint: Endpoint
     ) -> Params:
-        typed = self._noun.sent(state, record, assignments.split(assigned, names))
+        names, params = self._names(endpoint), _params(endpoint)
+        typed = self._sent(state, record, assignments.split(assigned, names))
         sent = {names.get(name, name): text for name, text in typed.items()}
         for one in declared(params):
             if one.in_path:
-                sent[one.name] = str(
-                    record.id if one.type is not str else self._noun.called(record)
-                )
-        here = {there: name for name, there in names.items()}
-        return assignments.read(params, sent, here)
+                sent[one.name] = self.called(record) if one.type is str else str(record.id)
+        return assignments.read(params, sent, {there: name for name, there in names.items()})
 
-    def _explained(self, params: type[Params], names: Mapping[str, str]) -> str:
-        """A line for each name, with what it takes."""
+    def _explained(self, endpoint: Endpoint) -> str:
+        """A line for each setting, with the values that it takes."""
         lines = []
-        for here, there in names.items():
-            one = assignments.parameter(params, there)
-            takes = self._noun.takes.get(here) or assignments.kind_of(one)
-            about = "" if here in self._noun.takes else one.description
+        for here, there in self._names(endpoint).items():
+            one = assignments.parameter(_params(endpoint), there)
+            takes = self._takes.get(here) or assignments.kind_of(one)
+            about = "" if here in self._takes else one.description
             lines.append(f"- `{here}`: {takes}{'; required' * one.required}. {about}".rstrip())
         return "\n".join(lines)
+
+
+def _params(endpoint: Endpoint) -> type[Params]:
+    """The parameters that an endpoint declares: the type of its last argument."""
+    *_, found, _ = typing.get_type_hints(endpoint).values()
+    return typing.cast(type[Params], found)
 
 
 def _assigned(names: Mapping[str, str]) -> Any:

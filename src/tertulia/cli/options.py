@@ -1,4 +1,4 @@
-"""The options that commands share."""
+"""Options that commands share."""
 
 import math
 from enum import StrEnum
@@ -35,7 +35,7 @@ ConfigFile = Annotated[
 
 
 def finite(value: float) -> float:
-    """For options that are any number: what the language has for none (nan, inf) is none."""
+    """Reject nan and inf, which Typer accepts as numbers."""
     if not math.isfinite(value):
         raise typer.BadParameter(f"{value} isn't a valid number.")
     return value
@@ -53,7 +53,7 @@ Password = Annotated[
 
 
 class RoleName(StrEnum):
-    """The roles by the names they have here."""
+    """Roles by their names in commands."""
 
     OWNER = "owner"
     ADMIN = "admin"

@@ -1,4 +1,4 @@
-"""`tertulia serve`: the server itself."""
+"""`tertulia serve`: run the server."""
 
 import asyncio
 import ctypes
@@ -53,7 +53,7 @@ LOOPBACK = "127.0.0.1"
 _UNKNOWN_SITE = "https://(the address of your proxy)"
 MANY_FILES = 1_000_000
 OTHER_FILES = 100
-"""Files that may be open besides connections."""
+"""Open files other than connections."""
 
 
 def serve(
@@ -137,27 +137,27 @@ def serve(
     }
     place = take_place(os.environ)
     settings = load(flags, file=config)
-    if settings.log_format == "json":  # So is what goes wrong from here on.
+    if settings.log_format == "json":  # Errors from here on are JSON, too.
         logs.begin(settings.log_level, settings.log_format, None if place is None else place.number)
     if place is not None:
         _work(settings, place, demo=demo)
         return
-    _certificates(settings)  # Better said before anything begins.
+    _certificates(settings)  # Fail early if they can't be used.
     with opened(settings, os.environ) as (listener, path):
         residents = _residents_apart(settings) if demo else []
         with database_at(settings.data_path, settings.database_url).served() as lock:
-            # The host of links in mails, which come from no request.
+            # Links in emails need the port, because no request tells it.
             settings = msgspec.structs.replace(settings, port=with_port_of(listener, settings))
             processes = usable_cores() if settings.workers == AUTO else int(settings.workers)
             if processes > 1:
-                if residents is None:  # Two workers would finish it twice.
+                if residents is None:  # Otherwise, each worker would create the demo.
                     run(_prepare(settings))
                 _supervise(settings, processes, listener, path, lock)
             run(_serve(settings, listener, _limits(settings), residents))
 
 
 def _certificates(settings: Config) -> Certificates | None:
-    """What TLS is spoken with, where it is. ConfigError where that cannot be used."""
+    """Load the certificates if TLS is on. ConfigError if they can't be used."""
     return Certificates(settings.tls_cert, settings.tls_key) if settings.tls_cert else None
 
 
@@ -168,7 +168,7 @@ def _supervise(
     path: str | None,
     lock: int | None,
 ) -> None:
-    """Become the supervisor of so many workers. Does not return."""
+    """Become the supervisor of the workers. Never returns."""
     become_supervisor(
         Plan(
             workers=workers,
@@ -186,8 +186,8 @@ def _supervise(
 
 
 def _installation(settings: Config) -> str:
-    """The same text for the same database and data directory. No password is in it: that may
-    change, and who sees the text in a list of processes could try which one fits."""
+    """Identify the database and data directory, without the password: it may change, and a hash in
+    the list of processes would let others guess it."""
     url = urlsplit(settings.database_url)
     login, _, host = url.netloc.rpartition("@")
     query = [pair for pair in parse_qsl(url.query) if "password" not in pair[0]]
@@ -211,11 +211,13 @@ def _work(settings: Config, place: Place, *, demo: bool) -> None:
         residents = None if demo else ()
         run(_serve(own, listener, _limits(own, place.of), residents, (control, counts)))
     if control.is_lost:
-        shutil.rmtree(place.bus, ignore_errors=True)  # Nobody else does.
+        shutil.rmtree(
+            place.bus, ignore_errors=True
+        )  # The supervisor, which does it otherwise, is gone.
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """Run to the end, on the faster event loop where there is one."""
+    """Run a coroutine, on uvloop if it's installed."""
     try:
         import uvloop
     except ImportError:
@@ -236,7 +238,7 @@ async def _serve(
     residents: "Sequence[Resident] | None",
     shared: tuple[Control, Counts] | None = None,
 ) -> None:
-    """Serve. `residents` are a demonstration's accounts; None where they are to be looked for."""
+    """Serve. `residents` are the demo's accounts, or None to create the demo or look them up."""
     if residents is None:
         residents = await _residents(settings)
     is_first = settings.worker in (None, 0)
@@ -271,7 +273,7 @@ async def _serve(
     _return_freed_memory()
     if is_first:
         _warn_if_exposed(settings)
-        _say_what_is_ignored()
+        _log_ignored_variables()
     server: Server | None = None
     bootstrap = Bootstrap(on_ready)
     addresses = [resident.address for resident in residents]
@@ -291,7 +293,7 @@ async def _serve(
 
 
 def _report(line: str) -> None:
-    """Say what is done before the server answers, such as a migration."""
+    """Report progress before the server is ready, such as of a migration."""
     if logs.are_json():
         logging.getLogger("tertulia.serving").info("%s", line)
     else:
@@ -299,7 +301,7 @@ def _report(line: str) -> None:
 
 
 def _limits(settings: Config, workers: int = 1) -> Limits:
-    """Those of one of so many workers. What one address may have is divided among them."""
+    """Connection limits of one worker. All workers share the limit per address."""
     return Limits(
         most=max(_files_allowed() - OTHER_FILES - 2 * RESERVE, 1),
         of_one_address=math.ceil(settings.connections_per_address / workers),
@@ -309,8 +311,8 @@ def _limits(settings: Config, workers: int = 1) -> Limits:
 
 
 def _warn_if_exposed(settings: Config) -> None:
-    """Warn if others can read the files in the data directory. Their modes are not changed:
-    somebody may mean it so."""
+    """Warn if others can read the data directory. Modes aren't changed, because they may be
+    intended."""
     if not settings.data_path.exists():
         return
     by_everybody, _ = file_modes.exposed(settings.data_path)
@@ -321,7 +323,7 @@ def _warn_if_exposed(settings: Config) -> None:
         )
 
 
-def _say_what_is_ignored() -> None:
+def _log_ignored_variables() -> None:
     if ignored := of_services(os.environ):
         logging.getLogger("tertulia.settings").info(
             "ignoring environment variables that Kubernetes sets for a Service",
@@ -330,7 +332,7 @@ def _say_what_is_ignored() -> None:
 
 
 def _files_allowed() -> int:
-    """How many files the process may have open, a connection being one: as many as it is let."""
+    """Raise the limit of open files, which include connections, as far as allowed. Return it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:
         hard = MANY_FILES
@@ -345,13 +347,13 @@ def _residents_apart(settings: Config) -> "Sequence[Resident] | None":
 
 
 async def _residents(settings: Config) -> "Sequence[Resident]":
-    from tertulia.demo import prepared  # Its content is loaded for a demonstration only.
+    from tertulia.demo import prepared  # Imported here: only a demo needs it.
 
     return await prepared(settings)
 
 
 def _invited(setup: str) -> list[str]:
-    """How to create the organization."""
+    """Lines about how to create the organization."""
     return [
         "",
         "There's no organization yet. To create it and your account, open",
@@ -367,25 +369,24 @@ _ALLOCATOR: Final = {-8: 2, -3: 256 * 1024, -1: 1024 * 1024}
 
 
 def _return_freed_memory() -> None:
-    """Have glibc return what is freed to the system. By default each thread has an arena of its
-    own, and the threshold for large blocks rises to 32 MiB: both keep several times what is used,
-    and grow for hours."""
+    """Make glibc return freed memory to the system. By default, it has an arena per thread and
+    raises the threshold for large blocks up to 32 MiB, so that memory grows for hours."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:  # Other C libraries have none.
+    if mallopt is not None:  # Only glibc has it.
         for option, value in _ALLOCATOR.items():
             mallopt(option, value)
 
 
 def _spare_the_collector() -> None:
-    """Exempt what is loaded by now from garbage collection: it lives as long as the process, and
-    each pass over it takes a tenth of a second with 5,000 users."""
+    """Exempt all current objects from garbage collection: they live as long as the process, and a
+    pass over them takes 0.1 s with 5,000 users."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
 
 
 def _introduced(residents: "Sequence[Resident]", address: str) -> list[str]:
-    """How to sign in to the demonstration."""
+    """Lines about how to sign in to the demo."""
     if not residents:
         return []
     first = residents[0]

@@ -1,14 +1,16 @@
-"""Tables of text, and times in them."""
+"""Tables of text, and how values are written in them."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 _MIB: Final = 2**20
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines, each column as wide as its widest cell."""
+    """Lines with columns as wide as their widest cell."""
     lines = [headings, *(list(map(plain, row)) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
     return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
@@ -22,20 +24,32 @@ def facts(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """What somebody wrote, with nothing in it that a terminal would obey."""
+    """Text that people wrote, with control characters escaped so that terminals don't obey them."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
+def cell(value: Any) -> str:
+    """Text as it is, `-` for None, and anything else as JSON."""
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
 def day(at: float | None) -> str:
-    """The day of a time in UNIX seconds, of UTC; `-` for none."""
+    """The UTC date of a UNIX time, or `-`."""
     return "-" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
 def moment(at: float | None) -> str:
-    """The same with the time."""
+    """The UTC date and time of a UNIX time, or `-`."""
     return "-" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%MZ")
+
+
+def utc(at: float) -> str:
+    """A UNIX time in a sentence."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def mib(size: int) -> str:

@@ -1,4 +1,4 @@
-"""`tertulia top`: what the nodes are doing, from `/metrics`, for those without a Prometheus."""
+"""`tertulia top`: what the nodes are doing, from `/metrics`, without Prometheus."""
 
 import math
 import sys
@@ -21,19 +21,19 @@ from tertulia.service.config import Config
 
 EXAMPLE = "Example: `tertulia top --data-dir data`, or `tertulia top --url http://10.0.0.7:9991`"
 ANSWER_SECONDS: Final = 5.0
-"""How long a server has to tell its numbers."""
+"""Timeout of a request for `/metrics`."""
 _MOST_BYTES: Final = 16 * 1024 * 1024
 _SHARE: Final = 0.95
-"""So much of what took time took at most what is shown."""
+"""Times are shown as this percentile."""
 _SECONDS: Final = 10_000.0
-"""Milliseconds that are shown as seconds."""
+"""Longer times, in milliseconds, are shown in seconds."""
 _CLEAR: Final = "\x1b[H\x1b[J"
 _ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104 (asked, not bound)
 
 
 class NodeFigures(Struct, frozen=True, kw_only=True):
-    """A node, and what it did since it was asked before. A rate is None where it has begun since;
-    times in milliseconds are what 95 % took at most, and None where there was nothing."""
+    """What a node did since the last update. Rates are None for a node that has started since.
+    Times are the 95th percentile in milliseconds, or None if nothing happened."""
 
     node: str
     state: str
@@ -42,25 +42,25 @@ class NodeFigures(Struct, frozen=True, kw_only=True):
     request_ms: float | None
     refused_per_second: float | None
     entries_per_second: float | None
-    """What it committed to the log."""
+    """Entries that it committed to the log."""
     commit_ms: float | None
     loop_lag_ms: float | None
-    """How late its event loop was."""
+    """Delay of its event loop."""
     inbox: int
-    """Requests that wait for the log's writer."""
+    """Requests that wait for the writer of the log."""
     lag_entries: int
     lag_seconds: float
     waiting_polls: int
     queues: int
     connections: int
     cpu: float | None
-    """Of one core: 1.0 is all of it."""
+    """Share of one core; 1.0 is all of it."""
     memory_mib: float | None
 
 
 class Figures(Struct, frozen=True, kw_only=True):
-    """All that was told. What waits is in the database, and the same for all nodes; None where
-    it did not say in time."""
+    """One update. Pending work is in the database, so it's the same for all nodes; None if the
+    database was unavailable."""
 
     at: float
     """UNIX seconds."""
@@ -70,17 +70,17 @@ class Figures(Struct, frozen=True, kw_only=True):
     service_calls: int | None
     jobs_in_trouble: list[str]
     unreachable: list[str]
-    """Sentences about servers that did not answer."""
+    """Sentences about servers that didn't respond."""
 
 
 Labels = tuple[tuple[str, str], ...]
 
 
 class Scrape(Struct, frozen=True, kw_only=True):
-    """What servers said at a moment: by node, then by the sample's name, then by its labels."""
+    """Samples of all servers: by node, by name, and by labels."""
 
     at: float
-    """Seconds of a clock that only goes on."""
+    """Seconds of a monotonic clock."""
     samples: Mapping[str, Mapping[str, Mapping[Labels, float]]]
     unreachable: Sequence[str]
 
@@ -118,7 +118,7 @@ def top(
         raise Failed(" ".join(before.unreachable) or "The server returned no metrics.")
     try:
         while True:
-            time.sleep(interval)  # Rates are of what happens meanwhile; Ctrl-C ends it.
+            time.sleep(interval)  # Rates are measured in this time. Ctrl-C ends it.
             after = _scraped(places)
             _show(figures(before, after), as_json=as_json, clear=not once and sys.stdout.isatty())
             if once:
@@ -129,7 +129,7 @@ def top(
 
 
 def _own_address(settings: Config) -> str:
-    """Where the server of these settings listens."""
+    """The address that a server with these settings listens on."""
     if settings.unix_socket:
         return f"unix:{settings.unix_socket}"
     if not settings.port:
@@ -154,16 +154,15 @@ def _scraped(places: Sequence[str]) -> Scrape:
 
 
 def _fetched(place: str) -> str:
-    """What the server says at /metrics. Failed where it does not."""
-    import httpx  # Only this command asks servers.
+    """Fetch /metrics from a server. Failed if that doesn't work."""
+    import httpx  # Imported here: only this command sends requests.
 
     path = place.removeprefix("unix:")
     is_path = path != place
     site = "http://localhost" if is_path else place.rstrip("/")
     if not is_path and urlsplit(site).scheme not in {"http", "https"}:
         raise UsageError(f"'{place}' isn't a URL that starts with http:// or https://.")
-    # Without a look at the certificate: it has another name than this machine's own address, and
-    # nothing is sent that somebody could want.
+    # The certificate has another name than the loopback address, and no secret is sent.
     transport = httpx.HTTPTransport(uds=path if is_path else None, verify=False)
     try:
         with httpx.Client(transport=transport, timeout=ANSWER_SECONDS, trust_env=False) as client:
@@ -178,7 +177,7 @@ def _fetched(place: str) -> str:
 
 
 def parsed(text: str) -> dict[str, dict[str, dict[Labels, float]]]:
-    """The samples of a text, by node, name and labels. Failed for what is no such text."""
+    """Parse metrics by node, name, and labels. Failed if the text isn't valid."""
     from prometheus_client.parser import text_string_to_metric_families
 
     found: dict[str, dict[str, dict[Labels, float]]] = defaultdict(lambda: defaultdict(dict))
@@ -195,7 +194,7 @@ def parsed(text: str) -> dict[str, dict[str, dict[Labels, float]]]:
 
 
 def figures(before: Scrape, after: Scrape) -> Figures:
-    """What happened between two looks, and how it is at the second."""
+    """What happened between two scrapes, and the state at the second."""
     nodes = [
         _of_node(name, _Between(before.samples.get(name, {}), samples, after.at - before.at))
         for name, samples in sorted(after.samples.items())
@@ -225,7 +224,7 @@ def _waiting(every: Iterable[Mapping[str, Mapping[Labels, float]]], name: str) -
 
 
 class _Between:
-    """One node's samples of two looks."""
+    """The samples of one node in two scrapes."""
 
     def __init__(
         self,
@@ -239,7 +238,7 @@ class _Between:
         self._is_the_same = bool(before) and before.get(start) == after.get(start)
 
     def now(self, name: str) -> float | None:
-        """The sum of a gauge's samples; None where there is none."""
+        """The sum of a gauge's samples, or None if it has none."""
         found = self._after.get(name)
         return None if found is None else sum(found.values())
 
@@ -247,15 +246,14 @@ class _Between:
         return int(self.now(name) or 0)
 
     def rate(self, name: str) -> float | None:
-        """By how much a counter grew in a second; None for a node that has begun since."""
+        """How much a counter grew per second, or None for a node that has started since."""
         if not self._is_the_same or name not in self._after:
             return None
         grown = sum(self._after[name].values()) - sum(self._before.get(name, {}).values())
         return round(grown / self._seconds, 3)
 
     def most_ms(self, name: str) -> float | None:
-        """What nearly all of what was observed in between took at most; None where there was
-        nothing."""
+        """The percentile of the times observed in between, or None if there were none."""
         if not self._is_the_same:
             return None
         buckets: dict[float, float] = defaultdict(float)
@@ -266,7 +264,7 @@ class _Between:
         if total <= 0:
             return None
         bound = min(le for le, count in buckets.items() if count >= _SHARE * total)
-        if math.isinf(bound):  # None took longer than all of them together.
+        if math.isinf(bound):  # The sum is an upper bound for each of them.
             sums = (sum(looked.get(f"{name}_sum", {}).values()) for looked in self._looks)
             bound = next(sums) - next(sums)
         return round(bound * 1000, 3)
@@ -311,7 +309,7 @@ def _show(found: Figures, *, as_json: bool, clear: bool) -> None:
 
 
 def shown(found: Figures) -> list[str]:
-    """The figures as lines."""
+    """The figures as a table."""
     lines = table(_HEADINGS, map(_row, found.nodes))
     waiting = [
         counted(number, one, several)

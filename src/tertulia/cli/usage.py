@@ -1,23 +1,20 @@
-"""`tertulia usage`: how much the installation is used, and by whom."""
+"""`tertulia usage`: how many people use the installation, and who uses the most space."""
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
-from msgspec import Struct
 
 from tertulia.app.acting import opened_caller
-from tertulia.app.config import load
 from tertulia.app.founding import founded_database
-from tertulia.cli.commands import Printed, show
-from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
-from tertulia.cli.progress import shown
-from tertulia.cli.tables import day, mib, table
+from tertulia.cli.commands import Column, Printed, configured, listing, report
+from tertulia.cli.tables import day, mib
+from tertulia.cli.terminal import progress_bars
 from tertulia.service import usage as counting
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
@@ -30,9 +27,9 @@ from tertulia.store.usage import Files, Period
 
 EXAMPLE = "Example: `tertulia usage --data-dir data`, or `tertulia usage --by channel --days 365`"
 _LONGEST_SECONDS: Final = 6 * 3600.0
-"""An organization that was never counted takes its time; what was counted is kept."""
+"""The first count of a large organization takes long. What was counted is kept."""
 _REST_SECONDS: Final = 0.5
-"""Between two looks at whether a server that counts just now has done so."""
+"""Pause before checking again whether a server has finished counting."""
 
 
 class By(StrEnum):
@@ -44,55 +41,9 @@ class By(StrEnum):
     CHANNEL = "channel"
 
 
-class Usage(Struct, frozen=True, kw_only=True):
-    """How many people gave input to a client: today (in UTC), and in so many days with today."""
-
-    today: int
-    days_7: int
-    days_30: int
-
-
-class Periods(Struct, frozen=True, kw_only=True):
-    """The latest first."""
-
-    periods: list[Period]
-
-
-class OfPerson(Struct, frozen=True, kw_only=True):
-    """What an account wrote in the time asked for, and what it has uploaded at all."""
-
-    user_id: int
-    email: str
-    messages: int
-    files: int
-    file_bytes: int
-
-
-class OfPeople(Struct, frozen=True, kw_only=True):
-    """Those with most in files first, and of these with most messages."""
-
-    people: list[OfPerson]
-
-
-class OfChannel(Struct, frozen=True, kw_only=True):
-    """What was written in a channel in the time asked for, and the files that its messages link. (A
-    file that is linked in several counts in each.)"""
-
-    channel_id: int | None
-    """None for direct messages."""
-    name: str | None
-    messages: int
-    files: int
-    file_bytes: int
-
-
-class OfChannels(Struct, frozen=True, kw_only=True):
-    """Those with most in files first, and of these with most messages."""
-
-    channels: list[OfChannel]
-
-
+@configured
 def usage(
+    config: Config,
     by: Annotated[
         By | None,
         typer.Option(
@@ -104,11 +55,7 @@ def usage(
         int,
         typer.Option(min=1, max=36_500, help="With --by: number of days to count messages for."),
     ] = 30,
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Printed:
     """Show how many people used Tertulia today, in the last 7 days, and in the last 30 days.
 
     People count if they typed or clicked in a client. With --by, messages and files are counted,
@@ -116,28 +63,19 @@ def usage(
     day they were sent, even if they were deleted later. Counts are stored, so only the first run
     takes long. The server counts, too, and shows the same statistics in the browser.
     """
-    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     if by is not None:
-        show(asyncio.run(_detailed(settings, by, days)), as_json=as_json)
-        return
-    with founded_database(settings) as connection:
+        return asyncio.run(_detailed(config, by, days))
+    with founded_database(config) as connection:
         require_usable(connection)
         today = counts.day_of(time.time())
-        found = Usage(
-            today=queries.users_since(connection, today),
-            days_7=queries.users_since(connection, today - 6),
-            days_30=queries.users_since(connection, today - 29),
-        )
-    if as_json:
-        typer.echo(msgspec.json.encode(found).decode())
-        return
-    typer.echo(f"today    {found.today}")
-    typer.echo(f"7 days   {found.days_7}")
-    typer.echo(f"30 days  {found.days_30}")
+        spans = {"today": today, "days_7": today - 6, "days_30": today - 29}
+        found = {name: queries.users_since(connection, day) for name, day in spans.items()}
+    labels = {"today": "today", "days_7": "7 days", "days_30": "30 days"}
+    return Printed(found, [f"{labels[name]:<7}  {number}" for name, number in found.items()])
 
 
-async def _detailed(settings: Config, by: By, days: int) -> Printed:
-    async with opened_caller(settings, lambda line: typer.echo(line, err=True)) as caller:
+async def _detailed(config: Config, by: By, days: int) -> Printed:
+    async with opened_caller(config, report) as caller:
         store, now = caller.node.store, caller.now
         await _count(caller)
         until = counts.day_of(now) + 1
@@ -153,8 +91,8 @@ async def _detailed(settings: Config, by: By, days: int) -> Printed:
 
 
 async def _count(caller: Caller) -> None:
-    """Count what was not counted yet, or let the server that does so just now come to its end."""
-    with shown() as report:
+    """Count new messages, or wait for a server that is counting them."""
+    with progress_bars() as progress:
         async with asyncio.timeout(_LONGEST_SECONDS):
             while True:
                 try:
@@ -162,7 +100,7 @@ async def _count(caller: Caller) -> None:
                         caller.node.store,
                         lambda: caller.state,
                         caller.now,
-                        partial(report, "messages"),
+                        partial(progress, "messages"),
                         with_files=True,
                     )
                 except CountedElsewhere:
@@ -172,55 +110,62 @@ async def _count(caller: Caller) -> None:
 
 
 def _by_time(periods: Sequence[Period], *, weekly: bool) -> Printed:
-    rows = ((day(one.begins_at), str(one.people), str(one.messages)) for one in periods)
+    rows = [msgspec.structs.asdict(one) for one in periods]
     heading = "WEEK OF" if weekly else "DAY"
-    return Printed(Periods(periods=list(periods)), table((heading, "PEOPLE", "MESSAGES"), rows))
+    columns: dict[str, Column] = {
+        heading: ("begins_at", day),
+        "PEOPLE": "people",
+        "MESSAGES": "messages",
+    }
+    return listing("periods", columns, rows)
+
+
+_COUNTS: Final[dict[str, Column]] = {
+    "MESSAGES": "messages",
+    "FILES": "files",
+    "SIZE": ("file_bytes", mib),
+}
+
+
+def _largest_first(rows: Iterable[dict[str, Any]], key: str) -> list[dict[str, Any]]:
+    """Sort by size of files, then by number of messages."""
+    return sorted(rows, key=lambda one: (-one["file_bytes"], -one["messages"], one[key] or 0))
 
 
 def _by_person(state: State, messages: Mapping[int, int]) -> Printed:
-    found = [
-        OfPerson(
-            user_id=one.id,
-            email=one.address,
-            messages=messages.get(one.id, 0),
-            files=state.uploads.of_user.count(one.id),
-            file_bytes=state.uploads.space_of(one.id),
-        )
+    rows = (
+        {
+            "user_id": one.id,
+            "email": one.address,
+            "messages": messages.get(one.id, 0),
+            "files": state.uploads.of_user.count(one.id),
+            "file_bytes": state.uploads.space_of(one.id),
+        }
         for one in state.users
-    ]
-    found = [one for one in found if one.messages or one.files]
-    found.sort(key=lambda one: (-one.file_bytes, -one.messages, one.user_id))
-    rows = ((one.email, str(one.messages), str(one.files), mib(one.file_bytes)) for one in found)
-    headings = ("EMAIL", "MESSAGES", "FILES", "SIZE")
-    return Printed(OfPeople(people=found), table(headings, rows))
+    )
+    used = (one for one in rows if one["messages"] or one["files"])
+    return listing("people", {"EMAIL": "email", **_COUNTS}, _largest_first(used, "user_id"))
 
 
 def _by_channel(
     state: State, messages: Mapping[int | None, int], files: Sequence[Files]
 ) -> Printed:
+    """Count by channel, and by None for direct messages. A file counts in each channel that links
+    it."""
     by_id = {one.channel_id: one for one in files}
 
-    def name(channel_id: int | None) -> str | None:
-        channel = state.channels.get(channel_id)
-        return None if channel is None else channel.name
+    def row(channel_id: int | None) -> dict[str, Any]:
+        channel, linked = state.channels.get(channel_id), by_id.get(channel_id)
+        return {
+            "channel_id": channel_id,
+            "name": None if channel is None else channel.name,
+            "messages": messages.get(channel_id, 0),
+            "files": linked.files if linked else 0,
+            "file_bytes": linked.file_bytes if linked else 0,
+        }
 
-    found = [
-        OfChannel(
-            channel_id=channel_id,
-            name=name(channel_id),
-            messages=messages.get(channel_id, 0),
-            files=by_id[channel_id].files if channel_id in by_id else 0,
-            file_bytes=by_id[channel_id].file_bytes if channel_id in by_id else 0,
-        )
-        for channel_id in messages.keys() | by_id.keys()
-    ]
-    found.sort(key=lambda one: (-one.file_bytes, -one.messages, one.channel_id or 0))
-    rows = (
-        (
-            *("direct messages" if one.name is None else f"#{one.name}", str(one.messages)),
-            *(str(one.files), mib(one.file_bytes)),
-        )
-        for one in found
-    )
-    headings = ("CHANNEL", "MESSAGES", "FILES", "SIZE")
-    return Printed(OfChannels(channels=found), table(headings, rows))
+    rows = map(row, messages.keys() | by_id.keys())
+    columns: dict[str, Column] = {
+        "CHANNEL": ("name", lambda name: "direct messages" if name is None else f"#{name}")
+    }
+    return listing("channels", {**columns, **_COUNTS}, _largest_first(rows, "channel_id"))

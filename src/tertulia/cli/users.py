@@ -1,40 +1,64 @@
-"""`tertulia users`: people's accounts."""
+"""`tertulia users`, `create-user`, `password`, and `sign-out`: people's accounts."""
 
+import asyncio
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
-from msgspec import Struct
 
-from tertulia.cli import assignments, create_user
+from tertulia.cli import assignments
 from tertulia.cli.accounts import (
+    Account,
     Who,
     Words,
+    account_of,
     account_of_person,
     having,
+    person_with,
     role_called,
     role_name,
     status_of,
 )
-from tertulia.cli.commands import Printed, command, done, group
+from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
 from tertulia.cli.errors import Failed, UsageError
-from tertulia.cli.options import RoleName
-from tertulia.cli.tables import day, facts, mib, moment, table
-from tertulia.domain.accounts import users
+from tertulia.cli.options import ROLES, Password, RoleName
+from tertulia.cli.tables import day, facts, mib, moment
+from tertulia.cli.terminal import password_from
+from tertulia.domain import names
+from tertulia.domain.accounts import sessions
+from tertulia.domain.accounts import users as verbs
 from tertulia.domain.messages import upload_quotas
 from tertulia.domain.messages.deleting import Places
+from tertulia.model.counts import counted
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
+from tertulia.service.config import Config
 from tertulia.service.leaving import leave
+from tertulia.service.passwords import password_rules
 from tertulia.store import queries
-from tertulia.wire.api.objects.own_limits import OwnLimit, own_limit_shown
+from tertulia.wire.api.objects.own_limits import own_limit_shown
 from tertulia.wire.api.resources.uploads import SetUploadQuota, set_upload_quota
 
-app = group(
+EXAMPLES = {
+    "create-user": "Example: `tertulia create-user --data-dir data --email ben@example.com"
+    " --full-name 'Ben' --role moderator`",
+    "password": "Example: `tertulia password --data-dir data --email ben@example.com`",
+    "sign-out": "Example: `tertulia sign-out --data-dir data --email ben@example.com`",
+}
+_COLUMNS: Final[dict[str, Column]] = {
+    "ID": "user_id",
+    "EMAIL": "email",
+    "NAME": "full_name",
+    "ROLE": "role",
+    "STATUS": "status",
+    "JOINED": ("joined_at", day),
+    "LAST ACTIVE": ("last_active_at", day),
+}
+_Address = Annotated[str, typer.Option(help="Email address of the account.")]
+users = group(
     "users", "Manage people: list, show, create, change, deactivate, reactivate, and erase them."
 )
-app.command("create", epilog=create_user.EXAMPLE)(create_user.create_user)
 
 
 class Status(StrEnum):
@@ -46,47 +70,75 @@ class Status(StrEnum):
     ALL = "all"
 
 
-class Person(Struct, frozen=True, kw_only=True):
-    """A person's account. Times are UNIX seconds."""
+@configured
+def create_user(
+    config: Config,
+    email: Annotated[str, typer.Option(help="Email address.")],
+    full_name: Annotated[str, typer.Option(help="Full name.")],
+    role: Annotated[RoleName, typer.Option(help="Role of the account.")] = RoleName.MEMBER,
+    password: Password = None,
+) -> Printed:
+    """Create an account for a person, and subscribe it to the default channels.
 
-    user_id: int
-    email: str
-    full_name: str
-    role: str
-    status: str
-    """active, deactivated or erased."""
-    joined_at: int | None
-    """None where somebody else made the account, and its person was not here yet."""
-    last_active_at: int | None
-    """When a client was last used; None for never."""
+    Prints its user ID, email address, and API key. The server can keep running.
+    """
+    names.address(email)
+    names.full_name(full_name)
+    typed = password_from(password, config, email, full_name)
+
+    async def create() -> Account:
+        async with opened(config) as (log, vault):
+            password_rules(config).require(typed, (email, full_name, log.state.realm.name))
+            new = verbs.NewUser(
+                address=email,
+                full_name=full_name,
+                role=ROLES[role],
+                credential=await vault.credential(0, typed),
+            )
+            user = await log.submit(None, verbs.create, new)
+            return account_of(log.state, vault, user)
+
+    return asyncio.run(create()).printed()
 
 
-class People(Struct, frozen=True, kw_only=True):
-    """Accounts, by ID."""
-
-    users: list[Person]
+users.command("create", epilog=EXAMPLES["create-user"])(create_user)
 
 
-class PersonInFull(Person, frozen=True, kw_only=True):
-    """The same, with what belongs to it."""
+@configured
+def password(config: Config, email: _Address, password: Password = None) -> Printed:
+    """Set a new password for a person's account.
 
-    channels: list[str]
-    bots: list[str]
-    """Their addresses."""
-    sessions: int
-    """Browsers in which it is signed in."""
-    agents: int
+    This signs out all browsers, replaces the API key, and emails the person about it. The server
+    can keep running.
+    """
+    typed = password_from(password, config, email)
+
+    async def replace() -> None:
+        async with opened(config) as (log, vault):
+            user = person_with(log.state, email)
+            password_rules(config).require(typed, (user.full_name, log.state.realm.name))
+            hashed, key = await vault.hash_password(typed), vault.new_key()
+            verb = sessions.replace_password
+            await log.submit(None, verb, user.id, hashed, key, config.mail_site)
+
+    asyncio.run(replace())
+    return done(f"Set a new password for {email}. All browsers and programs have to sign in again.")
 
 
-class RoomForFiles(Struct, frozen=True, kw_only=True):
-    """How much room a person's files take, in bytes, with those of their bots."""
+@configured
+def sign_out(config: Config, email: _Address) -> Printed:
+    """Sign a person out of all browsers and programs. Their API key is replaced.
 
-    email: str
-    used: int
-    limit: int | None
-    """None without a limit."""
-    upload_quota_mib: OwnLimit
-    """What was set for this person: MiB, `unlimited`, or `realm_default` for what all have."""
+    The password doesn't change. The server can keep running.
+    """
+
+    async def end_access() -> int:
+        async with opened(config) as (log, vault):
+            user = person_with(log.state, email)
+            return await log.submit(None, sessions.end_access, user.id, vault.new_key())
+
+    count = counted(asyncio.run(end_access()), "browser")
+    return done(f"Signed {email} out of {count} and all programs.")
 
 
 async def _last_active(caller: Caller) -> dict[int, int]:
@@ -94,19 +146,20 @@ async def _last_active(caller: Caller) -> dict[int, int]:
     return {one.user_id: int(one.active_at) for one in seen if one.active_at}
 
 
-def _person(found: User, last_active: dict[int, int]) -> Person:
-    return Person(
-        user_id=found.id,
-        email=found.address,
-        full_name=found.full_name,
-        role=role_name(found.role),
-        status=status_of(found),
-        joined_at=None if found.awaits_arrival else found.joined_at,
-        last_active_at=last_active.get(found.id),
-    )
+def _shown(found: User, last_active: dict[int, int]) -> dict[str, Any]:
+    return {
+        "user_id": found.id,
+        "email": found.address,
+        "full_name": found.full_name,
+        "role": role_name(found.role),
+        "status": status_of(found),
+        # An account that someone else created has no one yet.
+        "joined_at": None if found.awaits_arrival else found.joined_at,
+        "last_active_at": last_active.get(found.id),
+    }
 
 
-@command(app, "list", "users list --role admin --data-dir data")
+@command(users, "list", "users list --role admin --data-dir data")
 async def list_users(
     caller: Caller,
     words: Words = None,
@@ -117,50 +170,42 @@ async def list_users(
 ) -> Printed:
     """List people, or find some by words in their names and addresses, by role, or by status."""
     last_active = await _last_active(caller)
-    people = [
-        _person(one, last_active)
+    rows = [
+        _shown(one, last_active)
         for one in having(caller.state.users, words)
         if not one.is_bot
         and status in {Status.ALL, status_of(one)}
         and role_called(role) in {None, one.role}
     ]
-    headings = ("ID", "EMAIL", "NAME", "ROLE", "STATUS", "JOINED", "LAST ACTIVE")
-    rows = (
-        (
-            *(str(one.user_id), one.email, one.full_name, one.role, one.status),
-            *(day(one.joined_at), day(one.last_active_at)),
-        )
-        for one in people
-    )
-    return Printed(People(users=people), table(headings, rows))
+    return listing("users", _COLUMNS, rows)
 
 
-@command(app, "show", "users show ben@example.com --data-dir data")
+@command(users, "show", "users show ben@example.com --data-dir data")
 async def show(caller: Caller, who: Who) -> Printed:
     """Show a person's account, channels, bots, sessions, and agents."""
     state = caller.state
     found = account_of_person(state, who)
-    person = _person(found, await _last_active(caller))
+    person = _shown(found, await _last_active(caller))
     longest = caller.node.config.session_seconds
-    sessions = state.sessions.of_user[found.id]
-    full = PersonInFull(
-        **{name: getattr(person, name) for name in person.__struct_fields__},
-        channels=sorted(state.channels[one].name for one in state.channel_ids_of(found.id)),
-        bots=[bot.address for bot in state.users.bots_of(found.id)],
-        sessions=sum(one.lasts(caller.now, longest) for one in sessions),
-        agents=len(state.agent_keys.of_user[found.id]),
-    )
-    pairs = [
-        *(("user_id", str(full.user_id)), ("email", full.email), ("full_name", full.full_name)),
-        *(("role", full.role), ("status", full.status), ("joined", moment(full.joined_at))),
-        ("last active", moment(full.last_active_at)),
-        *(("channels", ", ".join(full.channels)), ("bots", ", ".join(full.bots))),
-        *(("sessions", str(full.sessions)), ("agents", str(full.agents))),
-    ]
-    return Printed(full, facts(pairs))
+    belongings: dict[str, Any] = {
+        "channels": sorted(state.channels[one].name for one in state.channel_ids_of(found.id)),
+        "bots": [bot.address for bot in state.users.bots_of(found.id)],
+        "sessions": sum(one.lasts(caller.now, longest) for one in state.sessions.of_user[found.id]),
+        "agents": len(state.agent_keys.of_user[found.id]),
+    }
+    pairs = {
+        **{name: str(person[name]) for name in ("user_id", "email", "full_name", "role", "status")},
+        "joined": moment(person["joined_at"]),
+        "last active": moment(person["last_active_at"]),
+        "channels": ", ".join(belongings["channels"]),
+        "bots": ", ".join(belongings["bots"]),
+        "sessions": str(belongings["sessions"]),
+        "agents": str(belongings["agents"]),
+    }
+    return Printed({**person, **belongings}, facts(pairs.items()))
 
 
-@command(app, "change", "users change ben@example.com --role owner --data-dir data")
+@command(users, "change", "users change ben@example.com --role owner --data-dir data")
 async def change(
     caller: Caller,
     who: Who,
@@ -176,18 +221,19 @@ async def change(
     if full_name is None and email is None and role is None:
         raise UsageError("Nothing to change. Use --full-name, --email, or --role.")
     found = account_of_person(caller.state, who)
-    revision = users.Revision(
+    revision = verbs.Revision(
         full_name=full_name,
         address=email,
         role=role_called(role),
         site=caller.node.config.mail_site,
     )
-    await caller.submit(users.change, found.id, revision)
-    person = _person(caller.state.users[found.id], await _last_active(caller))
-    return Printed(person, [f"{person.full_name} <{person.email}> is {person.role}."])
+    await caller.submit(verbs.change, found.id, revision)
+    user = caller.state.users[found.id]
+    sentence = f"{user.full_name} <{user.address}> is {role_name(user.role)}."
+    return Printed(_shown(user, await _last_active(caller)), [sentence])
 
 
-@command(app, "quota", "users quota ben@example.com 500 --data-dir data")
+@command(users, "quota", "users quota ben@example.com 500 --data-dir data")
 async def quota(
     caller: Caller,
     who: Who,
@@ -210,21 +256,17 @@ async def quota(
         given = assignments.read(SetUploadQuota, sent, {"upload_quota_mib": "MIB"})
         await set_upload_quota(caller, given)
     room = caller.consider(upload_quotas.looked_at, found.id)
-    shown = RoomForFiles(
-        email=found.address,
-        used=room.used,
-        limit=room.limit,
-        upload_quota_mib=own_limit_shown(room.own_limit_mib, upload_quotas.UNLIMITED),
-    )
-    pairs = [
-        ("used", mib(shown.used)),
-        ("limit", "unlimited" if shown.limit is None else mib(shown.limit)),
-        ("upload_quota_mib", str(shown.upload_quota_mib)),
-    ]
-    return Printed(shown, facts(pairs))
+    own_limit = own_limit_shown(room.own_limit_mib, upload_quotas.UNLIMITED)
+    pairs = {
+        "used": mib(room.used),
+        "limit": "unlimited" if room.limit is None else mib(room.limit),
+        "upload_quota_mib": str(own_limit),
+    }
+    shown = {"email": found.address, "used": room.used, "limit": room.limit}
+    return Printed({**shown, "upload_quota_mib": own_limit}, facts(pairs.items()))
 
 
-@command(app, "deactivate", "users deactivate ben@example.com --data-dir data")
+@command(users, "deactivate", "users deactivate ben@example.com --data-dir data")
 async def deactivate(
     caller: Caller,
     who: Who,
@@ -244,18 +286,18 @@ async def deactivate(
     return done(f"{found.address} is deactivated.")
 
 
-@command(app, "reactivate", "users reactivate ben@example.com --data-dir data")
+@command(users, "reactivate", "users reactivate ben@example.com --data-dir data")
 async def reactivate(caller: Caller, who: Who) -> Printed:
     """Reactivate a person's account. It gets a new API key, and keeps its password.
 
     The person's bots stay deactivated: see `tertulia bots reactivate`.
     """
     found = account_of_person(caller.state, who)
-    await caller.submit(users.reactivate, found.id, caller.node.vault.new_key())
+    await caller.submit(verbs.reactivate, found.id, caller.node.vault.new_key())
     return done(f"{found.address} is active.")
 
 
-@command(app, "erase", "users erase ben@example.com --messages all --data-dir data")
+@command(users, "erase", "users erase ben@example.com --messages all --data-dir data")
 async def erase(
     caller: Caller,
     who: Who,
@@ -279,30 +321,22 @@ async def erase(
     places = _places(messages or [])
     found = account_of_person(caller.state, who)
     if not sure:
-        _ask(f"Permanently erase {found.full_name} <{found.address}>?")
+        if not sys.stdin.isatty():
+            raise UsageError("This can't be undone. Use --yes to confirm.")
+        question = f"Permanently erase {found.full_name} <{found.address}>?"
+        if not typer.confirm(question, err=True):
+            raise Failed("Canceled. Nothing was changed.")
     while not await leave(caller, found.id, places, erased=True, comment=None):
         typer.echo("Still deleting messages…", err=True)
     return done(f"{found.address} is erased.")
 
 
-_ALL = Places(open=True, closed=True, direct=True)
-_WHERE = {"public": "open", "private": "closed", "direct": "direct"}
+_PLACES: Final = {"public": "open", "private": "closed", "direct": "direct"}
 
 
 def _places(wanted: list[str]) -> Places:
-    if "all" in wanted:
-        return _ALL
-    for where in wanted:
-        if where not in _WHERE:
-            raise UsageError(
-                f"--messages: expected public, private, direct, or all, not '{where}'."
-            )
-    return Places(**{_WHERE[where]: True for where in wanted})
-
-
-def _ask(question: str) -> None:
-    """Raise Failed where the answer is no, UsageError where nobody can be asked."""
-    if not sys.stdin.isatty():
-        raise UsageError("This can't be undone. Use --yes to confirm.")
-    if not typer.confirm(question, err=True):
-        raise Failed("Canceled. Nothing was changed.")
+    for one in wanted:
+        if one not in {*_PLACES, "all"}:
+            raise UsageError(f"--messages: expected public, private, direct, or all, not '{one}'.")
+    kinds = _PLACES if "all" in wanted else wanted
+    return Places(**{_PLACES[kind]: True for kind in kinds})

@@ -1,9 +1,7 @@
-"""The demonstration: a small organization to look around in, the team of a café with two weeks of
-talk.
+"""The demo: a small organization to look around in, the team of a café with two weeks of messages.
 
-It is created at the first start with `--demo`, with times as if it had just happened: `people` has
-the accounts, `channels` the channels and groups, the files in `talk` the messages. `steps` turns
-all of that into commands, which `builder` submits.
+It's created at the first start with `--demo`, as if it had just happened. `cafe.toml`, `talk`, and
+`pictures` have its content, which `story` reads and `builder` turns into commands.
 """
 
 import asyncio
@@ -19,7 +17,7 @@ from msgspec import Struct
 
 from tertulia.app import founding
 from tertulia.app.opening import opened_log, opened_vault
-from tertulia.demo.people import OWNER, PEOPLE
+from tertulia.demo.story import cafe
 from tertulia.log.log import Log
 from tertulia.model.errors import Refused
 from tertulia.model.users import Role
@@ -30,20 +28,19 @@ from tertulia.store import installation
 from tertulia.store.database import READING
 from tertulia.store.store import database_at
 
-PASSWORD: Final = "espresso-please"  # noqa: S105 (printed at every start; it guards nothing)
-ORGANIZATION: Final = "Café Tertulia"
+PASSWORD: Final = "espresso-please"  # noqa: S105 (public: printed at every start)
 _MARK: Final = "demo"
 _BEGUN, _DONE = "begun", "done"
 _END: Final = "demo_end"
-"""The time at which the talk ends, in UNIX seconds: that of the first start."""
+"""The UNIX time of the first start, which the story ends at."""
 
 
 class NotADemo(Refused):
-    """The organization in this data directory is not a demonstration."""
+    """The organization in this data directory isn't a demo."""
 
 
 class Resident(Struct, frozen=True, kw_only=True):
-    """An account of the demonstration, and how to sign in to it."""
+    """An account of the demo, and how to sign in to it."""
 
     full_name: str
     role: Role
@@ -53,8 +50,8 @@ class Resident(Struct, frozen=True, kw_only=True):
 
 
 async def prepared(config: Config) -> list[Resident]:
-    """Create the demonstration if there is no organization, or finish it if creating was
-    interrupted. Returns its accounts. NotADemo where there is another organization."""
+    """Create the demo if there's no organization, or finish it after an interruption. Return its
+    accounts. NotADemo if there's another organization."""
     mark = _require_demo(config)
     if mark != _DONE:
         await _make(config)
@@ -68,12 +65,11 @@ async def prepared(config: Config) -> list[Resident]:
 
 
 def prepared_apart(config: Config) -> list[Resident] | None:
-    """The same in a process of its own: what is loaded and drawn for that would otherwise stay with
-    the server as long as it runs. To be called before there are threads and an event loop, and
-    before the caller serves the database itself. NotADemo where there is another organization.
+    """Do the same in a child process: its 40 MB would otherwise stay with the server.
 
-    What fails there is not said, and None returned: `prepared` finds it unfinished, goes on, and
-    says it.
+    Call it before threads and event loops start, and before serving the database. Returns None if
+    the child failed: `prepared` then continues, and reports the error. NotADemo if there's another
+    organization.
     """
     _require_demo(config)
     ours, theirs = os.pipe()
@@ -105,12 +101,12 @@ def prepared_apart(config: Config) -> list[Resident] | None:
 
 
 def _end_with_parent(pipe: int) -> None:
-    os.read(pipe, 1)  # Returns when nobody can write to it any more.
+    os.read(pipe, 1)  # Returns when the parent is gone.
     os._exit(1)
 
 
 def _require_demo(config: Config) -> str | None:
-    """The demonstration's mark in the database; None without an organization. Changes nothing."""
+    """Read the demo's mark in the database. None without an organization."""
     database = database_at(config.data_path, config.database_url)
     if not database.exists():
         return None
@@ -125,24 +121,23 @@ def _require_demo(config: Config) -> str | None:
 
 
 async def _make(config: Config) -> None:
-    # Imported here: only a first start needs the drawings and the script.
+    # Imported here: only the first start needs it.
     from tertulia.demo.builder import STEP, Builder, Clock
-    from tertulia.demo.script import Calendar
-    from tertulia.demo.steps import BEGINNING, make
+    from tertulia.demo.story import Calendar
 
     clock = Clock(time.time())
     async with opened_log(config, lambda _: None, clock=clock) as log:
         begun = await log.store.read(installation.value, _MARK)
         vault = opened_vault(config, create=begun is None)
         try:
-            end = await _end(log)
-            calendar = Calendar(end)
+            calendar = Calendar(await _end(log))
             if log.state.is_empty:
-                clock.now = calendar.time(BEGINNING)
+                clock.now = calendar.time(cafe().founded)
                 await _found(log, vault)
             done = await log.store.read(installation.value, STEP)
             files, disk = config.opened_files()
             builder = Builder(
+                cafe=cafe(),
                 log=log,
                 vault=vault,
                 files=files,
@@ -150,40 +145,41 @@ async def _make(config: Config) -> None:
                 host=config.address_host,
                 clock=clock,
                 calendar=calendar,
+                password=PASSWORD,
                 done=int(done or 0),
             )
-            await make(builder, PASSWORD)
+            await builder.build()
             await log.store.write(lambda c: installation.put(c, _MARK, _DONE))
         finally:
             vault.close()
 
 
 async def _end(log: Log) -> float:
-    """The time at which the talk ends. A start that goes on after an interruption has the same."""
+    """The time that the story ends at, which is the same after an interruption."""
     known = await log.store.read(installation.value, _END)
     if known is not None:
         return float(known)
     end = int(time.time())
-    # The mark first: an interrupted demonstration without it would be refused as another
-    # organization.
+    # The mark comes first: without it, an interrupted demo would be taken for an organization.
     await log.store.write(lambda c: installation.put(c, _MARK, _BEGUN))
     await log.store.write(lambda c: installation.put(c, _END, str(end)))
     return float(end)
 
 
 async def _found(log: Log, vault: Vault) -> None:
+    owner = cafe().owner
     founder = founding.Founder(
-        organization=ORGANIZATION,
-        address=OWNER.address,
-        full_name=OWNER.full_name,
+        organization=cafe().organization,
+        address=cafe().address(owner),
+        full_name=owner.full_name,
         password=PASSWORD,
     )
     await founding.found(log, vault, founder)
 
 
 def _residents(state: State, vault: Vault) -> list[Resident]:
-    introduced = [person.address for person in PEOPLE if person.introduced]
-    found = (state.user_with_address(address) for address in introduced)
+    introduced = [cafe().address(person) for person in cafe().people if person.introduced]
+    found = map(state.user_with_address, introduced)
     return [
         Resident(
             full_name=user.full_name,

@@ -1,0 +1,158 @@
+"""`tertulia keys`, `sessions`, and `agents`: what people and programs are signed in with."""
+
+from typing import Annotated
+
+import typer
+
+from tertulia.cli.accounts import Who, account_called, account_of, account_of_person
+from tertulia.cli.commands import Column, Printed, command, done, group, listing
+from tertulia.cli.tables import facts, moment, yes
+from tertulia.domain.accounts import agents as agent_verbs
+from tertulia.domain.accounts import signing_out, users
+from tertulia.model.errors import NoSuchItem, Refused
+from tertulia.model.users import User
+from tertulia.service.caller import Caller
+
+keys = group("keys", "Manage API keys of people and bots: show and replace them.")
+sessions = group("sessions", "Manage active sessions in browsers: list and end them.")
+agents = group(
+    "agents",
+    "Manage agents, which are programs that act on behalf of people: list and revoke them.",
+)
+
+
+@command(keys, "show", "keys show weather-bot@example.com --data-dir data")
+async def show_key(caller: Caller, who: Who) -> Printed:
+    """Show the API key of a person or bot. Anyone who has it can do everything the account can."""
+    return _key(caller, _usable(caller, who))
+
+
+@command(keys, "replace", "keys replace weather-bot@example.com --data-dir data")
+async def replace_key(caller: Caller, who: Who) -> Printed:
+    """Replace the API key of a person or bot, and show the new one. The old key stops working
+    immediately.
+
+    People get an email about it, and their agents' keys are revoked. Browsers stay signed in;
+    `tertulia sign-out` ends all access.
+    """
+    found = _usable(caller, who)
+    new, site = caller.node.vault.new_key(), caller.node.config.mail_site
+    await caller.submit(users.replace_key, found.id, new, site)
+    return _key(caller, found)
+
+
+def _usable(caller: Caller, who: str) -> User:
+    found = account_called(caller.state, who)
+    if found.is_system_bot:
+        raise Refused("The server's own bots don't have an API key that programs can use.")
+    if not found.is_active:
+        raise Refused(
+            "The account is deactivated, so its API key doesn't work. Reactivate the account first."
+        )
+    return found
+
+
+def _key(caller: Caller, found: User) -> Printed:
+    account = account_of(caller.state, caller.node.vault, found)
+    pairs = [(name, str(getattr(account, name))) for name in account.__struct_fields__]
+    return Printed(account, facts(pairs))
+
+
+@command(sessions, "list", "sessions list ben@example.com --data-dir data")
+async def list_sessions(
+    caller: Caller,
+    who: Annotated[
+        str | None, typer.Argument(metavar="[USER]", help="Show only this person's sessions.")
+    ] = None,
+) -> Printed:
+    """List active sessions."""
+    state, longest = caller.state, caller.node.config.session_seconds
+    of_one = None if who is None else state.sessions.of_user[account_of_person(state, who).id]
+    rows = [
+        {
+            "id": one.id,
+            "email": state.users[one.user_id].address,
+            "agent": one.agent,
+            "created_at": one.created_at,
+            "last_used_at": one.used_at,
+        }
+        for one in sorted(state.sessions if of_one is None else of_one, key=lambda one: -one.id)
+        if one.lasts(caller.now, longest)
+    ]
+    columns: dict[str, Column] = {
+        "ID": "id",
+        "EMAIL": "email",
+        "SIGNED IN": ("created_at", moment),
+        "LAST USED": ("last_used_at", moment),
+        "BROWSER": "agent",
+    }
+    return listing("sessions", columns, rows)
+
+
+@command(sessions, "end", "sessions end 17 --data-dir data")
+async def end_session(
+    caller: Caller,
+    session_id: Annotated[int, typer.Argument(help="ID, as shown by `sessions list`.")],
+) -> Printed:
+    """End a session. `tertulia sign-out` signs a person out of all browsers and programs."""
+    session = caller.state.sessions.get(session_id)
+    if session is None:
+        raise NoSuchItem("session")
+    # Only people can end sessions, and only their own.
+    await caller.node.log.submit(session.user_id, signing_out.end, session_id)
+    return done(f"Ended session {session_id} of {caller.state.users[session.user_id].address}.")
+
+
+@command(agents, "list", "agents list ben@example.com --data-dir data")
+async def list_agents(
+    caller: Caller,
+    who: Annotated[
+        str | None, typer.Argument(metavar="[USER]", help="Show only this person's agents.")
+    ] = None,
+) -> Printed:
+    """List agents and what they can do."""
+    state = caller.state
+    whose = None if who is None else account_of_person(state, who).id
+    rows = [
+        {
+            "id": key.id,
+            "email": state.users[key.user_id].address,
+            "name": key.name,
+            "can_write": key.reach.may_write,
+            "channels": None
+            if key.reach.channel_ids is None
+            else [state.channels[one].name for one in key.reach.channel_ids],
+            "direct_messages": key.reach.directs,
+            "created_at": key.created_at,
+            "last_used_at": key.used_at or None,
+        }
+        for key in sorted(state.agent_keys, key=lambda key: -key.id)
+        if whose in {None, key.user_id}
+    ]
+    columns: dict[str, Column] = {
+        "ID": "id",
+        "EMAIL": "email",
+        "AGENT": "name",
+        "CAN WRITE": ("can_write", yes),
+        "CHANNELS": ("channels", _names),
+        "DIRECT MESSAGES": ("direct_messages", yes),
+        "CREATED": ("created_at", moment),
+        "LAST USED": ("last_used_at", moment),
+    }
+    return listing("agents", columns, rows)
+
+
+def _names(channels: list[str] | None) -> str:
+    return "all" if channels is None else ", ".join(channels) or "none"
+
+
+@command(agents, "end", "agents end 4 --data-dir data")
+async def end_agent(
+    caller: Caller, agent_id: Annotated[int, typer.Argument(help="ID, as shown by `agents list`.")]
+) -> Printed:
+    """Revoke an agent's access. The messages it sent are kept."""
+    key = caller.state.agent_keys.get(agent_id)
+    if key is None:
+        raise NoSuchItem("agent")
+    await caller.submit(agent_verbs.end, agent_id)
+    return done(f"'{key.name}' can no longer act for {caller.state.users[key.user_id].address}.")

@@ -1,0 +1,440 @@
+"""What administrators set up: profile fields, email domains, pictures, emoji, linkifiers,
+playgrounds, and announcements. `tertulia reactivate` opens a deactivated organization."""
+
+import asyncio
+from collections.abc import Mapping
+from enum import StrEnum
+from operator import attrgetter
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+
+from tertulia.cli.assignments import Shown
+from tertulia.cli.commands import Column, Printed, command, configured, done, group, listing, opened
+from tertulia.cli.errors import UsageError
+from tertulia.cli.nouns import Noun, by_id
+from tertulia.cli.nouns import fields as shown_fields
+from tertulia.cli.tables import moment
+from tertulia.domain.accounts import profile_fields
+from tertulia.domain.accounts.profile_fields import CUSTOM, SERVICES
+from tertulia.domain.organization import banners, realms
+from tertulia.domain.organization import emoji as emoji_verbs
+from tertulia.model.banners import Banner
+from tertulia.model.errors import Refused
+from tertulia.model.organization import Linkifier
+from tertulia.model.profiles import FieldKind, ProfileField
+from tertulia.model.reactions import CustomEmoji
+from tertulia.service.caller import Caller
+from tertulia.service.config import Config
+from tertulia.service.files import realm_pictures
+from tertulia.service.files.avatars import MAX_PICTURE_MIB
+from tertulia.service.files.custom_emoji import MAX_MIB, add_emoji
+from tertulia.state.organization import State
+from tertulia.wire.api.resources import administration as api
+from tertulia.wire.api.resources import profile_fields as fields_api
+from tertulia.wire.api.resources.emoji import deactivate_custom_emoji
+
+EXAMPLES = {"reactivate": "Example: `tertulia reactivate --data-dir data`"}
+
+
+@configured
+def reactivate(config: Config) -> Printed:
+    """Reactivate the organization after an owner deactivated it.
+
+    Everyone can use it as before. The server can keep running.
+    """
+
+    async def submit() -> str:
+        async with opened(config) as (log, _):
+            await log.submit(None, realms.reactivate)
+            return log.state.realm.name
+
+    return done(f"Reactivated '{asyncio.run(submit())}'.")
+
+
+# Profile fields
+
+_KINDS: Final = {
+    "text": FieldKind.SHORT_TEXT,
+    "long-text": FieldKind.LONG_TEXT,
+    "choice": FieldKind.CHOICE,
+    "date": FieldKind.DATE,
+    "link": FieldKind.LINK,
+    "people": FieldKind.PEOPLE,
+    "account": FieldKind.EXTERNAL_ACCOUNT,
+    "pronouns": FieldKind.PRONOUNS,
+}
+_DATA: Final = "field_data"
+_OF_A_KIND: Final = ("choices", "account", "url_pattern")
+"""Settings of a single kind of field, which the API has in `field_data`."""
+
+
+def _field_shown(_: State, one: ProfileField) -> dict[str, Shown]:
+    kinds = {kind: name for name, kind in _KINDS.items()}
+    of_a_kind = {
+        "choices": ",".join(choice.text for choice in one.choices),
+        "account": one.account,
+        "url_pattern": one.url_pattern,
+    }
+    return {
+        "name": one.name,
+        "type": kinds[one.kind],
+        "hint": one.hint,
+        **{name: value for name, value in of_a_kind.items() if value},
+        "required": one.required,
+        "editable_by_user": one.editable_by_user,
+        "in_summary": one.in_summary,
+        "used_for_matching": one.used_for_matching,
+    }
+
+
+def _field_sent(_: State, before: ProfileField | None, typed: Mapping[str, str]) -> dict[str, str]:
+    sent = {name: text for name, text in typed.items() if name not in _OF_A_KIND}
+    if kind := sent.get("type"):
+        if kind not in _KINDS:
+            raise UsageError(f"Invalid value '{kind[:50]}' for type: expected {_KIND_NAMES}.")
+        sent["type"] = str(_KINDS[kind].value)
+    if "choices" in typed:
+        sent[_DATA] = _choices(before, typed["choices"])
+    elif "account" in typed or "url_pattern" in typed:
+        data = {"subtype": typed.get("account") or (before.account if before else CUSTOM)}
+        if pattern := typed.get("url_pattern", before.url_pattern if before else ""):
+            data["url_pattern"] = pattern
+        sent[_DATA] = msgspec.json.encode(data).decode()
+    return sent
+
+
+_KIND_NAMES: Final = " or ".join(_KINDS)
+
+
+def _choices(before: ProfileField | None, text: str) -> str:
+    """Options as JSON. Existing ones keep their keys, which profiles refer to."""
+    keys = {choice.text: choice.key for choice in (before.choices if before else ())}
+    last = max((int(key) for key in keys.values() if key.isdecimal()), default=-1)
+    data: dict[str, dict[str, str]] = {}
+    for order, name in enumerate(filter(None, map(str.strip, text.split(","))), 1):
+        if name not in keys:
+            last += 1
+            keys[name] = str(last)
+        data[keys[name]] = {"text": name, "order": str(order)}
+    return msgspec.json.encode(data).decode()
+
+
+_fields = Noun(
+    "fields",
+    "Manage custom profile fields: list, create, change, reorder, and remove them.",
+    one="field",
+    records=profile_fields.in_order,
+    shown=_field_shown,
+    columns=("name", "type", "hint", "required"),
+    settings={
+        "name": "name",
+        "type": "field_type",
+        "hint": "hint",
+        **dict.fromkeys(_OF_A_KIND, _DATA),
+        "required": "required",
+        "editable_by_user": "editable_by_user",
+        "in_summary": "display_in_profile_summary",
+        "used_for_matching": "use_for_user_matching",
+    },
+    sent=_field_sent,
+    takes={
+        "type": _KIND_NAMES,
+        "choices": "for type choice: the options, separated by commas",
+        "account": f"for type account: {' or '.join(SERVICES)} or {CUSTOM}",
+        "url_pattern": f"for account {CUSTOM}: a URL that contains %(username)s",
+    },
+)
+fields = _fields.app
+_fields.list()
+_fields.show("Pronouns")
+_fields.create(
+    "create",
+    fields_api.create_profile_field,
+    "name=Team type=choice choices=Kitchen,Bar",
+    attrgetter("id"),
+)
+_fields.change(fields_api.update_profile_field, "Team choices=Kitchen,Bar,Garden")
+_fields.order(fields_api.order_profile_fields, "Team Birthday")
+_fields.end(
+    "remove",
+    fields_api.delete_profile_field,
+    "Remove a field and its values from all profiles.",
+    "Team",
+)
+
+
+# Email domains
+
+_domains = Noun(
+    "domains",
+    "Manage the email domains that new users' addresses can have if"
+    " emails_restricted_to_domains is true.",
+    one="domain",
+    records=by_id("domains"),
+    shown=shown_fields(domain="name", allow_subdomains="allow_subdomains"),
+    columns=("domain", "allow_subdomains"),
+    settings=("domain", "allow_subdomains"),
+)
+domains = _domains.app
+_domains.list()
+_domains.create(
+    "add",
+    api.add_domain,
+    "domain=example.com allow_subdomains=false",
+    lambda response: int(response.new_domain[0]),
+)
+_domains.change(api.change_domain, "example.com allow_subdomains=true")
+_domains.end(
+    "remove",
+    api.remove_domain,
+    "Remove a domain. Once none are left, all domains are allowed.",
+    "example.com",
+)
+
+
+# Linkifiers and playgrounds
+
+_ALTERNATIVES: Final = "alternative_url_templates"
+_LINKIFIER: Final = ("pattern", "url_template", "example_input", "reverse_template", _ALTERNATIVES)
+
+
+def _linkifier_shown(_: State, one: Linkifier) -> dict[str, Shown]:
+    texts: dict[str, Shown] = {name: getattr(one, name) or "" for name in _LINKIFIER}
+    return {**texts, _ALTERNATIVES: " ".join(one.alternative_url_templates)}
+
+
+def _linkifier_sent(_: State, __: Any, typed: Mapping[str, str]) -> dict[str, str]:
+    sent = dict(typed)
+    if _ALTERNATIVES in sent:
+        sent[_ALTERNATIVES] = msgspec.json.encode(sent[_ALTERNATIVES].split()).decode()
+    return sent
+
+
+_linkifiers = Noun(
+    "linkifiers",
+    "Manage linkifiers, which turn text such as #123 into links.",
+    one="linkifier",
+    records=lambda state: state.linkifiers_in_order,
+    called=attrgetter("pattern"),
+    shown=_linkifier_shown,
+    columns=("pattern", "url_template"),
+    settings=_LINKIFIER,
+    sent=_linkifier_sent,
+    takes={_ALTERNATIVES: "alternative URL templates, separated by spaces"},
+)
+linkifiers = _linkifiers.app
+_linkifiers.list()
+_linkifiers.show("3")
+_linkifiers.create(
+    "add",
+    api.add_linkifier,
+    "'pattern=#(?P<id>[0-9]+)' 'url_template=https://git.example.com/issues/{id}'",
+    attrgetter("id"),
+)
+_linkifiers.change(api.change_linkifier, "3 'url_template=https://tickets.example.com/{id}'")
+_linkifiers.order(api.order_linkifiers, "5 3")
+_linkifiers.end(
+    "remove", api.remove_linkifier, "Remove a linkifier. Existing messages don't change.", "3"
+)
+
+_playgrounds = Noun(
+    "playgrounds",
+    "Manage code playgrounds, where people can run code from messages.",
+    one="playground",
+    records=by_id("playgrounds"),
+    shown=shown_fields("name", "language", "url_template"),
+    columns=("name", "language", "url_template"),
+    settings={"name": "name", "language": "pygments_language", "url_template": "url_template"},
+    takes={"language": "a language, as named by Pygments"},
+)
+playgrounds = _playgrounds.app
+_playgrounds.list()
+_playgrounds.create(
+    "add",
+    api.add_playground,
+    "name=Rust language=Rust 'url_template=https://play.rust-lang.org/?code={code}'",
+    attrgetter("id"),
+)
+_playgrounds.end("remove", api.remove_playground, "Remove a playground.", "Rust")
+
+
+# Emoji and pictures
+
+
+def _active_emoji(state: State) -> list[CustomEmoji]:
+    active = [one for one in state.custom_emoji if not one.deactivated]
+    return sorted(active, key=lambda one: one.name)
+
+
+def _emoji_shown(state: State, one: CustomEmoji) -> dict[str, Shown]:
+    author = state.users.get(one.author_id)
+    added_by = "" if author is None else author.address
+    return {"name": one.name, "moves": bool(one.still), "added_by": added_by}
+
+
+_emoji = Noun(
+    "emoji",
+    "Manage custom emoji: list, add, and remove them.",
+    one="emoji",
+    records=_active_emoji,
+    shown=_emoji_shown,
+    columns=("name", "moves", "added_by"),
+)
+emoji = _emoji.app
+_emoji.list()
+
+
+@_emoji.add("add", "espresso espresso.png")
+async def add(
+    caller: Caller,
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Lowercase letters, digits, underscores, and hyphens."),
+    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=f"An image of up to {MAX_MIB} MiB.")],
+) -> Printed:
+    """Add a custom emoji. The image is cropped to a square, and can be animated."""
+    caller.consider(emoji_verbs.allow, name)
+    await add_emoji(caller, name, _image(file, MAX_MIB))
+    return _emoji.printed(caller.state, _emoji.found(caller.state, name))
+
+
+_emoji.end(
+    "remove",
+    deactivate_custom_emoji,
+    "Remove a custom emoji. Existing messages and reactions keep it.",
+    "espresso",
+)
+
+
+def _image(file: Path, most_mib: int) -> bytes:
+    with file.open("rb") as opened_file:  # A device has no size that could be checked first.
+        content = opened_file.read(most_mib * 2**20 + 1)
+    if len(content) > most_mib * 2**20:
+        raise Refused(f"The image is larger than the {most_mib} MiB limit. Choose a smaller one.")
+    return content
+
+
+class PictureName(StrEnum):
+    """The organization's pictures."""
+
+    ICON = "icon"
+    LOGO = "logo"
+    NIGHT_LOGO = "night-logo"
+
+
+pictures = group(
+    "pictures", "Manage the organization's icon and logos: list, set, and remove them."
+)
+_Picture = Annotated[
+    PictureName, typer.Argument(metavar="PICTURE", help=" or ".join(PictureName) + ".")
+]
+
+
+@command(pictures, "list", "pictures list --data-dir data")
+async def list_pictures(caller: Caller) -> Printed:
+    """List the organization's icon and logos, and whether they're customized."""
+    found = zip(PictureName, realm_pictures.of(caller.state.realm), strict=True)
+    rows = [{"name": name.value, "is_own": bool(one.file)} for name, one in found]
+    columns: dict[str, Column] = {
+        "PICTURE": "name",
+        "VERSION": ("is_own", lambda own: "custom" if own else "default"),
+    }
+    return listing("pictures", columns, rows)
+
+
+@command(pictures, "set", "pictures set icon icon.png --data-dir data")
+async def set_picture(
+    caller: Caller,
+    which: _Picture,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help=f"An image of up to {MAX_PICTURE_MIB} MiB.")
+    ],
+) -> Printed:
+    """Set the organization's icon or a logo.
+
+    The icon is cropped to a square. Logos are scaled to fit 800 by 100 pixels; `night-logo` is for
+    dark backgrounds.
+    """
+    return await _replace(caller, which, _image(file, MAX_PICTURE_MIB))
+
+
+@command(pictures, "remove", "pictures remove icon --data-dir data")
+async def remove_picture(caller: Caller, which: _Picture) -> Printed:
+    """Remove the icon or a logo, and go back to the default."""
+    return await _replace(caller, which, None)
+
+
+async def _replace(caller: Caller, which: PictureName, content: bytes | None) -> Printed:
+    if which is PictureName.ICON:
+        await realm_pictures.set_icon(caller, content)
+    else:
+        await realm_pictures.set_logo(caller, content, night=which is PictureName.NIGHT_LOGO)
+    return await list_pictures(caller)
+
+
+# Announcements
+
+announce = group(
+    "announce",
+    "Announce something to everyone, such as planned maintenance, with a banner in their client.",
+)
+_HOUR: Final = 3600
+_DAY: Final = 86400
+
+
+def _banner_shown(one: Banner) -> dict[str, Shown]:
+    return {name: getattr(one, name) for name in ("id", "content", "posted_at", "ends_at")}
+
+
+@command(announce, "post", "announce post 'Down for an hour tonight at nine.' --hours 8")
+async def post(
+    caller: Caller,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Plain text, up to 500 characters.")],
+    days: Annotated[int, typer.Option(min=0, max=366, help="Days to show the banner.")] = 0,
+    hours: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=366 * 24,
+            help="Hours to show the banner, added to --days. Default: one week.",
+        ),
+    ] = 0,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", help="Show only the banner, and don't post in the announcements channel."
+        ),
+    ] = False,
+) -> Printed:
+    """Show everyone a banner until it expires or they dismiss it.
+
+    The notification bot also posts the announcement in the channel set by
+    updates_announcements_channel_id, if there is one, because not every client shows banners.
+    """
+    seconds = days * _DAY + hours * _HOUR or 7 * _DAY
+    posted = await caller.submit(banners.post, text, seconds, not quiet, caller.render)
+    sentence = f"The banner is shown until {moment(posted.ends_at)}. Its ID is {posted.id}."
+    return Printed(_banner_shown(posted), [sentence])
+
+
+@command(announce, "list", "announce list --data-dir data")
+async def list_announcements(caller: Caller) -> Printed:
+    """List current announcements."""
+    rows = [_banner_shown(one) for one in by_id("banners")(caller.state)]
+    return listing(
+        "announcements", {"ID": "id", "ENDS": ("ends_at", moment), "TEXT": "content"}, rows
+    )
+
+
+@command(announce, "end", "announce end 3 --data-dir data")
+async def end(
+    caller: Caller,
+    which: Annotated[int, typer.Argument(metavar="ID", help="ID, as shown by `announce list`.")],
+) -> Printed:
+    """End an announcement. The bot's message is kept."""
+    await caller.submit(banners.end, which)
+    return done("The announcement has ended.")

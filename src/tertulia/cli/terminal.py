@@ -1,0 +1,137 @@
+"""Questions, passwords, progress bars, and interrupts on a terminal."""
+
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import typer
+
+from tertulia.app.config import ConfigError
+from tertulia.cli.errors import UsageError
+from tertulia.model.errors import Refused
+from tertulia.service.config import Config
+from tertulia.service.passwords import password_rules
+from tertulia.store.transfer import Progress
+
+# Questions
+
+
+def can_be_asked() -> bool:
+    """Whether a person can answer questions."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def say(*lines: str) -> None:
+    """Print lines between questions."""
+    for line in lines:
+        typer.echo(line, err=True)
+
+
+def ask(
+    question: str,
+    check: Callable[[str], str] = str,
+    *,
+    default: str | None = "",
+    hidden: bool = False,
+) -> str:
+    """Ask until `check` accepts the answer, and return what it makes of it. Without a default,
+    something has to be typed."""
+    while True:
+        typed = typer.prompt(
+            question,
+            default=default,
+            show_default=bool(default),
+            hide_input=hidden,
+            err=True,
+        )
+        try:
+            return check(str(typed).strip())
+        except (Refused, UsageError, ConfigError) as error:
+            say(f"  {error}")
+
+
+def agree(question: str, *, default: bool) -> bool:
+    """Ask for yes or no."""
+    return bool(typer.confirm(question, default=default, err=True))
+
+
+def several(text: str) -> list[str]:
+    """The distinct parts of a comma-separated answer."""
+    return list(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+
+
+def password_from(option: str | None, config: Config, *own: str) -> str:
+    """A password from the option, from the terminal, or from the first line of standard input.
+
+    `own` is what is known about the person, which the password must not be like. A terminal is
+    asked again until the password is good enough; otherwise, a weak one is Refused.
+    """
+    rules = password_rules(config)
+    if option is not None:
+        return rules.require(option, own)
+    if not sys.stdin.isatty():
+        piped = sys.stdin.readline().rstrip("\r\n")
+        if not piped:
+            raise UsageError(
+                "A password is required. Use --password, or pass the password on standard input."
+            )
+        return rules.require(piped, own)
+    while True:
+        asked: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+        try:
+            return rules.require(asked, own)
+        except Refused as refusal:
+            say(str(refusal))
+
+
+# Progress and interrupts
+
+
+@contextlib.contextmanager
+def progress_bars() -> Iterator[Progress]:
+    """Show a progress bar for each table that is reported, if standard error is a terminal."""
+    # Imported here: only some commands show bars.
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        tasks = {}
+
+        def report(table: str, done: int, total: int) -> None:
+            if table not in tasks:
+                tasks[table] = bars.add_task(table, total=total)
+            bars.update(tasks[table], completed=done)
+
+        yield report
+
+
+@contextlib.contextmanager
+def as_interrupts() -> Iterator[None]:
+    """Treat SIGTERM and SIGHUP like Ctrl+C, so that temporary files are deleted. Signals that are
+    ignored or handled elsewhere stay so."""
+    is_main = threading.current_thread() is threading.main_thread()
+    taken = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if is_main and signal.getsignal(number) is signal.SIG_DFL
+    ]
+    for number in taken:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _interrupt(_: int, __: FrameType | None) -> None:
+    # Shells start background jobs with SIGINT ignored.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
