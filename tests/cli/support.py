@@ -1,4 +1,4 @@
-"""The command line, run in process or as a program of its own."""
+"""Run commands in this process, or as separate programs."""
 
 import json
 import os
@@ -23,14 +23,14 @@ from tests.programs import HeardProgram
 
 PASSWORD = "correct horse"
 APP = application()
-# All commands and their flags are put together once, of which a program puts together those of the
-# command that was typed alone: else it is nine tenths of what running one takes.
+# Building the parser of all commands takes most of the time of a run, so it's built once. A program
+# builds only the parser of the command that was typed.
 testing._get_command = cache(testing._get_command)  # type: ignore[attr-defined]  # imported there
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an organization is: a directory and a database."""
+    """A data directory and a database."""
 
     data_dir: Path
     database_url: str = ""
@@ -45,15 +45,15 @@ class Place:
         return run(command, *self.flags, *arguments, typed=typed)
 
     def answer(self, command: str, *arguments: str) -> dict[str, Any]:
-        """What a command that succeeds prints as JSON."""
+        """Run a command with --json, and return what it prints."""
         result = self.run(command, *arguments, "--json")
         assert result.exit_code == 0, result.output
         answer: dict[str, Any] = json.loads(result.stdout)
         return answer
 
     def found(self) -> dict[str, Any]:
-        """Create an organization here; its owner is Ann. (What `init` does is done once, where
-        there is nothing yet.)"""
+        """Create an organization, whose owner is Ann. If the database is empty, it's copied from
+        one that was created before."""
         config = Config(data_dir=str(self.data_dir), database_url=self.database_url)
         if not databases.is_empty(config):
             return self._founded()
@@ -76,7 +76,7 @@ class Place:
 
     @contextmanager
     def program(self, *arguments: str) -> Iterator[HeardProgram]:
-        """A `tertulia` process; killed at the end where it still runs."""
+        """Run a `tertulia` process, which is killed at the end of the context."""
         program = HeardProgram([*arguments, *self.flags], environment())
         try:
             yield program
@@ -85,7 +85,7 @@ class Place:
 
     @contextmanager
     def program_from_nothing(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """The same, loaded as on anybody's machine."""
+        """The same, without loading modules in advance."""
         command = [sys.executable, "-m", "tertulia", *arguments, *self.flags]
         with subprocess.Popen(
             command,
@@ -102,7 +102,7 @@ class Place:
 
     @contextmanager
     def serving(self, *arguments: str) -> Iterator[tuple[HeardProgram, str]]:
-        """A server that is ready, and its address."""
+        """Run a server, and return its address when it's ready."""
         with self.program("serve", "--port", "0", *arguments) as process:
             line = process.stdout.readline()
             assert "ready at http://" in line, process.communicate()
@@ -110,17 +110,17 @@ class Place:
 
 
 def command_line() -> Any:
-    """All commands, as the parser has them."""
+    """The parser of all commands."""
     return testing._get_command(APP)  # type: ignore[attr-defined]  # as above
 
 
 def environment() -> dict[str, str]:
-    """That of this process, for a program of ours."""
+    """Environment variables for a `tertulia` process."""
     return {**os.environ, "PYTHONPATH": str(Path(tertulia.__file__).parents[1])}
 
 
 def run(*arguments: str, typed: str = "") -> Result:
-    """Run the command line in process; a mistake of ours is raised."""
-    # A command that gives way to the server would keep all tests after it waiting.
+    """Run a command in this process. Bugs are raised."""
+    # A lower priority would stay for all tests that follow.
     with mock.patch.object(os, "nice"):
         return CliRunner().invoke(APP, list(arguments), input=typed, catch_exceptions=False)

@@ -25,7 +25,7 @@ def config_of(place: Place) -> Config:
     return Config(data_dir=str(place.data_dir), database_url=place.database_url)
 
 
-async def test_the_owner_that_init_creates_can_sign_in(place: Place) -> None:
+async def test_owner_created_by_init_can_sign_in(place: Place) -> None:
     owner = await asyncio.to_thread(place.found)
     async with reopened(config_of(place)) as org:
         reply = await org.nobody.post(
@@ -35,7 +35,7 @@ async def test_the_owner_that_init_creates_can_sign_in(place: Place) -> None:
         assert org.node.state.users[owner["user_id"]].is_owner
 
 
-async def test_new_users_share_the_default_channel_with_the_owner(place: Place) -> None:
+async def test_new_users_are_in_the_default_channel(place: Place) -> None:
     await asyncio.to_thread(place.found)
     await asyncio.to_thread(place.add, "ben")
     async with reopened(config_of(place)) as org:
@@ -45,7 +45,7 @@ async def test_new_users_share_the_default_channel_with_the_owner(place: Place) 
         assert event["message"]["content"] == "welcome"
 
 
-def test_a_second_init_is_refused_and_changes_nothing(place: Place) -> None:
+def test_second_init_is_refused(place: Place) -> None:
     owner = place.found()
     arguments = ("--org", "Other", "--email", "x@example.com", "--full-name", "Xen")
     result = place.run("init", *arguments, "--password", PASSWORD)
@@ -55,12 +55,12 @@ def test_a_second_init_is_refused_and_changes_nothing(place: Place) -> None:
     assert owner["user_id"] + 1 == place.add("cleo")["user_id"] - 1
 
 
-def test_init_leads_on(tmp_path: Path) -> None:
+def test_init_shows_first_steps(tmp_path: Path) -> None:
     place = Place(tmp_path / "the data")
     arguments = ("--org", "Example", "--email", "ann@example.com", "--full-name", "Ann")
     result = place.run("init", *arguments, "--password", PASSWORD)
     assert "api_key" in result.stdout
-    assert "tertulia" not in result.stdout  # What programs read is the account.
+    assert "tertulia" not in result.stdout  # Programs read only the account.
     for word in ("external_url", "smtp_host", "backup_to", "invite", "channels"):
         assert word in result.stderr
     commands = re.findall(r"`tertulia ([^`]+)`", result.stderr)
@@ -72,7 +72,7 @@ def test_init_leads_on(tmp_path: Path) -> None:
         assert all(word in shown for word in words if word.startswith("--")), command
 
 
-def test_what_is_done_is_ticked(tmp_path: Path) -> None:
+def test_completed_steps_are_ticked(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
 
@@ -103,7 +103,7 @@ def test_what_is_done_is_ticked(tmp_path: Path) -> None:
         assert "server" in done()
 
 
-def test_init_needs_what_it_cannot_ask_for(tmp_path: Path) -> None:
+def test_init_requires_options_without_a_terminal(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     for missing in ("--org", "--full-name", "--email"):
         said = {"--org": "Café", "--email": "ann@example.com", "--full-name": "Ann"}
@@ -115,7 +115,7 @@ def test_init_needs_what_it_cannot_ask_for(tmp_path: Path) -> None:
     assert not place.data_dir.exists()
 
 
-def test_init_asks_on_a_terminal_and_sets_up_what_is_said(
+def test_init_asks_on_a_terminal_and_applies_the_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(init, "can_be_asked", lambda: True)
@@ -174,12 +174,12 @@ def test_init_asks_on_a_terminal_and_sets_up_what_is_said(
     assert (again.exit_code, "already" in again.stderr) == (1, True)
 
 
-def test_who_ends_the_questions_is_told_of_what_was_made(
+def test_interrupted_questions_still_show_the_account(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(init, "can_be_asked", lambda: True)
     place = Place(tmp_path / "data")
-    # Nobody answers any more when it asks for channels.
+    # There's no answer left for the question about channels.
     answers = "\n".join(("Café", "Ann", "ann@example.com", "", "none")) + "\n"
     result = place.run("init", "--password", PASSWORD, typed=answers)
     assert result.exit_code == 1
@@ -188,14 +188,14 @@ def test_who_ends_the_questions_is_told_of_what_was_made(
     assert "0 of 6 done" in result.stdout + result.stderr
 
 
-def test_settings_are_put_into_a_file_that_is_there(tmp_path: Path) -> None:
+def test_settings_are_added_to_an_existing_file(tmp_path: Path) -> None:
     file = tmp_path / "tertulia.toml"
     file.write_text("# ours\nport = 9000")
     file.chmod(0o640)
     settings_file.put(file, {"external_url": "https://ä.example"})
     assert file.read_text() == '# ours\nport = 9000\nexternal_url = "https://ä.example"\n'
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
-    # As `config --show` writes it, all settings are there; those that are not given are empty.
+    # Like the output of `config --show`, with all settings, some of them empty.
     file.write_text('smtp_port = 25\n  smtp_host=""\nport = 9000')
     settings_file.put(file, {"smtp_host": r"a\b", "smtp_port": 587, "mail_from": "c"})
     assert file.read_text() == (
@@ -203,7 +203,7 @@ def test_settings_are_put_into_a_file_that_is_there(tmp_path: Path) -> None:
     )
     for before, value in (
         ("port = 9000\n", "a\x7f"),
-        # Nothing is made of a file that cannot be read then, or says something else.
+        # The file can't be changed if the result would be invalid or mean something else.
         ('smtp_user = """\na\n"""\n', "b"),
         ('mail_from = """\nsmtp_user = "a"\n"""\n', "b"),
         ("[table]\n", "b"),
@@ -215,14 +215,14 @@ def test_settings_are_put_into_a_file_that_is_there(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["tertulia.toml"]
 
 
-def test_the_secret_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_secret(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
     assert stat.S_IMODE((place.data_dir / "secret").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("role", ["owner", "admin", "moderator", "member", "guest"])
-async def test_a_user_is_created_with_the_role(tmp_path: Path, role: str) -> None:
+async def test_user_is_created_with_the_role(tmp_path: Path, role: str) -> None:
     place = Place(tmp_path / "data")
     await asyncio.to_thread(place.found)
     user = await asyncio.to_thread(place.add, "ben", role)
@@ -231,7 +231,7 @@ async def test_a_user_is_created_with_the_role(tmp_path: Path, role: str) -> Non
         assert name == {"admin": "administrator"}.get(role, role)
 
 
-def test_a_password_is_read_from_standard_input(tmp_path: Path) -> None:
+def test_password_is_read_from_standard_input(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
     result = place.run("create-user", *NEW[:4], typed=f"{PASSWORD}\n")
@@ -256,7 +256,7 @@ def test_a_password_is_read_from_standard_input(tmp_path: Path) -> None:
         ((*NEW, "--database-url", "mysql://x"), 1, "'mysql' isn't a supported database"),
     ],
 )
-def test_a_user_that_cannot_be_is_refused_in_one_sentence(
+def test_invalid_user_is_refused_in_one_sentence(
     tmp_path: Path, arguments: tuple[str, ...], code: int, sentence: str
 ) -> None:
     place = Place(tmp_path / "data")
@@ -268,7 +268,7 @@ def test_a_user_that_cannot_be_is_refused_in_one_sentence(
 
 
 @pytest.mark.parametrize("command", ["create-user", "create-bot", "check", "backup"])
-def test_without_an_organization_it_says_what_to_run_first(place: Place, command: str) -> None:
+def test_commands_without_an_organization_say_what_to_run_first(place: Place, command: str) -> None:
     arguments = {
         "create-user": NEW,
         "create-bot": ("--owner", "a@b.c", "--short-name", "x", "--full-name", "Xx"),
@@ -280,7 +280,7 @@ def test_without_an_organization_it_says_what_to_run_first(place: Place, command
     assert not place.data_dir.exists()
 
 
-async def test_a_bot_can_send_with_the_key_it_was_given(place: Place) -> None:
+async def test_bot_can_send_with_its_key(place: Place) -> None:
     await asyncio.to_thread(place.found)
     bot = await asyncio.to_thread(
         place.answer,
@@ -297,7 +297,7 @@ async def test_a_bot_can_send_with_the_key_it_was_given(place: Place) -> None:
         assert event["message"]["sender_id"] == bot["user_id"]
 
 
-def test_a_bot_needs_an_owner_who_exists(tmp_path: Path) -> None:
+def test_bot_needs_an_existing_owner(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
     result = place.run(
@@ -306,7 +306,7 @@ def test_a_bot_needs_an_owner_who_exists(tmp_path: Path) -> None:
     assert (result.exit_code, "no@example.com" in result.stderr) == (1, True)
 
 
-async def test_the_operator_gives_an_account_another_password(place: Place) -> None:
+async def test_operator_sets_a_new_password(place: Place) -> None:
     owner = await asyncio.to_thread(place.found)
     arguments = ("--email", "ANN@example.com", "--password", "other good words")
     result = await asyncio.to_thread(place.run, "password", *arguments)
@@ -319,7 +319,7 @@ async def test_the_operator_gives_an_account_another_password(place: Place) -> N
         assert reply.ok["api_key"] != owner["api_key"]
 
 
-def test_the_operator_gives_nobody_their_own_name_for_a_password(tmp_path: Path) -> None:
+def test_operator_cant_set_a_name_as_password(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
     name, email = "Bernadette Longname-Featherstone", "bernadette@example.com"
@@ -330,7 +330,7 @@ def test_the_operator_gives_nobody_their_own_name_for_a_password(tmp_path: Path)
         assert (result.exit_code, "too easy to guess" in result.stderr) == (1, True)
 
 
-async def test_the_operator_signs_somebody_out_everywhere(place: Place) -> None:
+async def test_operator_signs_a_person_out_everywhere(place: Place) -> None:
     owner = await asyncio.to_thread(place.found)
     result = await asyncio.to_thread(place.run, "sign-out", "--email", "ann@example.com")
     assert result.stdout == "Signed ann@example.com out of 0 browsers and all programs.\n"
@@ -348,7 +348,7 @@ async def test_the_operator_signs_somebody_out_everywhere(place: Place) -> None:
         ("w-bot@tertulia.invalid", "account is a bot"),
     ],
 )
-def test_who_is_nobody_is_not_signed_out(
+def test_unknown_person_cant_be_signed_out(
     tmp_path: Path, command: str, email: str, sentence: str
 ) -> None:
     place = Place(tmp_path / "data")

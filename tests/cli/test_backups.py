@@ -1,4 +1,4 @@
-"""Backups that the server makes by itself."""
+"""Automatic backups."""
 
 import asyncio
 import io
@@ -64,7 +64,7 @@ def kept(*texts: str) -> list[KeptBackup]:
         (9, 9, "all but one"),
     ],
 )
-def test_the_last_of_each_day_and_week_are_kept(
+def test_last_backup_of_each_day_and_week_is_kept(
     days: int, weeks: int, left: list[str] | str
 ) -> None:
     there = kept(
@@ -76,23 +76,23 @@ def test_the_last_of_each_day_and_week_are_kept(
     assert {one.name for one in there} - {one.name for one in over} == {o.name for o in expected}
 
 
-def test_a_backup_of_a_clock_that_was_wrong_is_in_place_of_none() -> None:
+def test_backup_from_the_future_replaces_no_other() -> None:
     now = at("2026-03-12T09:00")
     there = kept("2026-03-11T03:00", "2026-03-12T09:00", "2036-01-01T03:00")
     assert [one.name for one in superseded(there, 1, 0, now)] == [there[0].name]
     assert made(there, now) == there[:2]
 
 
-def test_what_a_process_left_that_was_killed_is_deleted(tmp_path: Path) -> None:
-    """The lock ends with the process, and with the file that holds it. What nobody ever locked is
-    of an older version, and has a day; or no backup at all."""
+def test_files_of_a_killed_process_are_deleted(tmp_path: Path) -> None:
+    """A process locks its files. A file without a lock is kept for a day, because an older version
+    may be writing it."""
     left, unheld, old, other = (tmp_path / f"backup-{n}" for n in ("left", "new", "old", "other"))
     for directory in (left, unheld, old, other):
         directory.mkdir()
         (directory / "backup.zip").write_bytes(b"secret")
     (left / "held").touch()
     (other / "notes").touch()
-    # What cannot be looked into, as of another user, is no reason to make no more backups.
+    # A directory that can't be read, such as another user's, doesn't prevent backups.
     odd = tmp_path / "backup-odd"
     (odd / "held").mkdir(parents=True)
     for directory in (old, other):
@@ -108,7 +108,7 @@ def test_what_a_process_left_that_was_killed_is_deleted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("is_in_background", [False, True])
-def test_a_command_that_is_told_to_end_leaves_nothing(
+def test_stopped_command_leaves_no_files(
     tmp_path: Path, number: signal.Signals, is_in_background: bool
 ) -> None:
     keys = signal.SIG_IGN if is_in_background else signal.default_int_handler
@@ -129,28 +129,28 @@ def test_a_command_that_is_told_to_end_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_what_is_only_called_as_a_backup_is_none(tmp_path: Path) -> None:
+async def test_other_files_with_a_backups_name_are_ignored(tmp_path: Path) -> None:
     for name in ("tertulia-20260230T250000Z.zip", name_at(at("2026-03-11T03:00")), "notes.txt"):
         (tmp_path / name).touch()
     assert [one.at for one in await found(DiskFiles(tmp_path))] == [at("2026-03-11T03:00")]
 
 
-def test_a_backup_is_due_each_day_at_its_hour() -> None:
+def test_backup_is_due_daily_at_its_hour() -> None:
     assert last_due(at("2026-03-12T03:00"), 3) == at("2026-03-12T03:00")
     assert last_due(at("2026-03-12T02:59"), 3) == at("2026-03-11T03:00")
     assert last_due(at("2026-01-01T00:10"), 23) == at("2025-12-31T23:00")
 
 
-async def test_a_node_that_is_gone_leaves_its_backup_to_another(org: Organization) -> None:
+async def test_another_node_takes_over_the_backup_of_a_dead_one(org: Organization) -> None:
     write = org.node.store.write
     assert await write(lambda c: claimed(c, "one", 1000.0))
     assert not await write(lambda c: claimed(c, "other", 1000.0 + LEASE_SECONDS - 1))
     await write(lambda c: renewed(c, "one", 1500.0))
-    # Clocks of two nodes may be a little apart.
+    # The nodes' clocks may differ a little.
     assert not await write(lambda c: claimed(c, "other", 1490.0))
     assert not await write(lambda c: claimed(c, "other", 1500.0 + LEASE_SECONDS - 1))
     assert await write(lambda c: claimed(c, "other", 1500.0 + LEASE_SECONDS))
-    # The first was not gone but asleep: it makes none, and ends nobody's lease.
+    # The first node was only suspended: it makes no backup, and doesn't end the other's lease.
     with pytest.raises(BackupFailed):
         await write(lambda c: renewed(c, "one", 2101.0))
     await write(lambda c: given_back(c, "one"))
@@ -159,7 +159,9 @@ async def test_a_node_that_is_gone_leaves_its_backup_to_another(org: Organizatio
     assert await write(lambda c: claimed(c, "one", 2101.0))
 
 
-async def test_a_lease_is_renewed_until_the_backup_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lease_is_renewed_until_the_backup_is_complete(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(job, "RENEWED_SECONDS", 0.001)
     over, ended = asyncio.Event(), asyncio.Event()
     answers: list[Exception | None] = [None, Unavailable("The database is away."), None]
@@ -185,7 +187,7 @@ async def test_a_lease_is_renewed_until_the_backup_is_made(monkeypatch: pytest.M
     assert ended.is_set()
 
 
-def test_a_backup_is_made_tried_listed_and_restored(tmp_path: Path, place: Place) -> None:
+def test_backup_is_made_verified_listed_and_restored(tmp_path: Path, place: Place) -> None:
     to = tmp_path / "backups"
     place.found()
     (place.data_dir / "tertulia.toml").write_text(f'backup_to = "{to}"\nbackup_keep_days = 1\n')
@@ -200,7 +202,9 @@ def test_a_backup_is_made_tried_listed_and_restored(tmp_path: Path, place: Place
     result = run("backups", "make", *flags)
     assert result.exit_code == 0, result.output
     made = json.loads(result.stdout)
-    assert made["deleted"] == [name_at(at("2026-03-11T03:00"))]  # The other is its week's last.
+    assert made["deleted"] == [
+        name_at(at("2026-03-11T03:00"))
+    ]  # The other is the last of its week.
     assert not (to / made["deleted"][0]).exists()
     assert (to / "another.zip").exists()
     assert not list(place.data_dir.glob("backup-*")), "nothing is left where it was made"
@@ -211,7 +215,7 @@ def test_a_backup_is_made_tried_listed_and_restored(tmp_path: Path, place: Place
     assert oct(file.stat().st_mode & 0o777) == "0o600"
 
 
-def test_one_that_is_damaged_is_not_taken(tmp_path: Path) -> None:
+def test_damaged_backup_is_not_restored(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
     (file := tmp_path / "b.zip").unlink(missing_ok=True)
@@ -227,10 +231,10 @@ def test_one_that_is_damaged_is_not_taken(tmp_path: Path) -> None:
         try_restore(short, tmp_path)
 
 
-def test_what_is_to_be_encrypted_never_lies_there_readable(
+def test_encrypted_backup_is_never_stored_in_plain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever kills the process: what can be read of it has no name at any time."""
+    """At no time does a file with a name contain readable data, whatever kills the process."""
     place, to, key = Place(tmp_path / "data"), tmp_path / "backups", tmp_path / "backups.key"
     place.found()
     recipient = json.loads(run("backups", "new-key", str(key), "--json").stdout)["recipient"]
@@ -253,7 +257,7 @@ def test_what_is_to_be_encrypted_never_lies_there_readable(
         monkeypatch.setattr(owner, name, look)
 
     looking(backups, "back_up", place.data_dir)
-    looking(transfer, "_fill", place.data_dir)  # A table of the trial.
+    looking(transfer, "_fill", place.data_dir)  # A table of the trial restore.
     looking(consistency, "dangling", place.data_dir)
     looking(encrypted_backups, "encrypt_file", place.data_dir)
     result = run("backups", "make", *place.flags)
@@ -265,13 +269,13 @@ def test_what_is_to_be_encrypted_never_lies_there_readable(
     looking(transfer, "_fill", target.data_dir)
     assert target.run("restore", str(made), "--identity", str(key)).exit_code == 0
     assert seen
-    # What an older version left is swept by whatever is run next.
+    # Files of an older version are deleted by the next command.
     left = left_by_a_killed_one(place.data_dir)
     assert run("users", "list", *place.flags).exit_code == 0
     assert not left.exists()
 
 
-def test_one_that_is_encrypted_opens_with_its_key_alone(tmp_path: Path) -> None:
+def test_encrypted_backup_opens_only_with_its_key(tmp_path: Path) -> None:
     place, to = Place(tmp_path / "data"), tmp_path / "backups"
     place.found()
     key, other = tmp_path / "backups.key", tmp_path / "other.key"
@@ -291,7 +295,7 @@ def test_one_that_is_encrypted_opens_with_its_key_alone(tmp_path: Path) -> None:
     by_hand = tmp_path / "by-hand.zip.age"
     written = place.answer("backup", str(by_hand), "--recipient", recipient)
     assert written["encrypted"] is True
-    for nobody in ("", " , "):  # A shell's variable that is not set.
+    for nobody in ("", " , "):  # Like an unset shell variable.
         refused = place.run(
             "backup", str(tmp_path / "open"), "--recipient", recipient, "--recipient", nobody
         )
@@ -335,7 +339,7 @@ class Full(io.RawIOBase):
 
 
 @pytest.mark.parametrize("size", [1, 10_000_000])
-def test_what_cannot_be_encrypted_is_said(size: int) -> None:
+def test_encryption_errors_are_reported(size: int) -> None:
     (to,) = encrypted_backups.recipients(encrypted_backups.new_identity()[1])
     for error, said, kind in (
         (OSError("no room"), r"couldn't be written: .*no room", OSError),
@@ -349,7 +353,7 @@ def test_what_cannot_be_encrypted_is_said(size: int) -> None:
 
 
 def left_by_a_killed_one(data_dir: Path) -> Path:
-    """A directory whose process is gone."""
+    """A scratch directory whose process is gone."""
     left = data_dir / "backup-left"
     left.mkdir(parents=True)
     (left / "held").touch()
@@ -357,7 +361,7 @@ def left_by_a_killed_one(data_dir: Path) -> Path:
     return left
 
 
-async def test_what_a_process_left_that_failed_is_deleted_at_once(
+async def test_files_of_a_failed_process_are_deleted_immediately(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = left_by_a_killed_one(tmp_path)
@@ -367,7 +371,7 @@ async def test_what_a_process_left_that_failed_is_deleted_at_once(
     assert not left.exists()
 
 
-def test_the_server_makes_one_by_itself(tmp_path: Path) -> None:
+def test_server_makes_backups_automatically(tmp_path: Path) -> None:
     place, to = Place(tmp_path / "data"), tmp_path / "backups"
     place.found()
     left = left_by_a_killed_one(place.data_dir)
@@ -375,7 +379,7 @@ def test_the_server_makes_one_by_itself(tmp_path: Path) -> None:
     with place.serving() as (process, _):
         assert not left.exists()
         deadline = time.monotonic() + 60
-        # Another process makes it: there is nothing to wait on but the file.
+        # Another process makes it, so the file is all there is to wait for.
         while not any(to.glob("tertulia-*.zip")) and time.monotonic() < deadline:
             time.sleep(0.05)
         process.terminate()
@@ -385,7 +389,7 @@ def test_the_server_makes_one_by_itself(tmp_path: Path) -> None:
     assert place.run("check").exit_code == 0
 
 
-def test_a_process_has_the_settings_that_its_server_has(tmp_path: Path) -> None:
+def test_backup_process_has_the_servers_settings(tmp_path: Path) -> None:
     given = load({"data_dir": str(tmp_path), "dev": True, "port": 1}, environment={})
     environment = {"PATH": "/bin", "TERTULIA_SECRET_FILE": "/x", "CREDENTIALS_DIRECTORY": "/y"}
     made = environment_of(given, environment)
@@ -411,12 +415,12 @@ def test_a_process_has_the_settings_that_its_server_has(tmp_path: Path) -> None:
         ({"backup_recipients": "AGE-SECRET-KEY-1XYZ"}, "a secret key isn't an age rec"),
     ],
 )
-def test_a_place_that_is_none_is_said(given: dict[str, str], said: str) -> None:
+def test_invalid_location_is_reported(given: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         load(given, environment={})
 
 
-def test_without_a_place_there_is_nothing_to_list(tmp_path: Path) -> None:
+def test_listing_requires_a_location(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     result = place.run("backups")
     assert result.exit_code == 2
@@ -433,7 +437,7 @@ def test_without_a_place_there_is_nothing_to_list(tmp_path: Path) -> None:
         (TimeoutError(), None),
     ],
 )
-def test_what_the_machine_has_not_is_said_in_a_sentence(
+def test_machine_errors_are_reported_in_one_sentence(
     error: Exception, sentence: str | None
 ) -> None:
     assert sentence_for(error) == (None if sentence is None else (sentence, 1))

@@ -1,4 +1,4 @@
-"""`tertulia check` finds what is wrong, and nothing where nothing is."""
+"""`tertulia check`."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ def tamper(place: Place, statement: str) -> None:
 
 
 async def failed(place: Place) -> set[str]:
-    """The checks that failed; the exit code must say the same."""
+    """Run the checks, and return those that failed."""
     result = await asyncio.to_thread(place.run, "check", "--json")
     answer = json.loads(result.stdout)
     names = {one["check"] for one in answer["checks"] if not one["ok"]}
@@ -36,7 +36,7 @@ async def failed(place: Place) -> set[str]:
     return names
 
 
-async def test_a_sound_installation_passes(place: Place) -> None:
+async def test_healthy_installation_passes(place: Place) -> None:
     await prepared(place)
     assert await failed(place) == set()
 
@@ -55,20 +55,20 @@ async def test_a_sound_installation_passes(place: Place) -> None:
         ("UPDATE head SET schema_version = 99", "database"),
     ],
 )
-async def test_what_was_tampered_with_is_found(place: Place, statement: str, check: str) -> None:
+async def test_tampered_tables_are_found(place: Place, statement: str, check: str) -> None:
     await prepared(place)
     tamper(place, statement)
     assert check in await failed(place)
 
 
-async def test_a_search_that_does_not_know_a_message_is_found(place: Place) -> None:
+async def test_unindexed_message_is_found(place: Place) -> None:
     await prepared(place)
     key = "message_id" if place.database_url else "rowid"
     tamper(place, f"DELETE FROM message_search WHERE {key} = 1")
     assert await failed(place) == {"search"}
 
 
-async def test_a_pruned_log_is_sound(place: Place) -> None:
+async def test_pruned_log_passes(place: Place) -> None:
     await prepared(place)
     config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
     async with reopened(config) as org:
@@ -76,14 +76,14 @@ async def test_a_pruned_log_is_sound(place: Place) -> None:
     assert await failed(place) == set()
 
 
-async def test_a_secret_that_is_gone_is_found(place: Place) -> None:
+async def test_missing_secret_is_found(place: Place) -> None:
     await prepared(place)
     (place.data_dir / "secret").unlink()
     assert await failed(place) == {"secret"}
 
 
 @pytest.mark.parametrize("how", ["gone", "cut off"])
-async def test_an_uploaded_file_that_is_not_whole_is_found(place: Place, how: str) -> None:
+async def test_incomplete_upload_is_found(place: Place, how: str) -> None:
     await prepared(place)
     config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
     async with reopened(config) as org:

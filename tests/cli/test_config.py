@@ -1,4 +1,4 @@
-"""Settings: where they come from, and how they are shown."""
+"""Server settings: their sources, and `tertulia config`."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from tests.cli.support import run
         (1, None, 3, 3),
     ],
 )
-def test_flags_prevail_over_the_environment_over_the_file(
+def test_flags_override_the_environment_and_the_file(
     tmp_path: Path, file: int | None, environment: str | None, flag: int | None, port: int
 ) -> None:
     if file is not None:
@@ -44,13 +44,13 @@ def test_flags_prevail_over_the_environment_over_the_file(
         ("log_retention_days = 1", "Setting log_retention_days:"),
     ],
 )
-def test_a_file_with_a_mistake_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+def test_invalid_settings_file_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "tertulia.toml").write_text(text)
     with pytest.raises(ConfigError, match=sentence):
         load({"data_dir": str(tmp_path)}, environment={})
 
 
-def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERTULIA_COLOUR", "red")
     result = run("config")
     assert result.exit_code == 2
@@ -98,7 +98,7 @@ def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         ({}, {"data_dir": __file__}, f"data_dir: '{__file__}' from --data-dir is a file"),
     ],
 )
-def test_a_wrong_value_is_said_with_where_it_is_from(
+def test_invalid_value_is_reported_with_its_source(
     environment: dict[str, str], flags: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ConfigError) as told:
@@ -107,7 +107,7 @@ def test_a_wrong_value_is_said_with_where_it_is_from(
     assert str(told.value).startswith("Setting ")
 
 
-def test_the_usual_data_directory_may_be_a_file(
+def test_default_data_directory_can_be_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -116,7 +116,7 @@ def test_the_usual_data_directory_may_be_a_file(
         load({}, environment={})
 
 
-def test_a_wrong_value_in_a_file_is_said_with_its_path(tmp_path: Path) -> None:
+def test_invalid_value_in_a_file_is_reported_with_its_path(tmp_path: Path) -> None:
     file = tmp_path / "tertulia.toml"
     file.write_text("dev = 7\nsecret = 9.5\n")
     with pytest.raises(ConfigError) as told:
@@ -137,14 +137,14 @@ SERVICE = {
     "TERTULIA_PORT_80_TCP_PROTO": "tcp",
     "TERTULIA_PORT_80_TCP_PORT": "80",
     "TERTULIA_PORT_80_TCP_ADDR": "10.0.0.1",
-    # Of another one, called tertulia-smtp.
+    # A variable of another Service, named tertulia-smtp.
     "TERTULIA_SMTP_SERVICE_HOST": "10.0.0.2",
     "TERTULIA_SMTP_PORT": "udp://10.0.0.2:25",
     "TERTULIA_SMTP_PORT_25_UDP_ADDR": "10.0.0.2",
 }
 
 
-def test_variables_of_a_kubernetes_service_are_no_settings() -> None:
+def test_kubernetes_service_variables_are_ignored() -> None:
     assert load({}, environment=SERVICE) == Config()
     assert of_services({**SERVICE, "PATH": "/bin", "TERTULIA_HOST": "::"}) == sorted(SERVICE)
     with pytest.raises(ConfigError, match="TERTULIA_SERVICEPORT, TERTULIA_SERVICE_HOSTS"):
@@ -206,9 +206,7 @@ def test_every_setting_is_listed_with_its_variable_and_meaning() -> None:
         "postgresql://db.example.com/chat?user=tertulia&password=hunter2&sslmode=require",
     ],
 )
-def test_passwords_are_hidden_where_settings_are_shown(
-    monkeypatch: pytest.MonkeyPatch, url: str
-) -> None:
+def test_passwords_are_hidden_in_shown_settings(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("TERTULIA_SECRET", "hunter2")
     shown = run("config", "--show", "--database-url", url).stdout
     assert "hunter2" not in shown
@@ -216,7 +214,7 @@ def test_passwords_are_hidden_where_settings_are_shown(
     assert 'secret = "********"' in shown
 
 
-def test_what_is_shown_is_a_file_that_can_be_used(tmp_path: Path) -> None:
+def test_shown_settings_are_a_valid_file(tmp_path: Path) -> None:
     file = tmp_path / "shown.toml"
     file.write_text(run("config", "--show", "--data-dir", 'a "b"\\c').stdout)
     assert load({}, file=file, environment={}) == Config(data_dir='a "b"\\c')

@@ -1,4 +1,4 @@
-"""The demonstration."""
+"""The demo organization."""
 
 import asyncio
 import io
@@ -27,7 +27,7 @@ from tests.programs import HeardProgram
 from tests.support import Person, reopened
 
 
-async def test_everybody_of_the_demonstration_can_sign_in(config: Config) -> None:
+async def test_introduced_people_can_sign_in(config: Config) -> None:
     await databases.copied(config, demo.prepared)
     residents = await demo.prepared(config)
     assert len({resident.role for resident in residents}) == 4
@@ -39,7 +39,7 @@ async def test_everybody_of_the_demonstration_can_sign_in(config: Config) -> Non
             assert reply.ok["api_key"] == resident.api_key
 
 
-async def test_everybody_finds_what_is_plausibly_unread(config: Config) -> None:
+async def test_people_have_plausible_unread_messages(config: Config) -> None:
     await databases.copied(config, demo.prepared)
     async with reopened(config) as org:
         unread = {name: await unread_of(org[name]) for name in ("iris", "june", "theo", "zola")}
@@ -55,8 +55,8 @@ async def unread_of(person: Person) -> dict[str, Any]:
     return cast(dict[str, Any], data["unread_msgs"])
 
 
-async def test_what_is_said_is_shown_as_it_was_meant(config: Config) -> None:
-    """Every mention, link, emoji, widget and file is one."""
+async def test_all_markup_is_rendered(config: Config) -> None:
+    """All mentions, links, emoji, widgets, and files exist."""
     await databases.copied(config, demo.prepared)
     async with reopened(config) as org:
         messages = await all_of(org["iris"])
@@ -92,7 +92,7 @@ async def all_of(person: Person) -> list[dict[str, Any]]:
     return cast(list[dict[str, Any]], reply.ok["messages"])
 
 
-async def test_it_happened_in_the_two_weeks_before(config: Config) -> None:
+async def test_story_ends_at_the_first_start(config: Config) -> None:
     await databases.copied(config, demo.prepared, seconds=600)
     async with reopened(config) as org:
         times = [m["timestamp"] for m in await all_of(org["iris"])]
@@ -106,7 +106,7 @@ async def test_it_happened_in_the_two_weeks_before(config: Config) -> None:
 
 
 @pytest.mark.parametrize("hour", [0, 3, 9, 12, 18, 23])
-def test_whenever_it_begins_everything_has_been_said_in_its_order(hour: int) -> None:
+def test_messages_are_in_order_at_any_hour(hour: int) -> None:
     end = datetime(2026, 3, 29, hour, 1).timestamp()
     for talk in story.conversations(story.Calendar(end)):
         times = [said.at for said in talk.messages]
@@ -114,8 +114,8 @@ def test_whenever_it_begins_everything_has_been_said_in_its_order(hour: int) -> 
         assert times[-1] < end
 
 
-def test_nobody_reacts_to_what_is_not_said_yet() -> None:
-    """Not either where the story's last messages come in the last minute before midnight."""
+def test_reactions_follow_their_messages() -> None:
+    """Even if the last messages are sent in the last minute before midnight."""
     end = datetime(2026, 3, 29, 0, 9, 40).timestamp()
     (talk,) = story.parsed("== a > b\n@ now-10\niris: Hello\n+ yum: theo", story.Calendar(end))
     ((at, _),) = reactions_by_day(talk.messages)
@@ -132,7 +132,7 @@ def test_nobody_reacts_to_what_is_not_said_yet() -> None:
         ("== a > b\n@ tomorrow\niris: Hello", "isn't a time"),
     ],
 )
-def test_a_line_that_means_nothing_is_told(text: str, why: str) -> None:
+def test_invalid_line_is_reported(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         list(story.parsed(text, story.Calendar(1.8e9)))
 
@@ -148,7 +148,7 @@ def test_every_picture_has_its_size() -> None:
         assert Image.open(io.BytesIO(content)).size == (custom_emoji.SIZE,) * 2
 
 
-async def test_a_second_start_finds_the_demonstration_again(config: Config) -> None:
+async def test_second_start_changes_nothing(config: Config) -> None:
     first = await databases.copied(config, demo.prepared)
     async with reopened(config) as org:
         before = org.node.state.seq
@@ -158,13 +158,13 @@ async def test_a_second_start_finds_the_demonstration_again(config: Config) -> N
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """Stands for the end of the process."""
 
 
-async def test_a_start_that_was_cut_short_is_finished_by_the_next(
+async def test_interrupted_start_is_continued_by_the_next(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it was about to do, or had just done, is done once, however often it is cut short."""
+    """Every step is done once, however often the start is interrupted."""
     submit = Builder.submit
 
     def killed_at(step: int, is_written: bool) -> Callable[..., Awaitable[Any]]:
@@ -203,7 +203,7 @@ async def test_a_start_that_was_cut_short_is_finished_by_the_next(
     assert len(state.attachments) == sum(len(one.files) for one in said)
 
 
-async def test_an_organization_of_somebodys_own_is_left_alone(place: Place) -> None:
+async def test_other_organizations_are_not_changed(place: Place) -> None:
     await asyncio.to_thread(place.found)
     result = await asyncio.to_thread(place.run, "serve", "--demo", "--port", "0")
     assert result.exit_code == 1
@@ -212,7 +212,7 @@ async def test_an_organization_of_somebodys_own_is_left_alone(place: Place) -> N
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HeardProgram, str, str]]:
-    """A server that has made the demonstration, its address, and what it printed."""
+    """A server with a new demo, its address, and what it printed."""
     place = Place(tmp_path_factory.mktemp("demo") / "data")
     with place.serving("--demo") as (process, address):
         printed = "".join(
@@ -223,17 +223,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HeardProg
         assert process.wait(timeout=30) == 0
 
 
-def test_the_demonstration_prints_how_to_sign_in(served: tuple[HeardProgram, str, str]) -> None:
+def test_server_prints_how_to_sign_in_to_the_demo(served: tuple[HeardProgram, str, str]) -> None:
     process, address, printed = served
     assert address.startswith("http://127.0.0.1:")
-    # What drew its pictures is gone, and was never loaded where it would stay.
+    # Pillow isn't needed, and would take memory.
     if (loaded := Path(f"/proc/{process.pid}/maps")).exists():
         assert "_imaging" not in loaded.read_text()
     assert demo.PASSWORD in printed
     assert f"site={address}" in printed
 
 
-def test_a_demonstration_is_entered_with_one_click(served: tuple[HeardProgram, str, str]) -> None:
+def test_demo_is_entered_with_one_click(served: tuple[HeardProgram, str, str]) -> None:
     _, address, _ = served
     with httpx.Client(base_url=address, timeout=30) as browser:
         page = browser.get("/", follow_redirects=True)
@@ -244,13 +244,13 @@ def test_a_demonstration_is_entered_with_one_click(served: tuple[HeardProgram, s
         assert own["delivery_email"] == resident
 
 
-def test_the_first_program_of_the_readme_runs(
+def test_first_program_of_the_readme_runs(
     served: tuple[HeardProgram, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, address, _ = served
     (program,) = blocks("python")
     heard: list[Any] = []
-    # It goes on for ever.
+    # It would run forever.
     monkeypatch.setattr(zulip.Client, "call_on_each_message", lambda _, told: heard.append(told))
     names: dict[str, Any] = {}
     exec(program.replace("http://127.0.0.1:9991", address), names)

@@ -1,4 +1,4 @@
-"""Commands of an installation whose files are in a bucket, and the way there and back."""
+"""Commands with files in a bucket, and `tertulia move-files`."""
 
 import asyncio
 import os
@@ -22,14 +22,14 @@ from tests.unit.test_log import until
 
 @pytest.fixture
 def home(bucket: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """A data directory, and the keys of the bucket in the environment."""
+    """A data directory, with the bucket's keys in the environment."""
     monkeypatch.setenv("TERTULIA_S3_ACCESS_KEY_ID", ACCESS_KEY)
     monkeypatch.setenv("TERTULIA_S3_SECRET_ACCESS_KEY", SECRET_KEY)
     return Place(tmp_path / "data")
 
 
 def set_up(place: Place, **values: str) -> Config:
-    """Write the settings down; what they are for a node."""
+    """Write a settings file, and return the settings."""
     place.data_dir.mkdir(mode=0o700, exist_ok=True)
     text = "".join(f'{name} = "{value}"\n' for name, value in values.items())
     (place.data_dir / "tertulia.toml").write_text(text)
@@ -38,7 +38,7 @@ def set_up(place: Place, **values: str) -> Config:
 
 
 async def run(place: Place, *arguments: str) -> str:
-    """What a command prints that succeeds."""
+    """Run a command, and return what it prints."""
     result = await asyncio.to_thread(place.run, *arguments)
     assert result.exit_code == 0, result.output
     return result.output
@@ -61,7 +61,7 @@ async def opened(org: Organization, *paths: str) -> list[bytes]:
     return [answer.content for answer in answers]
 
 
-async def test_files_are_moved_while_the_server_serves_and_back_again(
+async def test_files_are_moved_to_a_bucket_and_back_while_serving(
     home: Place, bucket: S3Server
 ) -> None:
     prefix = secrets.token_hex(4)
@@ -81,7 +81,7 @@ async def test_files_are_moved_while_the_server_serves_and_back_again(
         second = "/user_uploads/" + await org["ann"].upload("new.txt", b"new")
         assert list(bucket.objects(f"{prefix}/uploads")) != []
         assert await opened(org, first, avatar, second) == [there[0], there[2], b"new"]
-        # One that was broken off before: it is not as long as it should be.
+        # The copy from an interrupted run, which is too short.
         realm, digits, key, _ = first.removeprefix("/user_uploads/").split("/")
         bucket.put(f"{prefix}/uploads/{realm}/{digits}/{key}", b"short")
         assert "Copied 4 files" in await run(home, "move-files")
@@ -107,7 +107,7 @@ async def test_files_are_moved_while_the_server_serves_and_back_again(
 
 
 @pytest.mark.parametrize("wrong", ["deleted meanwhile", "not the same"])
-async def test_what_changes_while_it_is_moved_is_not_brought_back_nor_lost(
+async def test_changes_during_a_move_are_kept(
     home: Place, bucket: S3Server, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
     prefix = secrets.token_hex(4)
@@ -132,7 +132,7 @@ async def test_what_changes_while_it_is_moved_is_not_brought_back_nor_lost(
     assert bucket.objects(prefix) == {}
 
 
-async def test_a_backup_brings_the_files_along_or_says_where_they_are(
+async def test_backup_includes_files_or_says_where_they_are(
     home: Place, bucket: S3Server, tmp_path: Path
 ) -> None:
     prefix = secrets.token_hex(4)
@@ -164,9 +164,7 @@ async def test_a_backup_brings_the_files_along_or_says_where_they_are(
         assert await opened(org, path) == [bytes(6 << 20)]
 
 
-async def test_what_is_wrong_with_the_bucket_is_told(
-    home: Place, bucket: S3Server, tmp_path: Path
-) -> None:
+async def test_bucket_errors_are_reported(home: Place, bucket: S3Server, tmp_path: Path) -> None:
     prefix = secrets.token_hex(4)
     async with founded(set_up(home, files_url=bucket.url(prefix))) as org:
         path = await org["ann"].upload("a.txt")
@@ -201,7 +199,7 @@ async def test_what_is_wrong_with_the_bucket_is_told(
         ({"s3_access_key_id": "x"}, "s3_access_key_id and s3_secret_access_key together"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused_by_name(
+def test_conflicting_settings_are_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, str], told: str
 ) -> None:
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
@@ -212,14 +210,14 @@ def test_settings_that_do_not_fit_are_refused_by_name(
     assert told in result.output
 
 
-def test_the_secret_is_not_shown(home: Place) -> None:
+def test_bucket_secret_is_not_shown(home: Place) -> None:
     set_up(home)
     shown = home.run("config", "--show").output
     assert SECRET_KEY not in shown
     assert 's3_secret_access_key = "********"' in shown
 
 
-def test_addresses_of_buckets() -> None:
+def test_bucket_addresses() -> None:
     config = Config(file_downloads="redirect")
     for url, origin in (
         ("s3://bucket", "https://s3.us-east-1.amazonaws.com"),
@@ -230,7 +228,7 @@ def test_addresses_of_buckets() -> None:
         assert msgspec.structs.replace(config, files_url=url).file_origins == [origin]
 
 
-async def test_backups_are_put_into_a_bucket(home: Place, bucket: S3Server) -> None:
+async def test_backups_are_stored_in_a_bucket(home: Place, bucket: S3Server) -> None:
     set_up(home, backup_to=bucket.url("daily"))
     await asyncio.to_thread(home.found)
     given = load({"data_dir": str(home.data_dir)})

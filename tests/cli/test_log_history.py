@@ -1,4 +1,4 @@
-"""The log's identity and the database's version, as operators meet them."""
+"""The identity of the log and the version of the database, as operators see them."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ def position(place: Place) -> Position:
         return history.head(connection).position
 
 
-async def test_all_queues_end_where_an_operator_says_so(place: Place) -> None:
+async def test_operator_ends_all_queues(place: Place) -> None:
     await asyncio.to_thread(place.found)
     config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
     async with reopened(config) as org:
@@ -43,13 +43,13 @@ async def test_all_queues_end_where_an_operator_says_so(place: Place) -> None:
         assert await anew.events()
 
 
-def test_queues_of_nothing_cannot_be_ended(place: Place) -> None:
+def test_ending_queues_requires_an_organization(place: Place) -> None:
     result = place.run("end-queues")
     assert result.exit_code == 2
     assert "no organization" in result.stderr
 
 
-def test_a_restored_log_is_another_history(place: Place, tmp_path: Path) -> None:
+def test_restored_log_has_a_new_identity(place: Place, tmp_path: Path) -> None:
     place.found()
     file, target = str(tmp_path / "backup.zip"), Place(tmp_path / "target")
     assert place.run("backup", file).exit_code == 0
@@ -59,7 +59,7 @@ def test_a_restored_log_is_another_history(place: Place, tmp_path: Path) -> None
     assert after.history != before.history
 
 
-def test_a_second_server_on_an_sqlite_directory_is_refused(tmp_path: Path) -> None:
+def test_second_server_on_an_sqlite_directory_is_refused(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
     with place.serving() as (process, address):
@@ -70,14 +70,14 @@ def test_a_second_server_on_an_sqlite_directory_is_refused(tmp_path: Path) -> No
         assert "Only one server can" in errors
         assert "Traceback" not in errors
         assert httpx.get(f"{address}/ready").status_code == 200
-        place.add("ben")  # Commands of the same version work beside it.
+        place.add("ben")  # Commands of the same version can run next to it.
         process.kill()
         process.wait()
     with place.serving() as (_, address):
         assert httpx.get(f"{address}/ready").status_code == 200
 
 
-def test_a_server_that_has_become_too_old_ends_and_says_why(place: Place) -> None:
+def test_outdated_server_stops_and_says_why(place: Place) -> None:
     place.found()
     with place.serving() as (process, address):
         database = database_at(place.data_dir, place.database_url)

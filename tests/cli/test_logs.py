@@ -41,14 +41,14 @@ def record(message: str, *arguments: Any, fields: dict[str, Any] | None = None) 
         (b"b\xffs".decode(errors="surrogateescape"), '"b\\\\udcffs"'),
     ],
 )
-def test_a_value_cannot_break_out_of_its_place_in_the_line(value: Any, shown: str) -> None:
+def test_value_cannot_break_out_of_its_field(value: Any, shown: str) -> None:
     line = TextLines().format(record("request", fields={"path": value}))
     assert line == (
         f"1970-01-01T00:00:00.500Z level=info logger=tertulia.x event=request path={shown}"
     )
 
 
-def test_a_traceback_cannot_look_like_a_line_of_the_log() -> None:
+def test_traceback_cannot_look_like_a_log_line() -> None:
     sent = "2026-03-01T08:15:00.123Z level=warning"
     made = record("request failed")
     try:
@@ -66,7 +66,7 @@ def test_a_traceback_cannot_look_like_a_line_of_the_log() -> None:
     assert all(line.startswith("| ") and line.isprintable() for line in others)
 
 
-def test_json_lines_have_the_same_facts() -> None:
+def test_json_lines_have_the_same_fields() -> None:
     line = JsonLines().format(record("sent %d", 3, fields={"ms": 1.5}))
     assert json.loads(line) == {
         "at": "1970-01-01T00:00:00.500Z",
@@ -77,21 +77,21 @@ def test_json_lines_have_the_same_facts() -> None:
     }
 
 
-def test_what_is_no_text_is_written_down_all_the_same() -> None:
-    """Names of files, say, and what others send."""
+def test_invalid_unicode_is_logged() -> None:
+    """Such as file names, and what other servers send."""
     name = b"b\xffs".decode(errors="surrogateescape")
     line = JsonLines().format(record("no %s", name, fields={"ms": 1.5, "reason": OSError(name)}))
     said = json.loads(line)
     assert (said["event"], said["ms"], said["reason"]) == ("no b\\udcffs", 1.5, "b\\udcffs")
 
 
-def test_what_is_announced_is_said_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_announcements_are_printed_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     logs.announce("ready at /tmp/100%d", "json")
     assert json.loads(capsys.readouterr().out)["event"] == "ready at /tmp/100%d"
 
 
-def test_in_json_everything_is(tmp_path: Path) -> None:
-    """Whatever the server and its supervisor print, and what ends it."""
+def test_all_output_is_json(tmp_path: Path) -> None:
+    """All that the server and its supervisor print, including fatal errors."""
     place = Place(tmp_path / "data")
     place.data_dir.mkdir(mode=0o700)
     (place.data_dir / "tertulia.toml").write_text('log_format = "json"\n')
@@ -113,7 +113,7 @@ def test_in_json_everything_is(tmp_path: Path) -> None:
     assert [json.loads(line)["level"] for line in errors.splitlines()] == ["error"]
 
 
-def test_warnings_and_what_ends_a_program_are_lines(tmp_path: Path) -> None:
+def test_warnings_and_fatal_errors_are_log_lines(tmp_path: Path) -> None:
     code = (
         "import warnings; from tertulia.app import logs; logs.begin('info', 'json');"
         "warnings.warn('old'); 1 / 0"
@@ -132,10 +132,10 @@ def test_warnings_and_what_ends_a_program_are_lines(tmp_path: Path) -> None:
     assert "ZeroDivisionError" in end["error"]
 
 
-def test_what_libraries_would_tell_of_others_is_in_no_line(
+def test_libraries_log_no_private_addresses(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Addresses that messages link, and those that open channels to who mails there."""
+    """Such as linked addresses, and email addresses of channels."""
     root = logging.getLogger()
     libraries = [logging.getLogger(name) for name in ("httpx", "mail.log", "psycopg")]
     handlers, levels = root.handlers[:], [one.level for one in (root, *libraries)]

@@ -1,4 +1,4 @@
-"""`mail` and `invite`, and the settings of both."""
+"""`tertulia mail` and `tertulia invite`."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ def letters(place: Place) -> list[Path]:
     return sorted((place.data_dir / FOLDER).glob("*.eml"))
 
 
-def test_a_link_of_the_command_line_lets_somebody_in(place: Place) -> None:
+def test_link_from_the_command_line_can_be_used(place: Place) -> None:
     place.found()
     link = place.run("invite", "--role", "moderator", "--days", "0").stdout.strip()
     one = place.answer("invite", "--email", "zoe@example.com")["invite_link"]
@@ -43,30 +43,30 @@ def test_a_link_of_the_command_line_lets_somebody_in(place: Place) -> None:
     asyncio.run(come_in())
 
 
-def test_an_invitation_of_somebody_who_is_here_is_refused(place: Place) -> None:
+def test_existing_user_cannot_be_invited(place: Place) -> None:
     place.found()
     result = place.run("invite", "--email", "ann@example.com")
     assert result.exit_code == 1
     assert "already" in result.stderr
 
 
-def test_the_links_lead_to_the_servers_address(place: Place) -> None:
+def test_links_lead_to_the_servers_address(place: Place) -> None:
     place.found()
     assert place.run("invite").stdout.startswith("http://127.0.0.1:9991/join/")
     (place.data_dir / "tertulia.toml").write_text('external_url = "https://chat.example.com"\n')
     assert place.run("invite").stdout.startswith("https://chat.example.com/join/")
 
 
-def test_a_running_server_comes_to_know_the_link(place: Place) -> None:
+def test_running_server_accepts_a_new_link(place: Place) -> None:
     place.found()
     with place.serving() as (_, address):
         link = place.run("invite").stdout.strip()
         path = re.sub("https?://[^/]+", "", link)
-        # It notices by itself, after a moment, what another process wrote.
+        # It notices within seconds what another process wrote.
         assert 200 in (httpx.get(address + path).status_code for _ in range(1000))
 
 
-def test_a_test_mail_is_written_where_no_server_is_set(place: Place) -> None:
+def test_test_email_is_written_to_a_file_without_a_server(place: Place) -> None:
     place.found()
     result = place.run("mail", "--test", "you@example.com")
     assert result.exit_code == 0
@@ -75,7 +75,7 @@ def test_a_test_mail_is_written_where_no_server_is_set(place: Place) -> None:
     assert "They do." in letter.read_text()
 
 
-def test_a_test_mail_that_cannot_be_sent_says_why(place: Place) -> None:
+def test_failed_test_email_says_why(place: Place) -> None:
     place.found()
     (place.data_dir / "tertulia.toml").write_text(
         'external_url = "https://chat.example.com"\nsmtp_host = "127.0.0.1"\nsmtp_port = 1\n'
@@ -87,7 +87,7 @@ def test_a_test_mail_that_cannot_be_sent_says_why(place: Place) -> None:
 
 
 @pytest.mark.usefixtures(no_postman.__name__)
-def test_the_mails_that_wait_are_listed(place: Place) -> None:
+def test_pending_emails_are_listed(place: Place) -> None:
     place.found()
     assert "No pending emails." in place.run("mail").stdout
 
@@ -114,12 +114,12 @@ def test_the_mails_that_wait_are_listed(place: Place) -> None:
     assert place.answer("mail")["waiting"] == []
 
 
-def test_a_server_for_mails_needs_the_address_that_links_lead_to() -> None:
+def test_mail_server_requires_an_external_url() -> None:
     with pytest.raises(ConfigError, match="external_url"):
         load({}, environment={"TERTULIA_SMTP_HOST": "mail.example.com"})
 
 
-def test_the_password_of_the_server_for_mails_is_not_shown(place: Place) -> None:
+def test_mail_server_password_is_not_shown(place: Place) -> None:
     place.found()
     (place.data_dir / "tertulia.toml").write_text('smtp_password = "hush-hush"\n')
     shown = place.run("config", "--show").stdout

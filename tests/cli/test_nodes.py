@@ -1,4 +1,4 @@
-"""`tertulia nodes`, and what `tertulia check` says of several."""
+"""`tertulia nodes`, and `tertulia check` with several nodes."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ def listing(place: Place) -> contextlib.AbstractContextManager[Connection]:
 def add(
     connection: Connection, name: str, *, silent: float = 0, more: Any = None, **figures: Any
 ) -> None:
-    """List a node, as it would itself."""
+    """Add a node to the list."""
     known: dict[str, Any] = {"version": "1.0", "settings": SETTINGS, **(more or {})}
     entry = NodeEntry(run=name, host="h", pid=7, schema_version=20, log_format=100, **known)
     figures = {"state": "serving", **figures}
@@ -62,7 +62,7 @@ def test_nodes_are_listed_drained_and_forgotten(founded: Place) -> None:
 
     assert on("drain", "a/1") == (0, "Asked to leave: a/1\n")
     assert "serving, asked to leave" in founded.run("nodes").stdout.splitlines()[2]
-    # A server, for all its processes.
+    # The name of a server stands for all of its processes.
     code, output = on("drain", "a", "--wait", "0.01")
     assert (code, output.splitlines()) == (
         1,
@@ -88,7 +88,7 @@ OTHER = {**SETTINGS, "external_url": "another"}
         ({}, "no node is serving"),
         ({"a": {}, "b": {}}, "2 serving"),
         ({"a": {"more": {"version": "1.1"}}, "b": {}}, "with versions 1.0 and 1.1"),
-        # A version that knows a setting more.
+        # A node whose version has another setting.
         ({"a": {"more": {"settings": {**SETTINGS, "new": "x"}}}, "b": {}}, "2 serving"),
         ({"a": {"silent": 50}}, "FAILED a has been gone for 5"),
         ({"a": {"state": "stale"}}, "FAILED a can't check"),
@@ -108,7 +108,7 @@ OTHER = {**SETTINGS, "external_url": "another"}
         ),
     ],
 )
-def test_the_nodes_are_checked(founded: Place, named: dict[str, Any], found: str) -> None:
+def test_nodes_are_checked(founded: Place, named: dict[str, Any], found: str) -> None:
     with listing(founded) as connection:
         for name, how in named.items():
             add(connection, name, **how)

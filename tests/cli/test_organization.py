@@ -1,4 +1,4 @@
-"""What an operator does from the command line with what is in the organization."""
+"""Commands about what's in the organization."""
 
 import asyncio
 import json
@@ -21,17 +21,17 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
 
 
 class Lines(Place):
-    """A place where commands are typed as one would."""
+    """A place with commands as lines of text."""
 
     def typed(self, line: str, *more: str) -> Any:
-        """Its answer in JSON."""
+        """Run a command with --json, and return what it prints."""
         group, command, *rest = line.split()
         result = run(group, command, *rest, *more, *self.flags, "--json")
         assert result.exit_code == 0, (line, result.output)
         return json.loads(result.stdout)
 
     def refused(self, line: str, *more: str) -> tuple[int, str]:
-        """The exit code and the sentence."""
+        """Run a command, and return its exit code and the error."""
         group, command, *rest = line.split()
         result = run(group, command, *rest, *more, *self.flags)
         assert "Traceback" not in result.output
@@ -45,7 +45,7 @@ def lines(tmp_path: Path) -> Lines:
     return place
 
 
-async def test_people_are_found_changed_deactivated_and_erased(
+async def test_users_are_listed_changed_deactivated_and_erased(
     database_url: str, tmp_path: Path
 ) -> None:
     lines = Lines(tmp_path / "data", database_url)
@@ -91,8 +91,8 @@ async def test_people_are_found_changed_deactivated_and_erased(
         assert not names & {"Ben", "Benny Boo"}
 
 
-async def test_nobody_who_cannot_sign_in_locks_the_organization(tmp_path: Path) -> None:
-    """The only owner has left, with the password and the only mailbox."""
+async def test_operator_recovers_an_organization_without_a_usable_owner(tmp_path: Path) -> None:
+    """The only owner has left, and no one else has their password or mailbox."""
 
     lines = Lines(tmp_path / "data")
 
@@ -121,7 +121,7 @@ async def test_nobody_who_cannot_sign_in_locks_the_organization(tmp_path: Path) 
         assert (await org["ben"].patch("/realm", invite_required=False)).ok
 
 
-def test_bots_keys_and_what_people_are_signed_in_with(lines: Lines) -> None:
+def test_bots_keys_sessions_and_agents(lines: Lines) -> None:
     lines.add("ben")
     bot = lines.typed("bots create --owner ben@example.com --short-name w --full-name Weather")
     (shown,) = lines.typed("bots list weath --owner ben@example.com")["bots"]
@@ -161,7 +161,7 @@ async def test_sessions_and_agents_are_ended(tmp_path: Path) -> None:
         assert not len(org.node.state.agent_keys)
 
 
-def test_channels_are_made_changed_archived_and_filled(lines: Lines) -> None:
+def test_channels_are_created_changed_archived_and_subscribed(lines: Lines) -> None:
     ben = lines.add("ben")["user_id"]
     made = lines.typed("channels create weather --private --subscriber ben@example.com")
     assert (made["kind"], made["subscribers"]) == ("private", 1)
@@ -228,10 +228,8 @@ def picture(path: Path) -> Path:
     return path
 
 
-def test_what_administrators_set_up_is_made_changed_ordered_and_removed(
-    lines: Lines, tmp_path: Path
-) -> None:
-    """Each kind: what is shown can be typed again, and what was typed is shown."""
+def test_nouns_are_created_changed_ordered_and_removed(lines: Lines, tmp_path: Path) -> None:
+    """What is shown can be typed again, and what was typed is shown."""
     made = lines.typed(
         "linkifiers add", r"pattern=#(?P<id>\d+)", "url_template=https://a.test/{id}"
     )
@@ -332,7 +330,7 @@ def test_what_administrators_set_up_is_made_changed_ordered_and_removed(
     assert "2: dark" in lines.typed("defaults show color_scheme")["about"]
 
 
-async def test_choices_that_stay_stay_in_the_profiles(tmp_path: Path) -> None:
+async def test_kept_choices_stay_in_profiles(tmp_path: Path) -> None:
     lines = Lines(tmp_path / "data")
     await asyncio.to_thread(lines.found)
     line = "fields create name=Team type=choice choices=Bar,Kitchen"
@@ -349,7 +347,7 @@ async def test_choices_that_stay_stay_in_the_profiles(tmp_path: Path) -> None:
         assert json.loads(fields[0]["field_data"])[key]["text"] == "Kitchen"
 
 
-def test_groups_are_made_changed_filled_and_taken_out_of_use(lines: Lines) -> None:
+def test_groups_are_created_changed_filled_and_deactivated(lines: Lines) -> None:
     ben = lines.add("ben")["user_id"]
     lines.add("cleo")
     made = lines.typed(
@@ -378,7 +376,7 @@ def test_groups_are_made_changed_filled_and_taken_out_of_use(lines: Lines) -> No
     assert lines.typed("channels change general can_send_message_group=counter")
 
 
-async def test_files_are_found_by_what_they_are_and_removed(tmp_path: Path) -> None:
+async def test_files_are_filtered_and_removed(tmp_path: Path) -> None:
     lines = Lines(tmp_path / "data")
     await asyncio.to_thread(lines.found)
     config = Config(data_dir=str(lines.data_dir))
@@ -415,7 +413,7 @@ def test_invitations_are_listed_and_revoked(lines: Lines) -> None:
     assert lines.typed("invitations list") == {"invitations": []}
 
 
-def test_a_server_that_runs_shows_what_was_done_beside_it(lines: Lines) -> None:
+def test_running_server_shows_changes_by_commands(lines: Lines) -> None:
     with lines.serving() as (_, address):
         lines.typed("settings set name=Elsewhere")
         deadline = time.monotonic() + 60
@@ -423,7 +421,7 @@ def test_a_server_that_runs_shows_what_was_done_beside_it(lines: Lines) -> None:
             settings = httpx.get(f"{address}/api/v1/server_settings", timeout=60).json()
             if settings["realm_name"] == "Elsewhere":
                 return
-            time.sleep(0.1)  # It looks every two seconds.
+            time.sleep(0.1)  # The server checks every two seconds.
         pytest.fail("the server does not notice")
 
 
@@ -513,7 +511,7 @@ def test_a_server_that_runs_shows_what_was_done_beside_it(lines: Lines) -> None:
         ("files remove 9", 1, "No file has the ID 9."),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_sentence(
+def test_invalid_commands_are_refused_in_one_sentence(
     shared_lines: Lines, line: str, code: int, sentence: str
 ) -> None:
     found = shared_lines.refused(line)
@@ -521,7 +519,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(
     assert sentence in found[1]
 
 
-def test_a_person_gets_another_limit_and_everybody_is_told_something(lines: Lines) -> None:
+def test_quotas_and_announcements(lines: Lines) -> None:
     lines.add("ben")
     assert lines.typed("settings set upload_quota_per_user_mib=5")["settings"] == {
         "upload_quota_per_user_mib": 5
@@ -558,7 +556,7 @@ def shared_lines(tmp_path_factory: pytest.TempPathFactory) -> Lines:
 
 
 def leaves(command: Any, *names: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The commands, and what they are called."""
+    """All commands, with their names."""
     inner = getattr(command, "commands", None)
     if inner is None or (names and command.invoke_without_command):
         yield names, command
@@ -570,7 +568,7 @@ COMMANDS = dict(leaves(command_line()))
 
 
 @pytest.mark.parametrize("names", COMMANDS, ids=" ".join)
-def test_a_command_is_documented_and_answers_in_json(names: tuple[str, ...]) -> None:
+def test_commands_are_documented_and_have_json(names: tuple[str, ...]) -> None:
     command = COMMANDS[names]
     document = DOCUMENT.read_text()
     assert f"`tertulia {' '.join(names)}" in document or f"(`{' '.join(names)}`)" in document
@@ -579,7 +577,7 @@ def test_a_command_is_documented_and_answers_in_json(names: tuple[str, ...]) -> 
     assert "--json" in flags or names == ("serve",)
 
 
-def test_the_settings_of_the_server_are_documented() -> None:
+def test_server_settings_are_documented() -> None:
     document = DOCUMENT.read_text()
     missing = [n for n in Config.__struct_fields__ if not re.search(rf"\b{n}\b", document)]
     assert missing == []
@@ -594,8 +592,8 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize("typed", ["nan", "inf", "-inf", "1e999", "-1", "much"])
-def test_what_is_no_number_is_refused(typed: str) -> None:
-    """Which every comparison is false with, or true."""
+def test_invalid_numbers_are_refused(typed: str) -> None:
+    """Comparisons with nan or inf would be wrong."""
     assert len(NUMBERS) >= 3
     for names, flag in NUMBERS:
         with row(names, flag):

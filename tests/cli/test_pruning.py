@@ -1,4 +1,4 @@
-"""The log's beginning is forgotten after a time."""
+"""Old entries of the log are deleted."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def entries(org: Organization) -> list[int]:
     return [entry.seq for entry in found]
 
 
-async def test_only_what_is_older_than_asked_is_forgotten(
+async def test_only_old_entries_are_pruned(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pruning, "AT_ONCE", 2)
@@ -31,7 +31,7 @@ async def test_only_what_is_older_than_asked_is_forgotten(
     assert (await org.node.store.read(consistency.extent)).is_contiguous
 
 
-async def test_an_old_entry_after_a_newer_one_stays_where_it_is(org: Organization) -> None:
+async def test_old_entry_after_a_newer_one_is_kept(org: Organization) -> None:
     before = await entries(org)
     await org.node.store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq = 3"))
     await pruned_once(org.node.store, 2)
@@ -39,7 +39,7 @@ async def test_an_old_entry_after_a_newer_one_stays_where_it_is(org: Organizatio
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-async def test_a_queue_behind_the_forgotten_part_must_register_anew(
+async def test_queue_behind_the_pruned_part_must_register_again(
     config: Config, goes_on: bool
 ) -> None:
     async with founded(config) as org:
@@ -64,7 +64,7 @@ async def test_a_queue_behind_the_forgotten_part_must_register_anew(
         assert event["message"]["id"] == sent
 
 
-async def test_a_queue_at_the_end_of_a_forgotten_log_goes_on(config: Config) -> None:
+async def test_queue_at_the_end_of_a_pruned_log_continues(config: Config) -> None:
     async with founded(config) as org:
         await org.channel("lounge", "ann")
         queue = await org["ann"].register()

@@ -1,4 +1,4 @@
-"""What README shows works as it is written. (Its program does too: that is in `test_demo`.)"""
+"""The commands in the README work. (`test_demo` runs its program.)"""
 
 import re
 import shlex
@@ -8,17 +8,17 @@ from tests.cli.support import Place
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 ELSEWHERE = {
-    "make serve": "tests/cli/test_demo.py serves the demonstration",
+    "make serve": "tests/cli/test_demo.py serves the demo",
     "uv tool install dist/tertulia-*.whl": "deploy/try_installing.py does, with the network",
 }
-"""Commands that are not run here, and why."""
+"""Commands that aren't run here, and why."""
 
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
-def test_every_command_is_one(tmp_path: Path) -> None:
+def test_readme_commands_run(tmp_path: Path) -> None:
     lines = [line for block in blocks("sh") for line in block.splitlines()]
     commands = {line.partition("#")[0].strip() for line in lines} - {""}
     assert set(ELSEWHERE) <= commands

@@ -1,4 +1,4 @@
-"""`tertulia serve` as a program: beginning, serving beside other commands, ending."""
+"""`tertulia serve` as a program: starting, serving next to other commands, stopping."""
 
 import signal
 import socket
@@ -26,7 +26,7 @@ def accepts(host: str, port: int) -> bool:
         return attempt.connect_ex((host, port)) == 0
 
 
-def test_in_an_empty_directory_it_says_where_to_begin(place: Place) -> None:
+def test_empty_directory_shows_the_setup_address(place: Place) -> None:
     with place.program_from_nothing("serve", "--port", "0") as process:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -43,7 +43,7 @@ def test_in_an_empty_directory_it_says_where_to_begin(place: Place) -> None:
     assert "Traceback" not in errors
 
 
-def test_a_port_in_use_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_port_in_use_is_reported_in_one_sentence(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -53,7 +53,7 @@ def test_a_port_in_use_is_told_in_one_sentence(tmp_path: Path) -> None:
     assert f"Port {port} of 127.0.0.1 is in use" in result.stderr
 
 
-def test_a_host_that_is_none_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_invalid_host_is_reported_in_one_sentence(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
     result = place.run("serve", "--port", "0", "--host", "no host")
@@ -70,7 +70,7 @@ def test_a_host_that_is_none_is_told_in_one_sentence(tmp_path: Path) -> None:
         (socket.AF_INET6, "::", "http://[::1]:"),
     ],
 )
-def test_the_address_is_one_that_this_machine_can_reach(
+def test_printed_address_is_reachable_from_this_machine(
     family: socket.AddressFamily, bound: str, shown: str
 ) -> None:
     with socket.socket(family) as listener:
@@ -81,7 +81,7 @@ def test_the_address_is_one_that_this_machine_can_reach(
         assert address_of(listener) == f"{shown}{listener.getsockname()[1]}"
 
 
-def test_another_secret_is_told_before_anything_is_served(place: Place) -> None:
+def test_wrong_secret_is_reported_before_serving(place: Place) -> None:
     place.found()
     (place.data_dir / "secret").write_text("another\n")
     with place.program("serve", "--port", "0") as process:
@@ -91,7 +91,7 @@ def test_another_secret_is_told_before_anything_is_served(place: Place) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_waiting_poll_is_answered_when_the_server_stops(
+def test_waiting_poll_is_answered_when_the_server_stops(
     place: Place, number: signal.Signals
 ) -> None:
     owner = place.found()
@@ -103,7 +103,7 @@ def test_a_waiting_poll_is_answered_when_the_server_stops(
     ):
         queue = waiting.post("/register").json()
         parameters = {name: queue[name] for name in ("queue_id", "last_event_id")}
-        # The first poll is answered when the second comes, which then is the one that waits.
+        # The second poll ends the first one, and waits.
         first = threads.submit(waiting.get, "/events", params=parameters)
         with ThreadPoolExecutor(1) as more:
             second = more.submit(other.get, "/events", params=parameters)
@@ -116,7 +116,7 @@ def test_a_waiting_poll_is_answered_when_the_server_stops(
     assert "Traceback" not in errors
 
 
-def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+def test_second_signal_stops_immediately(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
     with place.serving() as (process, address):
@@ -127,7 +127,7 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
             )
             httpx.get(f"{address}/health")
             process.terminate()
-            # Nobody is let in any more, and what is unfinished keeps it from ending.
+            # New connections are refused, and an unfinished request delays the end.
             while accepts(host, int(port)):
                 assert process.poll() is None
             assert process.poll() is None
@@ -135,7 +135,7 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
             assert process.wait(timeout=60) == 128 + signal.SIGTERM
 
 
-def test_what_was_acknowledged_before_the_stop_is_there_after_it(place: Place) -> None:
+def test_acknowledged_changes_survive_a_stop(place: Place) -> None:
     owner = place.found()
     message = {"type": "channel", "to": "general", "topic": "t", "content": "kept"}
     with place.serving() as (process, address), signed_in(address, owner) as ann:
@@ -152,13 +152,13 @@ def test_what_was_acknowledged_before_the_stop_is_there_after_it(place: Place) -
         assert events["result"] == "success"
 
 
-def test_users_created_while_it_serves_can_sign_in_and_are_reached(place: Place) -> None:
+def test_users_created_while_serving_can_sign_in(place: Place) -> None:
     owner = place.found()
     with place.serving() as (_, address), signed_in(address, owner) as ann:
         ben = place.add("ben")
         with httpx.Client(base_url=f"{address}/api/v1", timeout=30) as nobody:
             form = {"username": ben["email"], "password": PASSWORD}
-            # The server notices by itself, in its own time.
+            # The server notices within seconds.
             for _ in range(500):
                 reply = nobody.post("/fetch_api_key", data=form)
                 if reply.status_code == 200:
@@ -174,7 +174,7 @@ def test_users_created_while_it_serves_can_sign_in_and_are_reached(place: Place)
     assert place.run("check").exit_code == 0
 
 
-def test_log_lines_name_the_request_and_give_no_key_or_content_away(tmp_path: Path) -> None:
+def test_log_lines_have_the_request_but_no_secrets(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     owner = place.found()
     with place.serving() as (process, address), signed_in(address, owner) as ann:

@@ -53,14 +53,14 @@ tertulia_job_in_trouble{node="a",job="files"} 0
 """
 
 
-def test_figures_are_what_happened_between_two_looks() -> None:
+def test_figures_are_computed_between_two_scrapes() -> None:
     before = Scrape(at=10.0, samples=parsed(BEFORE), unreachable=[])
     after = Scrape(at=12.0, samples=parsed(AFTER), unreachable=["No server answers at c."])
     found = figures(before, after)
     a, b = found.nodes
     assert (a.state, a.requests_per_second, a.commit_ms) == ("serving", 2.5, 2.0)
     assert (a.request_ms, a.loop_lag_ms) == (None, 11_000)
-    # It has begun since: what it counted before is gone.
+    # It has started since then, so its counters are new.
     assert (b.state, b.requests_per_second) == ("stale", None)
     assert (found.mails, found.notices, found.jobs_in_trouble) == (1, None, ["mails"])
     headings, row, _, *rest = shown(found)
@@ -74,7 +74,7 @@ def test_figures_are_what_happened_between_two_looks() -> None:
     ]
 
 
-def test_the_server_on_this_machine_is_shown(tmp_path: Path) -> None:
+def test_server_on_this_machine_is_shown(tmp_path: Path) -> None:
     place = Place(tmp_path / "data")
     place.found()
     with place.serving() as (_, address):
@@ -102,7 +102,7 @@ def test_the_server_on_this_machine_is_shown(tmp_path: Path) -> None:
         (("--url", "ftp://x"), 2, "isn't a URL"),
     ],
 )
-def test_where_nobody_answers_that_is_said(
+def test_unreachable_server_is_reported(
     arguments: tuple[str, ...], code: int, sentence: str
 ) -> None:
     result = run("top", *arguments)

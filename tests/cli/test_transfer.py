@@ -21,7 +21,7 @@ from tests.support import reopened
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Another empty place, of each kind."""
+    """Another empty place, with a database of each kind."""
     if request.param == "sqlite":
         yield Place(tmp_path / "target")
         return
@@ -52,12 +52,12 @@ async def everything(place: Place) -> dict[str, Any]:
         }
 
 
-def test_a_backup_goes_down_a_pipe(tmp_path: Path) -> None:
+def test_backup_can_be_piped(tmp_path: Path) -> None:
     place, target = Place(tmp_path / "data"), Place(tmp_path / "target")
     place.found()
     with place.program("backup", "-") as process:
         assert process.stdout is not None
-        # As bytes: the text layer has read nothing.
+        # As bytes, because the text layer hasn't read anything.
         written = process.stdout.buffer.read()
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0
@@ -67,7 +67,7 @@ def test_a_backup_goes_down_a_pipe(tmp_path: Path) -> None:
     assert target.run("check").exit_code == 0
 
 
-async def test_a_backup_is_the_same_organization_in_either_database(
+async def test_backup_restores_into_either_database(
     place: Place, target: Place, tmp_path: Path
 ) -> None:
     await databases.copied(config_of(place), demo.prepared)
@@ -84,7 +84,7 @@ async def test_a_backup_is_the_same_organization_in_either_database(
         assert sent > max(message_id for message_id, _, _ in before["found"])
 
 
-async def test_a_backup_is_made_while_the_server_writes(place: Place, tmp_path: Path) -> None:
+async def test_backup_is_made_while_the_server_writes(place: Place, tmp_path: Path) -> None:
     await databases.copied(config_of(place), demo.prepared)
     target = Place(tmp_path / "target")
     file = str(tmp_path / "backup.zip")
@@ -107,7 +107,7 @@ async def test_a_backup_is_made_while_the_server_writes(place: Place, tmp_path: 
 
 
 async def nothing(*_: object) -> None:
-    """In place of what a crash prevents."""
+    """Replaces what a crash prevents."""
 
 
 def files_of(place: Place) -> dict[str, bytes]:
@@ -119,7 +119,7 @@ def files_of(place: Place) -> dict[str, bytes]:
     }
 
 
-async def test_uploaded_files_and_pictures_come_along_and_what_can_be_made_again_does_not(
+async def test_backup_has_uploads_but_no_thumbnails(
     place: Place, target: Place, tmp_path: Path
 ) -> None:
     await databases.copied(config_of(place), demo.prepared)
@@ -128,7 +128,7 @@ async def test_uploaded_files_and_pictures_come_along_and_what_can_be_made_again
         iris = org["iris"]
         path = await iris.upload("naïve.png", picture(9, 9), "image/png")
         with pytest.MonkeyPatch.context() as patched:
-            # The server is not done with moving it to its place.
+            # The server hasn't stored it yet.
             patched.setattr(Uploads, "settle", nothing)
             other = await iris.upload("other.txt", b"other")
         await iris.open(f"/user_uploads/thumbnail/{path}/840x560.webp")
@@ -153,7 +153,7 @@ async def test_uploaded_files_and_pictures_come_along_and_what_can_be_made_again
     ("name", "content"),
     [("files/avatars/a", None), ("files/../../evil", b"x"), ("files//etc/evil", b"x")],
 )
-def test_a_backup_with_files_that_are_not_right_is_refused_as_a_whole(
+def test_backup_with_invalid_files_is_refused(
     tmp_path: Path, name: str, content: bytes | None
 ) -> None:
     place = Place(tmp_path / "data")
@@ -177,7 +177,7 @@ def test_a_backup_with_files_that_are_not_right_is_refused_as_a_whole(
     assert not list(tmp_path.rglob("evil"))
 
 
-def test_files_that_are_there_are_not_mixed_with_those_of_a_backup(tmp_path: Path) -> None:
+def test_backup_is_not_restored_over_existing_files(tmp_path: Path) -> None:
     _, file = backed_up(tmp_path)
     target = Place(tmp_path / "target")
     (target.data_dir / "files").mkdir(parents=True)
@@ -197,7 +197,7 @@ def backed_up(tmp_path: Path) -> tuple[Place, Path]:
 
 
 def altered(file: Path, name: str, content: bytes | None) -> None:
-    """Replace one member of the archive, or take it out."""
+    """Replace or remove a member of the archive."""
     with zipfile.ZipFile(file) as archive:
         members = {one: archive.read(one) for one in archive.namelist()}
     del members[name]
@@ -214,9 +214,7 @@ def manifest_of(file: Path) -> dict[str, Any]:
     return manifest
 
 
-def test_a_backup_of_a_newer_program_is_refused_before_anything_is_made(
-    target: Place, tmp_path: Path
-) -> None:
+def test_backup_of_a_newer_version_is_refused(target: Place, tmp_path: Path) -> None:
     _, file = backed_up(tmp_path)
     newer = {**manifest_of(file), "schema_version": len(MIGRATIONS) + 1}
     altered(file, "manifest.json", json.dumps(newer).encode())
@@ -239,7 +237,7 @@ def test_a_backup_of_a_newer_program_is_refused_before_anything_is_made(
         ("secret", None),
     ],
 )
-def test_a_damaged_backup_leaves_the_database_empty(
+def test_damaged_backup_leaves_the_database_empty(
     target: Place, tmp_path: Path, name: str, content: bytes | None
 ) -> None:
     place, file = backed_up(tmp_path)
@@ -253,7 +251,7 @@ def test_a_damaged_backup_leaves_the_database_empty(
     assert (target.data_dir / "secret").read_text() == (place.data_dir / "secret").read_text()
 
 
-def test_an_organization_is_not_restored_over(tmp_path: Path) -> None:
+def test_backup_is_not_restored_over_an_organization(tmp_path: Path) -> None:
     place, file = backed_up(tmp_path)
     user = place.add("ben")
     result = place.run("restore", str(file))
@@ -262,7 +260,7 @@ def test_an_organization_is_not_restored_over(tmp_path: Path) -> None:
     assert place.add("cleo")["user_id"] == user["user_id"] + 1
 
 
-def test_another_installations_secret_is_not_overwritten(tmp_path: Path) -> None:
+def test_different_secret_is_not_overwritten(tmp_path: Path) -> None:
     _, file = backed_up(tmp_path)
     target = Place(tmp_path / "target")
     target.data_dir.mkdir()
@@ -273,7 +271,7 @@ def test_another_installations_secret_is_not_overwritten(tmp_path: Path) -> None
     assert (target.data_dir / "secret").read_text() == "another\n"
 
 
-def test_a_backup_overwrites_nothing_and_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_backup_overwrites_nothing_and_is_private(tmp_path: Path) -> None:
     place, file = backed_up(tmp_path)
     before = file.read_bytes()
     assert file.stat().st_mode & 0o077 == 0
@@ -281,7 +279,7 @@ def test_a_backup_overwrites_nothing_and_is_for_its_owner_alone(tmp_path: Path) 
     assert result.exit_code == 1
     assert "already exists" in result.stderr
     assert file.read_bytes() == before
-    # In a directory that is anybody's, somebody may have put something where it is written first.
+    # In a shared directory, someone else may have put a file where it's written first.
     other = tmp_path / "other.zip"
     somebody_s = tmp_path / "somebody's"
     somebody_s.write_text("mine")
@@ -292,7 +290,7 @@ def test_a_backup_overwrites_nothing_and_is_for_its_owner_alone(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive"])
-def test_a_file_that_is_no_backup_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "file"
     file.write_bytes(content)
     result = Place(tmp_path / "target").run("restore", str(file))

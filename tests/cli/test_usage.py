@@ -1,4 +1,4 @@
-"""`usage`."""
+"""`tertulia usage`."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from tests.support import TestClock, reopened
 DAY = 86400
 
 
-async def test_people_who_give_input_are_counted_by_the_day(place: Place) -> None:
+async def test_active_people_are_counted_by_day(place: Place) -> None:
     await asyncio.to_thread(place.found)
     for name in ("ben", "cleo"):
         await asyncio.to_thread(place.add, name)
@@ -25,7 +25,7 @@ async def test_people_who_give_input_are_counted_by_the_day(place: Place) -> Non
 
     config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
     async with reopened(config, clock=clock) as org:
-        # Midnight must not come between these.
+        # No midnight may be between these.
         clock.ahead = DAY / 2 - time.time() % DAY
         for ago, name, given in [
             (10, "cleo", True),
@@ -46,7 +46,7 @@ async def counted(place: Place) -> dict[str, int]:
     return await asyncio.to_thread(place.answer, "usage")
 
 
-def test_where_nothing_was_founded_nothing_is_counted(tmp_path: Path) -> None:
+def test_counting_requires_an_organization(tmp_path: Path) -> None:
     result = Place(tmp_path / "data").run("usage")
     assert result.exit_code == 2
 
@@ -72,7 +72,7 @@ async def test_messages_and_files_are_counted_by_time_person_and_channel(place: 
         periods = (await by(what, "--days", "10"))["periods"]
         assert number in {None, len(periods)}
         assert [sum(one[key] for one in periods) for key in ("people", "messages")] == [1, 3]
-    # (Where the days end now, nobody knows: so the sums.)
+    # Which day the messages count on depends on the time, so only the sums are compared.
     assert {(one["begins_at"] // DAY + 3) % 7 for one in periods} == {0}
     (person,) = (await by("person", "--days", "5"))["people"]
     assert person == {
