@@ -228,9 +228,9 @@ async def change(
         site=caller.node.config.mail_site,
     )
     await caller.submit(verbs.change, found.id, revision)
-    user = caller.state.users[found.id]
-    sentence = f"{user.full_name} <{user.address}> is {role_name(user.role)}."
-    return Printed(_shown(user, await _last_active(caller)), [sentence])
+    changed = caller.state.users[found.id]
+    sentence = f"{changed.full_name} <{changed.address}> is {role_name(changed.role)}."
+    return Printed(_shown(changed, await _last_active(caller)), [sentence])
 
 
 @command(users, "quota", "users quota ben@example.com 500 --data-dir data")
