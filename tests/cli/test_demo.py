@@ -17,7 +17,8 @@ from PIL import Image
 
 from tertulia import demo
 from tertulia.demo import story
-from tertulia.demo.builder import CLIENT, GENERAL, Builder, reactions_by_day
+from tertulia.demo.builder import CLIENT, GENERAL, Builder
+from tertulia.demo.steps import reactions_by_day
 from tertulia.service.config import Config
 from tertulia.service.files import avatars, custom_emoji
 from tests import databases

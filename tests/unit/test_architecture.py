@@ -237,7 +237,7 @@ def test_every_change_has_one_projection() -> None:
 SHOWS_ROLES = {
     Path("cli/serve.py"),
     Path("demo/__init__.py"),
-    Path("demo/builder.py"),
+    Path("demo/steps.py"),
     Path("domain/accounts/signup.py"),
     Path("domain/permissions.py"),
     Path("domain/accounts/users.py"),

@@ -1,7 +1,7 @@
 """The demo: a small organization to look around in, the team of a café with two weeks of messages.
 
 It's created at the first start with `--demo`, as if it had just happened. `cafe.toml`, `talk`, and
-`pictures` have its content, which `story` reads and `builder` turns into commands.
+`pictures` have its content, which `story` reads and `steps` turns into commands.
 """
 
 import asyncio
@@ -123,6 +123,7 @@ def _require_demo(config: Config) -> str | None:
 async def _make(config: Config) -> None:
     # Imported here: only the first start needs it.
     from tertulia.demo.builder import STEP, Builder, Clock
+    from tertulia.demo.steps import build
     from tertulia.demo.story import Calendar
 
     clock = Clock(time.time())
@@ -148,7 +149,7 @@ async def _make(config: Config) -> None:
                 password=PASSWORD,
                 done=int(done or 0),
             )
-            await builder.build()
+            await build(builder)
             await log.store.write(lambda c: installation.put(c, _MARK, _DONE))
         finally:
             vault.close()
