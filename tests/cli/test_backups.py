@@ -427,6 +427,12 @@ def test_listing_requires_a_location(tmp_path: Path) -> None:
     assert "backup_to" in result.stderr
 
 
+def test_options_before_a_command_are_refused(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    result = run("backups", *place.flags, "make")
+    assert (result.exit_code, result.stderr) == (2, "Put options after `make`.\n")
+
+
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [

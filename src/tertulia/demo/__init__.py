@@ -72,28 +72,28 @@ def prepared_apart(config: Config) -> list[Resident] | None:
     organization.
     """
     _require_demo(config)
-    ours, theirs = os.pipe()
-    answer, told = os.pipe()
+    lifeline, end = os.pipe()
+    receiving, sending = os.pipe()
     if child := os.fork():
-        os.close(ours)
-        os.close(told)
+        os.close(lifeline)
+        os.close(sending)
         try:
-            with os.fdopen(answer, "rb") as found:
+            with os.fdopen(receiving, "rb") as found:
                 residents = found.read()
             os.waitpid(child, 0)
         finally:
-            os.close(theirs)
+            os.close(end)
         if not residents:
             return None
         return msgspec.json.decode(residents, type=list[Resident])
     code = 1
     try:
-        os.close(theirs)
+        os.close(end)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        threading.Thread(target=_end_with_parent, args=(ours,), daemon=True).start()
+        threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
         with database_at(config.data_path, config.database_url).served():
             encoded = msgspec.json.encode(asyncio.run(prepared(config)))
-        with os.fdopen(told, "wb") as file:
+        with os.fdopen(sending, "wb") as file:
             file.write(encoded)
         code = 0
     finally:
