@@ -10,15 +10,16 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
+import httpcore
 import pytest
 
 from tertulia.model.errors import Unavailable
-from tertulia.outbound import addresses, http_client, kept_connections
+from tertulia.outbound import addresses, http_client
 from tertulia.outbound.addresses import is_public, parsed
 from tertulia.outbound.http_client import Answer, NotFetched, Web
-from tertulia.outbound.http_line import Answered, HttpLine
-from tertulia.outbound.kept_connections import KeptHost
+from tertulia.outbound.http_connection import HttpConnection
 from tests.elsewhere import Elsewhere, Page, elsewhere, redirect, unvouched
 from tests.support import row
 
@@ -413,15 +414,10 @@ async def test_a_connection_is_used_again_for_the_same_name_alone(
     for host in ("a.test", "b.test", "a.test", "b.test", "a.test"):
         assert await said(web, taking.url("/", host)) == 201
     assert taking.connections == 2
-    assert taking.resolved == ["a.test", "b.test"], "once for the time that they are kept"
+    assert taking.resolved == ["a.test", "b.test"], "once for each connection"
     assert not [head for head in taking.heads if "connection: close" in head.lower()]
     # Nor does one without TLS carry what is to have it.
-    assert web._kept is not None
-    for url, count in ((taking.url("/", "a.test"), 1), (f"HTTPS://a.test:{taking.port}/", 0)):
-        host, port, is_secure = web._place_of(url)
-        async with web._kept.of(host, port, is_secure=is_secure) as kept:
-            assert kept is not None
-            assert len(kept.idle) == count
+    assert web._taken(web._target(f"HTTPS://a.test:{taking.port}/")) is None
     # What is fetched has a connection of its own, as before.
     for _ in range(2):
         with pytest.raises(NotFetched):
@@ -495,15 +491,14 @@ async def test_what_fails_holds_no_connection_either(
 ) -> None:
     there, web = taking, taking.web(keeps=True)
     there.pages["/late"] = lambda writer: writer.close()
-    made: list[weakref.ref[HttpLine]] = []
-    new = KeptHost.new
+    made: list[weakref.ref[HttpConnection]] = []
+    new = HttpConnection.__init__
 
-    def noted(kept: KeptHost) -> HttpLine:
-        line = new(kept)
-        made.append(weakref.ref(line))
-        return line
+    def noted(connection: HttpConnection, *arguments: Any) -> None:
+        new(connection, *arguments)
+        made.append(weakref.ref(connection))
 
-    monkeypatch.setattr(KeptHost, "new", noted)
+    monkeypatch.setattr(HttpConnection, "__init__", noted)
     gc.disable()
     try:
         with pytest.raises(NotFetched):
@@ -541,7 +536,7 @@ async def test_an_answer_is_whole_however_it_is_written(taking: Elsewhere) -> No
         with row(path), pytest.raises(NotFetched):
             await web.send(there.url(path), b"x", {}, seconds=60, limit=100)
         assert await said(web, there.url("/")) == 201
-    with pytest.raises(ValueError, match="single line"):
+    with pytest.raises(NotFetched, match="header"):
         await web.send(there.url("/"), b"x", {"A": "b\r\nC: d"}, seconds=60, limit=100)
     await web.close()
 
@@ -640,16 +635,20 @@ async def test_what_tls_sends_when_all_is_agreed_upon_is_no_answer(
             tls.write(CREATED)
             plug.sendall(outgoing.read())
 
-    ask = HttpLine.ask
+    send = HttpConnection.response
 
-    async def ask_late(line: HttpLine, request: bytes, limit: int) -> Answered:
+    @contextlib.asynccontextmanager
+    async def send_late(
+        connection: HttpConnection, request: httpcore.Request
+    ) -> AsyncIterator[httpcore.Response]:
         for _ in range(4):  # Until it is sent that we agree.
             await asyncio.sleep(0)
         asks.set()
         agreed.wait(60)
-        return await ask(line, request, limit)
+        async with send(connection, request) as response:
+            yield response
 
-    monkeypatch.setattr(HttpLine, "ask", ask_late)
+    monkeypatch.setattr(HttpConnection, "response", send_late)
     there = Elsewhere(port=listening.getsockname()[1], scheme="https")
     web = there.web(keeps=True)
     web._tls = ssl.create_default_context(cafile=tmp_path / "server.pem")
@@ -663,10 +662,14 @@ async def test_what_tls_sends_when_all_is_agreed_upon_is_no_answer(
 async def test_connections_are_few_and_end_when_nobody_asks(
     taking: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_connections, "HOSTS", 2)
+    monkeypatch.setattr(http_client, "KEPT", 2)
     there, web = taking, taking.web(keeps=True)
-    assert web._kept is not None
-    # While two are in use, a third has a connection that is not kept.
+    for host in ("a.test", "b.test", "c.test", "b.test"):
+        assert await said(web, there.url("/", host)) == 201
+    assert there.connections == 3
+    # The one that was used longest ago made room.
+    assert [one.origin.host for one in web._idle] == [b"c.test", b"b.test"]
+    # Those that are in use end with the client, too.
     free = asyncio.Event()
 
     async def slowly(writer: asyncio.StreamWriter) -> None:
@@ -674,34 +677,26 @@ async def test_connections_are_few_and_end_when_nobody_asks(
         writer.write(b"HTTP/1.1 201 X\r\nContent-Length: 0\r\n\r\n")
 
     there.pages["/slow"] = slowly
-    slow = [asyncio.create_task(said(web, there.url("/slow", f"{n}.test"))) for n in "ab"]
-    async with asyncio.timeout(60):
-        while len(there.asked) < 2:  # noqa: ASYNC110 (the server tells nobody)
-            await asyncio.sleep(0)
-    assert await said(web, there.url("/", "c.test")) == 201
-    assert "connection: close" in there.heads[-1].lower()
-    free.set()
-    assert await asyncio.gather(*slow) == [201, 201]
-    # From now on the one that was used longest ago makes room.
-    assert await said(web, there.url("/", "c.test")) == 201
-    assert len(web._kept) == 2, "one of each of two hosts"
-    # Those that are in use end with the client, too.
-    free.clear()
     other = there.web(keeps=True)
-    before = len(there.asked), there.open
+    asked = len(there.asked)
     waiting = asyncio.create_task(said(other, there.url("/slow")))
     async with asyncio.timeout(60):
-        while len(there.asked) == before[0]:  # noqa: ASYNC110 (the server tells nobody)
+        while len(there.asked) == asked:  # noqa: ASYNC110 (the server tells nobody)
             await asyncio.sleep(0)
         await other.close()
         with pytest.raises(NotFetched):
             await waiting
         free.set()
-        while there.open > before[1]:  # noqa: ASYNC110 (the server tells nobody)
+        while there.open > 2:  # noqa: ASYNC110 (the server tells nobody)
             await asyncio.sleep(0)
     # Nobody asks any more.
-    monkeypatch.setattr(kept_connections, "IDLE_SECONDS", 0.0)
+    for connection in list(web._idle):
+        assert connection.timer is not None
+        assert connection.timer.when() - asyncio.get_running_loop().time() <= 30
+        web._end(connection)
+    monkeypatch.setattr(http_client, "IDLE_SECONDS", 0.0)
+    assert await said(web, there.url("/")) == 201
     async with asyncio.timeout(60):
-        await web._kept._end_idle()
-    assert len(web._kept) == 0
+        while web._idle or there.open:  # noqa: ASYNC110 (the server tells nobody)
+            await asyncio.sleep(0)
     await web.close()

@@ -22,27 +22,26 @@ from collections.abc import (
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from tertulia import __version__
 from tertulia.model.errors import Unavailable
 from tertulia.outbound.addresses import Address, Network, embedded, is_elsewhere, parsed
-from tertulia.outbound.http_line import HttpLine, LineFailed, TooLarge
-from tertulia.outbound.kept_connections import KeptConnections, KeptHost
 
 if TYPE_CHECKING:
     import ssl
 
-    import httpx
+    import httpcore
+
+    from tertulia.outbound.http_connection import HttpConnection
 
 MAX_REDIRECTS: Final = 5
 MAX_URL: Final = 2000
 """Characters of an address that is asked for."""
 AT_ONCE: Final = 16
 """Answers that are awaited at once, unless more are wanted."""
-_CONNECT_SECONDS: Final = 5.0
 _SILENT_SECONDS: Final = 10.0
 """So long an answer may pause."""
 _PORTS: Final = {"http": 80, "https": 443}
@@ -51,8 +50,12 @@ WEB_PORTS: Final = frozenset(_PORTS.values())
 OWN_SECONDS: Final = 300.0
 """How long the addresses of this server's own name are cached."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_NOTHING_THERE: Final = frozenset({404, 410})
+_GONE: Final = frozenset({404, 410})
 """Answers after which an address is forgotten."""
+KEPT: Final = 32
+"""Idle connections that are kept at most."""
+IDLE_SECONDS: Final = 30.0
+"""How long an idle connection is kept."""
 
 Resolver = Callable[[str, int], Awaitable[Sequence[Address]]]
 
@@ -80,8 +83,8 @@ class NotModified(NotFetched):
     """It is what it was when it was last had, as the request said."""
 
 
-class _Doubtful(Exception):
-    """The answer may be one to what was sent before on the connection."""
+class _Broken(NotFetched):
+    """The connection ended, or carried something else than a response."""
 
 
 @dataclass(frozen=True)
@@ -128,19 +131,17 @@ class Reply:
 
 
 class Web:
-    """Fetches what is on other servers, or sends to them. `site` is this server's own address:
-    requests say that they come from it, and it is not asked itself, nor is another name of the same
-    machine.
+    """Fetches resources from other servers, and sends to them.
 
-    `resolve` looks a host's addresses up, and `may_ask` says which of them may be connected to:
-    without them, the system's resolver and public addresses of other machines. `ports` are those
-    that may be connected to; None for all. Addresses in `networks` may be connected to in any case.
-    `at_once` answers are awaited at the same time; later requests wait for their turn, for as long
-    as they themselves may take. With `keeps`, connections are kept by which something is sent, for
-    hosts to which the same is sent time and again: what finds that its connection has just ended is
-    sent once more, so that it may arrive twice. So is what is answered by 404 or 410 on a used
-    connection, by one of its own: that may be what a server said to something else, as a second
-    answer.
+    `site` is this server's own address: it is named in requests, and neither it nor another name of
+    this machine is asked. `resolve` looks up a host's addresses, and `may_ask` decides which may be
+    connected to; by default, the system's resolver and public addresses of other machines. `ports`
+    are the allowed ports; None allows all. Addresses in `networks` are always allowed. At most
+    `at_once` requests run at a time; others wait up to their own timeout.
+
+    With `keeps`, connections that `send` used are kept for further requests to the same origin. If
+    a kept connection turns out to be closed, the request is sent again, so it may arrive twice. The
+    same happens after a 404 or 410 on a kept connection, which may belong to an earlier request.
     """
 
     def __init__(
@@ -165,7 +166,11 @@ class Web:
         """Until when the addresses of the own host are cached, and these."""
         self._free = asyncio.Semaphore(at_once)
         self._tls: ssl.SSLContext | None = None
-        self._kept = KeptConnections() if keeps else None
+        self._keeps = keeps
+        self._is_closed = False
+        self._idle: list[HttpConnection] = []
+        """Connections that were used and may be used again, the newest last."""
+        self._in_use: set[HttpConnection] = set()
 
     @asynccontextmanager
     async def opened(
@@ -192,8 +197,8 @@ class Web:
         again."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
-                host, port, _ = self._split(url)
-                await self._addresses(host, port)
+                target = self._target(url)
+                await self._addresses(target.host, target.origin.port)
         except NotAllowed:
             raise
         except (NotFetched, TimeoutError):
@@ -202,110 +207,37 @@ class Web:
     async def send(
         self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, limit: int
     ) -> Reply:
-        """Send the body by POST, and read the answer, of no more than so many bytes. Nobody is
-        followed elsewhere. NotFetched where there is no whole answer in so many seconds;
-        Unavailable where nothing was sent, because others took all places for as long."""
-        import httpx
-
+        """Send the body by POST, and read the response, whose body has at most `limit` bytes.
+        Redirects aren't followed. Raises NotFetched if there is no complete response within
+        `seconds`, and Unavailable if no other request ended within `seconds`."""
         try:
             async with self._place(seconds), asyncio.timeout(seconds):
-                sent = {"Accept": "application/json", **headers}
-                if self._kept is None:
-                    return await self._sent(url, sent, body, limit)
-                try:
-                    return await self._sent_kept(self._kept, url, sent, body, limit)
-                except _Doubtful:
-                    return await self._sent(url, sent, body, limit)
+                target = self._target(url)
+                if (connection := self._taken(target)) is not None:
+                    with contextlib.suppress(_Broken):  # The server closed it in this moment.
+                        reply = await self._sent(connection, target, headers, body, limit)
+                        if reply.status not in _GONE:
+                            return reply
+                connection = await self._connected(target)
+                return await self._sent(connection, target, headers, body, limit)
         except TimeoutError:
             raise NotFetched("it took too long") from None
-        except LineFailed as error:
-            raise NotFetched(str(error)) from error
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            raise NotFetched(_reason(error)) from error
 
-    async def _sent_kept(
+    async def _sent(
         self,
-        connections: KeptConnections,
-        url: str,
+        connection: "HttpConnection",
+        target: "_Target",
         headers: Mapping[str, str],
         body: bytes,
         limit: int,
     ) -> Reply:
-        """By one of these connections. _Doubtful where the answer may be another's."""
-        host, port, is_secure = self._place_of(url)
-        request = self._request_of(url, headers, body)
-        async with connections.of(host, port, is_secure=is_secure) as kept:
-            if kept is None:
-                return await self._sent(url, headers, body, limit)
-            if (line := kept.take()) is not None:
-                try:
-                    reply = await _asked(kept, line, request, limit)
-                except TooLarge:
-                    raise
-                except LineFailed:
-                    pass  # The other end has closed it at the moment of use.
-                else:
-                    if reply.status in _NOTHING_THERE:
-                        raise _Doubtful
-                    return reply
-            line = await self._opened_line(kept, host, port, is_secure=is_secure)
-            return await _asked(kept, line, request, limit)
-
-    def _place_of(self, url: str) -> tuple[str, int, bool]:
-        """The host, the port, and whether it is asked with TLS. NotFetched where it is not to be
-        asked."""
-        import httpx
-
-        host, port, _ = self._split(url)
-        return host, port, httpx.URL(url).scheme == "https"
-
-    def _request_of(self, url: str, headers: Mapping[str, str], body: bytes) -> bytes:
-        """A POST as it goes over the wire."""
-        import httpx
-
-        parts = httpx.URL(url)
-        lines = [b"POST %b HTTP/1.1" % parts.raw_path]
-        said = self._headers(parts.netloc.decode("ascii"), headers, keeps=True)
-        for name, value in {**said, "Content-Length": str(len(body))}.items():
-            line = f"{name}: {value}".encode()
-            if b"\r" in line or b"\n" in line:
-                raise ValueError(f"the {name} header must be a single line")
-            lines.append(line)
-        return b"\r\n".join([*lines, b"", body])
-
-    async def _opened_line(
-        self, kept: KeptHost, host: str, port: int, *, is_secure: bool
-    ) -> HttpLine:
-        """A new connection, to the first of the host's addresses that answers."""
-        loop = asyncio.get_running_loop()
-        trouble: Exception = NotFetched("the host has no address")
-        for address in await kept.addresses(partial(self._addresses, host, port)):
-            line = kept.new()
-            try:
-                async with asyncio.timeout(_CONNECT_SECONDS):
-                    await loop.create_connection(
-                        lambda line=line: line,
-                        str(address),
-                        port,
-                        ssl=self._tls_context() if is_secure else None,
-                        # The name that the certificate must be for.
-                        server_hostname=host if is_secure else None,
-                    )
-            except OSError as error:
-                kept.give_back(line)
-                trouble = NotFetched(_reason(error))
-            except BaseException:
-                kept.give_back(line)
-                raise
-            else:
-                return line
-        kept.forget_addresses()
-        raise trouble
-
-    async def _sent(self, url: str, headers: Mapping[str, str], body: bytes, limit: int) -> Reply:
-        async with self._response(url, "POST", headers, body) as response:
-            content = await Answer(url, response.headers, response.aiter_raw).content(limit)
-        return Reply(response.status_code, response.headers, content)
+        headers = {"Accept": "application/json", "Content-Length": str(len(body)), **headers}
+        async with self._response(connection, target, "POST", headers, body) as response:
+            found = _headers_of(response)
+            content = await Answer(target.url, found, response.aiter_stream).content(limit)
+        if self._keeps:
+            self._keep(connection)
+        return Reply(response.status, found, content)
 
     @asynccontextmanager
     async def _place(self, seconds: float) -> AsyncIterator[None]:
@@ -324,109 +256,130 @@ class Web:
 
     async def close(self) -> None:
         """End all connections."""
-        if self._kept is not None:
-            await self._kept.close()
+        self._is_closed = True
+        for connection in (*self._idle, *self._in_use):
+            self._end(connection)
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _taken(self, target: "_Target") -> "HttpConnection | None":
+        """An idle connection to the target's origin that can be used."""
+        for connection in reversed(self._idle):
+            if connection.origin == target.origin:
+                if connection.is_free:
+                    self._forget(connection)
+                    return connection
+                self._end(connection)
+        return None
+
+    def _keep(self, connection: "HttpConnection") -> None:
+        if self._is_closed or not connection.is_free:
+            connection.end()
+            return
+        if len(self._idle) >= KEPT:
+            self._end(self._idle[0])
+        loop = asyncio.get_running_loop()
+        connection.timer = loop.call_later(IDLE_SECONDS, self._end, connection)
+        self._idle.append(connection)
+
+    def _forget(self, connection: "HttpConnection") -> None:
+        if connection in self._idle:
+            self._idle.remove(connection)
+        if connection.timer is not None:
+            connection.timer.cancel()
+
+    def _end(self, connection: "HttpConnection") -> None:
+        self._forget(connection)
+        connection.end()
+
+    async def _connected(self, target: "_Target") -> "HttpConnection":
+        """A new connection to one of the addresses of the target's host."""
+        from tertulia.outbound import http_connection
+
+        note_what_is_missing()
+        addresses = await self._addresses(target.host, target.origin.port)
+        tls = self._tls_context() if target.origin.scheme == b"https" else None
+        try:
+            return await http_connection.connected(target.origin, addresses, tls)
+        except http_connection.ERRORS as error:
+            raise NotFetched(_reason(error)) from None
 
     @asynccontextmanager
     async def _get(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[Answer]:
-        import httpx  # Only where something is fetched: reading it takes a moment.
-
         for _ in range(MAX_REDIRECTS + 1):
-            try:
-                async with self._response(url, "GET", headers) as response:
-                    if response.status_code in _REDIRECTS and "location" in response.headers:
-                        url = _joined(url, response.headers["location"])
-                        continue
-                    status = response.status_code
-                    if status == 304:
-                        raise NotModified("it hasn't changed", status)
-                    if status != 200:
-                        wait = seconds_to_wait(response.headers)
-                        raise NotFetched(f"the server responded with status {status}", status, wait)
-                    if response.headers.get("content-encoding", "identity") != "identity":
-                        raise NotFetched(
-                            "the response is compressed, although that wasn't requested"
-                        )
-                    yield Answer(url, response.headers, response.aiter_raw)
-                    return
-            except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-                raise NotFetched(_reason(error)) from error
+            target = self._target(url)
+            connection = await self._connected(target)
+            async with self._response(connection, target, "GET", headers) as response:
+                found = _headers_of(response)
+                if response.status in _REDIRECTS and "location" in found:
+                    url = _joined(url, found["location"])
+                    continue
+                if response.status == 304:
+                    raise NotModified("it hasn't changed", response.status)
+                if response.status != 200:
+                    raise NotFetched(
+                        f"the server responded with status {response.status}",
+                        response.status,
+                        seconds_to_wait(found),
+                    )
+                if found.get("content-encoding", "identity") != "identity":
+                    raise NotFetched("the response is compressed, although that wasn't requested")
+                yield Answer(url, found, response.aiter_stream)
+                return
         raise NotFetched("there are too many redirects")
 
     @asynccontextmanager
     async def _response(
         self,
-        url: str,
+        connection: "HttpConnection",
+        target: "_Target",
         method: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
-    ) -> "AsyncIterator[httpx.Response]":
-        """The response to one request, by a connection of its own, which ends with the context."""
-        transport = self._new_transport()
-        try:
-            response = await self._request(transport, url, method, headers, body)
-            try:
-                yield response
-            finally:
-                await response.aclose()
-        finally:
-            # Of what was cancelled the library may hold the connection until this.
-            await transport.aclose()
+    ) -> "AsyncIterator[httpcore.Response]":
+        """The response to one request. The connection ends with the context unless it is kept."""
+        import httpcore
 
-    async def _request(
-        self,
-        transport: "httpx.AsyncHTTPTransport",
-        url: str,
-        method: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-    ) -> "httpx.Response":
-        """One request, at the first of the host's addresses that answers."""
-        import httpx
+        from tertulia.outbound import http_connection
 
-        host, port, authority = self._split(url)
-        trouble: Exception = NotFetched("the host has no address")
-        for address in await self._addresses(host, port):
-            request = httpx.Request(
-                method,
-                httpx.URL(url).copy_with(host=str(address)),
-                content=body,
-                headers=self._headers(authority, headers, keeps=False),
-                extensions={
-                    # The name that the certificate must be for.
-                    "sni_hostname": host,
-                    "timeout": {
-                        "connect": _CONNECT_SECONDS,
-                        "read": _SILENT_SECONDS,
-                        "write": _SILENT_SECONDS,
-                        "pool": None,
-                    },
-                },
-            )
-            try:
-                return await transport.handle_async_request(request)
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                trouble = error
-        raise trouble
-
-    def _headers(
-        self, authority: str, headers: Mapping[str, str], *, keeps: bool
-    ) -> dict[str, str]:
-        return {
-            "Host": authority,
+        keeps = self._keeps and method == "POST"
+        lines = {
+            "Host": target.authority,
             "User-Agent": self._agent,
             "Accept-Encoding": "identity",
             **({} if keeps else {"Connection": "close"}),
             **headers,
         }
+        request = httpcore.Request(
+            method,
+            httpcore.URL(
+                scheme=target.origin.scheme,
+                host=target.origin.host,
+                port=target.origin.port,
+                target=target.path,
+            ),
+            headers=[(name.encode(), value.encode()) for name, value in lines.items()],
+            content=body,
+            extensions={"timeout": {"read": _SILENT_SECONDS, "write": _SILENT_SECONDS}},
+        )
+        self._in_use.add(connection)
+        try:
+            async with connection.response(request) as response:
+                yield response
+        except (httpcore.NetworkError, httpcore.RemoteProtocolError) as error:
+            raise _Broken(_reason(error)) from error
+        except http_connection.ERRORS as error:
+            raise NotFetched(_reason(error)) from error
+        finally:
+            self._in_use.discard(connection)
+            if not keeps:
+                connection.end()
 
-    def _split(self, url: str) -> tuple[str, int, str]:
-        """The host, the port and the authority. NotFetched where it is not to be asked."""
-        host, port, authority = _split_url(url)
-        if self._ports is not None and port not in self._ports:
-            raise NotFetched(f"port {port} isn't a standard web port")
-        return host, port, authority
+    def _target(self, url: str) -> "_Target":
+        """Where a request goes. NotFetched where it is not to be asked."""
+        target = _target(url)
+        if self._ports is not None and target.origin.port not in self._ports:
+            raise NotFetched(f"port {target.origin.port} isn't a standard web port")
+        return target
 
     async def _addresses(self, host: str, port: int) -> Sequence[Address]:
         """The host's addresses. NotFetched where one of them is not to be asked."""
@@ -474,14 +427,6 @@ class Web:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
 
-    def _new_transport(self) -> "httpx.AsyncHTTPTransport":
-        import httpx
-
-        note_what_is_missing()
-        limits = httpx.Limits(max_connections=1, max_keepalive_connections=0)
-        # No proxy of the environment: it would do the looking up, after us.
-        return httpx.AsyncHTTPTransport(verify=self._tls_context(), trust_env=False, limits=limits)
-
     def _tls_context(self) -> "ssl.SSLContext":
         import httpx
 
@@ -489,13 +434,6 @@ class Web:
             self._tls = httpx.create_ssl_context(trust_env=False)
             self._tls.set_alpn_protocols(["http/1.1"])
         return self._tls
-
-
-async def _asked(kept: KeptHost, line: HttpLine, request: bytes, limit: int) -> Reply:
-    try:
-        return Reply(*await line.ask(request, limit))
-    finally:
-        kept.give_back(line)
 
 
 def note_what_is_missing() -> None:
@@ -512,8 +450,20 @@ def seconds_to_wait(headers: Mapping[str, str]) -> float:
     return float(text) if text.isdecimal() and len(text) < 6 else 0.0
 
 
-def _split_url(url: str) -> tuple[str, int, str]:
-    """The host, the port and the authority. NotFetched where it is not to be asked."""
+class _Target(NamedTuple):
+    """Where a request goes."""
+
+    url: str
+    origin: "httpcore.Origin"
+    host: str
+    """Without the brackets of an IPv6 address."""
+    authority: str
+    path: bytes
+
+
+def _target(url: str) -> _Target:
+    """The parts of the URL. NotFetched where it is not to be asked."""
+    import httpcore
     import httpx
 
     try:
@@ -525,8 +475,16 @@ def _split_url(url: str) -> tuple[str, int, str]:
     if parts.userinfo:
         raise NotFetched("the URL contains a password")
     port = _PORTS[parts.scheme] if parts.port is None else parts.port
-    host = parts.raw_host.decode("ascii").strip("[]")
-    return host, port, parts.netloc.decode("ascii")
+    host = parts.raw_host.strip(b"[]")
+    origin = httpcore.Origin(parts.raw_scheme, host, port)
+    return _Target(url, origin, host.decode("ascii"), parts.netloc.decode("ascii"), parts.raw_path)
+
+
+def _headers_of(response: "httpcore.Response") -> dict[str, str]:
+    """The headers by their names in lowercase; the last of each name."""
+    return {
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
+    }
 
 
 @lru_cache(4)
@@ -541,9 +499,9 @@ def _host_of(site: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    import httpx
+    import httpcore
 
-    if isinstance(error, httpx.TimeoutException | TimeoutError):
+    if isinstance(error, httpcore.TimeoutException):
         return "it took too long"
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
