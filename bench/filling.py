@@ -8,8 +8,8 @@ import apsw
 import psycopg
 
 from tertulia.service.config import Config
-from tertulia.store.postgres import DIALECT as POSTGRESQL
-from tertulia.store.sqlite import DIALECT as SQLITE
+from tertulia.store.postgres_dialect import DIALECT as POSTGRESQL
+from tertulia.store.sqlite_dialect import DIALECT as SQLITE
 from tertulia.store.store import SQLITE_FILE
 
 Rows = Sequence[Sequence[Any]]

@@ -23,7 +23,8 @@ from psycopg import pq
 from psycopg import sql as pgsql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tertulia.store import postgres as driven
+from tertulia.store import postgres as served
+from tertulia.store import postgres_driver
 from tertulia.store.database import Connection
 from tertulia.store.migrations import migrate
 from tertulia.store.postgres import PostgresDatabase
@@ -301,11 +302,11 @@ def share_connections(url: str) -> None:
     if url in _lent:
         _, name = _lent[url]
         # As the store asks for it, whatever the URL says besides.
-        named: dict[str, Any] = {**driven._CONNECT, **conninfo_to_dict(url)}
+        named: dict[str, Any] = {**served._CONNECT, **conninfo_to_dict(url)}
         _sharing[name] = _place_of(make_conninfo(**named))[0]
 
 
-class _Shared(driven._Waiting):
+class _Shared(postgres_driver.Waiting):
     """A connection that is kept where it is in order at its end."""
 
     _place = ""
@@ -338,7 +339,7 @@ class _Shared(driven._Waiting):
         super().close()
 
 
-driven._Waiting = _Shared  # type: ignore[misc]  # of the same kind
+postgres_driver.Waiting = _Shared  # type: ignore[misc]  # of the same kind
 
 
 @lru_cache

@@ -25,7 +25,17 @@ from tertulia.model.changes import Entry, RealmChanged
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
-from tertulia.store import history, migrations, postgres, readers, sqlite
+from tertulia.store import (
+    history,
+    migrations,
+    postgres,
+    postgres_connection,
+    postgres_driver,
+    postgres_listener,
+    readers,
+    sqlite,
+    sqlite_connection,
+)
 from tertulia.store import store as store_module
 from tertulia.store.database import (
     LONG,
@@ -86,7 +96,7 @@ def go_on_for_ever(connection: Connection) -> None:
         time.sleep(*seconds)
 
     if connection.dialect.name == "sqlite":
-        driver: apsw.Connection = connection._connection  # type: ignore[attr-defined]
+        driver: apsw.Connection = connection.driver  # type: ignore[attr-defined]
         driver.create_scalar_function("pg_sleep", sleep, 1)
     connection.query(ENDLESS)
 
@@ -122,8 +132,8 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "READING", Limits(statement=3, lock=3, idle=3))
     monkeypatch.setattr(store_module, "READ_SECONDS", 3)
     monkeypatch.setattr(store_module, "LOG_READ_SECONDS", 3)
-    monkeypatch.setattr(postgres, "_GRACE_SECONDS", 0.5)
-    monkeypatch.setattr(postgres, "_HEARTBEAT_SECONDS", 0.1)
+    monkeypatch.setattr(postgres_connection, "_GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(postgres_listener, "_HEARTBEAT_SECONDS", 0.1)
     monkeypatch.setattr(postgres, "_BRIEF", Limits(statement=2, lock=2, idle=2))
     monkeypatch.setitem(postgres._CONNECT, "connect_timeout", "2")
 
@@ -192,13 +202,13 @@ async def test_the_connection_itself_is_watched(schema_url: str, proxy: Proxy) -
     """Keepalives, on the way there; on a Unix socket, there is nothing to watch."""
     database = PostgresDatabase(servers.through(schema_url, proxy.port))
     with contextlib.closing(database.connect(readonly=False)) as connection:
-        named = connection._connection.info.get_parameters()  # type: ignore[attr-defined]
+        named = connection.driver.info.get_parameters()  # type: ignore[attr-defined]
     assert named["connect_timeout"] == "5"
     assert named["keepalives_idle"] == "5"
     assert named["tcp_user_timeout"] == "10000"
     mine = PostgresDatabase(servers.through(schema_url, proxy.port) + "&connect_timeout=7")
     with contextlib.closing(mine.connect(readonly=False)) as connection:
-        named = connection._connection.info.get_parameters()  # type: ignore[attr-defined]
+        named = connection.driver.info.get_parameters()  # type: ignore[attr-defined]
     assert named["connect_timeout"] == "7"
 
 
@@ -212,7 +222,7 @@ async def test_a_frozen_node_holds_the_head_for_seconds_only(
     proxy.thaw()
     connection = far._write_connection
     assert connection is not None
-    descriptor = connection._connection.fileno()  # type: ignore[attr-defined]
+    descriptor = connection.driver.fileno()  # type: ignore[attr-defined]
     await asyncio.to_thread(select.select, [descriptor], [], [], HANG_SECONDS)
     # The one that wakes finds its transaction gone: nothing of it is done, and that is known.
     with pytest.raises(DatabaseUnavailable) as caught:
@@ -793,7 +803,7 @@ def test_a_copy_that_was_cut_short_is_not_taken_for_one(
         path.write_bytes(b"half of it")
         raise DatabaseUnavailable("The database cannot be written: disk is full")
 
-    monkeypatch.setattr(sqlite.SqliteConnection, "copy_to", full)
+    monkeypatch.setattr(sqlite_connection.SqliteConnection, "copy_to", full)
     with pytest.raises(DatabaseUnavailable):
         migrate(database, lambda _: None)
     assert not (tmp_path / "tertulia.db.before-migration-from-3").exists()
@@ -901,7 +911,7 @@ def test_sessions_that_are_shared_or_exchanged_are_refused(
                 return one
             return stack.enter_context(psycopg.connect(postgres_url, autocommit=True))
 
-        monkeypatch.setattr(postgres._Waiting, "connect", lambda *_, **__: Pooled(session))
+        monkeypatch.setattr(postgres_driver.Waiting, "connect", lambda *_, **__: Pooled(session))
         with pytest.raises(DatabaseError, match="pooler"):
             postgres._require_direct(postgres_url)
 

@@ -671,13 +671,13 @@ async def test_a_broken_connection_is_replaced(org: Organization) -> None:
     await asyncio.gather(*(store.read(log_entries.head) for _ in range(20)))
     for readers in (store._readers, store._log_reader):
         for connection in list(readers._open):
-            connection._connection.close()  # type: ignore[attr-defined]
+            connection.driver.close()  # type: ignore[attr-defined]
     for _ in range(20):
         assert await store.read(log_entries.head) == org.node.log.durable
     await org.node.log.catch_up()
     written = store._write_connection
     assert written is not None
-    written._connection.close()  # type: ignore[attr-defined]
+    written.driver.close()  # type: ignore[attr-defined]
     assert await org.node.log.submit(None, create, "one") == 2
 
 

@@ -560,7 +560,7 @@ class Working:
             )
             self.work += _looked_at(found[0]["Plan"])
             return list(self._connection.query(sql, parameters))
-        driver = self._connection._connection
+        driver = self._connection.driver
         driver.set_progress_handler(self._step, 10, id=self)
         try:
             return list(self._connection.query(sql, parameters))

@@ -125,11 +125,11 @@ def test_no_commit_merges_all_of_a_large_search_index(tmp_path: Path) -> None:
 
     def written(count: int) -> int:
         """How many rows of the index are written as so many messages are added."""
-        before = connection._connection.total_changes()
+        before = connection.driver.total_changes()
         connection.run("BEGIN")
         search_index.add(connection, islice(texts, count))
         connection.run("COMMIT")
-        return int(connection._connection.total_changes() - before)
+        return int(connection.driver.total_changes() - before)
 
     set_option = "INSERT INTO message_search (message_search, rank) VALUES ('automerge', ?)"
     connection.run(set_option, (0,))

@@ -35,7 +35,7 @@ def test_who_connects_while_a_database_is_opened_has_what_others_are_done_with(
             assert fourth.query("SELECT x FROM t") == []
             fourth.run("INSERT INTO t VALUES (2)")
         broken: Any = database.connect(readonly=False)
-        broken._connection.close()
+        broken.driver.close()
         broken.close()  # And that one not either.
         with closing(database.connect(readonly=True)) as fifth:
             assert fifth.query("SELECT x FROM t") == [(2,)]

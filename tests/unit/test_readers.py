@@ -317,7 +317,7 @@ async def test_a_reader_of_a_file_keeps_few_of_its_pages(tmp_path: Path) -> None
 
     def kept(connection: Any) -> int:
         connection.query("SELECT SUM(length(hex(content))) FROM large")
-        (size, _) = connection._connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)
+        (size, _) = connection.driver.status(apsw.SQLITE_DBSTATUS_CACHE_USED)
         return int(size)
 
     try:

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from tertulia.cli import application
 from tertulia.service.vault import Vault, VaultError
 from tertulia.store.database import ConnectionLost, Row
-from tertulia.store.postgres import PostgresConnection, PostgresDatabase
+from tertulia.store.postgres import PostgresDatabase
+from tertulia.store.postgres_connection import PostgresConnection
 from tests import postgres, shortcuts
 from tests.calling import called
 from tests.cli.support import run
@@ -101,7 +102,7 @@ def test_a_connection_that_is_taken_over_is_as_a_new_one(postgres_url: str) -> N
         assert said_of(connection) == new
         # Nor is one that the server ends meanwhile.
         process = connection.process
-        connection._connection.pgconn.send_query(b"SELECT pg_sleep(60)")
+        connection.driver.pgconn.send_query(b"SELECT pg_sleep(60)")
         with contextlib.closing(connection_to(one)) as killing:
             killing.query("SELECT pg_terminate_backend(?, 10000)", (process,))
         connection.close()

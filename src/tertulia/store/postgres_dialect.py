@@ -207,3 +207,6 @@ class PostgresDialect(Dialect):
             + (":*)" if phrase.is_open else ")")
             for phrase in phrases
         )
+
+
+DIALECT = PostgresDialect()

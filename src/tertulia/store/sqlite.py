@@ -1,57 +1,39 @@
-"""SQLite, by way of apsw, which brings its own recent version with FTS5.
-
-Where several processes serve from one file, they hear of each other by a `LocalBus`. A writer that
-finds the file locked sleeps, and looks again, if it is left to SQLite: the one that has just let go
-is there first, time and again. So whoever lets go rings, and those that wait try at once.
-"""
+"""An SQLite file as the store's database."""
 
 import contextlib
 import logging
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import apsw
 
-from tertulia.store import file_modes
 from tertulia.store.database import (
     LONG,
     READING,
-    CommitUnknown,
     Connection,
-    ConnectionLost,
     Database,
     DatabaseError,
     DatabaseReplaced,
     DatabaseUnavailable,
     Limits,
-    Row,
-    TimeLimitReached,
-    never,
 )
 from tertulia.store.hearing import Hearing
 from tertulia.store.local_bus import LocalBus
 from tertulia.store.server_lock import exclusive_server, running_server
-from tertulia.store.sqlite_dialect import SqliteDialect
+from tertulia.store.sqlite_connection import (
+    WAL_BYTES,
+    OnlyConnection,
+    SqliteConnection,
+    Watcher,
+)
+from tertulia.store.sqlite_dialect import DIALECT
 
 logger = logging.getLogger("tertulia.store")
 
 _WATCH_SECONDS = 0.1
 _RETRY_SECONDS = 1.0
 """Between a failure to watch the file and the next attempt."""
-_CHECK_STEPS = 200_000
-"""SQLite's virtual-machine steps between two looks at a statement's time limit: some tens of
-milliseconds."""
-_WAL_BYTES = 4 * 1024 * 1024
-"""The size of the write-ahead log at which the thread that watches the file makes a checkpoint: a
-commit that made one would take ten times as long as others."""
-_WAL_PAGES = 16_000
-"""The size of the write-ahead log at which a commit makes a checkpoint all the same."""
-_READING_CACHE, _WRITING_CACHE = 2000, 8000
-"""KiB of pages that a connection keeps. The operating system has them too, so with more, searches
-among a million messages take as long."""
 _COPY = "before-migration-from-"
 """The suffix of copies made before migrations; the schema's version follows."""
 _VACUUM_PAGES = 1000
@@ -61,253 +43,6 @@ _MERGE_PAGES = 500
 _TOMBSTONES = 1 << 53
 """The first ID in the search index's data of pages that list deleted rows whose words are still
 stored: FTS5 numbers them by segment, from 2^16, shifted left by 37 bits."""
-
-
-def _raise_ours(error: apsw.Error) -> None:
-    """Raise ours for an error of the driver's that says that the database cannot be used now."""
-    match error:
-        case apsw.InterruptError():
-            raise TimeLimitReached("The database took too long to answer.") from error
-        case apsw.BusyError() | apsw.LockedError():
-            raise DatabaseUnavailable(
-                f"Another process is locking the database: {error}"
-            ) from error
-        case apsw.FullError() | apsw.ReadOnlyError() | apsw.NoMemError():
-            raise DatabaseUnavailable(f"The database can't be written to: {error}") from error
-        case apsw.IOError() | apsw.CantOpenError() | apsw.ConnectionClosedError():
-            raise ConnectionLost(f"The database file can't be used: {error}") from error
-
-
-class SqliteConnection:
-    """One connection; used by one thread at a time."""
-
-    def __init__(
-        self, path: Path, *, readonly: bool, limits: Limits, bus: LocalBus | None = None
-    ) -> None:
-        """With a `bus`, the writers among its processes take turns."""
-        self.dialect = DIALECT
-        self.on_free: Callable[[SqliteConnection], bool] | None = None
-        """Offered this instead of closing it: whether it is kept."""
-        self._limits = limits
-        self._bus = bus
-        self._is_writing = False
-        self._busy_ms = int(limits.lock * 1000)
-        self._statement_ends = self._transaction_ends = float("inf")
-        self._is_given_up = never
-        # The files that SQLite makes beside it have the same mode.
-        with contextlib.suppress(OSError):  # SQLite says better what is wrong.
-            file_modes.touch(path)
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        try:
-            self._connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
-            try:
-                self._set_up(readonly=readonly)
-            except BaseException:
-                self._connection.close()
-                raise
-        except apsw.Error as error:
-            _raise_ours(error)
-            raise
-
-    def _set_up(self, *, readonly: bool) -> None:
-        self._connection.set_busy_timeout(self._busy_ms)
-        # Before anything is written: of other databases it stays as it was.
-        if self._connection.execute("PRAGMA page_count").fetchone() == (0,):
-            self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        self._write_ahead()
-        for pragma in (
-            "foreign_keys = ON",
-            "secure_delete = ON",
-            f"wal_autocheckpoint = {_WAL_PAGES}",
-            f"journal_size_limit = {_WAL_BYTES}",
-            *_own_pragmas(readonly=readonly),
-        ):
-            self._connection.execute(f"PRAGMA {pragma}")
-        self._connection.set_progress_handler(self._is_too_late, _CHECK_STEPS)
-
-    def _write_ahead(self) -> None:
-        """Have changes written to a log beside the file."""
-        ends = time.monotonic() + self._limits.lock
-        while True:
-            try:
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                return
-            except apsw.BusyError:
-                # SQLite itself does not wait where two processes open a new file at one moment.
-                if time.monotonic() > ends:
-                    raise
-                time.sleep(0.01)
-
-    def _is_too_late(self) -> bool:
-        return time.monotonic() > self._statement_ends or self._is_given_up()
-
-    def _allow(self) -> None:
-        """Let a statement begin that may take as long as the limits say."""
-        self.require_time()
-        now = time.monotonic()
-        is_reading = self._transaction_ends != float("inf")
-        self._statement_ends = (
-            self._transaction_ends if is_reading else now + self._limits.statement
-        )
-
-    @property
-    def exchanges(self) -> None:
-        return None  # A thread does it: a file can only be waited for.
-
-    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        self._allow()
-        try:
-            return self._connection.execute(sql, tuple(parameters)).fetchall()
-        except apsw.Error as error:
-            _raise_ours(error)
-            raise
-
-    def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        self._allow()
-        try:
-            if self._bus is not None and sql in self.dialect.begin_write:
-                self._begin_in_turn(self._bus)
-            else:
-                self._connection.execute(sql, tuple(parameters))
-        except apsw.Error as error:
-            _raise_ours(error)
-            raise
-        if self._is_writing and not self._connection.in_transaction:
-            self._let_go()
-
-    def _begin_in_turn(self, bus: LocalBus) -> None:
-        """Keep other writers out, when those that do have let go."""
-        ends = time.monotonic() + self._limits.lock
-        while not self._try_to_begin():
-            left = ends - time.monotonic()
-            if left <= 0:
-                raise apsw.BusyError("database is locked")
-            bus.wait_for_bell(left)
-
-    def _try_to_begin(self) -> bool:
-        """Keep other writers out, if none is in. Waits for nobody."""
-        self._connection.set_busy_timeout(0)
-        try:
-            for statement in self.dialect.begin_write:
-                self._connection.execute(statement)
-        except apsw.BusyError:
-            return False
-        finally:
-            self._connection.set_busy_timeout(self._busy_ms)
-        self._is_writing = True
-        return True
-
-    def _let_go(self) -> None:
-        self._is_writing = False
-        if self._bus is not None:
-            self._bus.ring()
-
-    def scan(self, sql: str) -> Iterator[Row]:
-        self._allow()
-        try:
-            yield from self._connection.execute(sql)
-        except apsw.Error as error:
-            _raise_ours(error)
-            raise
-
-    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        self._allow()
-        try:
-            self._connection.executemany(sql, [tuple(row) for row in rows])
-        except apsw.Error as error:
-            _raise_ours(error)
-            raise
-
-    def begin_read(self, seconds: float, is_given_up: Callable[[], bool] = never) -> None:
-        self._transaction_ends = time.monotonic() + seconds
-        self._is_given_up = is_given_up
-        self.run(self.dialect.begin_read)
-
-    def require_time(self) -> None:
-        if time.monotonic() > self._transaction_ends or self._is_given_up():
-            raise TimeLimitReached("The database took too long to answer.")
-
-    def commit(self) -> None:
-        self._transaction_ends = float("inf")
-        self._is_given_up = never
-        try:
-            self.run("COMMIT")
-        except ConnectionLost as error:
-            if isinstance(error.__cause__, apsw.IOError):
-                raise CommitUnknown(str(error)) from error
-            raise
-
-    def rollback(self) -> None:
-        self._transaction_ends = float("inf")
-        self._is_given_up = never
-        if self._connection.in_transaction:
-            self.run("ROLLBACK")
-
-    def begin_at_once(self) -> bool:
-        self._allow()
-        try:
-            return self._try_to_begin()
-        except apsw.Error:  # `begin` meets the same error, and raises it.
-            return False
-
-    def copy_to(self, path: Path) -> None:
-        """A consistent copy of the whole database, made while others use it."""
-        file_modes.touch(path)
-        try:
-            target = apsw.Connection(str(path))
-            try:
-                with target.backup("main", self._connection, "main") as backup:
-                    backup.step()
-            finally:
-                target.close()
-        except apsw.Error as error:
-            _raise_ours(error)
-            raise
-
-    def become(self, *, readonly: bool, limits: Limits) -> None:
-        """Be as one that was made so, after whoever had it before."""
-        self._limits = limits
-        self._busy_ms = int(limits.lock * 1000)
-        self._statement_ends = self._transaction_ends = float("inf")
-        self._is_given_up = never
-        self._connection.set_busy_timeout(self._busy_ms)
-        for pragma in _own_pragmas(readonly=readonly):
-            self._connection.execute(f"PRAGMA {pragma}")
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it is open, and nothing is under way."""
-        try:
-            return not self._is_writing and not self._connection.in_transaction
-        except apsw.ConnectionClosedError:  # Closing twice does no harm.
-            return False
-
-    def close(self) -> None:
-        if self.on_free is not None and self.on_free(self):
-            return
-        self._connection.close()
-        if self._is_writing:
-            self._let_go()
-
-
-class _Watcher(SqliteConnection):
-    """One that sees whether the file has changed, and looks at no table: what tables there are
-    takes ten times as long to read as all else that it does at its beginning."""
-
-    def _set_up(self, *, readonly: bool) -> None:
-        self._connection.set_busy_timeout(self._busy_ms)
-        self._connection.execute("PRAGMA query_only = ON")
-        self._connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        self._connection.set_progress_handler(self._is_too_late, _CHECK_STEPS)
-
-
-def _own_pragmas(*, readonly: bool) -> tuple[str, ...]:
-    """Those that not all connections have alike, or that somebody may have changed."""
-    return (
-        "synchronous = FULL",
-        f"query_only = {'ON' if readonly else 'OFF'}",
-        f"cache_size = -{_READING_CACHE if readonly else _WRITING_CACHE}",
-    )
 
 
 class SqliteDatabase(Database):
@@ -458,7 +193,7 @@ class SqliteDatabase(Database):
             while not stop.is_set():
                 try:
                     with self._saying_which():
-                        watcher = _Watcher(self.path, readonly=True, limits=READING)
+                        watcher = Watcher(self.path, readonly=True, limits=READING)
                     with contextlib.closing(watcher) as connection:
                         version = connection.query("PRAGMA data_version")
                         on_growth(
@@ -472,7 +207,7 @@ class SqliteDatabase(Database):
                             if now != version:
                                 version = now
                                 on_growth(None)
-                            if self._wal_bytes() > _WAL_BYTES:
+                            if self._wal_bytes() > WAL_BYTES:
                                 # (Where another process is at it, this does nothing.)
                                 connection.run("PRAGMA wal_checkpoint(PASSIVE)")
                             if is_away:
@@ -542,35 +277,20 @@ class SqliteDatabase(Database):
             self._bus.close()
 
 
-class _OnlyConnection(SqliteConnection):
-    """The only one to a file without a name, which stays open when it is closed."""
-
-    def _write_ahead(self) -> None:
-        # Files beside this one would have names.
-        self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        self._connection.execute("PRAGMA journal_mode = MEMORY")
-
-    def close(self) -> None:
-        """Whoever connects next goes on with it."""
-
-    def end(self) -> None:
-        super().close()
-
-
 class NamelessDatabase(SqliteDatabase):
     """A file for a trial, whose name is taken away at once: it goes with the `close`, or with the
     process, however that ends. Used by one thread at a time, as by one connection."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._only: _OnlyConnection | None = None
+        self._only: OnlyConnection | None = None
 
     def exists(self) -> bool:
         return self._only is not None
 
     def connect(self, *, readonly: bool, limits: Limits = LONG) -> Connection:
         if self._only is None:
-            self._only = _OnlyConnection(self.path, readonly=False, limits=LONG)
+            self._only = OnlyConnection(self.path, readonly=False, limits=LONG)
             self.path.unlink()
         return self._only
 
@@ -588,6 +308,3 @@ def _identity_of(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-DIALECT = SqliteDialect()

@@ -173,3 +173,6 @@ class SqliteDialect(Dialect):
             f'"{" ".join(phrase.words)}"' + ("*" if phrase.is_open else "") for phrase in phrases
         )
         return f"content : ({both})"
+
+
+DIALECT = SqliteDialect()

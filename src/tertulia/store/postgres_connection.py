@@ -1,0 +1,379 @@
+"""One connection to PostgreSQL, by way of psycopg."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.pq import TransactionStatus
+
+from tertulia.store import newest_entries
+from tertulia.store.database import (
+    WRITING,
+    AnswerNeeded,
+    CommitUnknown,
+    ConnectionLost,
+    DatabaseUnavailable,
+    Exchanges,
+    Limits,
+    Question,
+    Row,
+    TextRow,
+    TimeLimitReached,
+    never,
+)
+from tertulia.store.history import HEAD_COLUMNS
+from tertulia.store.pipeline import (
+    Answer,
+    Encoded,
+    NotHeard,
+    Pipeline,
+    Statement,
+    Unencodable,
+    encoded,
+    together,
+)
+from tertulia.store.postgres_dialect import DIALECT
+from tertulia.store.postgres_driver import TooLate, ended, opened, translated
+
+_WRITING_SESSION = {
+    # The statements of a commit are always the same: a plan is made once, not under the lock each
+    # time, and compiling one would take longer than all of them.
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+    "bytea_output": "hex",
+}
+_GRACE_SECONDS = 2
+"""The server itself ends what takes longer than its limit. If it does not answer so long after
+that, the connection is given up: the server, or the network, stands still."""
+_SESSION = {
+    "client_min_messages": "warning",
+    # The default is that of disks which turn: on others a search for a rare word would walk
+    # through all messages rather than use its index.
+    "random_page_cost": "1.1",
+    # So that the server notices as well, and ends the transactions of a vanished node.
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+_SHUT_DOWN = (errors.AdminShutdown, errors.CrashShutdown)
+_LOST = (
+    errors.IdleInTransactionSessionTimeout,
+    errors.TransactionTimeout,
+    *_SHUT_DOWN,
+    errors.CannotConnectNow,
+)
+"""After these, the connection is of no use."""
+_TAKE_HEAD = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED",
+    f"SELECT {HEAD_COLUMNS} FROM head WHERE id = 1 FOR UPDATE",
+)
+
+
+class PostgresConnection:
+    """One connection; used by one thread at a time."""
+
+    def __init__(self, conninfo: str, limits: Limits) -> None:
+        self.dialect = DIALECT
+        self._limits = limits
+        self._transaction_ends = float("inf")
+        self._is_given_up = never
+        self._beginning: Sequence[str] = ()
+        """What is still to be sent to begin a transaction for reading: with its first statement."""
+        self._is_ending = False
+        """Whether the end of one was sent, and not heard yet."""
+        self._script: list[Statement] | None = None
+        """Where what is run is written down instead."""
+        self._answers: list[tuple[Question, list[Row]]] = []
+        """What was asked before that."""
+        self.driver = opened(conninfo)
+        settings = {
+            **_SESSION,
+            **(_WRITING_SESSION if limits == WRITING else {}),
+            "statement_timeout": _milliseconds(limits.statement),
+            "lock_timeout": _milliseconds(limits.lock),
+            "idle_in_transaction_session_timeout": _milliseconds(limits.idle),
+        }
+        if limits.transaction and self.driver.info.server_version >= 170000:
+            settings["transaction_timeout"] = _milliseconds(limits.transaction)
+        try:
+            self.query(
+                "SELECT " + ", ".join("set_config(?, ?, false)" for _ in settings),
+                [word for setting in settings.items() for word in setting],
+            )
+        except BaseException:
+            self.close()
+            raise
+        self._pipeline = Pipeline(self.driver)
+        self._is_ended = False
+        """Whether the server said that it ended the session, while nothing was asked."""
+        self.driver.add_notice_handler(self._noticed)
+
+    @property
+    def exchanges(self) -> Exchanges:
+        return self
+
+    def _noticed(self, notice: psycopg.errors.Diagnostic) -> None:
+        self._is_ended |= notice.severity_nonlocalized in {"FATAL", "PANIC"}
+
+    def _allow(self) -> None:
+        """Let a statement begin that may take as long as the limits say."""
+        self.require_time()
+        now = time.monotonic()
+        ends = self._transaction_ends if self._is_reading() else now + self._limits.statement
+        self.driver.ends = ends + _GRACE_SECONDS
+        if self._is_ending:
+            self._is_ending = False
+            try:
+                self.driver.wait(ended(self.driver.pgconn))
+            except (psycopg.Error, TooLate) as error:
+                self.raise_ours(error)
+                raise
+
+    def _is_reading(self) -> bool:
+        return self._transaction_ends != float("inf")
+
+    def raise_ours(self, error: psycopg.Error | TooLate) -> None:
+        """Raise ours for an error of the driver's that says that the database cannot be used."""
+        if self.driver.is_late:
+            self.close()
+            raise TimeLimitReached("The database isn't responding.") from None
+        text = f"PostgreSQL: {str(error).strip()}"
+        # What was the primary is one no more: the next connection may lead to the one that is.
+        was_demoted = isinstance(error, errors.ReadOnlySqlTransaction) and not self._is_reading()
+        if isinstance(error, _LOST) or was_demoted or self.driver.closed:
+            self.close()
+            raise ConnectionLost(text) from error
+        if isinstance(error, errors.QueryCanceled):
+            raise TimeLimitReached(text) from error
+        if isinstance(error, psycopg.OperationalError):
+            raise DatabaseUnavailable(text) from error
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        if self._script is not None:
+            return self._answered(Question(sql, parameters))
+        self._allow()
+        try:
+            return self._executed(sql, parameters).fetchall()
+        except (psycopg.Error, TooLate) as error:
+            self.raise_ours(error)
+            raise
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        if self._script is not None:
+            self._script.append(Statement(sql, parameters))
+            return
+        self._allow()
+        try:
+            self._executed(sql, parameters)
+        except (psycopg.Error, TooLate) as error:
+            self.raise_ours(error)
+            raise
+
+    def _executed(self, sql: str, parameters: Sequence[Any]) -> psycopg.Cursor[Row]:
+        """Run it, together with what is still to be sent before it."""
+        beginning, self._beginning = self._beginning, ()
+        if not beginning:
+            return self.driver.execute(translated(sql), parameters)
+        with self.driver.pipeline():
+            for statement in beginning:
+                self.driver.execute(statement.encode())
+            return self.driver.execute(translated(sql), parameters)
+
+    def _begin_alone(self) -> None:
+        """Send the beginning before what cannot go out with it."""
+        if self._beginning:
+            self.run("SELECT 1")
+
+    def scan(self, sql: str) -> Iterator[Row]:
+        self._begin_alone()
+        self._allow()
+        try:
+            with self.driver.cursor(name="stream") as cursor:
+                cursor.itersize = 1000
+                cursor.execute(translated(sql))
+                yield from cursor
+        except (psycopg.Error, TooLate) as error:
+            self.raise_ours(error)
+            raise
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        if self._script is not None:
+            self._script += together(sql, rows)
+            return
+        self._begin_alone()
+        self._allow()
+        try:
+            with self.driver.cursor() as cursor:
+                cursor.executemany(translated(sql), rows)
+        except (psycopg.Error, TooLate) as error:
+            self.raise_ours(error)
+            raise
+
+    def begin_read(self, seconds: float, is_given_up: Callable[[], bool] = never) -> None:
+        self._transaction_ends = time.monotonic() + seconds
+        self._is_given_up = is_given_up
+        self._beginning = (self.dialect.begin_read,)
+        if not 0.9 <= seconds / self._limits.statement <= 1:
+            self._beginning += (f"SET LOCAL statement_timeout = {_milliseconds(seconds)}",)
+
+    def require_time(self) -> None:
+        if time.monotonic() > self._transaction_ends or self._is_given_up():
+            raise TimeLimitReached("The database took too long to answer.")
+
+    def commit(self) -> None:
+        is_reading = self._is_reading()
+        self._transaction_ends = float("inf")
+        self._is_given_up = never
+        if self._beginning:
+            self._beginning = ()  # Nothing was read.
+            return
+        self._require_transaction()
+        if is_reading:
+            self._end_reading()
+            return
+        self._allow()
+        try:
+            done = self.driver.execute("COMMIT").statusmessage
+        except (errors.IdleInTransactionSessionTimeout, errors.TransactionTimeout) as error:
+            self.raise_ours(error)  # That ended it before.
+            raise
+        except (psycopg.Error, TooLate) as error:
+            is_lost = self.driver.is_late or self.driver.closed
+            if is_lost or isinstance(error, _SHUT_DOWN):
+                self.close()
+                raise CommitUnknown(f"PostgreSQL: {str(error).strip()}") from error
+            self.raise_ours(error)
+            raise
+        if done != "COMMIT":
+            self.close()
+            raise ConnectionLost("PostgreSQL: the transaction was rolled back")
+
+    def _end_reading(self) -> None:
+        """Have the transaction end. Nothing waits for it: what was read is true in any case."""
+        try:
+            self.driver.pgconn.send_query(b"COMMIT")
+            self.driver.pgconn.flush()
+        except psycopg.Error as error:
+            self.raise_ours(error)
+            raise
+        self._is_ending = True
+
+    def rollback(self) -> None:
+        self._transaction_ends = float("inf")
+        self._is_given_up = never
+        if self._beginning:
+            self._beginning = ()  # Nothing was read.
+            return
+        self.run("ROLLBACK")
+
+    def begin_at_once(self) -> bool:
+        return False  # The network is between.
+
+    @property
+    def process(self) -> int:
+        """The server's process behind this connection."""
+        return self.driver.info.backend_pid
+
+    def close(self) -> None:
+        self.driver.close()
+
+    # On the event loop (`database.Exchanges`)
+
+    async def take_head(self, batch: str, seq: int) -> tuple[TextRow, Sequence[TextRow]]:
+        query = Statement(newest_entries.QUERY, (batch, seq))
+        try:
+            answers = await self._exchanged(encoded([*map(Statement, _TAKE_HEAD), query]))
+        except psycopg.Error as error:
+            if error.sqlstate is None:
+                self.close()
+            self.raise_ours(error)
+            raise
+        (head,) = answers[-2].rows
+        return head, answers[-1].rows
+
+    async def ask(self, questions: Sequence[Question]) -> list[list[Row]]:
+        try:
+            statements = encoded([Statement(*question) for question in questions])
+            answers = await self._exchanged(statements)
+        except psycopg.Error as error:
+            if error.sqlstate is None:
+                self.close()
+            self.raise_ours(error)
+            raise
+        return [answer.typed() for answer in answers]
+
+    def _answered(self, question: Question) -> list[Row]:
+        """What was asked before (`written_down`)."""
+        for known, rows in self._answers:
+            if known == question:
+                return rows
+        raise AnswerNeeded
+
+    def written_down(
+        self,
+        write: Callable[[], None],
+        asked: Sequence[Question] = (),
+        answers: Sequence[list[Row]] = (),
+    ) -> list[Encoded]:
+        self._script = []
+        self._answers = list(zip(asked, answers, strict=True))
+        try:
+            write()
+            return encoded(self._script)
+        except Unencodable as error:
+            raise AnswerNeeded from error
+        finally:
+            self._script = None
+
+    async def commit_script(self, script: Sequence[Encoded]) -> None:
+        try:
+            # The server may have ended it long ago, and said so.
+            self.driver.pgconn.consume_input()
+            self.driver.pgconn.is_busy()
+        except psycopg.Error as error:
+            self.close()
+            raise ConnectionLost(f"PostgreSQL: {str(error).strip()}") from error
+        self._require_transaction()
+        try:
+            answers = await self._exchanged([*script, *encoded([Statement("COMMIT")])])
+        except psycopg.Error as error:
+            # It may have been shut down while it committed, or right after.
+            is_at_end = self._pipeline.carried_out >= len(script)
+            if error.sqlstate is None or (is_at_end and isinstance(error, _SHUT_DOWN)):
+                self.close()
+                raise CommitUnknown(f"PostgreSQL: {str(error).strip()}") from error
+            self.raise_ours(error)
+            raise
+        except TimeLimitReached as error:
+            raise CommitUnknown(str(error)) from None
+        if answers[-1].tag != b"COMMIT":
+            self.close()
+            raise ConnectionLost("PostgreSQL: the transaction was rolled back")
+
+    async def _exchanged(self, statements: Sequence[Encoded]) -> list[Answer]:
+        """The answers. Raises the driver's errors, and TimeLimitReached."""
+        patience = self._limits.statement + _GRACE_SECONDS
+        try:
+            return await self._pipeline.exchange(statements, patience)
+        except NotHeard:
+            self.close()
+            raise TimeLimitReached("The database isn't responding.") from None
+        except psycopg.Error:
+            raise
+        except BaseException:
+            self.close()  # In the middle of something.
+            raise
+
+    def _require_transaction(self) -> None:
+        """ConnectionLost where the server is known to have ended the transaction."""
+        status = self.driver.info.transaction_status
+        if status is not TransactionStatus.INTRANS or self._is_ended:
+            self.close()
+            raise ConnectionLost("PostgreSQL: the transaction has already ended")
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(int(seconds * 1000))
