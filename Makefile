@@ -12,7 +12,7 @@ WORKERS ?= auto
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help serve client test test-times lint format fuzz lexers histories bench soak chaos docs release lock clean
+.PHONY: help serve client test lint format fuzz lexers histories bench soak chaos docs release lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,27 +33,19 @@ $(CLIENT): $(VENV)/.run $(DECLARED) web/package-lock.json web/index.html web/vit
 	$(BIN)/python web/build.py
 	@touch $@
 
-DAY ?= today
-
 CHECKS := build/checks
 
-test: $(VENV)/.dev $(CLIENT) ## lint, types, all tests, on PostgreSQL a part (tests/choice.py); ALL=1 for all
+test: $(VENV)/.dev $(CLIENT) ## style, types and tests; ALL=1 for all tests on both databases
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@# Types and the client are checked beside the tests, which leave the processors time for it. What
-	@# is wrong is said at once, and again at the end.
-	@# In a fresh clone the tests are compiled once: else each of pytest's processes does it by itself.
+	@# Types and the client are checked while the tests run, which leave processor time for it. Errors
+	@# are printed immediately, and mentioned again at the end.
+	@# In a fresh clone, compile the tests once. Otherwise each process of pytest does it.
 	@mkdir -p build; { { $(BIN)/mypy && $(BIN)/python web/build.py run --silent check \
 		&& $(BIN)/python web/build.py run --silent test; } > $(CHECKS) 2>&1 || { cat $(CHECKS); false; }; } & checks=$$!; \
 	test -d tests/unit/__pycache__ || $(PYTEST) -n 0 --collect-only -qq > /dev/null 2>&1; \
-	$(PYTEST) $(if $(ALL),,--postgres=$(DAY)); tests=$$?; \
-	wait $$checks || { echo "Types or the client are not in order: $(CHECKS)"; exit 1; }; exit $$tests
-
-TIMES := build/times
-
-test-times: $(VENV)/.dev $(CLIENT) ## the tests of make test, and where processors' time goes meanwhile
-	TEST_TIMES=$(TIMES) $(PYTEST) $(if $(ALL),,--postgres=$(DAY)) -p tests.processor_time; \
-	status=$$?; TEST_TIMES=$(TIMES) $(BIN)/python -m tests.processor_time; exit $$status
+	$(PYTEST) $(if $(ALL),,--quick); tests=$$?; \
+	wait $$checks || { echo "Checks of types or of the client failed: see $(CHECKS)"; exit 1; }; exit $$tests
 
 lint: $(VENV)/.dev ## style and strict types
 	$(BIN)/ruff format --check .
@@ -79,7 +71,7 @@ lexers: $(VENV)/.dev ## code made up to keep each grammar busy, and which it sto
 HISTORIES ?= 20
 
 histories: $(VENV)/.dev ## many made-up histories of an organization; HISTORIES=100 for more
-	HISTORIES=$(HISTORIES) $(PYTEST) tests/property
+	HISTORIES=$(HISTORIES) $(PYTEST) tests/property tests/web/test_fold.py
 
 bench: $(VENV)/.dev ## what things cost beside the machine's limits; QUICK=1, DATABASE=postgresql
 	@QUICK="$(QUICK)" DATABASE="$(DATABASE)" $(BIN)/python -m bench

@@ -1,7 +1,5 @@
-"""Which tests run, in which order, and their fixtures: a database of each kind, and an organization
-on it."""
+"""How the tests run, and the fixtures that all of them share: databases and organizations."""
 
-import datetime
 import gc
 import logging
 import os
@@ -15,10 +13,9 @@ import pytest
 
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests import choice, postgres, s3, shortcuts
+from tests import postgres, s3, selection, shortcuts
 from tests.support import Newcomer, Organization, as_worker, founded
 
-_TERMINAL = "terminalreporter"
 _MEMORY = Path("/dev/shm")
 _BY_DATABASE = {"database_url", "kept_database_url"}
 """Fixtures that have a test run on each kind of database."""
@@ -32,23 +29,17 @@ gc.set_threshold(100_000, 20, 20)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--postgres",
-        default=choice.EVERYTHING,
-        metavar="DAY",
-        help="on PostgreSQL run what differs there, and of the rest the part of that day (UTC),"
-        " YYYY-MM-DD or 'today', and what has its turn then; all of it unless this is given",
+        "--quick",
+        action="store_true",
+        help="leave out slow tests, and on PostgreSQL run what differs there and the first test of"
+        " each other module (tests/selection.py)",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     _keep_files_in_memory()
-    if config.option.postgres == "today":
-        # Here, before xdist hands its options over: its workers choose the same at midnight too.
-        config.option.postgres = datetime.datetime.now(datetime.UTC).date().isoformat()
-    try:
-        choice.part_of(config.option.postgres)
-    except ValueError as error:
-        raise pytest.UsageError(f"--postgres: {error}") from None
+    if config.option.quick:
+        os.environ.setdefault("HISTORIES", "0.25")
 
 
 def _keep_files_in_memory() -> None:
@@ -67,40 +58,33 @@ def pytest_xdist_auto_num_workers() -> int:
     return (cores or 1) + 2
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    _say_chosen(session.config)
-
-
-def pytest_terminal_summary(exitstatus: int, config: pytest.Config) -> None:
-    if exitstatus:
-        _say_chosen(config)
-
-
-def _say_chosen(config: pytest.Config) -> None:
-    terminal = config.pluginmanager.get_plugin(_TERMINAL)
-    said = choice.described(config.option.postgres)
-    if said and terminal is not None and not hasattr(config, "workerinput"):
-        terminal.write_line(said)
+_first_tests: dict[str, str] = {}
+"""By module: the first test that runs on both databases."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests that do not run on PostgreSQL that day are not even made: half of all there are."""
+    """With `--quick`, don't even collect tests that don't run on PostgreSQL: half of them all."""
     function = metafunc.definition
     named = {mark.args[0] for mark in function.iter_markers("parametrize")}
-    made = _BY_DATABASE.intersection(metafunc.fixturenames) - named
-    if made and choice.is_on_sqlite_alone(function.nodeid, metafunc.config.option.postgres):
-        for fixture in made:
-            function.add_marker(pytest.mark.parametrize(fixture, ["sqlite"], indirect=True))
+    databases = _BY_DATABASE.intersection(metafunc.fixturenames) - named
+    if not databases or not metafunc.config.option.quick:
+        return
+    module = function.nodeid.partition("::")[0]
+    is_first = _first_tests.setdefault(module, function.nodeid) == function.nodeid
+    if is_first or selection.is_in(module, selection.ON_POSTGRESQL):
+        return
+    for fixture in databases:
+        function.add_marker(pytest.mark.parametrize(fixture, ["sqlite"], indirect=True))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kept, left = choice.divided(items, config.option.postgres)
+    if config.option.quick:
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
     processes = getattr(config, "workerinput", {}).get("workercount", 1)
-    items[:] = choice.arranged(kept, processes)
-    if left:
-        config.hook.pytest_deselected(items=left)
+    items[:] = selection.arranged(items, processes)
 
 
 def pytest_collection_finish() -> None:

@@ -76,7 +76,9 @@ x = 1
 1. first"""
 
 
-@pytest.fixture(params=LOOKS)
+@pytest.fixture(
+    params=["light", *(pytest.param(look, marks=pytest.mark.slow) for look in ("dark", "phone"))]
+)
 def iris(request: pytest.FixtureRequest, cafe: Server, opened: Open) -> Window:
     """The demonstration's owner, in each look. The pages' own policy would keep axe out."""
     found = opened(cafe, bypass_csp=True, reduced_motion="reduce", **LOOKS[request.param])
@@ -152,6 +154,7 @@ def test_views_can_be_used_by_everyone(iris: Window) -> None:
     assert all(signs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["settings", "organization", "channels", "groups"])
 def test_settings_can_be_used_by_everyone(iris: Window, part: str) -> None:
     """Each page of them opens, and none has faults."""

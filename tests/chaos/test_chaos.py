@@ -13,6 +13,7 @@ HANG_SECONDS = 600
 STOP_SECONDS = 90
 
 
+@pytest.mark.slow
 def test_what_clients_are_told_is_true_whatever_fails() -> None:
     """In a process of its own, as `make chaos` is."""
     if not can_stand_alone():

@@ -30,7 +30,6 @@ from tertulia.state.fold import fold
 from tertulia.state.organization import State
 from tertulia.store import log_entries, queries
 from tertulia.store.database import Connection
-from tests import choice
 from tests.property.own_steps import OWN_STEPS
 from tests.property.people_steps import PEOPLE_STEPS
 from tests.property.web_steps import WEB_STEPS, SilentWeb
@@ -65,12 +64,9 @@ def picture() -> bytes:
     return file.getvalue()
 
 
-HISTORIES = int(os.environ.get("HISTORIES", 1))
-"""How many times as many made-up histories as usual; with more than 1 they are new ones each time.
-"""
-
-day = choice.EVERYTHING
-"""Whose histories run, as `tests.choice` has it."""
+HISTORIES = float(os.environ.get("HISTORIES", 1))
+"""How many times as many histories as usual. With more than 1, they are random ones (`make
+histories`); otherwise the same ones every time."""
 
 Step = Callable[["History"], Awaitable[None]]
 
@@ -791,10 +787,7 @@ async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
 def on_a_new_database(
     url: str, seed: int, test: Callable[[History, Config], Awaitable[None]]
 ) -> None:
-    """Run the test with an organization of its own, on an event loop of its own (that of servers);
-    where the tests are those of a day, if that history is on that kind of database today."""
-    if not choice.is_chosen_history(seed, "postgresql" if url else "sqlite", day):
-        return
+    """Run the test on a new organization, in a new event loop of the kind that servers use."""
 
     async def run(config: Config) -> None:
         async with beginning(config, seed) as history:

@@ -40,10 +40,10 @@ def new_database(request: pytest.FixtureRequest, kind: str) -> Iterator[str]:
 
 
 def examples(count: int) -> settings:
-    """So many examples, always the same ones; or `HISTORIES` times as many."""
+    """`HISTORIES` times that number of examples, at least one."""
     return settings(
-        max_examples=count * HISTORIES,
-        derandomize=HISTORIES == 1,
+        max_examples=max(1, round(count * HISTORIES)),
+        derandomize=HISTORIES <= 1,
         deadline=None,
         database=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture],

