@@ -17,13 +17,13 @@ from tests import postgres, s3, selection, shortcuts
 from tests.support import Newcomer, Organization, as_worker, founded
 
 _MEMORY = Path("/dev/shm")
-_BY_DATABASE = {"database_url", "kept_database_url"}
-"""Fixtures that have a test run on each kind of database."""
+_BY_DATABASE = {"database_url", "shared_database_url"}
+"""Fixtures that run a test on each kind of database."""
 _ENOUGH_MEMORY = 2 << 30
-"""Bytes: ten times what a whole run has lying about at a time."""
+"""Bytes: ten times what a whole run needs at a time."""
 
 shortcuts.take()
-# All that is imported and collected stays: not to be looked through for what can be thrown away.
+# Most objects live until the end, so traverse them for garbage less often.
 gc.set_threshold(100_000, 20, 20)
 
 
@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _keep_files_in_memory() -> None:
-    """Unless somebody says where: what tests write is gone a moment later."""
+    """Write temporary files to memory, unless TMPDIR is set."""
     if "TMPDIR" in os.environ or not os.access(_MEMORY, os.W_OK | os.X_OK):
         return
     runs_programs = not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC
@@ -53,7 +53,7 @@ def _keep_files_in_memory() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are cores: many tests wait, for a program, a database or a time limit."""
+    """Two more than there are cores, since many tests wait for a program or a time limit."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return (cores or 1) + 2
 
@@ -88,14 +88,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What is there before the first test is there after the last: not to be looked through again
-    and again for what can be thrown away."""
+    """Modules and tests live until the end, so keep the garbage collector from traversing them."""
     gc.freeze()
 
 
 @pytest.fixture
-def without_collector() -> Iterator[None]:
-    """Nothing is collected but what nobody refers to any more."""
+def no_garbage_collection() -> Iterator[None]:
+    """Free objects by reference counting only, so that tests can measure memory."""
     gc.disable()
     yield
     gc.enable()
@@ -118,7 +117,7 @@ def postgres_url() -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """An empty database of each kind: its URL, or nothing for a file in the data directory."""
+    """The URL of an empty database of each kind; "" for SQLite in the data directory."""
     yield from _database_url(request)
 
 
@@ -132,8 +131,7 @@ def _database_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def config(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> Config:
-    """The configuration of a node on an empty database; of one of several, for tests that take
-    `several_nodes`."""
+    """The configuration of a node on an empty database. With `several_nodes`, of a worker."""
     found = _config(tmp_path, database_url)
     if database_url or "several_nodes" not in request.fixturenames:
         return found
@@ -142,8 +140,8 @@ def config(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) ->
 
 @pytest.fixture
 def several_nodes() -> Iterator[Path]:
-    """The test opens more than one node on its database: on SQLite they are workers of one server,
-    which know each other by this directory."""
+    """For tests that open several nodes on one database. On SQLite they are workers of one server,
+    and find each other in this directory."""
     with tempfile.TemporaryDirectory() as place:  # Addresses of sockets are short.
         yield Path(place)
 
@@ -159,14 +157,14 @@ def _config(directory: Path, database_url: str) -> Config:
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.S3Server]:
-    """An S3 server of this process's own."""
+    """An S3 server, shared by the process."""
     with s3.server(tmp_path_factory.mktemp("s3")) as running:
         yield running
 
 
 @pytest.fixture
 def bucket(s3_server: s3.S3Server) -> Iterator[s3.S3Server]:
-    """The same, without trouble."""
+    """The S3 server. Tests can make it fail (`tests/s3.py`)."""
     s3_server.trouble()
     s3_server.requests()
     yield s3_server
@@ -174,8 +172,8 @@ def bucket(s3_server: s3.S3Server) -> Iterator[s3.S3Server]:
 
 
 @pytest.fixture
-def nothing_broke(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fails where the server logged an error: a refusal is none."""
+def no_logged_errors(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fail if the server logged an error. Refused requests are not errors."""
     yield
     broken = [r for r in caplog.get_records("call") if r.levelno >= logging.ERROR or r.exc_info]
     assert broken == []
@@ -187,47 +185,45 @@ OTHERS = (
     Newcomer("gus", Role.GUEST),
     Newcomer("robo", owner="ben"),
 )
-"""Who there is besides ann."""
+"""Members of `org` other than its owner."""
 
 
 @pytest.fixture
 async def org(config: Config) -> AsyncIterator[Organization]:
-    """An organization with `ann` (owner), `ben` and `cleo` (members), `gus` (guest) and `robo`
-    (a bot of ben's), and no channels yet."""
+    """A new organization with `ann` (owner), `ben` and `cleo` (members), `gus` (guest), and `robo`
+    (ben's bot). It has no channels."""
     async with founded(config, others=OTHERS) as organization:
         yield organization
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def kept_database_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """`database_url`, for all tests of a module."""
+def shared_database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """`database_url`, shared by the module."""
     yield from _database_url(request)
 
 
 @pytest.fixture(scope="module")
-async def kept(
-    kept_database_url: str, tmp_path_factory: pytest.TempPathFactory
+async def shared_org(
+    shared_database_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Organization]:
-    """`org`, for all tests of a module: for those who only read. A module that needs more in it has
-    a fixture of the same scope that adds that."""
-    config = _config(tmp_path_factory.mktemp("kept"), kept_database_url)
+    """`org`, shared by the module. To add channels or messages, write a module-scoped fixture."""
+    config = _config(tmp_path_factory.mktemp("shared"), shared_database_url)
     async with founded(config, others=OTHERS) as organization:
         yield organization
 
 
 @pytest.fixture
-def unchanged(kept: Organization) -> Iterator[Organization]:
-    """`kept`, for requests that are refused and for those that only read: fails where one of the
-    test's changed something."""
-    before = kept.node.state.seq
-    yield kept
-    assert kept.node.state.seq == before, "something was changed"
+def readonly_org(shared_org: Organization) -> Iterator[Organization]:
+    """`shared_org`, for requests that read or are refused. Fails if the test changes something."""
+    before = shared_org.node.state.seq
+    yield shared_org
+    assert shared_org.node.state.seq == before, "the test changed the organization"
 
 
 @pytest.fixture(scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Organization]:
-    """An organization of `ann` and `ben` on SQLite for all tests of a module: for requests that
-    change nothing and do not come as far as a database."""
+async def sqlite_org(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Organization]:
+    """An organization with `ann`, `ben`, and `robo` on SQLite, shared by the module: for requests
+    that are answered without the database."""
     async with founded(_config(tmp_path_factory.mktemp("shared"), "")) as organization:
         await organization.add("ben")
         await organization.add("robo", owner="ben")

@@ -1,4 +1,4 @@
-"""Fixtures: a browser, and windows of people who are signed in."""
+"""Fixtures: a browser, and pages of people who are signed in."""
 
 import asyncio
 from collections.abc import Callable, Generator, Iterator
@@ -22,15 +22,15 @@ from tests.browser.driving import (
     sign_in,
     window,
 )
-from tests.browser.seats import Seats
-from tests.e2e.conftest import calling_town, kept_town, picture_town, sqlite_town, town
+from tests.browser.shared_pages import SharedPages
+from tests.e2e.conftest import bots_site, gif_site, shared_site, site, sqlite_site
 from tests.e2e.server import Account, Server, ended
 
-__all__ = ["calling_town", "kept_town", "picture_town", "sqlite_town", "town"]
+__all__ = ["bots_site", "gif_site", "shared_site", "site", "sqlite_site"]
 
 Open = Callable[..., Window]
-"""`Open(server, account=None, **how)`: a window, as Playwright's `new_context` takes `how`. Of the
-demonstration's people, the address is enough."""
+"""`Open(server, account=None, **options)` opens a page; `options` are those of Playwright's
+`new_context`. For people of the demonstration, pass the email address."""
 _PASSED = pytest.StashKey[bool]()
 """Whether the test itself has passed."""
 
@@ -47,8 +47,8 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="package")
 def driver() -> Iterator[Playwright]:
-    """What drives browsers. Its loop runs in the thread of the tests as long as it is there: other
-    tests, which have loops of their own, must find it gone."""
+    """Playwright. Its event loop runs in the thread of the tests, so it must end before tests that
+    have their own event loop."""
     if not resources.files("tertulia").joinpath("web", "index.html").is_file():
         pytest.skip("the web client is not built: make client")
     # Machines that are busy with other tests are slow.
@@ -59,18 +59,18 @@ def driver() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="package")
 def browser(request: pytest.FixtureRequest, driver: Playwright) -> Iterator[Browser]:
-    """The machine's Chromium: its headless shell, where there is one."""
+    """The machine's Chromium: its headless shell if installed."""
     program = headless_shell()
     if program is None:
-        yield request.getfixturevalue("whole_browser")
+        yield request.getfixturevalue("full_browser")
         return
     with driver.chromium.launch(executable_path=program, args=FLAGS) as found:
         yield found
 
 
 @pytest.fixture(scope="package")
-def whole_browser(driver: Playwright) -> Iterator[Browser]:
-    """Chromium with what its shell has not: notes of its own, microphones, applications."""
+def full_browser(driver: Playwright) -> Iterator[Browser]:
+    """Chromium with what its shell lacks: notifications, microphones, installed apps."""
     program = chromium()
     if program is None:
         pytest.skip(HOW_TO_GET)
@@ -79,8 +79,8 @@ def whole_browser(driver: Playwright) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def cafe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The demonstration, once for all tests of a file."""
+def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with the demonstration, shared by the module."""
     server = Server(tmp_path_factory.mktemp("cafe"))
     made = databases.copied(Config(data_dir=str(server.data_dir)), prepared)
     # In a thread: in that of the tests, the browser's event loop may run.
@@ -92,8 +92,8 @@ def cafe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def opened(browser: Browser) -> Iterator[Open]:
-    """Opens windows, and closes them at the end."""
+def new_page(browser: Browser) -> Iterator[Open]:
+    """Open pages in new browser contexts, and close them at the end of the test."""
     with ExitStack() as stack:
 
         def open_window(server: Server, account: Account | str | None = None, **how: Any) -> Window:
@@ -106,29 +106,29 @@ def opened(browser: Browser) -> Iterator[Open]:
 
 
 @pytest.fixture(scope="module")
-def _seats(browser: Browser) -> Iterator[Seats]:
-    seats = Seats(browser)
-    yield seats
-    seats.close_all()
+def _shared_pages(browser: Browser) -> Iterator[SharedPages]:
+    pages = SharedPages(browser)
+    yield pages
+    pages.close_all()
 
 
 @pytest.fixture
-def seated(request: pytest.FixtureRequest, _seats: Seats) -> Iterator[Open]:
-    """Opens windows too, which the tests of a module share: of each account one (of each `how`),
-    with the client as the test before has left it, at another view. For tests to which the start of
-    the client, and what a browser keeps, are nothing. Fails where one leaves something behind."""
+def shared_page(request: pytest.FixtureRequest, _shared_pages: SharedPages) -> Iterator[Open]:
+    """Open pages that the tests of a module share: one for each account (and `how`). The client
+    keeps running between tests, so use this unless a test is about starting the client or about
+    what a browser stores. Fails if the test leaves a dialog, draft, or error behind."""
     used: list[Window] = []
 
-    def sit_down(server: Server, account: Account | str, **how: Any) -> Window:
-        found = _seats.at(server, account, how)
+    def open_page(server: Server, account: Account | str, **how: Any) -> Window:
+        found = _shared_pages.open(server, account, how)
         used.append(found)
         return found
 
-    yield sit_down
+    yield open_page
     if not request.node.stash.get(_PASSED, False):
-        _seats.close(*used)
+        _shared_pages.close(*used)
         return
-    left = [_seats.leave(one) for one in used]
+    left = [_shared_pages.leave(one) for one in used]
     if any(left):
-        _seats.close(*used)
+        _shared_pages.close(*used)
     assert not any(left), f"left behind: {left}"

@@ -79,10 +79,10 @@ x = 1
 @pytest.fixture(
     params=["light", *(pytest.param(look, marks=pytest.mark.slow) for look in ("dark", "phone"))]
 )
-def iris(request: pytest.FixtureRequest, cafe: Server, opened: Open) -> Window:
+def iris(request: pytest.FixtureRequest, demo_server: Server, new_page: Open) -> Window:
     """The demonstration's owner, in each look. The pages' own policy would keep axe out."""
-    found = opened(cafe, bypass_csp=True, reduced_motion="reduce", **LOOKS[request.param])
-    sign_in_resident(found.context, cafe, "iris@cafe.example")
+    found = new_page(demo_server, bypass_csp=True, reduced_motion="reduce", **LOOKS[request.param])
+    sign_in_resident(found.context, demo_server, "iris@cafe.example")
     found.go("inbox")
     settled(found.page)
     found.page.add_script_tag(path=AXE)
@@ -170,7 +170,7 @@ def test_settings_can_be_used_by_everyone(iris: Window, part: str) -> None:
     assert visit(iris, places if part in {"settings", "organization"} else places[:4]) == []
 
 
-def test_dialogs_can_be_used_by_everyone(iris: Window, cafe: Server) -> None:
+def test_dialogs_can_be_used_by_everyone(iris: Window, demo_server: Server) -> None:
     page, found = iris.page, []
     is_phone = page.viewport_size == PHONE
     iris.go("narrow/is/starred")
@@ -249,7 +249,7 @@ def test_dialogs_can_be_used_by_everyone(iris: Window, cafe: Server) -> None:
     found += faults(iris, "suggested channels")
     # What a newcomer sees instead of an owner's first steps.
     page.goto("about:blank")
-    sign_in_resident(iris.context, cafe, "theo@cafe.example")
+    sign_in_resident(iris.context, demo_server, "theo@cafe.example")
     iris.go("inbox")
     expect(page.get_by_role("region", name="Quick tour")).to_be_visible()
     page.add_script_tag(path=AXE)

@@ -7,14 +7,14 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 
 PLACE = "narrow/channel/general/topic/kitchen"
 
 
 @pytest.fixture
-def ann(sqlite_town: Town, seated: Open) -> Window:
-    window = seated(sqlite_town.server, sqlite_town.ann)
+def ann(sqlite_site: Site, shared_page: Open) -> Window:
+    window = shared_page(sqlite_site.server, sqlite_site.ann)
     window.go(PLACE)
     expect(window.box).to_be_visible()
     return window

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.server import PASSWORD, START_SECONDS, Account, Server, basic, ended, free_port
 from tests.tls import unverified, write_certificate
 
@@ -158,22 +158,22 @@ def running(command: list[str], port: int, log: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server without external_url: what it knows of the proxies, it has from them."""
     server = Server(tmp_path_factory.mktemp("town"))
     ann, ben = server.found(), server.add("ben")
     with ended(server):
         server.start()
-        yield Town(server, ann, ben)
+        yield Site(server, ann, ben)
 
 
 @pytest.mark.parametrize("proxy", [nginx, caddy, apache, traefik])
 def test_people_sign_in_hear_and_upload_through_it(
-    browser: Browser, town: Town, tmp_path: Path, proxy: Callable[[Place], list[str]]
+    browser: Browser, site: Site, tmp_path: Path, proxy: Callable[[Place], list[str]]
 ) -> None:
     tmp_path.chmod(0o755)
     secure, plain = free_port(), free_port()
-    command = proxy((tmp_path, secure, plain, town.server))
+    command = proxy((tmp_path, secure, plain, site.server))
     with running(command, secure, tmp_path / "said"):
         context = browser.new_context(
             base_url=f"https://127.0.0.1:{secure}", ignore_https_errors=True
@@ -181,15 +181,15 @@ def test_people_sign_in_hear_and_upload_through_it(
         with closing(context):
             page = context.new_page()
             page.goto("/")
-            page.get_by_label("Email").fill(town.ben.email)
+            page.get_by_label("Email").fill(site.ben.email)
             page.get_by_label("Password").fill(PASSWORD)
             page.get_by_role("button", name="Sign in").click()
             expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
             assert all(cookie["secure"] for cookie in context.cookies())
-        _hear_and_upload(secure, town.ann)
-        _be_refused(secure, town.ben, "127.0.0.9")
+        _hear_and_upload(secure, site.ann)
+        _be_refused(secure, site.ben, "127.0.0.9")
         # The address of who came is the client's, which the proxy tells.
-        town.server.wait_for_log('"sign-in failed" from=127.0.0.9 ')
+        site.server.wait_for_log('"sign-in failed" from=127.0.0.9 ')
 
 
 def _be_refused(port: int, account: Account, address: str) -> None:
@@ -233,19 +233,19 @@ def _hear_and_upload(port: int, account: Account) -> None:
 
 
 def test_a_proxy_that_hides_the_host_is_told_so(
-    browser: Browser, town: Town, tmp_path: Path
+    browser: Browser, site: Site, tmp_path: Path
 ) -> None:
     port = free_port()
-    command = smallest_nginx((tmp_path, 0, port, town.server))
+    command = smallest_nginx((tmp_path, 0, port, site.server))
     with running(command, port, tmp_path / "said"):
         context = browser.new_context(base_url=f"http://127.0.0.1:{port}")
         with closing(context):
             page = context.new_page()
             page.goto("/login")
-            page.get_by_label("Email").fill(town.ben.email)
+            page.get_by_label("Email").fill(site.ben.email)
             page.get_by_label("Password").fill(PASSWORD)
             page.get_by_role("button", name="Sign in").click()
             said = page.locator("body")
             expect(said).to_contain_text(f"the page is at http://127.0.0.1:{port}")
-            expect(said).to_contain_text(f"reached as 127.0.0.1:{town.server.port}")
-    town.server.wait_for_log("a page is another server's, by its Host")
+            expect(said).to_contain_text(f"reached as 127.0.0.1:{site.server.port}")
+    site.server.wait_for_log("a page is another server's, by its Host")

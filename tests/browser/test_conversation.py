@@ -9,15 +9,15 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window, holding
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.support import row
 
 PLACE = "narrow/channel/general/topic"
 
 
-def both(town: Town, seated: Open, topic: str) -> tuple[Window, Window]:
+def both(site: Site, shared_page: Open, topic: str) -> tuple[Window, Window]:
     """Ann and Ben, who look at the same topic."""
-    ann, ben = seated(town.server, town.ann), seated(town.server, town.ben)
+    ann, ben = shared_page(site.server, site.ann), shared_page(site.server, site.ben)
     for one in (ann, ben):
         one.go(f"{PLACE}/{topic}")
         expect(one.box).to_be_visible()
@@ -28,8 +28,8 @@ def asks_for(topic: str) -> Callable[[str], bool]:
     return lambda url: topic in url
 
 
-def test_two_people_talk(kept_town: Town, seated: Open) -> None:
-    ann, ben = both(kept_town, seated, "greetings")
+def test_two_people_talk(shared_site: Site, shared_page: Open) -> None:
+    ann, ben = both(shared_site, shared_page, "greetings")
 
     ann.say("Good **morning**, Ben")
     said = ben.message("Good morning, Ben")
@@ -78,18 +78,18 @@ def test_two_people_talk(kept_town: Town, seated: Open) -> None:
 
 
 def test_what_was_typed_while_the_server_was_away_is_sent_once(
-    kept_town: Town, seated: Open
+    shared_site: Site, shared_page: Open
 ) -> None:
-    ann, ben = both(kept_town, seated, "storm")
+    ann, ben = both(shared_site, shared_page, "storm")
     ann.say("Before")
     expect(ben.message("Before")).to_be_visible()
 
     ann.away = ben.away = True
-    kept_town.server.kill()
+    shared_site.server.kill()
     expect(ann.page.get_by_text("Can’t reach the server")).to_be_visible()
     ann.say("While it was away")
     expect(ann.message("While it was away")).to_be_visible()
-    kept_town.server.start()
+    shared_site.server.start()
 
     expect(ben.message("While it was away")).to_have_count(1, timeout=30_000)
     ben.say("After")
@@ -100,8 +100,8 @@ def test_what_was_typed_while_the_server_was_away_is_sent_once(
         one.away = False
 
 
-def test_a_client_whose_queue_is_gone_begins_anew(kept_town: Town, seated: Open) -> None:
-    ann, ben = both(kept_town, seated, "queue")
+def test_a_client_whose_queue_is_gone_begins_anew(shared_site: Site, shared_page: Open) -> None:
+    ann, ben = both(shared_site, shared_page, "queue")
     with ann.page.expect_request(lambda request: "/api/v1/events?" in request.url) as poll:
         ben.say("Are you there?")
     ann.box.fill("Not sent yet")
@@ -121,17 +121,17 @@ def test_a_client_whose_queue_is_gone_begins_anew(kept_town: Town, seated: Open)
     ann.box.fill("")
 
 
-def test_what_one_reads_is_read(kept_town: Town, seated: Open, opened: Open) -> None:
-    town = kept_town
+def test_what_one_reads_is_read(shared_site: Site, shared_page: Open, new_page: Open) -> None:
+    town = shared_site
     auth = (town.ben.email, town.ben.api_key)
     httpx.post(f"{town.server.url}/api/v1/mark_all_as_read", auth=auth).raise_for_status()
-    ann = seated(town.server, town.ann)
+    ann = shared_page(town.server, town.ann)
     ann.go(f"{PLACE}/numbers")
     for text in ("One", "Two", "Three"):
         ann.say(text)
         expect(ann.message(text)).to_be_visible()
         expect(ann.page.get_by_text("Sending")).to_be_hidden()
-    ben = seated(town.server, town.ben)
+    ben = shared_page(town.server, town.ben)
     ben.go("inbox")
     expect(ben.link("Inbox")).to_contain_text("3")
 
@@ -139,15 +139,15 @@ def test_what_one_reads_is_read(kept_town: Town, seated: Open, opened: Open) -> 
     expect(ben.message("Three")).to_be_visible()
 
     expect(ben.link("Inbox")).not_to_contain_text("3")
-    elsewhere = opened(town.server, town.ben)
+    elsewhere = new_page(town.server, town.ben)
     elsewhere.go("inbox")
     expect(elsewhere.page.get_by_role("heading", name="Inbox")).to_be_visible()
     row = elsewhere.page.get_by_role("main").get_by_role("link", name="numbers")
     expect(row).not_to_have_accessible_name(re.compile("unread"))
 
 
-def test_a_page_that_comes_late_brings_nothing_back(sqlite_town: Town, opened: Open) -> None:
-    server, auth = sqlite_town.server, (sqlite_town.ann.email, sqlite_town.ann.api_key)
+def test_a_page_that_comes_late_brings_nothing_back(sqlite_site: Site, new_page: Open) -> None:
+    server, auth = sqlite_site.server, (sqlite_site.ann.email, sqlite_site.ann.api_key)
     with httpx.Client(base_url=f"{server.url}/api/v1", auth=auth, timeout=60) as http:
 
         def send(topic: str, content: str) -> int:
@@ -159,7 +159,7 @@ def test_a_page_that_comes_late_brings_nothing_back(sqlite_town: Town, opened: O
         changed = {how: send(f"late {how}", "the old text") for how in ("edited", "deleted")}
         for how in changed:
             send(f"late {how}", f"another one, not {how}")
-        ben = opened(server, sqlite_town.ben)
+        ben = new_page(server, sqlite_site.ben)
         for how, sent in changed.items():
             with row(how):
                 # Before there is any: a request that begins just when others begin to be held is
@@ -184,13 +184,13 @@ def test_a_page_that_comes_late_brings_nothing_back(sqlite_town: Town, opened: O
 
 
 def test_two_windows_without_locks_send_what_waits_once(
-    kept_town: Town, seated: Open, opened: Open
+    shared_site: Site, shared_page: Open, new_page: Open
 ) -> None:
     """Addresses without TLS have no locks: each window takes the other one for closed."""
-    town = kept_town
-    ben = seated(town.server, town.ben)
+    town = shared_site
+    ben = shared_page(town.server, town.ben)
     ben.go(f"{PLACE}/locks")
-    ann = opened(town.server, town.ann)
+    ann = new_page(town.server, town.ann)
     ann.context.add_init_script("Object.defineProperty(Navigator.prototype, 'locks', {})")
     ann.context.add_init_script("delete Navigator.prototype.locks")
     ann.go(f"{PLACE}/locks")

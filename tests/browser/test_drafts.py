@@ -10,7 +10,7 @@ from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 
 WRITES = re.compile(r"/api/v1/drafts(/\d+)?$")
 GIVE = """
@@ -24,14 +24,14 @@ GIVE = """
 
 
 @pytest.fixture
-def ann(sqlite_town: Town, seated: Open) -> Window:
-    return seated(sqlite_town.server, sqlite_town.ann)
+def ann(sqlite_site: Site, shared_page: Open) -> Window:
+    return shared_page(sqlite_site.server, sqlite_site.ann)
 
 
-def drafts(town: Town, topic: str) -> list[dict[str, Any]]:
+def drafts(site: Site, topic: str) -> list[dict[str, Any]]:
     """Ann's drafts to the topic, on the server."""
-    auth = (town.ann.email, town.ann.api_key)
-    answer = httpx.get(f"{town.server.url}/api/v1/drafts", auth=auth, timeout=60).json()
+    auth = (site.ann.email, site.ann.api_key)
+    answer = httpx.get(f"{site.server.url}/api/v1/drafts", auth=auth, timeout=60).json()
     return [draft for draft in answer["drafts"] if draft["topic"] == topic]
 
 
@@ -54,7 +54,7 @@ def answering_late(window: Window, milliseconds: int = 600) -> None:
     window.page.route(WRITES, late)
 
 
-def test_a_sent_message_does_not_come_back_as_a_draft(sqlite_town: Town, ann: Window) -> None:
+def test_a_sent_message_does_not_come_back_as_a_draft(sqlite_site: Site, ann: Window) -> None:
     """Trailing blanks, which the server does not keep, and pauses in which it is told."""
     ann.go("narrow/channel/general/topic/lunch")
     answering_late(ann)
@@ -66,16 +66,16 @@ def test_a_sent_message_does_not_come_back_as_a_draft(sqlite_town: Town, ann: Wi
     ann.box.press("Control+Enter")
     expect(ann.message("or not and")).to_be_visible()
 
-    eventually(lambda: not drafts(sqlite_town, "lunch"), ann)
+    eventually(lambda: not drafts(sqlite_site, "lunch"), ann)
     ann.page.wait_for_timeout(3000)
-    assert not drafts(sqlite_town, "lunch")
+    assert not drafts(sqlite_site, "lunch")
     expect(ann.box).to_have_value("")
     expect(ann.link("Drafts")).not_to_contain_text(re.compile(r"\d"))
     ann.page.reload()
     expect(ann.box).to_have_value("")
 
 
-def test_files_that_were_sent_do_not_come_back_as_a_draft(sqlite_town: Town, ann: Window) -> None:
+def test_files_that_were_sent_do_not_come_back_as_a_draft(sqlite_site: Site, ann: Window) -> None:
     ann.go("narrow/channel/general/topic/cakes")
     answering_late(ann)
     for name in ("one.cake", "two.cake"):
@@ -86,17 +86,17 @@ def test_files_that_were_sent_do_not_come_back_as_a_draft(sqlite_town: Town, ann
     ann.box.press("Control+Enter")
     expect(ann.page.get_by_role("link", name="two.cake").first).to_be_visible()
 
-    eventually(lambda: not drafts(sqlite_town, "cakes"), ann)
+    eventually(lambda: not drafts(sqlite_site, "cakes"), ann)
     ann.page.wait_for_timeout(3000)
-    assert not drafts(sqlite_town, "cakes")
+    assert not drafts(sqlite_site, "cakes")
     expect(files).to_have_count(0)
 
 
-def test_a_sent_message_does_not_come_back_after_a_reload(sqlite_town: Town, ann: Window) -> None:
+def test_a_sent_message_does_not_come_back_after_a_reload(sqlite_site: Site, ann: Window) -> None:
     """The page goes before the server has heard that its draft is gone."""
     ann.go("narrow/channel/general/topic/away")
     ann.box.press_sequentially("Gone soon")
-    eventually(lambda: len(drafts(sqlite_town, "away")) == 1, ann)
+    eventually(lambda: len(drafts(sqlite_site, "away")) == 1, ann)
     ann.page.route(WRITES, lambda route: route.abort())
     ann.box.press("Control+Enter")
     expect(ann.message("Gone soon")).to_be_visible()
@@ -107,11 +107,11 @@ def test_a_sent_message_does_not_come_back_after_a_reload(sqlite_town: Town, ann
     ann.page.unroute(WRITES)
     ann.page.reload()
     expect(ann.box).to_have_value("")
-    eventually(lambda: not drafts(sqlite_town, "away"), ann)
+    eventually(lambda: not drafts(sqlite_site, "away"), ann)
 
 
 def test_a_draft_whose_creation_was_not_answered_is_one_draft(
-    sqlite_town: Town, ann: Window
+    sqlite_site: Site, ann: Window
 ) -> None:
     """The page is loaded anew while the server makes it."""
     ann.go("narrow/channel/general/topic/unanswered")
@@ -126,7 +126,7 @@ def test_a_draft_whose_creation_was_not_answered_is_one_draft(
 
     ann.page.route(WRITES, lost)
     ann.box.press_sequentially("Only one")
-    eventually(lambda: len(drafts(sqlite_town, "unanswered")) == 1, ann)
+    eventually(lambda: len(drafts(sqlite_site, "unanswered")) == 1, ann)
     ann.page.reload()
     ann.page.unroute(WRITES)
     expect(ann.box).to_have_value("Only one")
@@ -134,6 +134,6 @@ def test_a_draft_whose_creation_was_not_answered_is_one_draft(
     expect(ann.page.get_by_role("main").get_by_text("Only one")).to_have_count(1)
     ann.page.wait_for_timeout(2500)
     expect(ann.page.get_by_role("main").get_by_text("Only one")).to_have_count(1)
-    assert len(drafts(sqlite_town, "unanswered")) == 1
+    assert len(drafts(sqlite_site, "unanswered")) == 1
     ann.go("narrow/channel/general/topic/unanswered")
     ann.box.fill("")

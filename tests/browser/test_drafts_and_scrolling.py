@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window, holding
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.server import Account, Server
 
 GIVE = """
@@ -50,14 +50,14 @@ def send(server: Server, account: Account, topic: str, contents: list[str]) -> N
 
 
 @pytest.fixture
-def ann(sqlite_town: Town, seated: Open) -> Window:
-    return seated(sqlite_town.server, sqlite_town.ann)
+def ann(sqlite_site: Site, shared_page: Open) -> Window:
+    return shared_page(sqlite_site.server, sqlite_site.ann)
 
 
 @pytest.fixture
-def newcomer(sqlite_town: Town, opened: Open) -> Window:
+def newcomer(sqlite_site: Site, new_page: Open) -> Window:
     """Ann too, whose client has loaded no messages yet."""
-    return opened(sqlite_town.server, sqlite_town.ann)
+    return new_page(sqlite_site.server, sqlite_site.ann)
 
 
 HOW = ["at once", "slowly", "on a slow machine"]
@@ -66,12 +66,12 @@ LINES = 600
 
 
 @pytest.fixture(scope="module")
-def long(sqlite_town: Town) -> str:
+def long(sqlite_site: Site) -> str:
     """Where a long conversation is. Its tests come first: a window that is open meanwhile takes in
     each message for itself, which costs more than all of the scrolling."""
     lines = [f"Line {number}" + "\n\nand more" * (number % 3) for number in range(LINES)]
-    send(sqlite_town.server, sqlite_town.ben, "long", lines[:-1])
-    send(sqlite_town.server, sqlite_town.ben, "long", lines[-1:])
+    send(sqlite_site.server, sqlite_site.ben, "long", lines[:-1])
+    send(sqlite_site.server, sqlite_site.ben, "long", lines[-1:])
     return "narrow/channel/general/topic/long"
 
 
@@ -116,11 +116,11 @@ def test_what_grows_while_one_scrolls_moves_nothing(ann: Window, long: str, when
 
 
 def test_the_end_of_what_is_loaded_is_not_the_end(
-    sqlite_town: Town, newcomer: Window, long: str
+    sqlite_site: Site, newcomer: Window, long: str
 ) -> None:
     """Who reads there when the last messages come stays there."""
     ann, page = newcomer, newcomer.page
-    auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
+    auth = (sqlite_site.ann.email, sqlite_site.ann.api_key)
     about: dict[str, str | int] = {
         "anchor": "newest",
         "num_before": "80",
@@ -145,7 +145,7 @@ def test_the_end_of_what_is_loaded_is_not_the_end(
 
 @pytest.mark.parametrize("how", ["paste", "drop"])
 def test_a_file_that_is_given_to_the_box_is_sent(
-    sqlite_town: Town, ann: Window, seated: Open, how: str
+    sqlite_site: Site, ann: Window, shared_page: Open, how: str
 ) -> None:
     place = f"narrow/channel/general/topic/{how}"
     ann.go(place)
@@ -161,7 +161,7 @@ def test_a_file_that_is_given_to_the_box_is_sent(
     ann.page.get_by_role("button", name="Continue editing").click()
     ann.box.press("Control+Enter")
 
-    ben = seated(sqlite_town.server, sqlite_town.ben)
+    ben = shared_page(sqlite_site.server, sqlite_site.ben)
     ben.go(place)
     shown = ben.page.get_by_role("article").get_by_role("img").last
     expect(shown).to_be_visible()
@@ -183,8 +183,8 @@ def test_what_was_begun_is_there_after_a_reload(ann: Window) -> None:
     ann.box.fill("")
 
 
-def test_a_search_is_helped_along_and_finds(sqlite_town: Town, ann: Window) -> None:
-    send(sqlite_town.server, sqlite_town.ben, "birds", ["A wren is small", "A crow is not"])
+def test_a_search_is_helped_along_and_finds(sqlite_site: Site, ann: Window) -> None:
+    send(sqlite_site.server, sqlite_site.ben, "birds", ["A wren is small", "A crow is not"])
     ann.go("inbox")
     expect(ann.page.get_by_role("heading", name="Inbox")).to_be_visible()
     ann.page.keyboard.press("/")
@@ -198,10 +198,10 @@ def test_a_search_is_helped_along_and_finds(sqlite_town: Town, ann: Window) -> N
     expect(ann.message("A crow is not")).to_be_hidden()
 
 
-def test_a_search_never_leaves_out_what_was_asked_for(sqlite_town: Town, ann: Window) -> None:
+def test_a_search_never_leaves_out_what_was_asked_for(sqlite_site: Site, ann: Window) -> None:
     """A name's beginning is enough where one has it; what means nothing is said, not dropped."""
-    send(sqlite_town.server, sqlite_town.ben, "links", ["See https://example.com/ben"])
-    send(sqlite_town.server, sqlite_town.ann, "links", ["See https://example.com/ann"])
+    send(sqlite_site.server, sqlite_site.ben, "links", ["See https://example.com/ben"])
+    send(sqlite_site.server, sqlite_site.ann, "links", ["See https://example.com/ann"])
     page = ann.page
     ann.go("inbox")
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()

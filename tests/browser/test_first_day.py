@@ -8,7 +8,7 @@ from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import PHONE, Window, settled, sign_in_resident, tap_away
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.server import Account, Server
 
 
@@ -31,8 +31,8 @@ def page_link(window: Window, page: str, name: str) -> str:
     return main.get_by_role("link", name=name).first.get_attribute("href") or ""
 
 
-def test_what_is_wide_is_taken_back(cafe: Server, seated: Open) -> None:
-    iris = seated(cafe, "iris@cafe.example")
+def test_what_is_wide_is_taken_back(demo_server: Server, shared_page: Open) -> None:
+    iris = shared_page(demo_server, "iris@cafe.example")
     iris.go("inbox")
     settled(iris.page)
     main, toast = iris.page.get_by_role("main"), iris.page.locator(".toasts")
@@ -63,9 +63,9 @@ def test_what_is_wide_is_taken_back(cafe: Server, seated: Open) -> None:
 
 
 def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
-    cafe: Server, seated: Open
+    demo_server: Server, shared_page: Open
 ) -> None:
-    iris = seated(cafe, "iris@cafe.example")
+    iris = shared_page(demo_server, "iris@cafe.example")
     page, keys = iris.page, iris.page.keyboard
     main = page.get_by_role("main")
 
@@ -170,13 +170,13 @@ def test_what_goes_out_of_sight_is_said_and_comes_back_and_counts_agree(
 
 
 def test_what_is_jumped_over_is_read_and_settings_are_followed(
-    sqlite_town: Town, seated: Open
+    sqlite_site: Site, shared_page: Open
 ) -> None:
-    server = sqlite_town.server
-    ann = seated(server, sqlite_town.ann)
+    server = sqlite_site.server
+    ann = shared_page(server, sqlite_site.ann)
     where = {"type": "stream", "to": '"general"', "topic": "long"}
     for number in range(40):
-        api(server, sqlite_town.ben, "POST", "/messages", **where, content=f"{number}\n" * 8)
+        api(server, sqlite_site.ben, "POST", "/messages", **where, content=f"{number}\n" * 8)
     ann.go("inbox")
     expect(ann.link("Inbox")).to_contain_text("40 unread")
     ann.go("narrow/channel/general/topic/long")
@@ -190,7 +190,7 @@ def test_what_is_jumped_over_is_read_and_settings_are_followed(
     body = ann.page.locator("article .body").last
     ann.page.set_viewport_size({"width": 1900, "height": 900})
     narrow = body.evaluate("one => one.offsetWidth")
-    api(server, sqlite_town.ann, "PATCH", "/settings", fluid_layout_width="true")
+    api(server, sqlite_site.ann, "PATCH", "/settings", fluid_layout_width="true")
     expect(ann.page.locator("html")).to_have_attribute("data-width", "full")
     assert body.evaluate("one => one.offsetWidth") > narrow * 1.3
     ann.go("settings/preferences")
@@ -198,9 +198,9 @@ def test_what_is_jumped_over_is_read_and_settings_are_followed(
     expect(ann.page.get_by_label("Emoji", exact=True)).to_have_count(0)
 
 
-def test_a_long_press_opens_a_sheet_and_nothing_else(cafe: Server, opened: Open) -> None:
-    phone = opened(cafe, viewport=PHONE, has_touch=True, is_mobile=True)
-    sign_in_resident(phone.context, cafe, "iris@cafe.example")
+def test_a_long_press_opens_a_sheet_and_nothing_else(demo_server: Server, new_page: Open) -> None:
+    phone = new_page(demo_server, viewport=PHONE, has_touch=True, is_mobile=True)
+    sign_in_resident(phone.context, demo_server, "iris@cafe.example")
     phone.go("narrow/is/starred")
     settled(phone.page)
     article = phone.page.locator("article[data-message]").last
@@ -241,9 +241,9 @@ def test_a_long_press_opens_a_sheet_and_nothing_else(cafe: Server, opened: Open)
 
 
 def test_without_mail_an_invitation_is_a_link_to_hand_over(
-    sqlite_town: Town, seated: Open, opened: Open
+    sqlite_site: Site, shared_page: Open, new_page: Open
 ) -> None:
-    ann = seated(sqlite_town.server, sqlite_town.ann)
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
     ann.go("organization/invitations")
     ann.page.get_by_role("button", name="Email invitation").click()
     dialog = ann.page.get_by_role("dialog")
@@ -251,14 +251,14 @@ def test_without_mail_an_invitation_is_a_link_to_hand_over(
     dialog.get_by_role("button", name="Send invitations").click()
     expect(dialog).to_contain_text("No emails were sent")
     link = dialog.get_by_label("zoe@example.com").first.input_value()
-    zoe = opened(sqlite_town.server)
+    zoe = new_page(sqlite_site.server)
     zoe.page.goto(link)
     expect(zoe.page.get_by_label("Email")).to_have_value("zoe@example.com")
 
 
-def test_the_frame_is_seen_before_the_client_is_there(sqlite_town: Town, opened: Open) -> None:
+def test_the_frame_is_seen_before_the_client_is_there(sqlite_site: Site, new_page: Open) -> None:
     """Its script and its styles are held back: what is seen does not wait for them."""
-    ann = opened(sqlite_town.server, sqlite_town.ann)
+    ann = new_page(sqlite_site.server, sqlite_site.ann)
     held: list[Route] = []
     released = False
 
@@ -282,8 +282,8 @@ def test_the_frame_is_seen_before_the_client_is_there(sqlite_town: Town, opened:
     expect(frame).to_have_count(0)
 
 
-def test_which_key_sends_is_asked_once(sqlite_town: Town, opened: Open) -> None:
-    ben = opened(sqlite_town.server, sqlite_town.ben)
+def test_which_key_sends_is_asked_once(sqlite_site: Site, new_page: Open) -> None:
+    ben = new_page(sqlite_site.server, sqlite_site.ben)
     ben.go("narrow/channel/general/topic/keys")
     question = ben.page.get_by_role("group", name="Which key should send messages?")
     ben.box.fill("by this key")
@@ -296,7 +296,7 @@ def test_which_key_sends_is_asked_once(sqlite_town: Town, opened: Open) -> None:
     ben.box.press("Enter")
     expect(ben.message("by this key")).to_be_visible()
 
-    api(sqlite_town.server, sqlite_town.ben, "PATCH", "/settings", enter_sends="false")
+    api(sqlite_site.server, sqlite_site.ben, "PATCH", "/settings", enter_sends="false")
     ben.page.reload()
     ben.box.press("Enter")
     expect(question).to_have_count(0)

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import settled
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.server import Account, Server
 
 TOPICS = 60
@@ -30,8 +30,10 @@ def focused(page: Page) -> str | None:
     return found
 
 
-def test_the_first_minutes_of_an_owner_and_of_a_newcomer(sqlite_town: Town, seated: Open) -> None:
-    ann = seated(sqlite_town.server, sqlite_town.ann)
+def test_the_first_minutes_of_an_owner_and_of_a_newcomer(
+    sqlite_site: Site, shared_page: Open
+) -> None:
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page = ann.page
     ann.go("inbox")
     steps = page.get_by_role("list", name="Get started")
@@ -55,7 +57,7 @@ def test_the_first_minutes_of_an_owner_and_of_a_newcomer(sqlite_town: Town, seat
     page.get_by_role("button", name="Hide", exact=True).click()
     expect(steps).to_be_hidden()
 
-    ben = seated(sqlite_town.server, sqlite_town.ben)
+    ben = shared_page(sqlite_site.server, sqlite_site.ben)
     ben.go("inbox")
     # Whoever was here already is in what was made.
     expect(ben.link("garden")).to_be_visible()
@@ -70,9 +72,9 @@ def test_the_first_minutes_of_an_owner_and_of_a_newcomer(sqlite_town: Town, seat
         expect(window.page.locator("main section")).to_have_count(0)
 
 
-def test_the_list_is_gone_through_by_keys(sqlite_town: Town, seated: Open) -> None:
-    server = sqlite_town.server
-    with client(server, sqlite_town.ann) as own, client(server, sqlite_town.ben) as ben:
+def test_the_list_is_gone_through_by_keys(sqlite_site: Site, shared_page: Open) -> None:
+    server = sqlite_site.server
+    with client(server, sqlite_site.ann) as own, client(server, sqlite_site.ben) as ben:
         step = {"onboarding_step": "intro_inbox_view_modal"}
         own.post("/users/me/onboarding_steps", data=step).raise_for_status()
         say(own, "mine", "I begin")
@@ -82,7 +84,7 @@ def test_the_list_is_gone_through_by_keys(sqlite_town: Town, seated: Open) -> No
         about = {"type": "direct", "to": '["ann@example.com"]', "content": "Hi *Ann*"}
         ben.post("/messages", data=about).raise_for_status()
 
-        ann = seated(server, sqlite_town.ann)
+        ann = shared_page(server, sqlite_site.ann)
         page, keys = ann.page, ann.page.keyboard
         ann.go("inbox")
         rows = page.locator("[data-row]")

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, CDPSession, Worker, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 
 NOTES = """async () => (await self.registration.getNotifications()).map(
@@ -89,14 +89,14 @@ class Phone:
 
 
 @pytest.fixture(scope="module")
-def browser(whole_browser: Browser) -> Browser:
-    return whole_browser
+def browser(full_browser: Browser) -> Browser:
+    return full_browser
 
 
 @pytest.fixture
-def kept(sqlite_town: Town, seated: Open) -> Window:
+def shared_org(sqlite_site: Site, shared_page: Open) -> Window:
     """A window whose worker has kept the client."""
-    ann = seated(sqlite_town.server, sqlite_town.ann, service_workers="allow")
+    ann = shared_page(sqlite_site.server, sqlite_site.ann, service_workers="allow")
     ann.go("inbox")
     ann.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     ann.page.wait_for_function("navigator.serviceWorker.controller !== null")
@@ -104,14 +104,14 @@ def kept(sqlite_town: Town, seated: Open) -> Window:
 
 
 @pytest.fixture
-def phone(kept: Window) -> Iterator[Phone]:
-    kept.context.grant_permissions(["notifications"])
-    yield Phone(kept)
-    kept.go("inbox")
+def phone(shared_org: Window) -> Iterator[Phone]:
+    shared_org.context.grant_permissions(["notifications"])
+    yield Phone(shared_org)
+    shared_org.go("inbox")
 
 
-def test_a_browser_finds_nothing_that_keeps_it_from_installing(kept: Window) -> None:
-    devtools = kept.context.new_cdp_session(kept.page)
+def test_a_browser_finds_nothing_that_keeps_it_from_installing(shared_org: Window) -> None:
+    devtools = shared_org.context.new_cdp_session(shared_org.page)
 
     manifest: dict[str, Any] = devtools.send("Page.getAppManifest")
     found = devtools.send("Page.getInstallabilityErrors")
@@ -122,25 +122,25 @@ def test_a_browser_finds_nothing_that_keeps_it_from_installing(kept: Window) -> 
 
 
 def test_without_the_server_the_client_opens_says_so_and_comes_back(
-    sqlite_town: Town, kept: Window
+    sqlite_site: Site, shared_org: Window
 ) -> None:
-    server = sqlite_town.server
+    server = sqlite_site.server
     # A browser that has kept what was read, as it has after some seconds, opens with that.
-    kept.page.add_init_script("Object.defineProperty(window, 'indexedDB', { value: null })")
-    kept.away = True
+    shared_org.page.add_init_script("Object.defineProperty(window, 'indexedDB', { value: null })")
+    shared_org.away = True
     server.stop()
-    kept.page.reload()
-    expect(kept.page.get_by_role("heading", name="reach the server")).to_be_visible()
-    assert kept.page.evaluate("document.fonts.ready.then(() => true)")
+    shared_org.page.reload()
+    expect(shared_org.page.get_by_role("heading", name="reach the server")).to_be_visible()
+    assert shared_org.page.evaluate("document.fonts.ready.then(() => true)")
 
     server.start()
-    kept.page.get_by_role("button", name="Try again").click()
-    expect(kept.page.get_by_role("navigation").first).to_be_visible()
-    kept.away = False
+    shared_org.page.get_by_role("button", name="Try again").click()
+    expect(shared_org.page.get_by_role("navigation").first).to_be_visible()
+    shared_org.away = False
 
 
-def test_nothing_of_what_people_wrote_is_kept_by_the_worker(kept: Window) -> None:
-    addresses: list[str] = kept.page.evaluate(
+def test_nothing_of_what_people_wrote_is_kept_by_the_worker(shared_org: Window) -> None:
+    addresses: list[str] = shared_org.page.evaluate(
         """async () => {
             const found = [];
             for (const name of await caches.keys())
@@ -173,8 +173,8 @@ def told(tag: str, to: dict[str, Any], message_ids: list[int], **more: Any) -> d
     }
 
 
-def test_a_push_is_shown_answered_and_taken_back(sqlite_town: Town, phone: Phone) -> None:
-    ann, ben, server = sqlite_town.ann, sqlite_town.ben, sqlite_town.server
+def test_a_push_is_shown_answered_and_taken_back(sqlite_site: Site, phone: Phone) -> None:
+    ann, ben, server = sqlite_site.ann, sqlite_site.ben, sqlite_site.server
     with client_of(ben, server) as client:
         message = {"type": "direct", "to": [ann.user_id], "content": "Are you there?"}
         sent = ok(client.send_message(message))["id"]
@@ -213,10 +213,10 @@ def test_a_push_is_shown_answered_and_taken_back(sqlite_town: Town, phone: Phone
     assert phone.notes(lambda shown: [one["body"] for one in shown] == [kept])
 
 
-def test_a_newer_client_is_offered_and_loaded(kept: Window) -> None:
+def test_a_newer_client_is_offered_and_loaded(shared_org: Window) -> None:
     # To the browser, another address is another worker, as another content is. (After it is loaded
     # the usual address is another one again: what is offered then says nothing.)
-    kept.page.evaluate("navigator.serviceWorker.register('/worker.js?newer', {scope: '/'})")
-    with kept.page.expect_event("load"):
-        kept.page.get_by_role("button", name="Reload").click()
-    expect(kept.page.get_by_role("navigation").first).to_be_visible()
+    shared_org.page.evaluate("navigator.serviceWorker.register('/worker.js?newer', {scope: '/'})")
+    with shared_org.page.expect_event("load"):
+        shared_org.page.get_by_role("button", name="Reload").click()
+    expect(shared_org.page.get_by_role("navigation").first).to_be_visible()

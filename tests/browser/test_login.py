@@ -6,12 +6,12 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.server import PASSWORD, Server, ended
 
 
 def test_the_first_who_comes_makes_the_organization(
-    database_url: str, tmp_path: Path, opened: Open
+    database_url: str, tmp_path: Path, new_page: Open
 ) -> None:
     server = Server(tmp_path / "data", database_url)
     server.data_dir.mkdir()
@@ -19,7 +19,7 @@ def test_the_first_who_comes_makes_the_organization(
         server.start("/setup")
         server.wait_for_log("/setup?code=")
         code = re.findall(r"/setup\?code=(\S+)", server.log_text())[-1]
-        owner = opened(server)
+        owner = new_page(server)
         owner.page.goto(f"/setup?code={code}")
         owner.page.get_by_label("organization").fill("Café Central")
         owner.page.get_by_label("Your name").fill("Ann")
@@ -31,14 +31,14 @@ def test_the_first_who_comes_makes_the_organization(
         expect(owner.page.get_by_role("heading", name="general").first).to_be_visible()
 
 
-def test_whoever_signs_in_comes_to_where_they_wanted(town: Town, opened: Open) -> None:
-    ben = opened(town.server)
+def test_whoever_signs_in_comes_to_where_they_wanted(site: Site, new_page: Open) -> None:
+    ben = new_page(site.server)
     ben.page.goto("/")
-    ben.page.get_by_label("Email").fill(town.ben.email)
+    ben.page.get_by_label("Email").fill(site.ben.email)
     ben.page.get_by_label("Password").fill("wrong")
     ben.page.get_by_role("button", name="Sign in").click()
     expect(ben.page.get_by_role("alert")).to_contain_text("Incorrect")
-    expect(ben.page.get_by_label("Email")).to_have_value(town.ben.email)
+    expect(ben.page.get_by_label("Email")).to_have_value(site.ben.email)
 
     ben.page.get_by_label("Password").fill(PASSWORD)
     ben.page.get_by_role("button", name="Sign in").click()
@@ -52,9 +52,9 @@ def test_whoever_signs_in_comes_to_where_they_wanted(town: Town, opened: Open) -
 
 
 def test_a_session_that_ended_elsewhere_leads_to_the_door_and_back(
-    sqlite_town: Town, opened: Open
+    sqlite_site: Site, new_page: Open
 ) -> None:
-    ann = opened(sqlite_town.server, sqlite_town.ann)
+    ann = new_page(sqlite_site.server, sqlite_site.ann)
     ann.go("narrow/channel/general/topic/hats")
     ann.say("Of straw")
     expect(ann.message("Of straw")).to_be_visible()
@@ -62,14 +62,14 @@ def test_a_session_that_ended_elsewhere_leads_to_the_door_and_back(
     # Typing is told to others: the answer is that nobody is signed in. (It may have been heard
     # before, by something else that was asked.)
     ann.page.keyboard.type("Of felt")
-    ann.page.get_by_label("Email").fill(sqlite_town.ann.email)
+    ann.page.get_by_label("Email").fill(sqlite_site.ann.email)
     ann.page.get_by_label("Password").fill(PASSWORD)
     ann.page.get_by_role("button", name="Sign in").click()
     expect(ann.message("Of straw")).to_be_visible()
 
 
-def test_the_demonstration_takes_one_click(cafe: Server, opened: Open) -> None:
-    guest = opened(cafe)
+def test_the_demonstration_takes_one_click(demo_server: Server, new_page: Open) -> None:
+    guest = new_page(demo_server)
     guest.page.goto("/")
     guest.page.get_by_role("button", name="Iris").click()
     expect(guest.page.get_by_role("heading", name="Inbox")).to_be_visible()

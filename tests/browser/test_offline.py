@@ -6,7 +6,7 @@ from contextlib import suppress
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 from tests.e2e.server import Account, Server
 
@@ -29,12 +29,12 @@ def heard(server: Server, account: Account, topic: str) -> list[str]:
 
 
 def test_what_was_opened_while_offline_is_there_when_one_is_back(
-    sqlite_town: Town, opened: Open
+    sqlite_site: Site, new_page: Open
 ) -> None:
     boats = [f"Boat {number}" for number in range(30)]
     poll = "/poll Which boat?\nred\nblue"
-    say(sqlite_town.server, sqlite_town.ben, "harbour", [*boats, poll])
-    ann = opened(sqlite_town.server, sqlite_town.ann)
+    say(sqlite_site.server, sqlite_site.ben, "harbour", [*boats, poll])
+    ann = new_page(sqlite_site.server, sqlite_site.ann)
     ann.go("inbox")
     expect(ann.page.get_by_role("heading", name="Inbox")).to_be_visible()
     ann.away = True
@@ -62,7 +62,7 @@ def test_what_was_opened_while_offline_is_there_when_one_is_back(
     expect(ann.message("Boat 29")).to_be_visible(timeout=30_000)
     expect(ann.message("From the sea")).to_have_count(1)
     expect(ann.page.get_by_text("Sending")).to_have_count(0)
-    assert heard(sqlite_town.server, sqlite_town.ben, "harbour").count("From the sea") == 1
+    assert heard(sqlite_site.server, sqlite_site.ben, "harbour").count("From the sea") == 1
     # So does a part of a message, which is loaded when one asks for it.
     lacking = ann.page.get_by_role("article").get_by_role("alert")
     expect(lacking).to_contain_text("This couldn’t be loaded")
@@ -80,10 +80,10 @@ def test_what_was_opened_while_offline_is_there_when_one_is_back(
     expect(red).to_be_visible()
 
 
-def test_what_is_sent_while_offline_is_in_sight(sqlite_town: Town, opened: Open) -> None:
+def test_what_is_sent_while_offline_is_in_sight(sqlite_site: Site, new_page: Open) -> None:
     shells = [f"Shell {number}" for number in range(25)]
-    say(sqlite_town.server, sqlite_town.ann, "shore", shells)
-    ann = opened(sqlite_town.server, sqlite_town.ann)
+    say(sqlite_site.server, sqlite_site.ann, "shore", shells)
+    ann = new_page(sqlite_site.server, sqlite_site.ann)
     ann.go("narrow/channel/general/topic/shore")
     expect(ann.message("Shell 24")).to_be_visible()
     ann.away = True

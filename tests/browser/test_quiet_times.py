@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import PHONE, Window
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 
 NOTED = """
@@ -40,8 +40,10 @@ def noted(window: Window, bodies: list[str]) -> None:
     assert window.page.evaluate("[noted, tones]") == [bodies, 2 * len(bodies)]
 
 
-def test_a_pause_holds_in_every_window_and_ends_by_a_press(sqlite_town: Town, opened: Open) -> None:
-    town = sqlite_town
+def test_a_pause_holds_in_every_window_and_ends_by_a_press(
+    sqlite_site: Site, new_page: Open
+) -> None:
+    town = sqlite_site
 
     def write(text: str) -> None:
         sent: dict[str, Any] = {"type": "direct", "to": [town.ann.user_id], "content": text}
@@ -50,8 +52,8 @@ def test_a_pause_holds_in_every_window_and_ends_by_a_press(sqlite_town: Town, op
         for window in (laptop, phone):
             expect(window.message(text)).to_be_attached()
 
-    laptop = opened(town.server, town.ann)
-    phone = opened(town.server, town.ann, viewport=PHONE)
+    laptop = new_page(town.server, town.ann)
+    phone = new_page(town.server, town.ann, viewport=PHONE)
     for window in (laptop, phone):
         window.page.add_init_script(NOTED)
         # From then on it is known whether something rings.

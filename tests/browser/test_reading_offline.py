@@ -7,7 +7,7 @@ import httpx
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 
 PLACE = "narrow/channel/general/topic/tides"
 
@@ -44,17 +44,17 @@ def eventually(page: Page, holds: Callable[[list[str]], bool]) -> list[str]:
 
 
 def test_what_was_read_is_read_without_the_server_and_goes_with_the_session(
-    sqlite_town: Town, opened: Open
+    sqlite_site: Site, new_page: Open
 ) -> None:
-    server = sqlite_town.server
-    auth = (sqlite_town.ben.email, sqlite_town.ben.api_key)
+    server = sqlite_site.server
+    auth = (sqlite_site.ben.email, sqlite_site.ben.api_key)
     with httpx.Client(base_url=f"{server.url}/api/v1", auth=auth, timeout=60) as http:
         where = {"type": "stream", "to": "general"}
         for said in ("tides: High at nine", "winds: Calm", "tides: Low at three"):
             topic, text = said.split(": ")
             about = {**where, "topic": topic, "content": text}
             sent = http.post("/messages", data=about).raise_for_status().json()["id"]
-        ann = opened(server, sqlite_town.ann, service_workers="allow")
+        ann = new_page(server, sqlite_site.ann, service_workers="allow")
         page = ann.page
         ann.go("narrow/channel/general/topic/winds")
         expect(ann.message("Calm")).to_be_visible()
@@ -69,7 +69,7 @@ def test_what_was_read_is_read_without_the_server_and_goes_with_the_session(
     # What is taken back is not kept, wherever one looks: the record of two messages has one.
     ann.go("inbox")
     larger = sorted(map(len, found))[1]
-    auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
+    auth = (sqlite_site.ann.email, sqlite_site.ann.api_key)
     httpx.delete(f"{server.url}/api/v1/messages/{sent}", auth=auth).raise_for_status()
     eventually(page, lambda found: sorted(map(len, found))[1] < larger)
     ann.away = True
@@ -94,9 +94,11 @@ def test_what_was_read_is_read_without_the_server_and_goes_with_the_session(
     assert records(page) == []
 
 
-def test_a_session_that_was_ended_elsewhere_leaves_nothing(sqlite_town: Town, opened: Open) -> None:
-    server = sqlite_town.server
-    ben = opened(server, sqlite_town.ben, service_workers="allow")
+def test_a_session_that_was_ended_elsewhere_leaves_nothing(
+    sqlite_site: Site, new_page: Open
+) -> None:
+    server = sqlite_site.server
+    ben = new_page(server, sqlite_site.ben, service_workers="allow")
     ben.go("narrow/channel/general/topic/notes")
     ben.say("To be forgotten")
     expect(ben.message("To be forgotten")).to_be_visible()

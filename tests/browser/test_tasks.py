@@ -10,7 +10,7 @@ from playwright.sync_api import FilePayload, Locator, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window, settled
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tasks.md"
 
@@ -53,11 +53,11 @@ class Hand:
         self._window.page.keyboard.type(text)
 
 
-def test_ten_tasks_take_as_many_presses_as_is_said(sqlite_town: Town, opened: Open) -> None:
-    ann = opened(sqlite_town.server, sqlite_town.ann)
+def test_ten_tasks_take_as_many_presses_as_is_said(sqlite_site: Site, new_page: Open) -> None:
+    ann = new_page(sqlite_site.server, sqlite_site.ann)
     page, main, counted = ann.page, ann.page.get_by_role("main"), dict[str, int]()
-    auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
-    http = httpx.Client(base_url=f"{sqlite_town.server.url}/api/v1", auth=auth, timeout=60)
+    auth = (sqlite_site.ann.email, sqlite_site.ann.api_key)
+    http = httpx.Client(base_url=f"{sqlite_site.server.url}/api/v1", auth=auth, timeout=60)
     where = {"type": "stream", "to": "general", "topic": "prices"}
     http.post("/messages", data={**where, "content": "We decided on six"}).raise_for_status()
     general = http.get("/get_stream_id", params={"stream": "general"}).json()["stream_id"]

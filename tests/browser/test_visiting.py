@@ -8,18 +8,18 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Open
 from tests.browser.driving import settled
 from tests.browser.test_accessibility import AXE, faults
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 
 
-def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, opened: Open) -> None:
-    server = sqlite_town.server
-    visitor = opened(server, bypass_csp=True, reduced_motion="reduce")
+def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_site: Site, new_page: Open) -> None:
+    server = sqlite_site.server
+    visitor = new_page(server, bypass_csp=True, reduced_motion="reduce")
     page, main = visitor.page, visitor.page.get_by_role("main")
     # Where nothing is open there is the door alone.
     visitor.go("inbox")
     expect(page.get_by_label("Password")).to_be_visible()
 
-    auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
+    auth = (sqlite_site.ann.email, sqlite_site.ann.api_key)
     with httpx.Client(base_url=f"{server.url}/api/v1", auth=auth, timeout=60) as http:
         http.patch("/realm", data={"enable_spectator_access": "true"}).raise_for_status()
         made = json.dumps([{"name": "square", "description": "Come in"}])
@@ -121,7 +121,7 @@ def test_a_visitor_reads_what_is_open_and_finds_the_door(sqlite_town: Town, open
     # The door leads back to where one was.
     page.set_viewport_size({"width": 1280, "height": 800})
     main.get_by_role("link", name="Sign in").click()
-    page.get_by_label("Email").fill(sqlite_town.ben.email)
+    page.get_by_label("Email").fill(sqlite_site.ben.email)
     page.get_by_label("Password").fill("correct horse")
     page.get_by_role("button", name="Sign in").click()
     settled(page)

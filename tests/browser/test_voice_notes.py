@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Open
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 
 MEASURE = """
 async (audio) => {
@@ -18,13 +18,13 @@ async (audio) => {
 
 
 @pytest.fixture(scope="module")
-def browser(whole_browser: Browser) -> Browser:
-    return whole_browser
+def browser(full_browser: Browser) -> Browser:
+    return full_browser
 
 
-def test_a_voice_note_is_recorded_heard_and_played(sqlite_town: Town, seated: Open) -> None:
+def test_a_voice_note_is_recorded_heard_and_played(sqlite_site: Site, shared_page: Open) -> None:
     """Also by whoever said no to the microphone first."""
-    ann = seated(sqlite_town.server, sqlite_town.ann)
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page = ann.page
     ann.go("narrow/channel/general/topic/voices")
     page.get_by_role("button", name="Record a voice note").click()
@@ -40,7 +40,7 @@ def test_a_voice_note_is_recorded_heard_and_played(sqlite_town: Town, seated: Op
     expect(page.get_by_role("list", name="Files").get_by_text("Uploaded")).to_be_visible()
     ann.box.press("Control+Enter")
 
-    ben = seated(sqlite_town.server, sqlite_town.ben)
+    ben = shared_page(sqlite_site.server, sqlite_site.ben)
     ben.go("narrow/channel/general/topic/voices")
     card = ben.page.get_by_role("article").locator(".file")
     expect(card).to_contain_text("Voice note 2")

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 
 FEED = (
     b"<rss version='2.0'><channel><title>The blog</title><item><guid>1</guid>"
@@ -97,9 +97,9 @@ def wait_for_message(window: Window, topic: str) -> None:
         window.page.wait_for_timeout(50)
 
 
-def test_what_comes_in_is_addressed_signed_and_listed(calling_town: Town, seated: Open) -> None:
-    town = calling_town
-    ann = seated(town.server, town.ann)
+def test_what_comes_in_is_addressed_signed_and_listed(bots_site: Site, shared_page: Open) -> None:
+    town = bots_site
+    ann = shared_page(town.server, town.ann)
     page = ann.page
     new_bot(ann, "Leaks", "Incoming webhook").get_by_role("button", name="Webhook URL").click()
     dialog = page.get_by_role("dialog")
@@ -140,10 +140,10 @@ def test_what_comes_in_is_addressed_signed_and_listed(calling_town: Town, seated
 
 
 def test_a_command_goes_out_and_its_answer_comes_back(
-    calling_town: Town, seated: Open, program: str
+    bots_site: Site, shared_page: Open, program: str
 ) -> None:
-    town = calling_town
-    ann = seated(town.server, town.ann)
+    town = bots_site
+    ann = shared_page(town.server, town.ann)
     page = ann.page
     row = new_bot(ann, "Deployer", "Outgoing webhook", **{"Endpoint URL": program})
     row.get_by_role("button", name="Outgoing webhook").click()
@@ -167,9 +167,9 @@ def test_a_command_goes_out_and_its_answer_comes_back(
     expect(dialog.get_by_role("listitem").first).to_contain_text("Delivered")
 
 
-def test_a_feed_is_followed_and_left(calling_town: Town, seated: Open, program: str) -> None:
-    town = calling_town
-    ann = seated(town.server, town.ann)
+def test_a_feed_is_followed_and_left(bots_site: Site, shared_page: Open, program: str) -> None:
+    town = bots_site
+    ann = shared_page(town.server, town.ann)
     page = ann.page
     row = new_bot(ann, "Reader", "Incoming webhook")
     row.get_by_role("button", name="Webhook URL").click()
@@ -189,8 +189,8 @@ def test_a_feed_is_followed_and_left(calling_town: Town, seated: Open, program: 
     expect(ann.message("It is out")).to_be_visible()
 
 
-def test_a_bot_that_the_server_runs_is_chosen_and_set(calling_town: Town, seated: Open) -> None:
-    ann = seated(calling_town.server, calling_town.ann)
+def test_a_bot_that_the_server_runs_is_chosen_and_set(bots_site: Site, shared_page: Open) -> None:
+    ann = shared_page(bots_site.server, bots_site.ann)
     ann.go("settings/your-bots")
     page = ann.page
     page.get_by_role("button", name="New bot").click()

@@ -1,4 +1,4 @@
-"""Fixtures: an organization behind a real process."""
+"""Fixtures: an organization on a server in a process of its own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ from tests.e2e.server import Account, Server, ended
 
 
 @dataclass
-class Town:
-    """A running server, and the people who can sign in to it."""
+class Site:
+    """A running server with two people, both subscribed to the channel "general"."""
 
     server: Server
     ann: Account
@@ -23,49 +23,50 @@ class Town:
 
 
 @contextmanager
-def _opened(data_dir: Path, database_url: str = "", settings: str = "") -> Iterator[Town]:
+def _running(data_dir: Path, database_url: str = "", settings: str = "") -> Iterator[Site]:
     server = Server(data_dir, database_url)
     config = Config(data_dir=str(data_dir), database_url=database_url)
-    ann, ben = databases.copied_as("town", config, lambda: (server.found(), server.add("ben")))
+    ann, ben = databases.copied_as("site", config, lambda: (server.found(), server.add("ben")))
     if settings:
         (data_dir / "tertulia.toml").write_text(settings)
     with ended(server):
         server.start()
-        yield Town(server, ann, ben)
+        yield Site(server, ann, ben)
 
 
 @pytest.fixture
-def town(database_url: str, tmp_path: Path) -> Iterator[Town]:
-    """A server with ann and ben, both in the channel "general", on each kind of database."""
-    with _opened(tmp_path / "data", database_url) as town:
-        yield town
+def site(database_url: str, tmp_path: Path) -> Iterator[Site]:
+    """A running server with `ann` and `ben`, on each kind of database."""
+    with _running(tmp_path / "data", database_url) as site:
+        yield site
 
 
 @pytest.fixture(scope="module")
-def kept_town(kept_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """The same, once for all tests of a file: each leaves alone what the others make."""
-    with _opened(tmp_path_factory.mktemp("town"), kept_database_url) as town:
-        yield town
+def shared_site(
+    shared_database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """`site`, shared by the module. Tests don't touch what other tests create."""
+    with _running(tmp_path_factory.mktemp("site"), shared_database_url) as site:
+        yield site
 
 
 @pytest.fixture(scope="module")
-def sqlite_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """The same on SQLite alone: for what has nothing to do with the database."""
-    with _opened(tmp_path_factory.mktemp("town")) as town:
-        yield town
+def sqlite_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """`shared_site` on SQLite only, for tests that don't depend on the database."""
+    with _running(tmp_path_factory.mktemp("site")) as site:
+        yield site
 
 
 @pytest.fixture(scope="package")
-def picture_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """The same on SQLite, with a key for looking for animated pictures, which nobody knows; once
-    for all tests of a folder."""
-    with _opened(tmp_path_factory.mktemp("town"), settings='giphy_api_key = "key-1"\n') as town:
-        yield town
+def gif_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site on SQLite with an invalid GIPHY key, shared by the folder."""
+    with _running(tmp_path_factory.mktemp("site"), settings='giphy_api_key = "key-1"\n') as site:
+        yield site
 
 
 @pytest.fixture(scope="module")
-def calling_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """The same on SQLite, with a server that may call this machine and runs some bots itself."""
+def bots_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """`sqlite_site` with embedded bots, and with outgoing webhooks allowed to this machine."""
     settings = 'outgoing_webhook_networks = "127.0.0.1"\nembedded_bots = "giphy, helloworld"\n'
-    with _opened(tmp_path_factory.mktemp("town"), settings=settings) as town:
-        yield town
+    with _running(tmp_path_factory.mktemp("site"), settings=settings) as site:
+        yield site

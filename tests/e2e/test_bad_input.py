@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from tertulia.wire.protocol.request_head import MAX_HEAD
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.raw import connected, request
 from tests.e2e.server import Account, Server, ended
 
@@ -16,12 +16,12 @@ MIB = 1024 * 1024
 
 
 @pytest.fixture
-def town(sqlite_town: Town) -> Iterator[Town]:
+def site(sqlite_site: Site) -> Iterator[Site]:
     """The town, which is to be as healthy after the test as before."""
-    yield sqlite_town
-    with connected(sqlite_town.server) as connection:
+    yield sqlite_site
+    with connected(sqlite_site.server) as connection:
         assert connection.ask(request(b"GET", b"/server_settings")).status == 200
-    assert "Traceback" not in sqlite_town.server.log_text()
+    assert "Traceback" not in sqlite_site.server.log_text()
 
 
 DEEP = b"[" * 20_000
@@ -66,10 +66,10 @@ DEEP = b"[" * 20_000
     ],
 )
 def test_a_bad_request_is_told_what_is_wrong(
-    town: Town, method: bytes, target: bytes, form: bytes | None, code: str, status: int
+    site: Site, method: bytes, target: bytes, form: bytes | None, code: str, status: int
 ) -> None:
-    with connected(town.server) as connection:
-        answer = connection.ask(request(method, target, town.ann, form=form))
+    with connected(site.server) as connection:
+        answer = connection.ask(request(method, target, site.ann, form=form))
         refusal = answer.refused(code, status)
         if status == 405:
             assert answer.headers["allow"].split(", ") == refusal["allowed_methods"]
@@ -90,40 +90,40 @@ def test_a_bad_request_is_told_what_is_wrong(
     ],
 )
 def test_nobody_in_particular_is_turned_away(
-    town: Town, authorization: str, code: str, status: int
+    site: Site, authorization: str, code: str, status: int
 ) -> None:
     head = "GET /api/v1/events?queue_id=x HTTP/1.1\r\nHost: chat.test\r\n"
-    with connected(town.server) as connection:
+    with connected(site.server) as connection:
         answer = connection.ask(f"{head}Authorization: {authorization}\r\n\r\n".encode())
         answer.refused(code, status)
 
 
-def test_a_key_opens_its_own_account_only(town: Town) -> None:
-    mixed = Account(0, town.ann.email, town.ben.api_key)
-    with connected(town.server) as connection:
+def test_a_key_opens_its_own_account_only(site: Site) -> None:
+    mixed = Account(0, site.ann.email, site.ben.api_key)
+    with connected(site.server) as connection:
         connection.ask(request(b"POST", b"/register", mixed, form=b"")).refused(
             "INVALID_API_KEY", 401
         )
 
 
-def test_a_queue_of_somebody_else_is_not_there(town: Town) -> None:
-    with connected(town.server) as connection:
-        answer = connection.ask(request(b"POST", b"/register", town.ann, form=b""))
+def test_a_queue_of_somebody_else_is_not_there(site: Site) -> None:
+    with connected(site.server) as connection:
+        answer = connection.ask(request(b"POST", b"/register", site.ann, form=b""))
         queue_id = json.loads(answer.body)["queue_id"].encode()
         poll = b"/events?dont_block=true&last_event_id=-1&queue_id=" + queue_id
-        assert connection.ask(request(b"GET", poll, town.ann)).status == 200
-        connection.ask(request(b"GET", poll, town.ben)).refused("BAD_EVENT_QUEUE_ID")
+        assert connection.ask(request(b"GET", poll, site.ann)).status == 200
+        connection.ask(request(b"GET", poll, site.ben)).refused("BAD_EVENT_QUEUE_ID")
 
 
-def test_a_deactivated_account_is_turned_away_and_its_poll_ends(town: Town) -> None:
-    dora = town.server.add("dora")
-    with connected(town.server) as hers, connected(town.server) as anns:
+def test_a_deactivated_account_is_turned_away_and_its_poll_ends(site: Site) -> None:
+    dora = site.server.add("dora")
+    with connected(site.server) as hers, connected(site.server) as anns:
         answer = hers.ask(request(b"POST", b"/register", dora, form=b""))
         queue = json.loads(answer.body)
         poll = f"/events?queue_id={queue['queue_id']}&last_event_id={queue['last_event_id']}"
         hers.write(request(b"GET", poll.encode(), dora))
         target = b"/users/%d" % dora.user_id
-        assert anns.ask(request(b"DELETE", target, town.ann, form=b"")).status == 200
+        assert anns.ask(request(b"DELETE", target, site.ann, form=b"")).status == 200
         hers.read().refused("USER_DEACTIVATED", 401)
         hers.ask(request(b"GET", b"/users/me", dora)).refused("USER_DEACTIVATED", 401)
 
@@ -134,12 +134,12 @@ def _pieces(count: int) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_of_50_mib_is_too_large(town: Town, chunked: bool) -> None:
+def test_a_body_of_50_mib_is_too_large(site: Site, chunked: bool) -> None:
     answer = requests.post(
-        f"{town.server.url}/api/v1/messages",
+        f"{site.server.url}/api/v1/messages",
         data=_pieces(50) if chunked else b"content=" + b"x" * (50 * MIB),
         headers={"Content-Type": "application/x-www-form-urlencoded", "Connection": "close"},
-        auth=(town.ann.email, town.ann.api_key),
+        auth=(site.ann.email, site.ann.api_key),
         timeout=60,
     )
     assert answer.status_code == 413
@@ -157,12 +157,12 @@ def test_a_body_of_50_mib_is_too_large(town: Town, chunked: bool) -> None:
         ("multipart/form-data; boundary=x", b"--x\r\nContent-Disposition: form-data\r\n\r\n\xff"),
     ],
 )
-def test_a_body_that_is_no_form_is_not_understood(town: Town, kind: str, body: bytes) -> None:
+def test_a_body_that_is_no_form_is_not_understood(site: Site, kind: str, body: bytes) -> None:
     answer = requests.post(
-        f"{town.server.url}/api/v1/messages",
+        f"{site.server.url}/api/v1/messages",
         data=body,
         headers={"Content-Type": kind, "Connection": "close"},
-        auth=(town.ann.email, town.ann.api_key),
+        auth=(site.ann.email, site.ann.api_key),
         timeout=60,
     )
     assert answer.status_code == 400
@@ -181,32 +181,32 @@ def test_a_body_that_is_no_form_is_not_understood(town: Town, kind: str, body: b
         b"GET /api/v1/server_settings HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_refused_and_hung_up_on(town: Town, noise: bytes) -> None:
-    with connected(town.server) as connection:
+def test_what_is_no_http_is_refused_and_hung_up_on(site: Site, noise: bytes) -> None:
+    with connected(site.server) as connection:
         connection.ask(noise).refused()
         assert connection.is_closed()
 
 
 @pytest.mark.parametrize("start", [b"GET /api/v1/", b"GET / HTTP/1.1\r\nX-Long: "])
-def test_a_head_without_an_end_is_hung_up_on(town: Town, start: bytes) -> None:
-    with connected(town.server) as connection:
+def test_a_head_without_an_end_is_hung_up_on(site: Site, start: bytes) -> None:
+    with connected(site.server) as connection:
         endless = start + b"x" * (MAX_HEAD + 1 - len(start))
         connection.ask(endless).refused("BAD_REQUEST", 431)
         assert connection.is_closed()
 
 
-def test_a_body_may_be_larger_than_a_head(town: Town) -> None:
-    form = b"type=direct&to=[%d]&content=" % town.ann.user_id + b"%20" * MAX_HEAD
-    with connected(town.server) as connection:
+def test_a_body_may_be_larger_than_a_head(site: Site) -> None:
+    form = b"type=direct&to=[%d]&content=" % site.ann.user_id + b"%20" * MAX_HEAD
+    with connected(site.server) as connection:
         for _ in range(2):
-            answer = connection.ask(request(b"POST", b"/messages", town.ben, form=form))
+            answer = connection.ask(request(b"POST", b"/messages", site.ben, form=form))
             assert answer.refused()["msg"] == "Messages can't be empty."
 
 
-def test_a_slow_client_holds_up_nobody(town: Town) -> None:
-    form = b"type=direct&to=[%d]&content=late" % town.ann.user_id
-    slow = request(b"POST", b"/messages", town.ben, form=form)
-    with connected(town.server) as first, connected(town.server) as second:
+def test_a_slow_client_holds_up_nobody(site: Site) -> None:
+    form = b"type=direct&to=[%d]&content=late" % site.ann.user_id
+    slow = request(b"POST", b"/messages", site.ben, form=form)
+    with connected(site.server) as first, connected(site.server) as second:
         for position in range(len(slow) - 1):
             first.write(slow[position : position + 1])
             if position % 50 == 0:
@@ -214,10 +214,10 @@ def test_a_slow_client_holds_up_nobody(town: Town) -> None:
         assert first.ask(slow[-1:]).status == 200
 
 
-def test_requests_in_one_piece_are_answered_in_order(town: Town) -> None:
-    wrong = request(b"GET", b"/nothing", town.ann)
+def test_requests_in_one_piece_are_answered_in_order(site: Site) -> None:
+    wrong = request(b"GET", b"/nothing", site.ann)
     right = request(b"GET", b"/server_settings")
-    with connected(town.server) as connection:
+    with connected(site.server) as connection:
         connection.write(right + wrong + right + wrong)
         assert [connection.read().status for _ in range(4)] == [200, 404, 200, 404]
         assert connection.ask(right).status == 200

@@ -12,7 +12,7 @@ from typing import Any
 
 import zulip
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 
 HANDLER = """
@@ -66,8 +66,8 @@ def awaited(look: Callable[[], list[Any]], count: int) -> list[Any]:
     return found
 
 
-def test_a_bot_answers_a_mention_and_a_direct_message(town: Town, tmp_path: Path) -> None:
-    with client_of(town.ann, town.server) as ann, client_of(town.ben, town.server) as ben:
+def test_a_bot_answers_a_mention_and_a_direct_message(site: Site, tmp_path: Path) -> None:
+    with client_of(site.ann, site.server) as ann, client_of(site.ben, site.server) as ben:
         wanted = {"full_name": "Echo", "short_name": "echo", "bot_type": 1}
         made = ok(ann.call_endpoint("bots", method="POST", request=wanted))
         bot_id, email = made["user_id"], ok(ann.get_user_by_id(made["user_id"]))["user"]["email"]
@@ -80,7 +80,7 @@ def test_a_bot_answers_a_mention_and_a_direct_message(town: Town, tmp_path: Path
             messages: list[dict[str, Any]] = ok(client.get_messages(page))["messages"]
             return [message for message in messages if message["sender_id"] == bot_id]
 
-        with running(tmp_path, made["api_key"], email, town.server.url):
+        with running(tmp_path, made["api_key"], email, site.server.url):
             # It hears what is said from when it has a queue.
             log = tmp_path / "bot.log"
             awaited(lambda: re.findall(rb'POST /\S+/register HTTP/1.1" 200', log.read_bytes()), 1)

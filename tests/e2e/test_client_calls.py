@@ -7,7 +7,7 @@ from typing import Any
 import requests
 import zulip
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import PATIENCE, client_of, ok
 from tests.pictures import picture
 
@@ -38,10 +38,10 @@ def named(name: str, content: bytes) -> io.BytesIO:
     return file
 
 
-def test_messages_are_edited_moved_and_deleted(kept_town: Town) -> None:
+def test_messages_are_edited_moved_and_deleted(shared_site: Site) -> None:
     with (
-        client_of(kept_town.ann, kept_town.server) as ann,
-        client_of(kept_town.ben, kept_town.server) as ben,
+        client_of(shared_site.ann, shared_site.server) as ann,
+        client_of(shared_site.ben, shared_site.server) as ben,
     ):
         said = say(ann, "first *draft*")
         answer = ok(ann.update_message({"message_id": said, "content": "second **draft**"}))
@@ -51,14 +51,17 @@ def test_messages_are_edited_moved_and_deleted(kept_town: Town) -> None:
         assert "<strong>draft</strong>" in raw["message"]["content"]
         then, now = ok(ben.get_message_history(said))["message_history"]
         assert (then["content"], now["content"]) == ("first *draft*", "second **draft**")
-        assert (now["prev_content"], now["user_id"]) == ("first *draft*", kept_town.ann.user_id)
+        assert (now["prev_content"], now["user_id"]) == ("first *draft*", shared_site.ann.user_id)
 
-        both = [kept_town.ann.user_id, kept_town.ben.user_id]
+        both = [shared_site.ann.user_id, shared_site.ben.user_id]
         ok(ann.add_subscriptions([{"name": "kitchen"}], principals=both))
         later = say(ann, "and another")
         ok(ann.move_topic("general", "kitchen", "tea", "supper"))
         moved = messages(ben, ("channel", "kitchen"), ("topic", "supper"))
-        assert [m["id"] for m in moved if m["sender_id"] == kept_town.ann.user_id] == [said, later]
+        assert [m["id"] for m in moved if m["sender_id"] == shared_site.ann.user_id] == [
+            said,
+            later,
+        ]
         left = messages(ben, ("channel", "general"), ("topic", "tea"))
         assert said not in [m["id"] for m in left]
         assert {m["sender_email"] for m in left} <= {m["sender_email"] for m in moved}
@@ -70,10 +73,10 @@ def test_messages_are_edited_moved_and_deleted(kept_town: Town) -> None:
         assert ben.get_message_history(said)["result"] == "error"
 
 
-def test_messages_are_flagged_read_and_rendered(kept_town: Town) -> None:
+def test_messages_are_flagged_read_and_rendered(shared_site: Site) -> None:
     with (
-        client_of(kept_town.ann, kept_town.server) as ann,
-        client_of(kept_town.ben, kept_town.server) as ben,
+        client_of(shared_site.ann, shared_site.server) as ann,
+        client_of(shared_site.ben, shared_site.server) as ben,
     ):
         said = say(ann, "read **this**")
         for flag in ("starred", "read"):
@@ -81,7 +84,7 @@ def test_messages_are_flagged_read_and_rendered(kept_town: Town) -> None:
             assert marked["messages"] == [said]
         assert [m["id"] for m in messages(ben, ("is", "starred"))] == [said]
         receipts = call(ann, "GET", f"messages/{said}/read_receipts")
-        assert receipts["user_ids"] == [kept_town.ben.user_id]
+        assert receipts["user_ids"] == [shared_site.ben.user_id]
         ok(ben.update_message_flags({"messages": [said], "op": "remove", "flag": "starred"}))
         assert messages(ben, ("is", "starred")) == []
         rendered = ok(ben.render_message({"content": "~~no~~"}))["rendered"]
@@ -95,10 +98,10 @@ def test_messages_are_flagged_read_and_rendered(kept_town: Town) -> None:
         assert matching["messages"] == {}
 
 
-def test_what_is_not_yet_sent_is_kept(kept_town: Town) -> None:
+def test_what_is_not_yet_sent_is_kept(shared_site: Site) -> None:
     with (
-        client_of(kept_town.ann, kept_town.server) as ann,
-        client_of(kept_town.ben, kept_town.server) as ben,
+        client_of(shared_site.ann, shared_site.server) as ann,
+        client_of(shared_site.ben, shared_site.server) as ben,
     ):
         general = ok(ann.get_stream_id("general"))["stream_id"]
         draft = {"type": "stream", "to": [general], "topic": "tea", "content": "hm"}
@@ -145,16 +148,16 @@ def test_what_is_not_yet_sent_is_kept(kept_town: Town) -> None:
         call(ann, "DELETE", f"reminders/{reminder_id}")
 
 
-def test_files_and_emoji_are_uploaded_and_opened(kept_town: Town) -> None:
-    url = kept_town.server.url
+def test_files_and_emoji_are_uploaded_and_opened(shared_site: Site) -> None:
+    url = shared_site.server.url
     with (
-        client_of(kept_town.ann, kept_town.server) as ann,
-        client_of(kept_town.ben, kept_town.server) as ben,
+        client_of(shared_site.ann, shared_site.server) as ann,
+        client_of(shared_site.ben, shared_site.server) as ben,
     ):
         answer = ok(ann.upload_file(named("plan.txt", b"the plan")))
         assert (answer["filename"], answer["uri"]) == ("plan.txt", answer["url"])
         said = say(ann, f"[plan]({answer['url']})")
-        sign_in = (kept_town.ben.email, kept_town.ben.api_key)
+        sign_in = (shared_site.ben.email, shared_site.ben.api_key)
         opened = requests.get(url + answer["url"], auth=sign_in, timeout=PATIENCE)
         assert opened.content == b"the plan"
         assert requests.get(url + answer["url"], timeout=PATIENCE).status_code == 403
@@ -171,7 +174,7 @@ def test_files_and_emoji_are_uploaded_and_opened(kept_town: Town) -> None:
 
         ok(ann.upload_custom_emoji("gopher", named("gopher.png", picture(64, 64))))
         (emoji,) = ok(ben.get_realm_emoji())["emoji"].values()
-        assert (emoji["name"], emoji["author_id"]) == ("gopher", kept_town.ann.user_id)
+        assert (emoji["name"], emoji["author_id"]) == ("gopher", shared_site.ann.user_id)
         assert requests.get(url + emoji["source_url"], timeout=PATIENCE).status_code == 200
         ok(ben.add_reaction({"message_id": said, "emoji_name": "gopher"}))
         ok(ben.remove_reaction({"message_id": said, "emoji_name": "gopher"}))
@@ -179,10 +182,10 @@ def test_files_and_emoji_are_uploaded_and_opened(kept_town: Town) -> None:
         assert ben.add_reaction({"message_id": said, "emoji_name": "gopher"})["result"] == "error"
 
 
-def test_the_organization_is_looked_after(kept_town: Town) -> None:
+def test_the_organization_is_looked_after(shared_site: Site) -> None:
     with (
-        client_of(kept_town.ann, kept_town.server) as ann,
-        client_of(kept_town.ben, kept_town.server) as ben,
+        client_of(shared_site.ann, shared_site.server) as ann,
+        client_of(shared_site.ben, shared_site.server) as ben,
     ):
         settings = ok(ann.get_server_settings())
         assert settings["realm_name"] == "Example"
@@ -202,7 +205,7 @@ def test_the_organization_is_looked_after(kept_town: Town) -> None:
         fields = ok(ben.get_realm_profile_fields())["custom_fields"]
         assert [one["name"] for one in fields] == ["Home", "Telephone"]
         call(ben, "PATCH", "users/me/profile_data", {"data": [{"id": phone, "value": "*1*"}]})
-        seen = ok(ann.get_user_by_id(kept_town.ben.user_id, include_custom_profile_fields=True))
+        seen = ok(ann.get_user_by_id(shared_site.ben.user_id, include_custom_profile_fields=True))
         assert seen["user"]["profile_data"][str(phone)]["value"] == "*1*"
         ok(ann.remove_realm_profile_field(phone))
         assert len(ok(ben.get_realm_profile_fields())["custom_fields"]) == 1
@@ -220,12 +223,12 @@ def test_the_organization_is_looked_after(kept_town: Town) -> None:
         assert (people[cleo]["full_name"], people[cleo]["is_active"]) == ("Cleopatra", True)
 
 
-def test_groups_and_channels_are_kept_in_order(kept_town: Town) -> None:
+def test_groups_and_channels_are_kept_in_order(shared_site: Site) -> None:
     with (
-        client_of(kept_town.ann, kept_town.server) as ann,
-        client_of(kept_town.ben, kept_town.server) as ben,
+        client_of(shared_site.ann, shared_site.server) as ann,
+        client_of(shared_site.ben, shared_site.server) as ben,
     ):
-        ann_id, ben_id = kept_town.ann.user_id, kept_town.ben.user_id
+        ann_id, ben_id = shared_site.ann.user_id, shared_site.ben.user_id
         made = {"name": "cooks", "description": "They cook", "members": [ann_id]}
         group = ok(ann.create_user_group(made))["group_id"]
         ok(ann.update_user_group({"group_id": group, "description": "They still cook"}))
@@ -262,12 +265,12 @@ def test_groups_and_channels_are_kept_in_order(kept_town: Town) -> None:
         assert bakery not in [one["stream_id"] for one in ok(ben.get_streams())["streams"]]
 
 
-def test_people_arrange_what_is_their_own(kept_town: Town) -> None:
+def test_people_arrange_what_is_their_own(shared_site: Site) -> None:
     with (
-        client_of(kept_town.ann, kept_town.server) as ann,
-        client_of(kept_town.ben, kept_town.server) as ben,
+        client_of(shared_site.ann, shared_site.server) as ann,
+        client_of(shared_site.ben, shared_site.server) as ben,
     ):
-        ann_id = kept_town.ann.user_id
+        ann_id = shared_site.ann.user_id
         general = ok(ben.get_stream_id("general"))["stream_id"]
         assert ok(ben.add_alert_words(["gopher"]))["alert_words"] == ["gopher"]
         alerted = say(ann, "a gopher")
@@ -290,10 +293,10 @@ def test_people_arrange_what_is_their_own(kept_town: Town) -> None:
         ok(ben.set_typing_status({"op": "start", "to": [ann_id]}))
         active = {"status": "active", "ping_only": False, "new_user_input": True}
         presences = ok(ann.update_presence(active))["presences"]
-        assert kept_town.ann.email in presences
-        seen = ok(ben.get_user_presence(kept_town.ann.email))["presence"]
+        assert shared_site.ann.email in presences
+        seen = ok(ben.get_user_presence(shared_site.ann.email))["presence"]
         assert seen["aggregated"]["status"] == "active"
-        assert kept_town.ann.email in ok(ben.get_realm_presence())["presences"]
+        assert shared_site.ann.email in ok(ben.get_realm_presence())["presences"]
         call(ann, "POST", "users/me/status", {"status_text": "at lunch", "away": False})
         status = call(ben, "GET", f"users/{ann_id}/status")["status"]
         assert status["status_text"] == "at lunch"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import zulip
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import Event, Listener, client_of, listening, ok
 from tests.e2e.senders import sending
 from tests.e2e.server import Account
@@ -20,19 +20,19 @@ def add_bot(client: zulip.Client) -> Account:
     return Account(made["user_id"], profile["email"], made["api_key"])
 
 
-def test_two_people_and_a_bot_hold_a_conversation(town: Town) -> None:
-    server = town.server
-    with client_of(town.ann, server) as ann, client_of(town.ben, server) as ben:
+def test_two_people_and_a_bot_hold_a_conversation(site: Site) -> None:
+    server = site.server
+    with client_of(site.ann, server) as ann, client_of(site.ben, server) as ben:
         robo_account = add_bot(ben)
-        people = [town.ann.user_id, town.ben.user_id, robo_account.user_id]
+        people = [site.ann.user_id, site.ben.user_id, robo_account.user_id]
         ok(ann.add_subscriptions([{"name": "kitchen"}], principals=people))
         with (
             client_of(robo_account, server) as robo,
-            listening(server, town.ann, town.ben, robo_account) as listeners,
+            listening(server, site.ann, site.ben, robo_account) as listeners,
         ):
             in_channel(ann, ben, robo, listeners)
             in_direct_messages(ann, ben, robo_account, listeners)
-            presence_and_typing(ann, town.ben, listeners)
+            presence_and_typing(ann, site.ben, listeners)
         what_there_is(ann, people)
         assert [listener.registrations for listener in listeners] == [1, 1, 1]
 
@@ -120,8 +120,8 @@ def what_there_is(ann: zulip.Client, people: list[int]) -> None:
     assert ok(ann.get_profile())["user_id"] == people[0]
 
 
-def test_a_killed_server_loses_nothing_that_it_acknowledged(town: Town) -> None:
-    server, ann, ben = town.server, town.ann, town.ben
+def test_a_killed_server_loses_nothing_that_it_acknowledged(site: Site) -> None:
+    server, ann, ben = site.server, site.ann, site.ben
     in_channel = {"type": "stream", "to": "general", "topic": "storm"}
     direct = {"type": "private", "to": [ben.user_id]}
     with listening(server, ann, ben) as listeners:

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.server import free_port
 from tests.e2e.test_postfix import PATIENCE, listens, until, written
 
@@ -57,8 +57,8 @@ def mailbox(port: int) -> Iterator[Path]:
             process.wait(PATIENCE)
 
 
-def test_fetchmail_brings_what_came_to_a_mailbox(sqlite_town: Town, tmp_path: Path) -> None:
-    town = sqlite_town
+def test_fetchmail_brings_what_came_to_a_mailbox(sqlite_site: Site, tmp_path: Path) -> None:
+    town = sqlite_site
     lmtp, imap = free_port(), free_port()
     (lines,) = [one for one in written("Incoming email") if "proto imap" in one]
     (town.server.data_dir / "tertulia.toml").write_text(

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 
 PAGE = (Path(__file__).parents[2] / "docs" / "integrating.md").read_text()
@@ -31,11 +31,11 @@ def block(language: str, containing: str) -> str:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_a_service_sends(sqlite_town: Town) -> None:
-    with client_of(sqlite_town.ann, sqlite_town.server) as ann:
+def test_a_service_sends(sqlite_site: Site) -> None:
+    with client_of(sqlite_site.ann, sqlite_site.server) as ann:
         wanted = {"full_name": "Hook", "short_name": "hook", "bot_type": 2}
         made = ok(ann.call_endpoint("bots", method="POST", request=wanted))
-        script = block("sh", "external").replace("https://chat.example.com", sqlite_town.server.url)
+        script = block("sh", "external").replace("https://chat.example.com", sqlite_site.server.url)
         done = subprocess.run(
             ["sh", "-c", script],
             env={"KEY": made["api_key"], "PATH": "/usr/local/bin:/usr/bin:/bin"},
@@ -50,14 +50,14 @@ def test_a_service_sends(sqlite_town: Town) -> None:
         assert message["content"] == "**Done**: [build 7](https://ci.example.com/7)"
 
 
-def test_a_program_answers(calling_town: Town) -> None:
+def test_a_program_answers(bots_site: Site) -> None:
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     program = block("python", "BaseHTTPRequestHandler").replace("5002", str(port))
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
     try:
-        with client_of(calling_town.ann, calling_town.server) as ann:
+        with client_of(bots_site.ann, bots_site.server) as ann:
             url = json.dumps(f"http://127.0.0.1:{port}/")
             wanted = {"full_name": "Echo", "short_name": "echo", "bot_type": 3, "payload_url": url}
             bot_id = ok(ann.call_endpoint("bots", method="POST", request=wanted))["user_id"]
@@ -75,14 +75,14 @@ def test_a_program_answers(calling_town: Town) -> None:
         process.wait(PATIENCE)
 
 
-def test_a_bridge_makes_its_calls(sqlite_town: Town) -> None:
+def test_a_bridge_makes_its_calls(sqlite_site: Site) -> None:
     """Those of matterbridge, with what its configuration says; the program itself is not here."""
     config = tomllib.loads(block("toml", "gateway"))
     assert {one["account"] for one in config["gateway"][0]["inout"]} == {
         f"{kind}.{name}" for kind in ("zulip", "irc") for name in config[kind]
     }
     channel, topic = config["gateway"][0]["inout"][0]["channel"].split("/topic:")
-    with client_of(sqlite_town.ann, sqlite_town.server) as ann, requests.Session() as bridge:
+    with client_of(sqlite_site.ann, sqlite_site.server) as ann, requests.Session() as bridge:
         wanted = {"full_name": "Bridge", "short_name": "bridge", "bot_type": 1}
         made = ok(ann.call_endpoint("bots", method="POST", request=wanted))
         ok(ann.add_subscriptions([{"name": channel}], principals=[made["user_id"]]))
@@ -92,7 +92,7 @@ def test_a_bridge_makes_its_calls(sqlite_town: Town) -> None:
 
         def asked(method: str, path: str, **form: Any) -> dict[str, Any]:
             query, body = (form, None) if method == "GET" else (None, form)
-            url = f"{sqlite_town.server.url}/api/v1/{path}"
+            url = f"{sqlite_site.server.url}/api/v1/{path}"
             answer = bridge.request(method, url, params=query, data=body, timeout=PATIENCE)
             return ok(answer.json())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 
 PAGE = Path(__file__).parents[2] / "docs" / "integrating.md"
 SITE, ADDRESS = "https://chat.example.com", "ann@example.com"
@@ -22,9 +22,9 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
 
 
-def ran(town: Town, command: list[str], **environment: str) -> str:
+def ran(site: Site, command: list[str], **environment: str) -> str:
     """What an example prints."""
-    command = [part.replace(SITE, town.server.url) for part in command]
+    command = [part.replace(SITE, site.server.url) for part in command]
     done = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60
     )
@@ -33,8 +33,8 @@ def ran(town: Town, command: list[str], **environment: str) -> str:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_an_agent_gets_a_key_and_speaks(sqlite_town: Town) -> None:
-    town = sqlite_town
+def test_an_agent_gets_a_key_and_speaks(sqlite_site: Site) -> None:
+    town = sqlite_site
     make, search = blocks("sh")
     (program,) = blocks("python")
     (configured,) = blocks("json")

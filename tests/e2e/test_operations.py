@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests import postgres
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, listening, ok
 from tests.e2e.raw import connected, request
 from tests.e2e.server import PASSWORD, Account, Server, ended
@@ -29,11 +29,11 @@ def poll_of(account: Account, queue_id: str, last_event_id: int, *, block: bool 
     return request(b"GET", (target if block else target + "&dont_block=true").encode(), account)
 
 
-def test_a_stopping_server_answers_the_polls_that_wait_and_ends_well(town: Town) -> None:
-    server = town.server
-    queue_id, last = registered(server, town.ben)
+def test_a_stopping_server_answers_the_polls_that_wait_and_ends_well(site: Site) -> None:
+    server = site.server
+    queue_id, last = registered(server, site.ben)
     with connected(server) as waiting, connected(server) as idle:
-        waiting.write(poll_of(town.ben, queue_id, last))
+        waiting.write(poll_of(site.ben, queue_id, last))
         assert idle.ask(request(b"GET", b"/server_settings")).status == 200
         assert server.stop() == 0
         answer = waiting.read()
@@ -41,26 +41,26 @@ def test_a_stopping_server_answers_the_polls_that_wait_and_ends_well(town: Town)
         assert idle.is_closed()
 
 
-def test_a_restart_keeps_queues_and_what_they_missed(town: Town) -> None:
-    server = town.server
-    queue_id, last = registered(server, town.ben)
-    with client_of(town.ann, server) as ann:
+def test_a_restart_keeps_queues_and_what_they_missed(site: Site) -> None:
+    server = site.server
+    queue_id, last = registered(server, site.ben)
+    with client_of(site.ann, server) as ann:
         before = ok(ann.send_message({**GENERAL, "content": "before"}))["id"]
         assert server.stop() == 0
         server.start()
         after = ok(ann.send_message({**GENERAL, "content": "after"}))["id"]
     with connected(server) as connection:
-        answer = connection.ask(poll_of(town.ben, queue_id, last))
+        answer = connection.ask(poll_of(site.ben, queue_id, last))
         events = json.loads(answer.body)["events"]
         assert [e["message"]["id"] for e in events if e["type"] == "message"] == [before, after]
         last = events[-1]["id"]
-        answer = connection.ask(poll_of(town.ben, queue_id, last, block=False))
+        answer = connection.ask(poll_of(site.ben, queue_id, last, block=False))
         assert json.loads(answer.body)["events"] == []
 
 
-def test_somebody_created_on_the_command_line_can_talk_at_once(town: Town) -> None:
-    server = town.server
-    with listening(server, town.ann) as (ann,):
+def test_somebody_created_on_the_command_line_can_talk_at_once(site: Site) -> None:
+    server = site.server
+    with listening(server, site.ann) as (ann,):
         cleo = server.add("cleo")
         asked = {"username": cleo.email, "password": PASSWORD}
         key = httpx.post(f"{server.url}/api/v1/fetch_api_key", data=asked).json()
@@ -73,11 +73,11 @@ def test_somebody_created_on_the_command_line_can_talk_at_once(town: Town) -> No
 
 
 @pytest.fixture
-def two_nodes(postgres_url: str, tmp_path: Path) -> Iterator[tuple[Town, Server]]:
+def two_nodes(postgres_url: str, tmp_path: Path) -> Iterator[tuple[Site, Server]]:
     """The town on PostgreSQL, and a second node on the same database."""
     with postgres.schema(postgres_url) as url:
         first, second = Server(tmp_path / "data", url), Server(tmp_path / "data", url)
-        town = Town(first, first.found(), first.add("ben"))
+        town = Site(first, first.found(), first.add("ben"))
         with ended(first), ended(second):
             first.start()
             second.start()
@@ -85,7 +85,7 @@ def two_nodes(postgres_url: str, tmp_path: Path) -> Iterator[tuple[Town, Server]
 
 
 def test_what_is_sent_on_one_node_reaches_a_poll_on_the_other(
-    two_nodes: tuple[Town, Server],
+    two_nodes: tuple[Site, Server],
 ) -> None:
     town, second = two_nodes
     with (
@@ -111,7 +111,7 @@ def test_what_is_sent_on_one_node_reaches_a_poll_on_the_other(
 
 
 def test_what_one_has_sent_to_one_node_the_other_shows_at_once(
-    two_nodes: tuple[Town, Server],
+    two_nodes: tuple[Site, Server],
 ) -> None:
     """By the cookies that Zulip's own client keeps. (To a client nodes have one address.)"""
     town, second = two_nodes
@@ -129,7 +129,7 @@ def test_what_one_has_sent_to_one_node_the_other_shows_at_once(
             assert topics[0]["name"] == f"news {number}"
 
 
-def test_a_queue_carries_on_at_the_other_node(two_nodes: tuple[Town, Server]) -> None:
+def test_a_queue_carries_on_at_the_other_node(two_nodes: tuple[Site, Server]) -> None:
     town, second = two_nodes
     queue_id, last = registered(town.server, town.ben)
     with client_of(town.ann, town.server) as ann:

@@ -25,7 +25,7 @@ import httpx
 import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.server import Account, free_port
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "operating.md"
@@ -165,8 +165,8 @@ def until(happened: Callable[[], bool], what: str, log: Path) -> None:
 class Talk:
     """Somebody outside who writes mails, and somebody inside who reads messages."""
 
-    def __init__(self, town: Town, port: int, log: Path) -> None:
-        self.api = api_of(town, town.ann)
+    def __init__(self, site: Site, port: int, log: Path) -> None:
+        self.api = api_of(site, site.ann)
         self._outside = smtplib.SMTP("127.0.0.1", port)
         self._log = log
 
@@ -199,32 +199,32 @@ class Talk:
         return newest
 
 
-def api_of(town: Town, account: Account) -> httpx.Client:
+def api_of(site: Site, account: Account) -> httpx.Client:
     return httpx.Client(
-        base_url=f"{town.server.url}/api/v1",
+        base_url=f"{site.server.url}/api/v1",
         auth=(account.email, account.api_key),
         timeout=PATIENCE,
     )
 
 
 @contextmanager
-def talking(town: Town, world: World, pattern: str) -> Iterator[tuple[Talk, Path]]:
+def talking(site: Site, world: World, pattern: str) -> Iterator[tuple[Talk, Path]]:
     """A server and Postfix that know each other by the lines of the documentation."""
     lmtp, port = free_port(), free_port()
     settings, shared, own, *_ = written("Incoming email")
     main, _, table = (shared if pattern.startswith("chat+") else own).partition("# transport\n")
     assert f'"{pattern}"' in settings
-    (town.server.data_dir / "tertulia.toml").write_text(
+    (site.server.data_dir / "tertulia.toml").write_text(
         'external_url = "https://chat.example.com"\nsmtp_host = "127.0.0.1"\n'
         f'smtp_port = {port}\nsmtp_security = "none"\nmail_from = "Chat <noreply@example.com>"\n'
         f'mail_in_pattern = "{pattern}"\nmail_in_listen = "lmtp://127.0.0.1:{lmtp}"\n'
         # However busy the machine is.
         "longest_wait_ms = 0\n"
     )
-    town.server.stop()
+    site.server.stop()
     with postfix(main, {"transport": table.replace("2424", str(lmtp))}, world, port) as log:
-        town.server.start()
-        talk = Talk(town, port, log)
+        site.server.start()
+        talk = Talk(site, port, log)
         try:
             yield talk, log
         finally:
@@ -233,9 +233,9 @@ def talking(town: Town, world: World, pattern: str) -> Iterator[tuple[Talk, Path
 
 @pytest.mark.parametrize("pattern", ["chat+%s@example.com", "%s@chat.example.com"])
 def test_mails_come_in_by_the_lines_of_the_documentation(
-    sqlite_town: Town, world: World, pattern: str
+    sqlite_site: Site, world: World, pattern: str
 ) -> None:
-    with talking(sqlite_town, world, pattern) as (talk, log):
+    with talking(sqlite_site, world, pattern) as (talk, log):
         found = talk.api.get("/get_stream_id", params={"stream": "general"}).json()
         channel = f"/streams/{found['stream_id']}/email_address"
         address = talk.api.get(channel).json()["email"]
@@ -257,8 +257,8 @@ def test_mails_come_in_by_the_lines_of_the_documentation(
         assert refused.value.recipients["stranger@example.com"][0] == 550
 
 
-def test_a_mail_goes_out_is_answered_and_is_turned_off(sqlite_town: Town, world: World) -> None:
-    town = sqlite_town
+def test_a_mail_goes_out_is_answered_and_is_turned_off(sqlite_site: Site, world: World) -> None:
+    town = sqlite_site
     with talking(town, world, "chat+%s@example.com") as (talk, log), api_of(town, town.ben) as ben:
         town.server.command("mail", "--test", "zoe@elsewhere.example")
         sender, recipients, mail = world.next(log)

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import zulip
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, listening, ok
 from tests.e2e.raw import Response, connected, request
 from tests.e2e.server import Account, Server, ended
@@ -18,7 +18,7 @@ SAID = {"type": "stream", "to": "general", "topic": "tea"}
 
 
 @contextmanager
-def limited(directory: Path, **settings: object) -> Iterator[Town]:
+def limited(directory: Path, **settings: object) -> Iterator[Site]:
     """A server with ann and ben, and these settings."""
     server = Server(directory / "data", rate_limits=True)
     ann, ben = server.found(), server.add("ben")
@@ -26,7 +26,7 @@ def limited(directory: Path, **settings: object) -> Iterator[Town]:
     (server.data_dir / "tertulia.toml").write_text(lines)
     with ended(server):
         server.start()
-        yield Town(server, ann, ben)
+        yield Site(server, ann, ben)
 
 
 def use_up(account: Account, server: Server) -> None:

@@ -8,21 +8,21 @@ from typing import Any
 import requests
 import zulip
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import PATIENCE, client_of, listening, ok
 from tests.property.histories import picture
 
 KRAKEN = {"emoji_name": "octopus", "emoji_code": "1f419", "reaction_type": "unicode_emoji"}
 
 
-def test_what_hangs_on_messages_works_with_a_common_client(town: Town) -> None:
-    server = town.server
-    with client_of(town.ann, server) as ann, client_of(town.ben, server) as ben:
+def test_what_hangs_on_messages_works_with_a_common_client(site: Site) -> None:
+    server = site.server
+    with client_of(site.ann, server) as ann, client_of(site.ben, server) as ben:
         types = ["message", "reaction", "submessage", "realm_emoji", "alert_words"]
-        with listening(server, town.ann, event_types=types) as (listener,):
+        with listening(server, site.ann, event_types=types) as (listener,):
             reacting(ann, ben, listener)
             an_emoji_of_their_own(ann, ben, server.url, listener)
-            a_poll(ann, ben, town.ben.user_id, listener)
+            a_poll(ann, ben, site.ben.user_id, listener)
             alert_words(ann, ben, listener)
         marking_as_read(ann, ben)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import zulip
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, listening, ok
 
 
@@ -19,9 +19,9 @@ def heard(client: zulip.Client) -> list[str]:
     return [message["content"] for message in ok(client.get_messages(window))["messages"]]
 
 
-def test_what_is_due_is_sent_by_itself_and_once_whatever_becomes_of_the_server(town: Town) -> None:
-    server = town.server
-    with client_of(town.ann, server) as ann, client_of(town.ben, server) as ben:
+def test_what_is_due_is_sent_by_itself_and_once_whatever_becomes_of_the_server(site: Site) -> None:
+    server = site.server
+    with client_of(site.ann, server) as ann, client_of(site.ben, server) as ben:
         general = ok(ann.get_stream_id("general"))["stream_id"]
         asked = ok(
             ann.send_message({"type": "stream", "to": "general", "topic": "t", "content": "?"})
@@ -42,7 +42,7 @@ def test_what_is_due_is_sent_by_itself_and_once_whatever_becomes_of_the_server(t
                     ok(answer)
                     return at
 
-        with listening(server, town.ben) as (listener,):
+        with listening(server, site.ben) as (listener,):
             soon = schedule_soon("while it runs")
             event = listener.hears(
                 lambda e: e["type"] == "message" and e["message"]["content"] == "while it runs"
@@ -69,7 +69,7 @@ def test_what_is_due_is_sent_by_itself_and_once_whatever_becomes_of_the_server(t
         expected = [f"while it is down {number}" for number in range(5)]
         assert contents == ["while it runs", *expected, "the end"]
         assert heard(ben)[-7:] == ["while it runs", *expected, "the end"]
-        assert last["message"]["sender_email"] == town.ann.email
+        assert last["message"]["sender_email"] == site.ann.email
         assert len([text for text in heard(ann) if "asked to be reminded" in text]) == 1
         for path, key in (("scheduled_messages", "scheduled_messages"), ("reminders", "reminders")):
             assert ok(ann.call_endpoint(path, method="GET"))[key] == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 from tests.e2e.raw import Response, connected
 from tests.e2e.server import Account, Server, basic
@@ -76,8 +76,8 @@ def opened(server: Server, account: Account, url: str) -> bytes:
     return answer.content
 
 
-def test_an_upload_goes_on_after_the_server_was_killed(town: Town) -> None:
-    server, ben = town.server, town.ben
+def test_an_upload_goes_on_after_the_server_was_killed(site: Site) -> None:
+    server, ben = site.server, site.ben
     content = bytes(range(256)) * 4096 * 3
     where = begun(server, ben, len(content))
     first = content[:MIB]
@@ -112,8 +112,8 @@ def test_an_upload_goes_on_after_the_server_was_killed(town: Town) -> None:
     assert opened(server, ben, json.loads(answer.body)["url"]) == content
 
 
-def test_what_came_before_a_connection_broke_off_counts(town: Town) -> None:
-    server, ben = town.server, town.ben
+def test_what_came_before_a_connection_broke_off_counts(site: Site) -> None:
+    server, ben = site.server, site.ben
     length, sent = 3 * MIB, MIB + MIB // 2
     where = begun(server, ben, length)
     with connected(server) as connection:
@@ -126,8 +126,8 @@ def test_what_came_before_a_connection_broke_off_counts(town: Town) -> None:
     assert MIB <= offset_of(server, ben, where) <= sent
 
 
-def test_whoever_goes_on_with_an_upload_needs_not_wait_for_a_dead_connection(town: Town) -> None:
-    server, ben = town.server, town.ben
+def test_whoever_goes_on_with_an_upload_needs_not_wait_for_a_dead_connection(site: Site) -> None:
+    server, ben = site.server, site.ben
     where = begun(server, ben, 10)
     with connected(server) as dead:
         dead.write(
@@ -156,8 +156,8 @@ def form(content: bytes) -> tuple[bytes, str]:
     return start + content + b"\r\n--x--\r\n", "multipart/form-data; boundary=x"
 
 
-def test_a_client_that_goes_away_in_the_middle_leaves_nothing(town: Town) -> None:
-    server, ben = town.server, town.ben
+def test_a_client_that_goes_away_in_the_middle_leaves_nothing(site: Site) -> None:
+    server, ben = site.server, site.ben
     body, kind = form(b"x" * MIB)
     request = head("POST", "/api/v1/user_uploads", ben, Content_Type=kind, Content_Length=len(body))
     with connected(server) as connection:
@@ -167,8 +167,8 @@ def test_a_client_that_goes_away_in_the_middle_leaves_nothing(town: Town) -> Non
     assert ask(server, request + body).status == 200
 
 
-def test_a_large_upload_is_not_held_in_memory(sqlite_town: Town) -> None:
-    server, ben = sqlite_town.server, sqlite_town.ben
+def test_a_large_upload_is_not_held_in_memory(sqlite_site: Site) -> None:
+    server, ben = sqlite_site.server, sqlite_site.ben
     before = memory_of(server)
     body, kind = form(b"\xab" * (90 * MIB))
     answer = httpx.post(
@@ -185,8 +185,8 @@ def test_a_large_upload_is_not_held_in_memory(sqlite_town: Town) -> None:
     assert memory_of(server) - before < 45 * MIB
 
 
-def test_a_body_that_is_too_large_is_read_and_refused(sqlite_town: Town) -> None:
-    server, ben = sqlite_town.server, sqlite_town.ben
+def test_a_body_that_is_too_large_is_read_and_refused(sqlite_site: Site) -> None:
+    server, ben = sqlite_site.server, sqlite_site.ben
     body, kind = form(b"\xab" * (101 * MIB))
     answer = httpx.post(
         f"{server.url}/api/v1/user_uploads",
@@ -199,8 +199,8 @@ def test_a_body_that_is_too_large_is_read_and_refused(sqlite_town: Town) -> None
     assert list((server.data_dir / "files/uploads/incoming").iterdir()) == []
 
 
-def test_nobody_fills_the_disk_without_credentials(sqlite_town: Town) -> None:
-    server = sqlite_town.server
+def test_nobody_fills_the_disk_without_credentials(sqlite_site: Site) -> None:
+    server = sqlite_site.server
     body, kind = form(b"x" * MIB)
     answer = httpx.post(
         f"{server.url}/api/v1/user_uploads", content=body, headers={"Content-Type": kind}
@@ -210,8 +210,8 @@ def test_nobody_fills_the_disk_without_credentials(sqlite_town: Town) -> None:
     assert not incoming.exists() or list(incoming.iterdir()) == []
 
 
-def test_a_path_that_leads_elsewhere_leads_nowhere(sqlite_town: Town) -> None:
-    server, ben = sqlite_town.server, sqlite_town.ben
+def test_a_path_that_leads_elsewhere_leads_nowhere(sqlite_site: Site) -> None:
+    server, ben = sqlite_site.server, sqlite_site.ben
     for path in (
         "/user_uploads/../../secret",
         "/user_uploads/1/../../../secret",
@@ -224,8 +224,8 @@ def test_a_path_that_leads_elsewhere_leads_nowhere(sqlite_town: Town) -> None:
         assert ask(server, head("GET", path, ben)).status == 404
 
 
-def test_many_uploads_at_once_are_all_kept(town: Town) -> None:
-    server, ben = town.server, town.ben
+def test_many_uploads_at_once_are_all_kept(site: Site) -> None:
+    server, ben = site.server, site.ben
     with httpx.Client(auth=(ben.email, ben.api_key), timeout=120) as client:
         for n in range(30):
             answer = client.post(
@@ -242,20 +242,20 @@ def test_many_uploads_at_once_are_all_kept(town: Town) -> None:
             assert content == one["name"].removesuffix(".txt").encode()
 
 
-def test_the_python_client_of_zulip_uploads_files(town: Town, tmp_path: Path) -> None:
+def test_the_python_client_of_zulip_uploads_files(site: Site, tmp_path: Path) -> None:
     file = tmp_path / "naïve — plan.txt"
     file.write_bytes(b"the plan")
-    with client_of(town.ben, town.server) as ben, client_of(town.ann, town.server) as ann:
+    with client_of(site.ben, site.server) as ben, client_of(site.ann, site.server) as ann:
         with file.open("rb") as content:
             answer = ok(ben.upload_file(content))
         assert answer["filename"] == file.name
-        assert opened(town.server, town.ben, answer["uri"]) == b"the plan"
+        assert opened(site.server, site.ben, answer["uri"]) == b"the plan"
         link = f"[plan]({answer['uri']})"
         sent = ok(
             ben.send_message({"type": "stream", "to": "general", "topic": "t", "content": link})
         )
         (one,) = ok(ben.get_attachments())["attachments"]
         assert (one["name"], one["message_ids"]) == (file.name, [sent["id"]])
-        assert opened(town.server, town.ann, answer["uri"]) == b"the plan"
+        assert opened(site.server, site.ann, answer["uri"]) == b"the plan"
         ok(ann.call_endpoint(url=f"attachments/{one['id']}", method="DELETE"))
         assert ok(ben.get_attachments())["attachments"] == []

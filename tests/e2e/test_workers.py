@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import PATIENCE
 from tests.e2e.raw import connected, request
 from tests.e2e.server import Server, ended
@@ -27,29 +27,29 @@ class FromNothing(Server):
 
 
 @contextmanager
-def _served(server: Server) -> Iterator[Town]:
+def _served(server: Server) -> Iterator[Site]:
     ann, ben = server.found(), server.add("ben")
     with ended(server):
         launch(server)
-        yield Town(server, ann, ben)
+        yield Site(server, ann, ben)
 
 
 @pytest.fixture
-def crew(database_url: str, tmp_path: Path) -> Iterator[Town]:
+def crew(database_url: str, tmp_path: Path) -> Iterator[Site]:
     """A town that two workers serve, on each kind of database."""
     with _served(Server(tmp_path / "data", database_url)) as town:
         yield town
 
 
 @pytest.fixture
-def sqlite_crew(tmp_path: Path) -> Iterator[Town]:
+def sqlite_crew(tmp_path: Path) -> Iterator[Site]:
     """The same on SQLite alone: for what has nothing to do with the database."""
     with _served(Server(tmp_path / "data")) as town:
         yield town
 
 
 @pytest.fixture
-def crew_from_nothing(tmp_path: Path) -> Iterator[Town]:
+def crew_from_nothing(tmp_path: Path) -> Iterator[Site]:
     """The same, of programs that begin as an operator's do: what they inherit is the subject."""
     with _served(FromNothing(tmp_path / "data")) as town:
         yield town
@@ -76,7 +76,7 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def test_workers_are_replaced_without_an_error_to_anybody(crew: Town) -> None:
+def test_workers_are_replaced_without_an_error_to_anybody(crew: Site) -> None:
     server = crew.server
     assert server.process is not None
     before = workers(server)
@@ -99,7 +99,7 @@ def test_workers_are_replaced_without_an_error_to_anybody(crew: Town) -> None:
     assert not server._answers("/health")
 
 
-def test_what_was_acknowledged_outlasts_killed_workers(crew: Town) -> None:
+def test_what_was_acknowledged_outlasts_killed_workers(crew: Site) -> None:
     server = crew.server
     with crowded(server, crew.ann) as crowd:
         for times, victim in enumerate((0, 1, 0)):
@@ -113,7 +113,7 @@ def test_what_was_acknowledged_outlasts_killed_workers(crew: Town) -> None:
     assert server.command("check")["ok"]
 
 
-def test_workers_end_when_their_supervisor_is_gone(crew_from_nothing: Town) -> None:
+def test_workers_end_when_their_supervisor_is_gone(crew_from_nothing: Site) -> None:
     server = crew_from_nothing.server
     queue_id, last = registered(server, crew_from_nothing.ben)
     pids = workers(server).values()
@@ -137,7 +137,7 @@ def test_workers_end_when_their_supervisor_is_gone(crew_from_nothing: Town) -> N
         assert other.stop() == 0
 
 
-def test_a_replacement_that_does_not_start_changes_nothing(sqlite_crew: Town) -> None:
+def test_a_replacement_that_does_not_start_changes_nothing(sqlite_crew: Site) -> None:
     server = sqlite_crew.server
     assert server.process is not None
     before = workers(server)

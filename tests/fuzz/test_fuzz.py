@@ -32,7 +32,7 @@ OPERATIONS = [
 
 
 @dataclass
-class Town:
+class Site:
     """A server with some people, channels and messages, and its owner's hands on it."""
 
     server: Server
@@ -40,7 +40,7 @@ class Town:
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     server = Server(tmp_path_factory.mktemp("fuzz") / "data")
     ann = server.found()
     for name, role in [("ben", "admin"), ("cleo", "member"), ("gus", "guest")]:
@@ -54,7 +54,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
                 for topic in ("one", "two"):
                     said = {"type": "stream", "to": name, "topic": topic, "content": "hello"}
                     client.post("/api/v1/messages", data=said)
-            yield Town(server, client)
+            yield Site(server, client)
         assert "Traceback" not in server.log_text(), server.log_text()[-5000:]
 
 
@@ -69,8 +69,8 @@ QUICK = 8
         for number, one in enumerate(OPERATIONS)
     ],
 )
-def test_every_request_is_answered_as_documented(method: str, path: str, town: Town) -> None:
+def test_every_request_is_answered_as_documented(method: str, path: str, site: Site) -> None:
     # Imported here, since only the process that runs these tests needs Schemathesis.
     from tests.fuzz.made_up import sending
 
-    sending(method, path)(client=town.client)
+    sending(method, path)(client=site.client)

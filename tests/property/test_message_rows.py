@@ -64,16 +64,16 @@ async def subscribed_channel(org: Organization, count: int) -> int:
 
 
 @pytest.fixture(scope="module")
-async def crowds(kept: Organization) -> list[list[int]]:
+async def crowds(shared_org: Organization) -> list[list[int]]:
     """A crowd for each audience."""
-    return [await crowd(kept, count) for count in AUDIENCES]
+    return [await crowd(shared_org, count) for count in AUDIENCES]
 
 
 @pytest.mark.parametrize(
     "content", ["hello", "hello @**all**", "hello @**topic**", "@**Ben**"], ids=str
 )
 async def test_a_channel_message_adds_two_rows_whether_10_or_5000_receive_it(
-    kept: Organization,
+    shared_org: Organization,
     crowds: list[list[int]],
     content: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -90,13 +90,13 @@ async def test_a_channel_message_adds_two_rows_whether_10_or_5000_receive_it(
         real(connection, batch)
 
     for people in crowds:
-        channel_id = await channel_of(kept, people)
-        await kept["ann"].send(channel_id, "t", "the first one of the topic")
-        before = await kept.node.store.read(changes_of)
+        channel_id = await channel_of(shared_org, people)
+        await shared_org["ann"].send(channel_id, "t", "the first one of the topic")
+        before = await shared_org.node.store.read(changes_of)
         with monkeypatch.context() as patch:
             patch.setattr(store_module, "write", write)
-            await kept["ann"].send(channel_id, "t", content)
-        after = await kept.node.store.read(changes_of)
+            await shared_org["ann"].send(channel_id, "t", content)
+        after = await shared_org.node.store.read(changes_of)
         added.append(
             {name: after[name] - before[name] for name in after if after[name] != before[name]}
         )
@@ -107,22 +107,22 @@ async def test_a_channel_message_adds_two_rows_whether_10_or_5000_receive_it(
 
 
 async def test_a_message_costs_rows_for_those_whom_it_alerts_or_who_muted_its_sender(
-    kept: Organization, crowds: list[list[int]]
+    shared_org: Organization, crowds: list[list[int]]
 ) -> None:
     """However many others receive it."""
     words = {"alert_words": ["tea"]}
-    assert (await kept["ben"].post("/users/me/alert_words", **words)).ok
-    assert (await kept["ben"].post(f"/users/me/muted_users/{kept['ann'].user_id}")).ok
+    assert (await shared_org["ben"].post("/users/me/alert_words", **words)).ok
+    assert (await shared_org["ben"].post(f"/users/me/muted_users/{shared_org['ann'].user_id}")).ok
     for people in crowds:
-        channel_id = await channel_of(kept, people)
-        ben = {kept["ben"].user_id: "#76ce90"}
-        after = kept.node.state.last_message_id
-        await kept.do(Subscribed(channel_id=channel_id, colors=ben, after=after))
-        await kept["ann"].send(channel_id, "t", "the first one")
+        channel_id = await channel_of(shared_org, people)
+        ben = {shared_org["ben"].user_id: "#76ce90"}
+        after = shared_org.node.state.last_message_id
+        await shared_org.do(Subscribed(channel_id=channel_id, colors=ben, after=after))
+        await shared_org["ann"].send(channel_id, "t", "the first one")
         for content, flags in (("coffee", 0), ("tea", 1)):
-            before = await kept.node.store.read(changes_of)
-            await kept["ann"].send(channel_id, content, content)
-            now = await kept.node.store.read(changes_of)
+            before = await shared_org.node.store.read(changes_of)
+            await shared_org["ann"].send(channel_id, content, content)
+            now = await shared_org.node.store.read(changes_of)
             added = {name: now[name] - before[name] for name in now if now[name] != before[name]}
             # What ben has read is one row, once it is there.
             assert added.pop("read_state", 0) <= 1

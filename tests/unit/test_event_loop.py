@@ -250,11 +250,11 @@ async def test_what_a_client_begins_with_is_made_in_several_turns(
     made: list[int] = []
     in_one_turn = fragments.Fragments.in_one_turn
 
-    def turn(kept: fragments.Fragments, make: Any) -> Any:
+    def turn(shared_org: fragments.Fragments, make: Any) -> Any:
         try:
-            return in_one_turn(kept, make)
+            return in_one_turn(shared_org, make)
         finally:
-            made.append(kept._made)
+            made.append(shared_org._made)
 
     monkeypatch.setattr(fragments.Fragments, "in_one_turn", turn)
     before = await org.node.store.read(changes_of)

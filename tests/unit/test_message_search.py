@@ -366,11 +366,11 @@ def archive(text: Callable[[int], str]) -> list[Message]:
 
 
 @pytest.fixture(scope="module")
-def archive_config(kept_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Config:
+def archive_config(shared_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Config:
     """Where the archive is that tests share, each message of which says `the message` and its
     number."""
     directory = tmp_path_factory.mktemp("archive")
-    config = Config(data_dir=str(directory), database_url=kept_database_url)
+    config = Config(data_dir=str(directory), database_url=shared_database_url)
     databases.migrated(config)
     with contextlib.closing(_connected(config)) as connection:
         written(connection, archive(lambda mid: f"the message {mid}"), {})

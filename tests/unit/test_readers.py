@@ -27,8 +27,8 @@ ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELE
 class Served:
     """Readers, and the reads that they were given."""
 
-    def __init__(self, shared: Readers) -> None:
-        self.readers = shared
+    def __init__(self, sqlite_org: Readers) -> None:
+        self.readers = sqlite_org
         self.order: list[str] = []
         """The reads that a thread has begun, by name."""
         self.tasks: list[asyncio.Task[Any]] = []

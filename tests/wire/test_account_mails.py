@@ -13,7 +13,7 @@ from tests.mails import mailed, no_postman
 from tests.support import PASSWORD, Newcomer, Organization, Person, TestClock, founded
 
 pytestmark = [
-    pytest.mark.usefixtures("nothing_broke"),
+    pytest.mark.usefixtures("no_logged_errors"),
     pytest.mark.usefixtures(no_postman.__name__),
 ]
 

@@ -83,11 +83,11 @@ async def test_clients_hear_of_the_new_address_as_they_may_see_it(org: Organizat
     ["", "nobody", "a b@example.com", "cleo@example.com", "CLEO@example.com", "x@mailinator.com"],
 )
 async def test_what_is_no_address_or_in_use_or_not_admitted_is_refused(
-    unchanged: Organization, email: str
+    readonly_org: Organization, email: str
 ) -> None:
-    (await unchanged["ben"].patch("/settings", email=email, full_name="Other")).refused()
-    assert unchanged.node.state.users[unchanged["ben"].user_id].full_name == "Ben"
-    assert await mailed(unchanged) == []
+    (await readonly_org["ben"].patch("/settings", email=email, full_name="Other")).refused()
+    assert readonly_org.node.state.users[readonly_org["ben"].user_id].full_name == "Ben"
+    assert await mailed(readonly_org) == []
 
 
 async def test_the_same_address_is_ignored_and_another_spelling_needs_no_mail(
@@ -112,14 +112,16 @@ async def test_where_addresses_are_not_changed_administrators_change_theirs(
     assert await address(org, "ann") == "anna@example.com"
 
 
-async def test_a_bots_address_and_other_peoples_are_not_changed_so(unchanged: Organization) -> None:
-    (await unchanged["robo"].patch("/settings", email=NEW)).refused()
+async def test_a_bots_address_and_other_peoples_are_not_changed_so(
+    readonly_org: Organization,
+) -> None:
+    (await readonly_org["robo"].patch("/settings", email=NEW)).refused()
     (
-        await unchanged["ann"].patch(
-            "/settings", email=NEW, target_users={"user_ids": [unchanged["ben"].user_id]}
+        await readonly_org["ann"].patch(
+            "/settings", email=NEW, target_users={"user_ids": [readonly_org["ben"].user_id]}
         )
     ).refused()
-    assert await mailed(unchanged) == []
+    assert await mailed(readonly_org) == []
 
 
 async def test_an_address_that_was_taken_in_the_meantime_is_refused(org: Organization) -> None:

@@ -12,7 +12,7 @@ from tertulia.service.config import Config
 from tertulia.service.vault import digest
 from tests.support import PASSWORD, Organization, Person, TestClock, founded, rows
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 
 async def listed(person: Person) -> list[dict[str, Any]]:
@@ -75,9 +75,9 @@ async def test_a_key_is_shown_once_and_kept_nowhere(org: Organization) -> None:
     ],
 )
 async def test_what_is_refused(
-    unchanged: Organization, who: str, sent: dict[str, Any], code: str
+    readonly_org: Organization, who: str, sent: dict[str, Any], code: str
 ) -> None:
-    (await unchanged[who].post("/agents", **sent)).refused(code)
+    (await readonly_org[who].post("/agents", **sent)).refused(code)
 
 
 async def test_a_key_names_only_channels_that_its_owner_sees(org: Organization) -> None:

@@ -9,7 +9,7 @@ from tertulia.model.changes import Unsubscribed
 from tertulia.service.config import Config
 from tests.support import Organization, Person, reopened, row, rows
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 
 async def own(who: Person) -> list[str]:
@@ -73,9 +73,11 @@ async def test_words_added_at_the_same_moment_are_all_there(org: Organization) -
         (["x" * 101], "BAD_REQUEST"),
     ],
 )
-async def test_what_are_no_words_is_refused(shared: Organization, words: Any, code: str) -> None:
-    (await shared["ann"].post("/users/me/alert_words", alert_words=words)).refused(code)
-    assert await own(shared["ann"]) == []
+async def test_what_are_no_words_is_refused(
+    sqlite_org: Organization, words: Any, code: str
+) -> None:
+    (await sqlite_org["ann"].post("/users/me/alert_words", alert_words=words)).refused(code)
+    assert await own(sqlite_org["ann"]) == []
 
 
 async def test_a_word_has_at_most_100_characters_and_there_are_at_most_1000(

@@ -12,7 +12,7 @@ from tertulia.service.config import Config
 from tertulia.wire.http.authentication import KNOWN_HEADERS, USUAL_HEADER, known_header
 from tests.support import PASSWORD, Organization, Person, founded, rows
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 PAGE = {"anchor": "newest", "num_before": 1, "num_after": 0}
 
@@ -27,9 +27,11 @@ async def _with(org: Organization, header: str | bytes) -> Any:
 
 
 @rows("method", ["GET", "POST"])
-async def test_without_credentials_one_is_asked_for_them(shared: Organization, method: str) -> None:
+async def test_without_credentials_one_is_asked_for_them(
+    sqlite_org: Organization, method: str
+) -> None:
     path = "/events" if method == "GET" else "/messages"
-    reply = await shared.nobody.raw(method, path)
+    reply = await sqlite_org.nobody.raw(method, path)
     reply.refused("UNAUTHORIZED", 401)
     assert reply.headers["www-authenticate"].startswith('Basic realm="')
 
@@ -49,31 +51,31 @@ async def test_without_credentials_one_is_asked_for_them(shared: Organization, m
     ],
 )
 async def test_credentials_that_cannot_be_read_are_as_none(
-    shared: Organization, header: str
+    sqlite_org: Organization, header: str
 ) -> None:
-    reply = await _with(shared, header.encode("latin-1"))
+    reply = await _with(sqlite_org, header.encode("latin-1"))
     reply.refused("UNAUTHORIZED", 401)
     assert reply.headers["www-authenticate"].startswith("Basic")
 
 
 @rows("header", ["Bearer abc", "Digest x", "basic64 YTpi", "x"])
-async def test_another_scheme_is_refused(shared: Organization, header: str) -> None:
-    (await _with(shared, header)).refused("BAD_REQUEST", 400)
+async def test_another_scheme_is_refused(sqlite_org: Organization, header: str) -> None:
+    (await _with(sqlite_org, header)).refused("BAD_REQUEST", 400)
 
 
-async def test_the_right_key_with_the_owner_s_address_is_taken(shared: Organization) -> None:
-    ann = shared["ann"]
+async def test_the_right_key_with_the_owner_s_address_is_taken(sqlite_org: Organization) -> None:
+    ann = sqlite_org["ann"]
     for address in ("ann@example.com", "ANN@Example.COM", f"user{ann.user_id}@chat.test"):
-        (await _with(shared, _basic(f"{address}:{ann.api_key}"))).ok
+        (await _with(sqlite_org, _basic(f"{address}:{ann.api_key}"))).ok
     for scheme in ("basic", "BASIC", "Basic  "):
         header = _basic(f"ann@example.com:{ann.api_key}").replace("Basic", scheme, 1)
-        (await _with(shared, header)).ok
+        (await _with(sqlite_org, header)).ok
 
 
 async def test_a_wrong_key_or_somebody_else_s_address_is_refused_alike(
-    shared: Organization,
+    sqlite_org: Organization,
 ) -> None:
-    ann, ben = shared["ann"], shared["ben"]
+    ann, ben = sqlite_org["ann"], sqlite_org["ben"]
     pairs = [
         (ann.email, "x" * 32),
         (ann.email, ""),
@@ -90,18 +92,18 @@ async def test_a_wrong_key_or_somebody_else_s_address_is_refused_alike(
         ("ann@example.com\0", ann.api_key),
     ]
     told = [
-        (await _with(shared, _basic(f"{email}:{key}"))).refused("INVALID_API_KEY", 401)
+        (await _with(sqlite_org, _basic(f"{email}:{key}"))).refused("INVALID_API_KEY", 401)
         for email, key in pairs
     ]
     assert len({body["msg"] for body in told}) == 1
 
 
-async def test_of_headers_no_more_is_kept_than_there_is_room_for(shared: Organization) -> None:
-    ann = shared["ann"]
-    (await _with(shared, _basic(f"{ann.email}:{ann.api_key}"))).ok
+async def test_of_headers_no_more_is_kept_than_there_is_room_for(sqlite_org: Organization) -> None:
+    ann = sqlite_org["ann"]
+    (await _with(sqlite_org, _basic(f"{ann.email}:{ann.api_key}"))).ok
     before = known_header.cache_info()
     assert before.maxsize == KNOWN_HEADERS
-    (await _with(shared, _basic(f"{ann.email}:{'x' * USUAL_HEADER}"))).refused(
+    (await _with(sqlite_org, _basic(f"{ann.email}:{'x' * USUAL_HEADER}"))).refused(
         "INVALID_API_KEY", 401
     )
     assert known_header.cache_info().currsize == before.currsize
@@ -151,14 +153,14 @@ async def test_a_webhook_bot_can_send_messages_and_nothing_else(org: Organizatio
     (await hook.get("/server_settings")).ok
 
 
-async def test_signing_in_yields_the_key(shared: Organization) -> None:
+async def test_signing_in_yields_the_key(sqlite_org: Organization) -> None:
     for username in ("ann@example.com", " Ann@EXAMPLE.com "):
         found = (
-            await shared.nobody.post("/fetch_api_key", username=username, password=PASSWORD)
+            await sqlite_org.nobody.post("/fetch_api_key", username=username, password=PASSWORD)
         ).ok
-        assert found["api_key"] == shared["ann"].api_key
+        assert found["api_key"] == sqlite_org["ann"].api_key
         assert found["email"] == "ann@example.com"
-        assert found["user_id"] == shared["ann"].user_id
+        assert found["user_id"] == sqlite_org["ann"].user_id
 
 
 @rows(
@@ -180,9 +182,9 @@ async def test_signing_in_yields_the_key(shared: Organization) -> None:
     ],
 )
 async def test_signing_in_wrongly_is_refused(
-    shared: Organization, username: str | None, password: str | None, code: str, status: int
+    sqlite_org: Organization, username: str | None, password: str | None, code: str, status: int
 ) -> None:
-    reply = await shared.nobody.post("/fetch_api_key", username=username, password=password)
+    reply = await sqlite_org.nobody.post("/fetch_api_key", username=username, password=password)
     body = reply.refused(code, status)
     assert "api_key" not in body
 
@@ -211,10 +213,10 @@ async def test_an_organization_may_do_without_passwords(org: Organization) -> No
     assert settings["email_auth_enabled"] is False
 
 
-async def test_the_doors_for_development_are_shut(shared: Organization) -> None:
-    (await shared.nobody.post("/dev_fetch_api_key", username="ann@example.com")).refused()
-    (await shared.nobody.get("/dev_list_users")).refused()
-    settings = (await shared.nobody.get("/server_settings")).ok
+async def test_the_doors_for_development_are_shut(sqlite_org: Organization) -> None:
+    (await sqlite_org.nobody.post("/dev_fetch_api_key", username="ann@example.com")).refused()
+    (await sqlite_org.nobody.get("/dev_list_users")).refused()
+    settings = (await sqlite_org.nobody.get("/server_settings")).ok
     assert settings["authentication_methods"]["dev"] is False
 
 
@@ -234,10 +236,10 @@ async def test_in_development_everybody_can_be_signed_in_as(config: Config) -> N
         gone.refused("USER_DEACTIVATED", 401)
 
 
-async def test_nobody_needs_to_sign_in_to_learn_about_the_server(shared: Organization) -> None:
-    settings = (await shared.nobody.get("/server_settings")).ok
+async def test_nobody_needs_to_sign_in_to_learn_about_the_server(sqlite_org: Organization) -> None:
+    settings = (await sqlite_org.nobody.get("/server_settings")).ok
     assert settings["realm_uri"] == settings["realm_url"] == "http://chat.test"
     assert settings["zulip_feature_level"] == settings["service_feature_level"] == 496
     # Nor do wrong credentials keep anybody from it.
     header = {"Authorization": "nonsense"}
-    (await shared.nobody.raw("GET", "/server_settings", headers=header)).ok
+    (await sqlite_org.nobody.raw("GET", "/server_settings", headers=header)).ok

@@ -123,17 +123,17 @@ async def test_without_a_picture_there_is_the_default_one_again(org: Organizatio
     ],
 )
 async def test_what_is_no_picture_is_refused(
-    unchanged: Organization, contents: Callable[[], list[bytes]], code: str
+    readonly_org: Organization, contents: Callable[[], list[bytes]], code: str
 ) -> None:
-    before = await shown(unchanged, "ben")
-    (await upload(unchanged["ben"], *contents())).refused(code)
-    assert await shown(unchanged, "ben") == before
+    before = await shown(readonly_org, "ben")
+    (await upload(readonly_org["ben"], *contents())).refused(code)
+    assert await shown(readonly_org, "ben") == before
 
 
-async def test_a_picture_that_is_too_large_is_refused(unchanged: Organization) -> None:
-    reply = await upload(unchanged["ben"], picture() + b"\0" * (5 * 1024 * 1024))
+async def test_a_picture_that_is_too_large_is_refused(readonly_org: Organization) -> None:
+    reply = await upload(readonly_org["ben"], picture() + b"\0" * (5 * 1024 * 1024))
     assert reply.status in {400, 413}
-    assert (await shown(unchanged, "ben"))["avatar_version"] == 1
+    assert (await shown(readonly_org, "ben"))["avatar_version"] == 1
 
 
 async def test_pictures_are_for_administrators_where_the_organization_wants_it(
@@ -162,9 +162,9 @@ async def test_pictures_may_be_kept_by_whoever_has_them(org: Organization) -> No
     ["x.png", "../secret.png", "%2e%2e%2fsecret.png", f"{'0' * 40}.png", f"{'0' * 40}.svg", ""],
 )
 async def test_a_picture_that_does_not_exist_is_not_found(
-    unchanged: Organization, path: str
+    readonly_org: Organization, path: str
 ) -> None:
-    assert (await fetched(unchanged, f"/user_avatars/1/{path}")).status_code == 404
+    assert (await fetched(readonly_org, f"/user_avatars/1/{path}")).status_code == 404
 
 
 # Those who have none
@@ -234,16 +234,16 @@ def test_initials_are_of_the_first_name_and_the_last(name: str, letters: str) ->
     ],
 )
 async def test_only_such_pictures_are_drawn(
-    unchanged: Organization, path: str, status: int
+    readonly_org: Organization, path: str, status: int
 ) -> None:
-    assert (await fetched(unchanged, f"/user_avatars/1/drawn/{path}")).status_code == status
+    assert (await fetched(readonly_org, f"/user_avatars/1/drawn/{path}")).status_code == status
 
 
-async def test_the_systems_own_bots_have_pictures(unchanged: Organization) -> None:
-    bots = (await unchanged["ben"].register()).data["cross_realm_bots"]
+async def test_the_systems_own_bots_have_pictures(readonly_org: Organization) -> None:
+    bots = (await readonly_org["ben"].register()).data["cross_realm_bots"]
     assert len(bots) == 3
     for bot in bots:
-        assert opened(await fetched(unchanged, bot["avatar_url"])).size == (100, 100)
+        assert opened(await fetched(readonly_org, bot["avatar_url"])).size == (100, 100)
 
 
 # Default pictures of the third party

@@ -82,9 +82,9 @@ async def test_who_may_have_which_bots(org: Organization, kind: BotKind) -> None
 
 
 @pytest.fixture(scope="module")
-async def hidden(kept: Organization) -> int:
+async def hidden(shared_org: Organization) -> int:
     """A private channel of cleo's."""
-    return await kept.channel("hidden", "cleo", is_private=True)
+    return await shared_org.channel("hidden", "cleo", is_private=True)
 
 
 @rows(
@@ -116,12 +116,12 @@ async def hidden(kept: Organization) -> int:
     ],
 )
 async def test_an_impossible_bot_is_refused(
-    hidden: int, unchanged: Organization, actor: str, changed: dict[str, Any], code: str
+    hidden: int, readonly_org: Organization, actor: str, changed: dict[str, Any], code: str
 ) -> None:
-    before = len(unchanged.node.state.users)
+    before = len(readonly_org.node.state.users)
     asked = {"full_name": "Hal", "short_name": "hal"}
-    (await unchanged[actor].post("/bots", **(asked | changed))).refused(code)
-    assert len(unchanged.node.state.users) == before
+    (await readonly_org[actor].post("/bots", **(asked | changed))).refused(code)
+    assert len(readonly_org.node.state.users) == before
 
 
 async def test_an_address_is_given_once(org: Organization) -> None:
@@ -130,16 +130,16 @@ async def test_an_address_is_given_once(org: Organization) -> None:
     (await org["cleo"].post("/bots", full_name="Hal", short_name="other")).refused()
 
 
-async def test_a_picture_that_is_none_is_refused(unchanged: Organization) -> None:
-    ben = unchanged["ben"]
-    response = await unchanged.http.post(
+async def test_a_picture_that_is_none_is_refused(readonly_org: Organization) -> None:
+    ben = readonly_org["ben"]
+    response = await readonly_org.http.post(
         "/api/v1/bots",
         data={"full_name": "Hal", "short_name": "hal"},
         files={"file": ("hal.png", b"\x89PNG", "image/png")},
         auth=(ben.email, ben.api_key),
     )
     Reply(response.status_code, response.headers, response.json()).refused("BAD_IMAGE")
-    assert unchanged.node.state.user_with_address("hal-bot@chat.test") is None
+    assert readonly_org.node.state.user_with_address("hal-bot@chat.test") is None
 
 
 async def test_its_owner_and_administrators_hear_of_a_bot(org: Organization) -> None:
@@ -201,10 +201,10 @@ async def test_a_bot_gets_a_new_name_and_address(org: Organization) -> None:
 
 
 @pytest.fixture(scope="module")
-async def ada(kept: Organization, hidden: int) -> int:
+async def ada(shared_org: Organization, hidden: int) -> int:
     """A bot of ben's, where there is an administrator too."""
-    await kept.add("admin", Role.ADMINISTRATOR)
-    return (await make(kept, "ben", full_name="Ada", short_name="ada")).user_id
+    await shared_org.add("admin", Role.ADMINISTRATOR)
+    return (await make(shared_org, "ben", full_name="Ada", short_name="ada")).user_id
 
 
 @rows(
@@ -226,20 +226,20 @@ async def ada(kept: Organization, hidden: int) -> int:
     ],
 )
 async def test_a_change_that_is_not_allowed_is_refused(
-    ada: int, unchanged: Organization, actor: str, changed: dict[str, Any], code: str
+    ada: int, readonly_org: Organization, actor: str, changed: dict[str, Any], code: str
 ) -> None:
-    (await unchanged[actor].patch(f"/bots/{ada}", **changed)).refused(code)
+    (await readonly_org[actor].patch(f"/bots/{ada}", **changed)).refused(code)
 
 
 @rows("bot", ["1", "999999", "ann"])
-async def test_what_is_no_bot_is_refused(unchanged: Organization, bot: str) -> None:
-    bot_id = unchanged["ann"].user_id if bot == "ann" else int(bot)
+async def test_what_is_no_bot_is_refused(readonly_org: Organization, bot: str) -> None:
+    bot_id = readonly_org["ann"].user_id if bot == "ann" else int(bot)
     path = f"/bots/{bot_id}"
     told = [
-        (await unchanged["ann"].patch(path, full_name="Other")).refused(),
-        (await unchanged["ann"].delete(path)).refused(),
-        (await unchanged["ann"].get(f"{path}/api_key")).refused(),
-        (await unchanged["ann"].post(f"{path}/api_key/regenerate")).refused(),
+        (await readonly_org["ann"].patch(path, full_name="Other")).refused(),
+        (await readonly_org["ann"].delete(path)).refused(),
+        (await readonly_org["ann"].get(f"{path}/api_key")).refused(),
+        (await readonly_org["ann"].post(f"{path}/api_key/regenerate")).refused(),
     ]
     assert all(one == told[0] for one in told)
 

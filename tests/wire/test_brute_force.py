@@ -19,7 +19,7 @@ from tertulia.wire.http.shared_limits import Limiters
 from tests.browsers import FIREFOX, fresh, ready, signed_in
 from tests.support import PASSWORD, Organization, Person, TestClock, founded, row
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 WRONG = {"username": "ann@example.com", "password": "something else"}
 RIGHT = {"username": "ann@example.com", "password": PASSWORD}

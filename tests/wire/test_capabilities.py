@@ -70,9 +70,9 @@ async def test_every_event_with_a_topic_calls_the_empty_one_as_the_client_unders
     "capability", ["user_avatar_url_field_optional", "user_settings_object", "no_such_capability"]
 )
 async def test_a_capability_may_change_nothing(
-    unchanged: Organization, capability: str, capable: bool
+    readonly_org: Organization, capability: str, capable: bool
 ) -> None:
-    data = (await unchanged["ben"].register(client_capabilities={capability: capable})).data
+    data = (await readonly_org["ben"].register(client_capabilities={capability: capable})).data
     assert all("avatar_url" in user for user in data["realm_users"])
     assert data["user_settings"]["twenty_four_hour_time"] is False
 

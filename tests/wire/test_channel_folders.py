@@ -52,9 +52,9 @@ async def test_a_folder_is_made_listed_and_told(org: Organization) -> None:
 
 
 @pytest.fixture(scope="module")
-async def folders(kept: Organization) -> list[int]:
+async def folders(shared_org: Organization) -> list[int]:
     """Two folders, "Front" and "Other"."""
-    return await created(kept, "Front", "Other")
+    return await created(shared_org, "Front", "Other")
 
 
 @rows(
@@ -70,11 +70,11 @@ async def folders(kept: Organization) -> list[int]:
     ids=["empty", "blank", "long name", "control character", "in use", "long description"],
 )
 async def test_a_folder_that_cannot_be_is_refused(
-    folders: list[int], unchanged: Organization, parameters: dict[str, Any]
+    folders: list[int], readonly_org: Organization, parameters: dict[str, Any]
 ) -> None:
-    (await unchanged["ann"].post(CREATE, **parameters)).refused()
-    (await unchanged["ann"].patch(f"{FOLDERS}/{folders[1]}", **parameters)).refused()
-    assert await listed(unchanged["ann"]) == ["Front", "Other"]
+    (await readonly_org["ann"].post(CREATE, **parameters)).refused()
+    (await readonly_org["ann"].patch(f"{FOLDERS}/{folders[1]}", **parameters)).refused()
+    assert await listed(readonly_org["ann"]) == ["Front", "Other"]
 
 
 async def test_a_name_may_change_its_case(org: Organization) -> None:
@@ -84,13 +84,15 @@ async def test_a_name_may_change_its_case(org: Organization) -> None:
 
 
 @rows("missing", ["name", "description"])
-async def test_name_and_description_must_be_sent(unchanged: Organization, missing: str) -> None:
+async def test_name_and_description_must_be_sent(readonly_org: Organization, missing: str) -> None:
     parameters = {"name": "Front", "description": ""}
     del parameters[missing]
-    body = (await unchanged["ann"].post(CREATE, **parameters)).refused("REQUEST_VARIABLE_MISSING")
+    body = (await readonly_org["ann"].post(CREATE, **parameters)).refused(
+        "REQUEST_VARIABLE_MISSING"
+    )
     assert body["var_name"] == missing
     nulls = {"name": "Front", "description": "", missing: "a\0b"}
-    (await unchanged["ann"].post(CREATE, **nulls)).refused("REQUEST_VARIABLE_INVALID")
+    (await readonly_org["ann"].post(CREATE, **nulls)).refused("REQUEST_VARIABLE_INVALID")
 
 
 async def test_the_longest_name_and_description_fit(org: Organization) -> None:
@@ -201,12 +203,12 @@ async def test_folders_stand_in_the_order_that_is_given(org: Organization) -> No
 
 @rows("order", [[], [1], [1, 1], [1, 2, 2], [1, 2, 3], "x", {"1": 2}, [1, "2"]])
 async def test_an_order_names_every_folder_once(
-    folders: list[int], unchanged: Organization, order: Any
+    folders: list[int], readonly_org: Organization, order: Any
 ) -> None:
     assert folders == [1, 2]
-    reply = await unchanged["ann"].patch(FOLDERS, order=order)
+    reply = await readonly_org["ann"].patch(FOLDERS, order=order)
     assert reply.status == 400, reply.body
-    assert await listed(unchanged["ann"]) == ["Front", "Other"]
+    assert await listed(readonly_org["ann"]) == ["Front", "Other"]
 
 
 async def test_two_who_make_the_same_folder_get_one(org: Organization) -> None:

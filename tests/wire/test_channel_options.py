@@ -115,12 +115,12 @@ async def test_what_a_channel_is_by_default(org: Organization, way: str) -> None
     ],
 )
 async def test_an_option_is_applied_to_a_new_channel(
-    kept: Organization, way: str, options: dict[str, Any], expected: dict[str, Any]
+    shared_org: Organization, way: str, options: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    await kept.do(RealmChanged(values={"enable_spectator_access": True}))
-    name = new_name(kept)
-    assert (await make(kept, "ann", way, name, **options)).ok
-    channel = await shown(kept, name)
+    await shared_org.do(RealmChanged(values={"enable_spectator_access": True}))
+    name = new_name(shared_org)
+    assert (await make(shared_org, "ann", way, name, **options)).ok
+    channel = await shown(shared_org, name)
     assert expected.items() <= channel.items()
 
 
@@ -130,15 +130,17 @@ async def test_an_option_is_applied_to_a_new_channel(
     ["forever", "0", "-1", "1.5", "1_0", "٣", "", "[]", "9" * 17, "9" * 5000, "unlimited\0"],
 )
 async def test_a_time_to_keep_messages_that_is_none_is_refused(
-    unchanged: Organization, way: str, days: str
+    readonly_org: Organization, way: str, days: str
 ) -> None:
-    reply = await make(unchanged, "ann", way, message_retention_days=days)
+    reply = await make(readonly_org, "ann", way, message_retention_days=days)
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == "message_retention_days"
 
 
 @rows("name", CHANNEL_SETTINGS)
-async def test_every_permission_takes_people_and_groups(kept: Organization, name: str) -> None:
-    org, channel = kept, new_name(kept)
+async def test_every_permission_takes_people_and_groups(
+    shared_org: Organization, name: str
+) -> None:
+    org, channel = shared_org, new_name(shared_org)
     ann, ben = org["ann"].user_id, org["ben"].user_id
     holders = {"direct_members": [ben, ann, ben], "direct_subgroups": [MODERATORS]}
     assert (await make(org, "ann", "subscribe", channel, **{name: holders})).ok
@@ -150,9 +152,9 @@ async def test_every_permission_takes_people_and_groups(kept: Organization, name
 
 @rows("name", CHANNEL_SETTINGS)
 async def test_every_permission_refuses_what_it_does_not_take(
-    kept: Organization, name: str
+    shared_org: Organization, name: str
 ) -> None:
-    org = kept
+    org = shared_org
     channel = await org.channel(new_name(org))
     before = org.node.state.seq
     rule = CHANNEL_SETTINGS[name]
@@ -403,8 +405,8 @@ async def test_a_principal_that_is_gone_is_refused_for_both(org: Organization) -
         reply.refused()
 
 
-async def test_an_unknown_channel_is_told_by_its_name(unchanged: Organization) -> None:
-    body = (await unchanged["ann"].delete(SUBSCRIPTIONS, subscriptions=["nowhere"])).refused(
+async def test_an_unknown_channel_is_told_by_its_name(readonly_org: Organization) -> None:
+    body = (await readonly_org["ann"].delete(SUBSCRIPTIONS, subscriptions=["nowhere"])).refused(
         "STREAM_DOES_NOT_EXIST"
     )
     assert body["stream"] == "nowhere"

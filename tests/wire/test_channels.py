@@ -222,11 +222,11 @@ async def test_a_description_is_told_with_its_html(org: Organization) -> None:
 
 
 @pytest.fixture(scope="module")
-async def den(kept: Organization) -> int:
+async def den(shared_org: Organization) -> int:
     """A channel with a topic, beside another one."""
-    channel = await kept.channel("den", "ann")
-    await kept.channel("other")
-    await kept["ann"].send("den", "a topic", "hello")
+    channel = await shared_org.channel("den", "ann")
+    await shared_org.channel("other")
+    await shared_org["ann"].send("den", "a topic", "hello")
     return channel
 
 
@@ -257,9 +257,9 @@ async def den(kept: Organization) -> int:
     ],
 )
 async def test_an_impossible_change_is_refused(
-    den: int, unchanged: Organization, edit: dict[str, Any]
+    den: int, readonly_org: Organization, edit: dict[str, Any]
 ) -> None:
-    reply = await unchanged["ann"].patch(f"/streams/{den}", **edit)
+    reply = await readonly_org["ann"].patch(f"/streams/{den}", **edit)
     assert reply.status == 400, reply.body
 
 

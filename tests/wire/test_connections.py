@@ -30,7 +30,7 @@ from tests.support import Organization, Person, rows
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: chat.test\r\n\r\n"
 FORM = "Content-Type: application/x-www-form-urlencoded"
@@ -76,15 +76,15 @@ def slow() -> Slow:
 
 
 @pytest.fixture
-async def server(shared: Organization, slow: Slow) -> AsyncIterator[Loopback]:
-    async with Loopback(shared, "endpoint", app=slow).open() as server:
+async def server(sqlite_org: Organization, slow: Slow) -> AsyncIterator[Loopback]:
+    async with Loopback(sqlite_org, "endpoint", app=slow).open() as server:
         yield server
         slow.answers.set()
 
 
 @pytest.fixture
-async def quick(shared: Organization, slow: Slow) -> AsyncIterator[Loopback]:
-    async with Loopback(shared, "endpoint", limits=QUICK, app=slow).open() as server:
+async def quick(sqlite_org: Organization, slow: Slow) -> AsyncIterator[Loopback]:
+    async with Loopback(sqlite_org, "endpoint", limits=QUICK, app=slow).open() as server:
         yield server
         slow.answers.set()
 
@@ -218,7 +218,7 @@ async def test_nothing_is_read_while_something_waits(server: Loopback, slow: Slo
 
 
 async def test_what_waits_on_a_connection_goes_with_it(
-    server: Loopback, slow: Slow, without_collector: None
+    server: Loopback, slow: Slow, no_garbage_collection: None
 ) -> None:
     line = await server.connect()
     line.write(HEALTH * 20)
@@ -848,7 +848,7 @@ async def test_who_comes_by_ipv4_is_known_by_that_address_to_a_listener_of_both_
 
 
 async def test_connecting_and_leaving_leaves_nothing(
-    org: Organization, without_collector: None
+    org: Organization, no_garbage_collection: None
 ) -> None:
     gc.collect()  # What other tests have left.
     async with serving(org, "below") as server:

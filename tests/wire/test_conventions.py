@@ -16,11 +16,11 @@ DRAFT = {"type": "", "to": [], "topic": "", "content": "later"}
 
 
 @pytest.fixture(scope="module")
-async def lounged(kept: Organization) -> Organization:
+async def lounged(shared_org: Organization) -> Organization:
     """An organization with two channels of ann's: the first, and one that she leaves."""
-    assert await kept.channel("lounge", "ann") == 1
-    await kept.channel("hall", "ann")
-    return kept
+    assert await shared_org.channel("lounge", "ann") == 1
+    await shared_org.channel("hall", "ann")
+    return shared_org
 
 
 @rows(
@@ -97,15 +97,15 @@ async def test_a_role_has_its_number_and_its_flags(org: Organization) -> None:
 )
 @rows("where", ["/users/{email}", "/users/{user_id}", "/users"])
 async def test_pictures_and_profiles_of_accounts_by_default_and_where_asked(
-    unchanged: Organization,
+    readonly_org: Organization,
     where: str,
     parameters: dict[str, Any],
     is_null: bool,
     has_profile: bool,
 ) -> None:
-    ann = unchanged["ann"]
+    ann = readonly_org["ann"]
     path = where.format(email=ann.email, user_id=ann.user_id)
-    body = (await unchanged["ben"].get(path, **parameters)).ok
+    body = (await readonly_org["ben"].get(path, **parameters)).ok
     user = body["user"] if "user" in body else body["members"][0]
     assert user["user_id"] == ann.user_id
     assert (user["avatar_url"] is None) is is_null
@@ -116,9 +116,9 @@ async def test_pictures_and_profiles_of_accounts_by_default_and_where_asked(
 @rows("where", ["/users/ann@example.com", "/users"])
 @rows("text", ["", "1", "True", '"true"', "[]", "\0"])
 async def test_a_boolean_of_an_account_s_is_a_boolean(
-    unchanged: Organization, where: str, name: str, text: str
+    readonly_org: Organization, where: str, name: str, text: str
 ) -> None:
-    reply = await unchanged["ben"].get(where, **{name: text})
+    reply = await readonly_org["ben"].get(where, **{name: text})
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
 
 

@@ -15,7 +15,7 @@ from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tests.support import Organization, Person, Reply, founded, reopened, rows
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 SINGLE: dict[str, Any] = {"client_capabilities": {"individual_emoji_changes": True}}
 
@@ -127,9 +127,9 @@ async def test_a_moving_picture_moves_and_has_a_still_one(org: Organization, kin
     ],
 )
 async def test_there_is_nothing_else_where_the_pictures_are(
-    shared: Organization, path: str
+    sqlite_org: Organization, path: str
 ) -> None:
-    assert (await shared.http.get(path)).status_code == 404
+    assert (await sqlite_org.http.get(path)).status_code == 404
 
 
 @rows(
@@ -137,15 +137,15 @@ async def test_there_is_nothing_else_where_the_pictures_are(
     [b"", b"no picture", b"\x89PNG\r\n\x1a\n broken", b"<svg xmlns='http://www.w3.org/2000/svg'/>"],
     ids=["empty", "text", "broken", "svg"],
 )
-async def test_what_is_no_picture_is_refused(shared: Organization, content: bytes) -> None:
-    (await upload(shared["ann"], "gopher", content)).refused("BAD_IMAGE")
-    assert (await shared["ann"].get("/realm/emoji")).ok["emoji"] == {}
+async def test_what_is_no_picture_is_refused(sqlite_org: Organization, content: bytes) -> None:
+    (await upload(sqlite_org["ann"], "gopher", content)).refused("BAD_IMAGE")
+    assert (await sqlite_org["ann"].get("/realm/emoji")).ok["emoji"] == {}
 
 
-async def test_an_emoji_is_one_file_of_at_most_5_mib(shared: Organization) -> None:
-    (await upload(shared["ann"], "gopher")).refused()
-    (await shared["ann"].post("/realm/emoji/gopher")).refused()
-    (await upload(shared["ann"], "gopher", picture(), picture())).refused()
+async def test_an_emoji_is_one_file_of_at_most_5_mib(sqlite_org: Organization) -> None:
+    (await upload(sqlite_org["ann"], "gopher")).refused()
+    (await sqlite_org["ann"].post("/realm/emoji/gopher")).refused()
+    (await upload(sqlite_org["ann"], "gopher", picture(), picture())).refused()
 
 
 async def test_a_picture_has_at_most_5_mib(tmp_path: Path) -> None:
@@ -163,12 +163,12 @@ async def test_a_picture_has_at_most_5_mib(tmp_path: Path) -> None:
     "name",
     ["Parrot", "party_", "party-", "p%C3%A4rty", "a%20b", "a.b", "x" * 101, "-", "_", "zulip"],
 )
-async def test_a_name_that_cannot_be_one_is_refused(shared: Organization, name: str) -> None:
-    (await upload(shared["ann"], name, picture())).refused()
+async def test_a_name_that_cannot_be_one_is_refused(sqlite_org: Organization, name: str) -> None:
+    (await upload(sqlite_org["ann"], name, picture())).refused()
 
 
-async def test_a_name_with_a_null_byte_is_refused(shared: Organization) -> None:
-    (await upload(shared["ann"], "a%00b", picture())).refused("REQUEST_VARIABLE_INVALID")
+async def test_a_name_with_a_null_byte_is_refused(sqlite_org: Organization) -> None:
+    (await upload(sqlite_org["ann"], "a%00b", picture())).refused("REQUEST_VARIABLE_INVALID")
 
 
 @rows("name", ["a", "0", "party-parrot_2", "_x", "-x", "x" * 100])

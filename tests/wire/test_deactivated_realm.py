@@ -50,9 +50,9 @@ async def test_only_owners_deactivate_it(org: Organization, role: Role) -> None:
 
 
 @rows("days", [0, 14, -1])
-async def test_its_data_is_not_deleted_by_the_server(unchanged: Organization, days: int) -> None:
-    (await unchanged["ann"].post("/realm/deactivate", deletion_delay_days=days)).refused()
-    data = (await unchanged["ann"].register()).data
+async def test_its_data_is_not_deleted_by_the_server(readonly_org: Organization, days: int) -> None:
+    (await readonly_org["ann"].post("/realm/deactivate", deletion_delay_days=days)).refused()
+    data = (await readonly_org["ann"].register()).data
     assert data["server_min_deactivated_realm_deletion_days"] is None
     assert data["server_max_deactivated_realm_deletion_days"] is None
 
@@ -112,14 +112,14 @@ async def test_what_is_due_waits_until_it_is_open_again(config: Config) -> None:
 # Exports
 
 
-async def test_an_export_is_refused_and_says_what_to_do(unchanged: Organization) -> None:
-    reply = await unchanged["ann"].post("/export/realm", export_type="public")
+async def test_an_export_is_refused_and_says_what_to_do(readonly_org: Organization) -> None:
+    reply = await readonly_org["ann"].post("/export/realm", export_type="public")
     assert "tertulia backup" in reply.refused()["msg"]
-    (await unchanged["ann"].post("/export/realm", export_type=1)).refused(
+    (await readonly_org["ann"].post("/export/realm", export_type=1)).refused(
         "REQUEST_VARIABLE_INVALID"
     )
-    assert (await unchanged["ann"].get("/export/realm")).ok["exports"] == []
-    (await unchanged["ann"].delete("/export/realm/1")).refused()
+    assert (await readonly_org["ann"].get("/export/realm")).ok["exports"] == []
+    (await readonly_org["ann"].delete("/export/realm/1")).refused()
 
 
 async def test_consent_to_an_export_is_shown_and_told_to_administrators(
@@ -139,8 +139,8 @@ async def test_consent_to_an_export_is_shown_and_told_to_administrators(
     assert {c["email_address_visibility"] for c in consents} == {1}
 
 
-async def test_exports_are_for_administrators(unchanged: Organization) -> None:
-    ben = unchanged["ben"]
+async def test_exports_are_for_administrators(readonly_org: Organization) -> None:
+    ben = readonly_org["ben"]
     for reply in (
         await ben.get("/export/realm"),
         await ben.post("/export/realm"),

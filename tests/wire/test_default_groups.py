@@ -63,16 +63,16 @@ async def test_a_group_is_created_described_filled_and_removed(org: Organization
 
 
 @pytest.fixture(scope="module")
-async def filled(kept: Organization) -> Organization:
+async def filled(shared_org: Organization) -> Organization:
     """Channels of all kinds, and two groups: the first has the kitchen."""
-    await kept.channel("kitchen", "ann")
-    await kept.channel("garden", "ann")
-    await kept.channel("secret", "ann", is_private=True)
-    await kept.channel("ruin", "ann", is_archived=True)
-    await kept.channel("everywhere", "ann", is_default=True)
-    assert await made(kept, "kitchen") == 1
-    await made(kept, name="Gardeners")
-    return kept
+    await shared_org.channel("kitchen", "ann")
+    await shared_org.channel("garden", "ann")
+    await shared_org.channel("secret", "ann", is_private=True)
+    await shared_org.channel("ruin", "ann", is_archived=True)
+    await shared_org.channel("everywhere", "ann", is_default=True)
+    assert await made(shared_org, "kitchen") == 1
+    await made(shared_org, name="Gardeners")
+    return shared_org
 
 
 @rows(
@@ -91,15 +91,15 @@ async def filled(kept: Organization) -> Organization:
     ],
 )
 async def test_a_group_that_cannot_be_is_refused(
-    filled: Organization, unchanged: Organization, given: Data
+    filled: Organization, readonly_org: Organization, given: Data
 ) -> None:
     whole = {"group_name": "New", "description": "", "stream_names": ["kitchen"], **given}
-    (await unchanged["ann"].post(CREATE, **whole)).refused()
+    (await readonly_org["ann"].post(CREATE, **whole)).refused()
 
 
-async def test_a_channel_that_is_not_there_is_refused_by_name(unchanged: Organization) -> None:
+async def test_a_channel_that_is_not_there_is_refused_by_name(readonly_org: Organization) -> None:
     whole = {"group_name": "New", "description": "", "stream_names": ["nowhere"]}
-    reply = await unchanged["ann"].post(CREATE, **whole)
+    reply = await readonly_org["ann"].post(CREATE, **whole)
     assert reply.refused("STREAM_DOES_NOT_EXIST")["stream"] == "nowhere"
 
 
@@ -121,11 +121,11 @@ async def test_a_channel_that_is_not_there_is_refused_by_name(unchanged: Organiz
     ],
 )
 async def test_a_change_that_cannot_be_is_refused(
-    filled: Organization, unchanged: Organization, path: str, given: Data, code: str
+    filled: Organization, readonly_org: Organization, path: str, given: Data, code: str
 ) -> None:
-    before = await listed(unchanged)
-    (await unchanged["ann"].patch(f"/default_stream_groups{path}", **given)).refused(code)
-    assert await listed(unchanged) == before
+    before = await listed(readonly_org)
+    (await readonly_org["ann"].patch(f"/default_stream_groups{path}", **given)).refused(code)
+    assert await listed(readonly_org) == before
 
 
 async def test_what_is_as_before_is_told_to_nobody(org: Organization) -> None:

@@ -53,10 +53,10 @@ async def test_a_default_is_told_shown_and_what_new_accounts_have(org: Organizat
     assert {name: eves[name] for name in NAMES} == values
 
 
-async def test_what_is_as_before_is_told_to_nobody(unchanged: Organization) -> None:
-    ben = await unchanged["ben"].register()
+async def test_what_is_as_before_is_told_to_nobody(readonly_org: Organization) -> None:
+    ben = await readonly_org["ben"].register()
     same = ben.data["realm_user_settings_defaults"]["web_font_size_px"]
-    reply = await unchanged["ann"].patch("/realm/user_settings_defaults", web_font_size_px=same)
+    reply = await readonly_org["ann"].patch("/realm/user_settings_defaults", web_font_size_px=same)
     assert reply.ok
     assert await ben.events() == []
 
@@ -74,16 +74,18 @@ async def test_what_is_as_before_is_told_to_nobody(unchanged: Organization) -> N
     ],
 )
 async def test_a_default_that_cannot_be_is_refused(
-    unchanged: Organization, name: str, value: Any
+    readonly_org: Organization, name: str, value: Any
 ) -> None:
-    reply = await unchanged["ann"].patch("/realm/user_settings_defaults", **{name: value})
+    reply = await readonly_org["ann"].patch("/realm/user_settings_defaults", **{name: value})
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
 
 
-async def test_a_sound_that_there_is_not_is_refused(unchanged: Organization) -> None:
+async def test_a_sound_that_there_is_not_is_refused(readonly_org: Organization) -> None:
     place = "/realm/user_settings_defaults"
-    (await unchanged["ann"].patch(place, notification_sound="thunder", enter_sends=True)).refused()
-    data = (await unchanged["ann"].register()).data
+    (
+        await readonly_org["ann"].patch(place, notification_sound="thunder", enter_sends=True)
+    ).refused()
+    data = (await readonly_org["ann"].register()).data
     assert data["realm_user_settings_defaults"]["enter_sends"] is False
 
 
@@ -103,8 +105,8 @@ async def test_the_language_of_new_accounts_is_the_organizations(org: Organizati
     assert data["realm_user_settings_defaults"]["default_language"] == "de"
 
 
-async def test_a_setting_that_there_is_not_is_named_as_ignored(unchanged: Organization) -> None:
-    reply = await unchanged["ann"].patch("/realm/user_settings_defaults", dense_mode=True)
+async def test_a_setting_that_there_is_not_is_named_as_ignored(readonly_org: Organization) -> None:
+    reply = await readonly_org["ann"].patch("/realm/user_settings_defaults", dense_mode=True)
     assert reply.ok["ignored_parameters_unsupported"] == ["dense_mode"]
 
 
@@ -126,8 +128,8 @@ async def test_defaults_are_there_after_a_restart(config: Config) -> None:
 # Slash commands
 
 
-async def test_a_ping_is_answered(unchanged: Organization) -> None:
-    assert (await unchanged["ben"].post("/zcommand", command="/ping")).ok
+async def test_a_ping_is_answered(readonly_org: Organization) -> None:
+    assert (await readonly_org["ben"].post("/zcommand", command="/ping")).ok
 
 
 @rows(
@@ -151,8 +153,8 @@ async def test_a_command_changes_a_setting_and_says_so(
 
 
 @rows("command", ["", "ping", "/", "/dance", "dark", "//dark"])
-async def test_what_is_no_command_is_refused(unchanged: Organization, command: str) -> None:
-    (await unchanged["ben"].post("/zcommand", command=command)).refused()
+async def test_what_is_no_command_is_refused(readonly_org: Organization, command: str) -> None:
+    (await readonly_org["ben"].post("/zcommand", command=command)).refused()
 
 
 # Hints for beginners
@@ -175,8 +177,8 @@ async def test_a_hint_is_shown_until_it_was_seen(org: Organization) -> None:
 
 
 @rows("name", ["", "no such hint", "n" * 10_000])
-async def test_a_hint_that_there_is_not_is_refused(unchanged: Organization, name: str) -> None:
-    (await unchanged["ben"].post("/users/me/onboarding_steps", onboarding_step=name)).refused()
+async def test_a_hint_that_there_is_not_is_refused(readonly_org: Organization, name: str) -> None:
+    (await readonly_org["ben"].post("/users/me/onboarding_steps", onboarding_step=name)).refused()
 
 
 async def test_hints_that_were_seen_are_not_shown_after_a_restart(config: Config) -> None:

@@ -62,11 +62,11 @@ async def test_a_token_is_kept_for_the_account_and_shown_to_nobody(
     ],
 )
 async def test_what_is_no_token_is_refused(
-    shared: Organization, method: str, path: str, token: str | None, code: str
+    sqlite_org: Organization, method: str, path: str, token: str | None, code: str
 ) -> None:
     more = APP if path == APNS and method == "POST" else {}
-    (await shared["ann"].request(method, path, token=token, **more)).refused(code)
-    assert tokens(shared, "ann") == []
+    (await sqlite_org["ann"].request(method, path, token=token, **more)).refused(code)
+    assert tokens(sqlite_org, "ann") == []
 
 
 @pytest.mark.parametrize(("path", "longest"), [(APNS, "AB" * 2048), (FCM, "ü:" * 2048)])
@@ -85,8 +85,10 @@ async def test_a_token_may_be_long(org: Organization, path: str, longest: str) -
         ("x" * 256, "BAD_REQUEST"),
     ],
 )
-async def test_the_app_must_be_named(shared: Organization, appid: str | None, code: str) -> None:
-    (await shared["ann"].post(APNS, token="c0ffee", appid=appid)).refused(code)
+async def test_the_app_must_be_named(
+    sqlite_org: Organization, appid: str | None, code: str
+) -> None:
+    (await sqlite_org["ann"].post(APNS, token="c0ffee", appid=appid)).refused(code)
 
 
 @pytest.mark.parametrize("path", [APNS, FCM])

@@ -57,8 +57,10 @@ def without_id(event: Data) -> Data:
         ".".join(["abcdefghi"] * 26),
     ],
 )
-async def test_what_is_no_domain_is_refused(unchanged: Organization, domain: str) -> None:
-    (await unchanged["ann"].post("/realm/domains", domain=domain, allow_subdomains=True)).refused()
+async def test_what_is_no_domain_is_refused(readonly_org: Organization, domain: str) -> None:
+    (
+        await readonly_org["ann"].post("/realm/domains", domain=domain, allow_subdomains=True)
+    ).refused()
 
 
 async def test_a_domain_is_there_once(org: Organization) -> None:
@@ -69,9 +71,9 @@ async def test_a_domain_is_there_once(org: Organization) -> None:
     assert await ben.events() == []
 
 
-async def test_a_domain_that_is_not_there_is_refused(unchanged: Organization) -> None:
-    (await unchanged["ann"].patch("/realm/domains/a.com", allow_subdomains=True)).refused()
-    (await unchanged["ann"].delete("/realm/domains/a.com")).refused()
+async def test_a_domain_that_is_not_there_is_refused(readonly_org: Organization) -> None:
+    (await readonly_org["ann"].patch("/realm/domains/a.com", allow_subdomains=True)).refused()
+    (await readonly_org["ann"].delete("/realm/domains/a.com")).refused()
 
 
 @rows("role", [Role.ADMINISTRATOR, Role.MEMBER, Role.GUEST])
@@ -265,8 +267,8 @@ async def test_clients_that_do_not_know_templates_are_told_nothing(org: Organiza
         {"alternative_url_templates": ["https://example.org/{id}"] * 51},
     ],
 )
-async def test_a_linkifier_that_cannot_be_is_refused(kept: Organization, given: Data) -> None:
-    ann = kept["ann"]
+async def test_a_linkifier_that_cannot_be_is_refused(shared_org: Organization, given: Data) -> None:
+    ann = shared_org["ann"]
     (await ann.post("/realm/filters", **{**ISSUE, **given})).refused()
     present = (await ann.post("/realm/filters", **ISSUE)).ok["id"]
     (await ann.patch(f"/realm/filters/{present}", **given)).refused()
@@ -284,16 +286,18 @@ async def test_a_linkifier_that_cannot_be_is_refused(kept: Organization, given: 
     ],
 )
 async def test_a_linkifier_of_other_types_is_refused(
-    unchanged: Organization, name: str, value: Any
+    readonly_org: Organization, name: str, value: Any
 ) -> None:
-    reply = await unchanged["ann"].post("/realm/filters", **{**ISSUE, name: value})
+    reply = await readonly_org["ann"].post("/realm/filters", **{**ISSUE, name: value})
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
 
 
 @rows("name", ["pattern", "url_template"])
-async def test_a_linkifier_needs_pattern_and_template(unchanged: Organization, name: str) -> None:
+async def test_a_linkifier_needs_pattern_and_template(
+    readonly_org: Organization, name: str
+) -> None:
     given = {key: value for key, value in ISSUE.items() if key != name}
-    reply = await unchanged["ann"].post("/realm/filters", **given)
+    reply = await readonly_org["ann"].post("/realm/filters", **given)
     assert reply.refused("REQUEST_VARIABLE_MISSING")["var_name"] == name
 
 
@@ -321,13 +325,13 @@ async def test_a_linkifier_needs_pattern_and_template(unchanged: Organization, n
         },
     ],
 )
-async def test_a_linkifier_is_kept_as_it_was_given(kept: Organization, given: Data) -> None:
+async def test_a_linkifier_is_kept_as_it_was_given(shared_org: Organization, given: Data) -> None:
     whole = {**ISSUE, **given}
-    linkifier_id = (await kept["ann"].post("/realm/filters", **whole)).ok["id"]
-    listed = (await kept["ben"].get("/realm/linkifiers")).ok["linkifiers"]
+    linkifier_id = (await shared_org["ann"].post("/realm/filters", **whole)).ok["id"]
+    listed = (await shared_org["ben"].get("/realm/linkifiers")).ok["linkifiers"]
     assert listed == [shown(linkifier_id, **whole)]
     # (The next may have the same pattern.)
-    assert (await kept["ann"].delete(f"/realm/filters/{linkifier_id}")).ok
+    assert (await shared_org["ann"].delete(f"/realm/filters/{linkifier_id}")).ok
 
 
 async def test_an_empty_text_takes_example_and_reverse_template_away(org: Organization) -> None:
@@ -381,13 +385,13 @@ async def order_of(org: Organization) -> list[int]:
     return [one["id"] for one in listed]
 
 
-async def test_a_linkifier_that_is_not_there_is_refused(unchanged: Organization) -> None:
-    (await unchanged["ann"].patch("/realm/filters/7", **ISSUE)).refused()
-    (await unchanged["ann"].delete("/realm/filters/7")).refused()
+async def test_a_linkifier_that_is_not_there_is_refused(readonly_org: Organization) -> None:
+    (await readonly_org["ann"].patch("/realm/filters/7", **ISSUE)).refused()
+    (await readonly_org["ann"].delete("/realm/filters/7")).refused()
 
 
-async def test_there_is_no_list_of_old_filters(unchanged: Organization) -> None:
-    (await unchanged["ann"].get("/realm/filters")).refused("BAD_REQUEST", 405)
+async def test_there_is_no_list_of_old_filters(readonly_org: Organization) -> None:
+    (await readonly_org["ann"].get("/realm/filters")).refused("BAD_REQUEST", 405)
 
 
 @rows("role", [Role.MODERATOR, Role.MEMBER, Role.GUEST])
@@ -461,14 +465,16 @@ def test_every_lexer_can_have_a_playground() -> None:
         {"url_template": "javascript:{code}"},
     ],
 )
-async def test_a_playground_that_cannot_be_is_refused(unchanged: Organization, given: Data) -> None:
-    (await unchanged["ann"].post("/realm/playgrounds", **{**RUST, **given})).refused()
+async def test_a_playground_that_cannot_be_is_refused(
+    readonly_org: Organization, given: Data
+) -> None:
+    (await readonly_org["ann"].post("/realm/playgrounds", **{**RUST, **given})).refused()
 
 
 @rows("name", list(RUST))
-async def test_a_playground_needs_all_three(unchanged: Organization, name: str) -> None:
+async def test_a_playground_needs_all_three(readonly_org: Organization, name: str) -> None:
     given = {key: value for key, value in RUST.items() if key != name}
-    reply = await unchanged["ann"].post("/realm/playgrounds", **given)
+    reply = await readonly_org["ann"].post("/realm/playgrounds", **given)
     assert reply.refused("REQUEST_VARIABLE_MISSING")["var_name"] == name
 
 

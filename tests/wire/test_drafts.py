@@ -118,31 +118,31 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 @rows(("changed", "code"), BAD)
 async def test_what_cannot_be_a_draft_is_refused_with_all_that_came_along(
-    shared: Organization, changed: dict[str, Any], code: str
+    sqlite_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
     bad = {**NOTE, **changed}
-    (await shared["ann"].post(PATH, drafts=[NOTE, bad])).refused(code)
-    assert (await shared["ann"].get(PATH)).ok["count"] == 0
-    (made,) = await create(shared["ann"], {**NOTE, "timestamp": 5})
-    (await shared["ann"].patch(f"{PATH}/{made}", draft=bad)).refused(code)
-    (kept,) = (await shared["ann"].get(PATH)).ok["drafts"]
+    (await sqlite_org["ann"].post(PATH, drafts=[NOTE, bad])).refused(code)
+    assert (await sqlite_org["ann"].get(PATH)).ok["count"] == 0
+    (made,) = await create(sqlite_org["ann"], {**NOTE, "timestamp": 5})
+    (await sqlite_org["ann"].patch(f"{PATH}/{made}", draft=bad)).refused(code)
+    (kept,) = (await sqlite_org["ann"].get(PATH)).ok["drafts"]
     assert kept == {**NOTE, "timestamp": 5, "id": made}
-    (await shared["ann"].delete(f"{PATH}/{made}")).ok
+    (await sqlite_org["ann"].delete(f"{PATH}/{made}")).ok
 
 
 @rows("field", ["type", "to", "topic", "content"])
-async def test_every_field_but_the_time_is_required(shared: Organization, field: str) -> None:
+async def test_every_field_but_the_time_is_required(sqlite_org: Organization, field: str) -> None:
     part = {name: value for name, value in NOTE.items() if name != field}
-    (await shared["ann"].post(PATH, drafts=[part])).refused("REQUEST_VARIABLE_INVALID")
+    (await sqlite_org["ann"].post(PATH, drafts=[part])).refused("REQUEST_VARIABLE_INVALID")
 
 
 @rows("sent", ["not JSON", "{}", "null and void", '[{"type": ""'])
-async def test_what_is_no_list_of_drafts_is_refused(shared: Organization, sent: str) -> None:
-    (await shared["ann"].post(PATH, drafts=sent)).refused("REQUEST_VARIABLE_INVALID")
+async def test_what_is_no_list_of_drafts_is_refused(sqlite_org: Organization, sent: str) -> None:
+    (await sqlite_org["ann"].post(PATH, drafts=sent)).refused("REQUEST_VARIABLE_INVALID")
 
 
-async def test_the_draft_is_required_for_editing(shared: Organization) -> None:
-    (await shared["ann"].patch(f"{PATH}/1")).refused("REQUEST_VARIABLE_MISSING")
+async def test_the_draft_is_required_for_editing(sqlite_org: Organization) -> None:
+    (await sqlite_org["ann"].patch(f"{PATH}/1")).refused("REQUEST_VARIABLE_MISSING")
 
 
 async def test_a_channel_that_one_does_not_see_is_as_one_that_is_not_there(

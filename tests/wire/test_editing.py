@@ -130,10 +130,10 @@ async def test_an_empty_content_says_that_it_was_deleted(org: Organization) -> N
 
 
 @pytest.fixture(scope="module")
-async def tea(kept: Organization) -> int:
+async def tea(shared_org: Organization) -> int:
     """A message of ben's in a channel of all."""
-    await kept.channel("lounge", "ann", "ben", "cleo")
-    return await kept["ben"].send("lounge", "tea", "one")
+    await shared_org.channel("lounge", "ann", "ben", "cleo")
+    return await shared_org["ben"].send("lounge", "tea", "one")
 
 
 @rows(
@@ -156,11 +156,11 @@ async def tea(kept: Organization) -> int:
     ],
 )
 async def test_an_edit_that_makes_no_sense_is_refused(
-    tea: int, unchanged: Organization, who: str, changes: dict[str, Any]
+    tea: int, readonly_org: Organization, who: str, changes: dict[str, Any]
 ) -> None:
-    reply = await unchanged[who].patch(f"/messages/{tea}", **changes)
+    reply = await readonly_org[who].patch(f"/messages/{tea}", **changes)
     assert reply.status == 400
-    assert await contents(unchanged, "ann", "lounge", "tea") == ["one"]
+    assert await contents(readonly_org, "ann", "lounge", "tea") == ["one"]
 
 
 async def test_what_one_may_not_see_is_as_what_does_not_exist(org: Organization) -> None:

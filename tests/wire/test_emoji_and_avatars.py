@@ -16,9 +16,9 @@ async def fetched(org: Organization, path: str, who: Person | None = None) -> ht
     return await org.http.get(path, auth=auth)
 
 
-async def test_the_emoji_are_where_register_says(unchanged: Organization) -> None:
-    address = (await unchanged["ben"].register()).data["server_emoji_data_url"]
-    response = await fetched(unchanged, address)
+async def test_the_emoji_are_where_register_says(readonly_org: Organization) -> None:
+    address = (await readonly_org["ben"].register()).data["server_emoji_data_url"]
+    response = await fetched(readonly_org, address)
     assert response.headers["content-type"] == "application/json"
     names = response.json()["code_to_names"]
     assert "+1" in names["1f44d"]
@@ -26,11 +26,11 @@ async def test_the_emoji_are_where_register_says(unchanged: Organization) -> Non
     assert all(names.values())
 
 
-async def test_pictures_are_where_register_says(unchanged: Organization) -> None:
-    data = (await unchanged["ben"].register()).data
-    assert (await fetched(unchanged, data["realm_icon_url"])).content.startswith(b"\x89PNG")
+async def test_pictures_are_where_register_says(readonly_org: Organization) -> None:
+    data = (await readonly_org["ben"].register()).data
+    assert (await fetched(readonly_org, data["realm_icon_url"])).content.startswith(b"\x89PNG")
     for name in ("realm_logo_url", "realm_night_logo_url"):
-        response = await fetched(unchanged, data[name])
+        response = await fetched(readonly_org, data[name])
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("image/svg+xml")
         assert response.headers["x-content-type-options"] == "nosniff"
@@ -38,12 +38,12 @@ async def test_pictures_are_where_register_says(unchanged: Organization) -> None
 
 
 @rows("path", ["/static/emoji.json", "/static/icon.svg", "/static/person.svg"])
-async def test_what_a_client_has_is_not_sent_again(unchanged: Organization, path: str) -> None:
-    first = await fetched(unchanged, path)
+async def test_what_a_client_has_is_not_sent_again(readonly_org: Organization, path: str) -> None:
+    first = await fetched(readonly_org, path)
     assert "max-age" in first.headers["cache-control"]
     tag = first.headers["etag"]
     for known, status in ((tag, 304), (f"W/{tag}", 304), (f'"other", {tag}', 304), ('"x"', 200)):
-        again = await unchanged.http.get(path, headers={"If-None-Match": known})
+        again = await readonly_org.http.get(path, headers={"If-None-Match": known})
         assert (again.status_code, bool(again.content)) == (status, status == 200)
 
 
@@ -112,11 +112,11 @@ def test_no_two_emoji_share_a_name() -> None:
     assert names_by_code()[codes_by_name()["turkey"]][0] == "turkey"
 
 
-async def test_an_avatar_is_at_its_account(unchanged: Organization) -> None:
-    path = f"/avatar/{unchanged['ben'].user_id}"
-    data = (await unchanged["ben"].register(client_gravatar=False)).data
+async def test_an_avatar_is_at_its_account(readonly_org: Organization) -> None:
+    path = f"/avatar/{readonly_org['ben'].user_id}"
+    data = (await readonly_org["ben"].register(client_gravatar=False)).data
     for address, name in ((path, "avatar_url"), (f"{path}/medium", "avatar_url_medium")):
-        response = await fetched(unchanged, address, unchanged["ann"])
+        response = await fetched(readonly_org, address, readonly_org["ann"])
         assert (response.status_code, response.headers["location"]) == (302, data[name])
 
 

@@ -16,7 +16,7 @@ from tertulia.wire.http.errors import BadBody
 from tertulia.wire.http.forms import FORM_BYTES, fields, urlencoded
 from tests.support import Organization, Person, Turns, founded, row, rows
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 FORM = "application/x-www-form-urlencoded"
 BOUNDARY = 'multipart/form-data; boundary="b"'
@@ -42,18 +42,24 @@ BOUNDARY = 'multipart/form-data; boundary="b"'
     ],
 )
 @rows("method", ["GET", "POST", "DELETE"])
-async def test_unknown_paths_are_not_found(shared: Organization, method: str, path: str) -> None:
-    body = (await shared["ann"].raw(method, path)).refused("BAD_REQUEST", 404)
+async def test_unknown_paths_are_not_found(
+    sqlite_org: Organization, method: str, path: str
+) -> None:
+    body = (await sqlite_org["ann"].raw(method, path)).refused("BAD_REQUEST", 404)
     assert set(body) == {"result", "msg", "code"}
 
 
-async def test_pages_outside_of_the_interface_are_not_found_either(shared: Organization) -> None:
-    response = await shared.http.get("/nothing")
+async def test_pages_outside_of_the_interface_are_not_found_either(
+    sqlite_org: Organization,
+) -> None:
+    response = await sqlite_org.http.get("/nothing")
     assert (response.status_code, response.json()["code"]) == (404, "BAD_REQUEST")
 
 
-async def test_an_id_beyond_all_ids_is_refused_by_name(shared: Organization) -> None:
-    body = (await shared["ann"].get(f"/messages/{2**53 + 1}")).refused("REQUEST_VARIABLE_INVALID")
+async def test_an_id_beyond_all_ids_is_refused_by_name(sqlite_org: Organization) -> None:
+    body = (await sqlite_org["ann"].get(f"/messages/{2**53 + 1}")).refused(
+        "REQUEST_VARIABLE_INVALID"
+    )
     assert body["var_name"] == "message_id"
 
 
@@ -69,10 +75,10 @@ async def test_an_id_beyond_all_ids_is_refused_by_name(shared: Organization) -> 
     ],
 )
 async def test_a_wrong_method_is_told_the_right_ones(
-    shared: Organization, method: str, path: str, allowed: list[str]
+    sqlite_org: Organization, method: str, path: str, allowed: list[str]
 ) -> None:
     # Without credentials: which methods there are is no secret.
-    reply = await shared.nobody.raw(method, path)
+    reply = await sqlite_org.nobody.raw(method, path)
     assert reply.status == 405
     assert set(allowed) <= set(reply.headers["Allow"].split(", "))
     if method != "HEAD":
@@ -80,26 +86,26 @@ async def test_a_wrong_method_is_told_the_right_ones(
         assert set(allowed) <= set(body["allowed_methods"])
 
 
-async def test_a_wrong_method_on_a_page_is_refused_too(shared: Organization) -> None:
-    response = await shared.http.post("/health")
+async def test_a_wrong_method_on_a_page_is_refused_too(sqlite_org: Organization) -> None:
+    response = await sqlite_org.http.post("/health")
     assert (response.status_code, response.headers["allow"]) == (405, "GET, HEAD")
 
 
-async def test_head_answers_like_get_without_a_body(shared: Organization) -> None:
-    reply = await shared.nobody.raw("HEAD", "/server_settings")
+async def test_head_answers_like_get_without_a_body(sqlite_org: Organization) -> None:
+    reply = await sqlite_org.nobody.raw("HEAD", "/server_settings")
     assert (reply.status, reply.body) == (200, {})
     assert reply.headers["content-type"] == "application/json"
     assert int(reply.headers["content-length"]) > 100
 
 
 @rows("path", ["/messages", "/register", "/messages/7", "/dev_list_users"])
-async def test_browsers_of_other_sites_may_ask(shared: Organization, path: str) -> None:
+async def test_browsers_of_other_sites_may_ask(sqlite_org: Organization, path: str) -> None:
     asked = {
         "Origin": "https://elsewhere.example",
         "Access-Control-Request-Method": "DELETE",
         "Access-Control-Request-Headers": "authorization",
     }
-    reply = await shared.nobody.raw("OPTIONS", path, headers=asked)
+    reply = await sqlite_org.nobody.raw("OPTIONS", path, headers=asked)
     assert reply.status == 204
     assert reply.headers["access-control-allow-origin"] == "*"
     assert "DELETE" in reply.headers["access-control-allow-methods"]
@@ -109,10 +115,10 @@ async def test_browsers_of_other_sites_may_ask(shared: Organization, path: str) 
 
 
 async def test_every_answer_of_the_interface_is_readable_elsewhere_and_kept_nowhere(
-    shared: Organization,
+    sqlite_org: Organization,
 ) -> None:
     for path in ("/server_settings", "/messages", "/nothing"):
-        reply = await shared.nobody.raw("GET", path)
+        reply = await sqlite_org.nobody.raw("GET", path)
         assert reply.headers["access-control-allow-origin"] == "*"
         assert reply.headers["cache-control"] == "no-store"
         assert reply.headers["x-content-type-options"] == "nosniff"
@@ -128,13 +134,13 @@ async def test_every_answer_of_the_interface_is_readable_elsewhere_and_kept_nowh
         "&".join(f"p{number}=1" for number in range(1001)),
     ],
 )
-async def test_a_query_that_cannot_be_read_is_refused(shared: Organization, query: str) -> None:
-    (await shared["ann"].raw("GET", f"/messages?{query}")).refused()
+async def test_a_query_that_cannot_be_read_is_refused(sqlite_org: Organization, query: str) -> None:
+    (await sqlite_org["ann"].raw("GET", f"/messages?{query}")).refused()
 
 
 @rows("query", ["anchor", "=", "&&&", "=1", "%", "%zz=1", "anchor=%", "+", "a=1;b=2", "\u00e9=1"])
-async def test_an_odd_query_is_only_odd(shared: Organization, query: str) -> None:
-    (await shared["ann"].raw("GET", f"/messages?{query}")).refused()
+async def test_an_odd_query_is_only_odd(sqlite_org: Organization, query: str) -> None:
+    (await sqlite_org["ann"].raw("GET", f"/messages?{query}")).refused()
 
 
 def _part(head: str, content: bytes = b"hello", end: bytes = b"\r\n--b--\r\n") -> bytes:
@@ -174,19 +180,19 @@ NAMED = 'Content-Disposition: form-data; name="content"'
     ],
 )
 async def test_a_body_that_is_no_form_is_refused(
-    shared: Organization, kind: str, content: bytes
+    sqlite_org: Organization, kind: str, content: bytes
 ) -> None:
     body = (
-        await shared["ann"].raw(
+        await sqlite_org["ann"].raw(
             "POST", "/messages", content=content, headers={"Content-Type": kind}
         )
     ).refused()
     assert "var_name" not in body
 
 
-async def test_an_empty_body_of_any_type_is_no_parameters(unchanged: Organization) -> None:
+async def test_an_empty_body_of_any_type_is_no_parameters(readonly_org: Organization) -> None:
     for kind in ("application/json", FORM, "text/plain", ""):
-        reply = await unchanged["ann"].raw(
+        reply = await readonly_org["ann"].raw(
             "POST", "/register", content=b"", headers={"Content-Type": kind}
         )
         reply.ok
@@ -214,9 +220,9 @@ async def test_a_body_beyond_the_limit_is_too_large(config: Config) -> None:
 
 
 async def test_only_where_pictures_are_sent_a_body_may_be_larger_than_a_form(
-    unchanged: Organization,
+    readonly_org: Organization,
 ) -> None:
-    ann, large = unchanged["ann"], "x" * FORM_BYTES
+    ann, large = readonly_org["ann"], "x" * FORM_BYTES
     assert [route.path for route in ROUTES if route.body_bytes != FORM_BYTES] == [
         "/users/me/avatar",
         "/realm/emoji/{emoji_name}",
@@ -266,11 +272,11 @@ def test_percent_signs_that_encode_nothing_are_bounded() -> None:
 
 
 async def test_the_line_of_what_was_refused_says_why(
-    unchanged: Organization, caplog: pytest.LogCaptureFixture
+    readonly_org: Organization, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tertulia.http")
-    ben = unchanged["ben"]
-    stranger = Person(unchanged.http, email=ben.email, api_key="x" * 32)
+    ben = readonly_org["ben"]
+    stranger = Person(readonly_org.http, email=ben.email, api_key="x" * 32)
     (await ben.get("/users/me")).ok
     (await ben.patch("/realm", name="Ours")).refused("UNAUTHORIZED_PRINCIPAL")
     (await ben.get("/messages", anchor="newest", num_before="x", num_after=0)).refused(
@@ -311,7 +317,7 @@ async def test_a_server_that_cannot_write_says_so(
     assert reply.headers["retry-after"] == "1"
 
 
-async def test_the_node_is_alive_and_ready(unchanged: Organization) -> None:
+async def test_the_node_is_alive_and_ready(readonly_org: Organization) -> None:
     for path, status in (("/health", "alive"), ("/ready", "ready")):
-        response = await unchanged.http.get(path)
+        response = await readonly_org.http.get(path)
         assert (response.status_code, response.json()["status"]) == (200, status)

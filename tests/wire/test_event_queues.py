@@ -25,13 +25,13 @@ async def heard(listener: Listener) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-async def rooms(kept: Organization) -> Organization:
+async def rooms(shared_org: Organization) -> Organization:
     """An organization with channels, in which those who listen listen anew."""
-    await kept.channel("lounge", "ann", "ben", "cleo")
-    await kept.channel("pantry", "ann", "ben", "cleo")
-    await kept.channel("square", "ann")
-    await kept.channel("cellar", "ann", is_private=True)
-    return kept
+    await shared_org.channel("lounge", "ann", "ben", "cleo")
+    await shared_org.channel("pantry", "ann", "ben", "cleo")
+    await shared_org.channel("square", "ann")
+    await shared_org.channel("cellar", "ann", is_private=True)
+    return shared_org
 
 
 @rows(
@@ -48,14 +48,16 @@ async def rooms(kept: Organization) -> Organization:
     ids=["all", "one", "two", "unknown ones are passed over", "none", "fetch alone", "null"],
 )
 async def test_a_queue_has_the_event_types_that_were_asked_for(
-    kept: Organization, asked: dict[str, Any], types: list[str]
+    shared_org: Organization, asked: dict[str, Any], types: list[str]
 ) -> None:
-    den = await kept.channel(f"den {asked}", "ann", "ben")
-    ben = await kept["ben"].register(**asked)
-    await kept["ann"].send(den, "tea", "hello")
-    assert (await kept["ann"].patch(f"/streams/{den}", description="For all.")).ok
+    den = await shared_org.channel(f"den {asked}", "ann", "ben")
+    ben = await shared_org["ben"].register(**asked)
+    await shared_org["ann"].send(den, "tea", "hello")
+    assert (await shared_org["ann"].patch(f"/streams/{den}", description="For all.")).ok
     assert (
-        await kept["ben"].patch(f"/users/me/subscriptions/{den}", property="pin_to_top", value=True)
+        await shared_org["ben"].patch(
+            f"/users/me/subscriptions/{den}", property="pin_to_top", value=True
+        )
     ).ok
     assert sorted(set(await told(ben))) == types
 
@@ -107,8 +109,8 @@ async def test_messages_of_all_public_channels_come_to_those_who_ask(
     assert await heard(listener) == messages
 
 
-async def test_guests_cannot_follow_all_public_channels(unchanged: Organization) -> None:
-    (await unchanged["gus"].post("/register", all_public_streams=True)).refused()
+async def test_guests_cannot_follow_all_public_channels(readonly_org: Organization) -> None:
+    (await readonly_org["gus"].post("/register", all_public_streams=True)).refused()
 
 
 NARROWS = [
@@ -180,9 +182,9 @@ async def test_a_narrow_does_not_tell_whose_a_hidden_address_is(
     ],
 )
 async def test_a_narrow_that_queues_do_not_know_is_refused(
-    unchanged: Organization, narrow: Any
+    readonly_org: Organization, narrow: Any
 ) -> None:
-    reply = await unchanged["ben"].post("/register", narrow=narrow)
+    reply = await readonly_org["ben"].post("/register", narrow=narrow)
     assert reply.status == 400
     assert reply.body["code"] in {"BAD_REQUEST", "REQUEST_VARIABLE_INVALID"}
 
@@ -200,9 +202,9 @@ async def test_a_narrow_that_queues_do_not_know_is_refused(
     ids=["by default", "short", "long", "never longer than a week", "mobile", "mobile as JSON"],
 )
 async def test_a_queue_is_kept_as_long_as_was_asked_for(
-    unchanged: Organization, asked: dict[str, Any], seconds: int
+    readonly_org: Organization, asked: dict[str, Any], seconds: int
 ) -> None:
-    ben = await unchanged["ben"].register(**asked, fetch_event_types=[])
+    ben = await readonly_org["ben"].register(**asked, fetch_event_types=[])
     assert ben.data["idle_queue_timeout_secs"] == seconds
 
 
@@ -223,16 +225,16 @@ async def test_a_queue_is_kept_as_long_as_was_asked_for(
     ],
 )
 async def test_what_a_client_asks_for_must_make_sense(
-    unchanged: Organization, name: str, value: str
+    readonly_org: Organization, name: str, value: str
 ) -> None:
-    body = (await unchanged["ben"].post("/register", **{name: value})).refused(
+    body = (await readonly_org["ben"].post("/register", **{name: value})).refused(
         "REQUEST_VARIABLE_INVALID"
     )
     assert body["var_name"] == name
 
 
-async def test_what_the_server_does_not_know_is_passed_over(unchanged: Organization) -> None:
-    ben = await unchanged["ben"].register(
+async def test_what_the_server_does_not_know_is_passed_over(readonly_org: Organization) -> None:
+    ben = await readonly_org["ben"].register(
         event_types=["message", "weather"],
         client_capabilities={"empty_topic_name": True, "time_travel": True},
         moon_phase="full",
@@ -256,8 +258,8 @@ async def test_presence_goes_back_some_days(
     assert (str(org["ann"].user_id) in data["presences"]) is found
 
 
-async def test_a_client_is_told_the_level_and_the_limits(unchanged: Organization) -> None:
-    data = (await unchanged["ben"].register()).data
+async def test_a_client_is_told_the_level_and_the_limits(readonly_org: Organization) -> None:
+    data = (await readonly_org["ben"].register()).data
     assert data["service_feature_level"] == data["zulip_feature_level"] == 496
     for name, least in (
         ("max_message_length", 10000),
@@ -272,8 +274,8 @@ async def test_a_client_is_told_the_level_and_the_limits(unchanged: Organization
     assert data["realm_empty_topic_display_name"] == "general chat"
 
 
-async def test_a_discarded_queue_is_told_so_by_its_code(unchanged: Organization) -> None:
-    ben = await unchanged["ben"].register()
+async def test_a_discarded_queue_is_told_so_by_its_code(readonly_org: Organization) -> None:
+    ben = await readonly_org["ben"].register()
     assert (await ben.person.delete("/events", queue_id=ben.queue_id)).ok
     reply = await ben.person.get("/events", queue_id=ben.queue_id, last_event_id=-1)
     assert reply.refused("BAD_EVENT_QUEUE_ID")["queue_id"] == ben.queue_id

@@ -186,8 +186,8 @@ async def test_a_deactivated_account_opens_nothing(org: Organization) -> None:
         "/user_uploads/temporary/x/y",
     ],
 )
-async def test_what_is_not_there_is_not_found(unchanged: Organization, address: str) -> None:
-    answer = await unchanged["ben"].open(address)
+async def test_what_is_not_there_is_not_found(readonly_org: Organization, address: str) -> None:
+    answer = await readonly_org["ben"].open(address)
     assert answer.status_code == 404
     assert b"secret" not in answer.content
 
@@ -266,15 +266,15 @@ async def test_a_refusal_is_a_picture_where_one_is_expected(
     ],
 )
 async def test_only_what_cannot_run_is_shown_in_the_browser(
-    kept: Organization, name: str, kind: str, inline: bool
+    shared_org: Organization, name: str, kind: str, inline: bool
 ) -> None:
-    path = await kept["ben"].upload(name, b"<script>alert(1)</script>", kind)
-    answer = await kept["ben"].open(f"/user_uploads/{path}")
+    path = await shared_org["ben"].upload(name, b"<script>alert(1)</script>", kind)
+    answer = await shared_org["ben"].open(f"/user_uploads/{path}")
     assert answer.headers["content-type"].partition(";")[0] == kind
     assert answer.headers["content-disposition"].partition(";")[0] == (
         "inline" if inline else "attachment"
     )
-    [facts] = (await kept["ben"].get("/attachments/facts", path_ids=[path])).ok["files"]
+    [facts] = (await shared_org["ben"].get("/attachments/facts", path_ids=[path])).ok["files"]
     assert facts == {
         "path_id": path,
         "name": name,
@@ -287,7 +287,7 @@ async def test_only_what_cannot_run_is_shown_in_the_browser(
     assert "script-src" not in policy
     assert ("sandbox" in policy) is (kind != "application/pdf")
     assert answer.headers["x-content-type-options"] == "nosniff"
-    saved = await kept["ben"].open(f"/user_uploads/download/{path}")
+    saved = await shared_org["ben"].open(f"/user_uploads/download/{path}")
     assert saved.headers["content-disposition"].startswith("attachment;")
 
 
@@ -306,17 +306,17 @@ async def test_only_what_cannot_run_is_shown_in_the_browser(
     ],
 )
 async def test_the_type_is_what_the_uploader_says_or_what_the_name_tells(
-    kept: Organization, name: str, said: str, kind: str
+    shared_org: Organization, name: str, said: str, kind: str
 ) -> None:
     head = f'--x\r\nContent-Disposition: form-data; name="f"; filename="{name}"\r\n'
     body = f"{head}Content-Type: {said}\r\n\r\nhello\r\n--x--\r\n"
-    reply = await kept["ben"].raw(
+    reply = await shared_org["ben"].raw(
         "POST",
         "/user_uploads",
         content=body.encode(),
         headers={"Content-Type": "multipart/form-data; boundary=x"},
     )
-    answer = await kept["ben"].open(reply.ok["url"])
+    answer = await shared_org["ben"].open(reply.ok["url"])
     assert answer.headers["content-type"].partition(";")[0] == kind
     assert "x-evil" not in answer.headers
 
@@ -447,8 +447,8 @@ def shown(content: bytes) -> tuple[str | None, tuple[int, int], int]:
         return found.format, found.size, getattr(found, "n_frames", 1)
 
 
-async def test_register_tells_the_forms_of_smaller_pictures(unchanged: Organization) -> None:
-    assert (await unchanged["ben"].register()).data["server_thumbnail_formats"] == [
+async def test_register_tells_the_forms_of_smaller_pictures(readonly_org: Organization) -> None:
+    assert (await readonly_org["ben"].register()).data["server_thumbnail_formats"] == [
         {
             "name": "840x560.webp",
             "max_width": 840,
@@ -472,14 +472,14 @@ async def test_register_tells_the_forms_of_smaller_pictures(unchanged: Organizat
     [((960, 320), (840, 280)), ((320, 640), (280, 560)), ((30, 20), (30, 20))],
 )
 async def test_a_picture_is_had_smaller_and_never_larger(
-    kept: Organization, kind: str, size: tuple[int, int], smaller: tuple[int, int]
+    shared_org: Organization, kind: str, size: tuple[int, int], smaller: tuple[int, int]
 ) -> None:
-    path = await kept["ben"].upload("p", picture(*size, kind), f"image/{kind.lower()}")
-    answer = await kept["ben"].open(f"/user_uploads/thumbnail/{path}/840x560.webp")
+    path = await shared_org["ben"].upload("p", picture(*size, kind), f"image/{kind.lower()}")
+    answer = await shared_org["ben"].open(f"/user_uploads/thumbnail/{path}/840x560.webp")
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "image/webp"
     assert shown(answer.content) == ("WEBP", smaller, 1)
-    assert (await kept["ben"].get(f"/thumbnail/status/{path}")).ok["has_thumbnail"] is True
+    assert (await shared_org["ben"].get(f"/thumbnail/status/{path}")).ok["has_thumbnail"] is True
 
 
 @rows(
@@ -495,10 +495,10 @@ async def test_a_picture_is_had_smaller_and_never_larger(
     ],
 )
 async def test_an_unknown_form_is_answered_with_the_nearest(
-    kept: Organization, frames: int, form: str, shows: int
+    shared_org: Organization, frames: int, form: str, shows: int
 ) -> None:
-    path = await kept["ben"].upload("p.gif", picture(40, 30, "GIF", frames), "image/gif")
-    answer = await kept["ben"].open(f"/user_uploads/thumbnail/{path}/{form}")
+    path = await shared_org["ben"].upload("p.gif", picture(40, 30, "GIF", frames), "image/gif")
+    answer = await shared_org["ben"].open(f"/user_uploads/thumbnail/{path}/{form}")
     assert answer.status_code == 200
     assert shown(answer.content) == ("WEBP", (40, 30), shows)
 
@@ -536,13 +536,13 @@ BOMB = picture(1, 1).replace(
     ids=["text", "svg", "lies", "empty", "cut off", "bomb", "heic", "pdf"],
 )
 async def test_what_is_no_picture_has_no_smaller_one(
-    kept: Organization, name: str, content: bytes, kind: str
+    shared_org: Organization, name: str, content: bytes, kind: str
 ) -> None:
-    path = await kept["ben"].upload(name, content, kind)
-    answer = await kept["ben"].open(f"/user_uploads/thumbnail/{path}/840x560.webp")
+    path = await shared_org["ben"].upload(name, content, kind)
+    answer = await shared_org["ben"].open(f"/user_uploads/thumbnail/{path}/840x560.webp")
     assert 400 <= answer.status_code < 500
     assert answer.headers["content-type"] == "image/svg+xml"
-    whole = await kept["ben"].open(f"/user_uploads/{path}")
+    whole = await shared_org["ben"].open(f"/user_uploads/{path}")
     assert (whole.status_code, whole.content) == (200, content)
 
 

@@ -7,7 +7,7 @@ import pytest
 from tertulia.model.changes import Subscribed, Unsubscribed, UserDeactivated
 from tests.support import Organization, Person, rows
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 
 async def _flag(who: Person, op: str, flag: str, *ids: int) -> dict[str, Any]:
@@ -98,14 +98,14 @@ async def test_what_becomes_unread_is_told_with_its_place(org: Organization) -> 
     ],
 )
 async def test_what_cannot_be_flagged_is_refused(
-    shared: Organization, changed: dict[str, Any], code: str
+    sqlite_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
     sent = {"messages": [], "op": "add", "flag": "read", **changed}
-    (await shared["ann"].post("/messages/flags", **sent)).refused(code)
+    (await sqlite_org["ann"].post("/messages/flags", **sent)).refused(code)
 
 
-async def test_no_messages_at_all_is_no_error(shared: Organization) -> None:
-    assert (await _flag(shared["ann"], "add", "read"))["messages"] == []
+async def test_no_messages_at_all_is_no_error(sqlite_org: Organization) -> None:
+    assert (await _flag(sqlite_org["ann"], "add", "read"))["messages"] == []
 
 
 async def test_one_message_out_of_sight_and_none_is_flagged(org: Organization) -> None:
@@ -269,8 +269,8 @@ async def test_typing_in_a_topic_is_told_to_queues_that_ask_for_it(org: Organiza
         {"op": "start", "type": "channel", "stream_id": 1, "topic": "a\nb"},
     ],
 )
-async def test_typing_nowhere_is_refused(shared: Organization, sent: dict[str, Any]) -> None:
-    assert (await shared["ann"].post("/typing", **sent)).status == 400
+async def test_typing_nowhere_is_refused(sqlite_org: Organization, sent: dict[str, Any]) -> None:
+    assert (await sqlite_org["ann"].post("/typing", **sent)).status == 400
 
 
 async def test_typing_where_one_cannot_write_is_refused(org: Organization) -> None:

@@ -11,7 +11,7 @@ from tertulia.service.config import Config
 from tertulia.state import unread
 from tests.support import Organization, Person, reopened, row, rows
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 
 async def unread_now(who: Person) -> dict[str, Any]:
@@ -76,9 +76,9 @@ async def test_messages_out_of_sight_are_in_no_narrow(org: Organization) -> None
     ],
 )
 async def test_matching_takes_ids_and_a_narrow(
-    shared: Organization, sent: dict[str, Any], code: str
+    sqlite_org: Organization, sent: dict[str, Any], code: str
 ) -> None:
-    (await shared["ann"].get("/messages/matches_narrow", **sent)).refused(code)
+    (await sqlite_org["ann"].get("/messages/matches_narrow", **sent)).refused(code)
 
 
 # A flag on all messages of a narrow
@@ -214,9 +214,9 @@ PAGE: dict[str, Any] = {
 
 
 @rows("name", PAGE)
-async def test_every_part_of_a_page_is_required(shared: Organization, name: str) -> None:
+async def test_every_part_of_a_page_is_required(sqlite_org: Organization, name: str) -> None:
     sent = {key: value for key, value in PAGE.items() if key != name}
-    reply = await shared["ann"].post("/messages/flags/narrow", **sent)
+    reply = await sqlite_org["ann"].post("/messages/flags/narrow", **sent)
     assert reply.refused("REQUEST_VARIABLE_MISSING")["var_name"] == name
 
 
@@ -239,9 +239,9 @@ async def test_every_part_of_a_page_is_required(shared: Organization, name: str)
     ],
 )
 async def test_a_page_that_cannot_be_is_refused(
-    shared: Organization, sent: dict[str, Any], code: str
+    sqlite_org: Organization, sent: dict[str, Any], code: str
 ) -> None:
-    (await shared["ann"].post("/messages/flags/narrow", **{**PAGE, **sent})).refused(code)
+    (await sqlite_org["ann"].post("/messages/flags/narrow", **{**PAGE, **sent})).refused(code)
 
 
 # Everything at once

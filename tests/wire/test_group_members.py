@@ -66,21 +66,21 @@ async def test_members_come_and_go_and_everybody_hears_of_it(org: Organization) 
 
 
 @pytest.fixture(scope="module")
-async def nested(kept: Organization) -> dict[Any, int]:
+async def nested(shared_org: Organization) -> dict[Any, int]:
     """Groups in groups, and who is in the innermost but one: their IDs."""
-    await kept.add("dan")
+    await shared_org.add("dan")
     ids = {
-        "in": kept["ben"].user_id,
-        "out": kept["cleo"].user_id,
-        "gone": kept["dan"].user_id,
-        "inner": await create(kept, "ben", "inner"),
+        "in": shared_org["ben"].user_id,
+        "out": shared_org["cleo"].user_id,
+        "gone": shared_org["dan"].user_id,
+        "inner": await create(shared_org, "ben", "inner"),
     }
     ids["itself"] = await create(
-        kept, "ben", "cooks", members=[ids["in"], ids["gone"]], subgroups=[ids["inner"]]
+        shared_org, "ben", "cooks", members=[ids["in"], ids["gone"]], subgroups=[ids["inner"]]
     )
-    ids["outer"] = await create(kept, "ben", "outer", subgroups=[ids["itself"]])
-    ids["outermost"] = await create(kept, "ben", "outermost", subgroups=[ids["outer"]])
-    assert (await kept["ann"].delete(f"/users/{ids['gone']}")).ok
+    ids["outer"] = await create(shared_org, "ben", "outer", subgroups=[ids["itself"]])
+    ids["outermost"] = await create(shared_org, "ben", "outermost", subgroups=[ids["outer"]])
+    assert (await shared_org["ann"].delete(f"/users/{ids['gone']}")).ok
     return ids
 
 
@@ -117,9 +117,9 @@ async def nested(kept: Organization) -> dict[Any, int]:
     ],
 )
 async def test_an_impossible_change_of_members_is_refused_as_a_whole(
-    nested: dict[Any, int], unchanged: Organization, path: str, given: dict[str, Any], code: str
+    nested: dict[Any, int], readonly_org: Organization, path: str, given: dict[str, Any], code: str
 ) -> None:
-    org, ids = unchanged, nested
+    org, ids = readonly_org, nested
     asked = {
         name: [ids.get(one, one) for one in value] if isinstance(value, list) else value
         for name, value in given.items()
@@ -285,9 +285,9 @@ async def test_members_of_subgroups_are_members(org: Organization) -> None:
     ],
 )
 async def test_a_flag_that_is_none_is_refused(
-    unchanged: Organization, path: str, given: dict[str, Any]
+    readonly_org: Organization, path: str, given: dict[str, Any]
 ) -> None:
-    reply = await unchanged["gus"].get(f"/user_groups/{MEMBERS}/{path}", **given)
+    reply = await readonly_org["gus"].get(f"/user_groups/{MEMBERS}/{path}", **given)
     reply.refused("REQUEST_VARIABLE_INVALID")
 
 

@@ -20,7 +20,7 @@ from tests.mails import mailed, no_postman
 from tests.support import PASSWORD, Organization, TestClock, founded
 
 pytestmark = [
-    pytest.mark.usefixtures("nothing_broke"),
+    pytest.mark.usefixtures("no_logged_errors"),
     pytest.mark.usefixtures(no_postman.__name__),
 ]
 

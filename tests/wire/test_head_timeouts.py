@@ -9,7 +9,7 @@ from tests.support import Organization
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Loopback, poll, request, serving
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 
 HEAD_SECONDS = 5.0
@@ -18,8 +18,10 @@ LIMITS = Limits(most=1000, head_seconds=HEAD_SECONDS, sweep_seconds=3600)
 
 
 @pytest.fixture(params=WAYS)
-async def server(shared: Organization, request: pytest.FixtureRequest) -> AsyncIterator[Loopback]:
-    async with serving(shared, request.param, LIMITS) as server:
+async def server(
+    sqlite_org: Organization, request: pytest.FixtureRequest
+) -> AsyncIterator[Loopback]:
+    async with serving(sqlite_org, request.param, LIMITS) as server:
         yield server
 
 

@@ -15,7 +15,7 @@ from tertulia.model.changes import (
 from tertulia.service.config import Config
 from tests.support import Organization, Person, TestClock, founded, row, rows
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 NEWEST = 10**16
 
@@ -28,16 +28,16 @@ async def house(org: Organization) -> Organization:
 
 
 @pytest.fixture(scope="module")
-async def kept_house(kept: Organization) -> Organization:
-    await furnish(kept)
-    await kept.channel("secret", "ann", is_private=True)
-    return kept
+async def kept_house(shared_org: Organization) -> Organization:
+    await furnish(shared_org)
+    await shared_org.channel("secret", "ann", is_private=True)
+    return shared_org
 
 
 @pytest.fixture
-def seen(kept_house: Organization, unchanged: Organization) -> Organization:
+def seen(kept_house: Organization, readonly_org: Organization) -> Organization:
     """The same channels and messages for all tests that only look."""
-    return unchanged
+    return readonly_org
 
 
 async def furnish(org: Organization) -> None:
@@ -402,10 +402,10 @@ async def test_a_date_is_an_anchor(config: Config) -> None:
     ],
 )
 async def test_a_page_that_makes_no_sense_is_refused(
-    shared: Organization, changed: dict[str, Any], code: str
+    sqlite_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
     asked = {"anchor": "newest", "num_before": 1, "num_after": 1, **changed}
-    (await shared["ann"].get("/messages", **asked)).refused(code)
+    (await sqlite_org["ann"].get("/messages", **asked)).refused(code)
 
 
 async def test_messages_can_be_asked_for_by_id(seen: Organization) -> None:

@@ -72,10 +72,10 @@ async def test_addresses_are_separated_by_commas_or_newlines(org: Organization) 
 
 @pytest.mark.parametrize("text", ["", " ", ",", "\n,\n"], ids=repr)
 async def test_an_invitation_without_an_address_is_refused(
-    unchanged: Organization, text: str
+    readonly_org: Organization, text: str
 ) -> None:
-    (await unchanged["ann"].post("/invites", invitee_emails=text, stream_ids=[])).refused()
-    assert not len(unchanged.node.state.invitations)
+    (await readonly_org["ann"].post("/invites", invitee_emails=text, stream_ids=[])).refused()
+    assert not len(readonly_org.node.state.invitations)
 
 
 DEFAULTS: dict[str, Any] = {
@@ -183,19 +183,19 @@ async def test_the_default_of_the_end_is_the_servers_setting(config: Config) -> 
     ids=lambda value: str(value)[:40],
 )
 async def test_values_that_cannot_be_are_refused(
-    shared: Organization, name: str, value: str
+    sqlite_org: Organization, name: str, value: str
 ) -> None:
-    body = (await shared["ann"].post("/invites", **(ZOE | {name: value}))).refused(
+    body = (await sqlite_org["ann"].post("/invites", **(ZOE | {name: value}))).refused(
         "REQUEST_VARIABLE_INVALID"
     )
     assert body["var_name"] == name
-    assert not len(shared.node.state.invitations)
+    assert not len(sqlite_org.node.state.invitations)
 
 
 @pytest.mark.parametrize("name", ["invitee_emails", "stream_ids"])
-async def test_addressees_and_channels_must_be_sent(shared: Organization, name: str) -> None:
+async def test_addressees_and_channels_must_be_sent(sqlite_org: Organization, name: str) -> None:
     sent = {other: value for other, value in ZOE.items() if other != name}
-    body = (await shared["ann"].post("/invites", **sent)).refused("REQUEST_VARIABLE_MISSING")
+    body = (await sqlite_org["ann"].post("/invites", **sent)).refused("REQUEST_VARIABLE_MISSING")
     assert body["var_name"] == name
 
 
@@ -396,13 +396,13 @@ async def test_accounts_are_left_out_and_the_others_are_invited(org: Organizatio
     ids=lambda value: value[:60],
 )
 async def test_nobody_is_invited_where_there_is_nobody_or_somebody_cannot_be(
-    unchanged: Organization, addresses: str
+    readonly_org: Organization, addresses: str
 ) -> None:
-    reply = await unchanged["ann"].post("/invites", invitee_emails=addresses, stream_ids=[])
+    reply = await readonly_org["ann"].post("/invites", invitee_emails=addresses, stream_ids=[])
     body = reply.refused("INVITATION_FAILED")
     assert body["sent_invitations"] is False
     assert len(body["errors"]) == 1
-    assert not len(unchanged.node.state.invitations)
+    assert not len(readonly_org.node.state.invitations)
 
 
 async def test_throw_away_addresses_are_taken_where_the_organization_lets_them(

@@ -20,7 +20,7 @@ from tests.browsers import cookies_of, fresh, give_password, ready, signed_in, t
 from tests.mails import link_in, mailed, no_postman
 from tests.support import PASSWORD, Organization, Person, TestClock, founded, row
 
-pytestmark = pytest.mark.usefixtures(no_postman.__name__, "nothing_broke")
+pytestmark = pytest.mark.usefixtures(no_postman.__name__, "no_logged_errors")
 
 RIGHT = {"username": "ann@example.com", "password": PASSWORD}
 NEW = "a few good words"
@@ -74,13 +74,13 @@ async def test_who_can_join_is_told_where_and_others_whom_to_ask(org: Organizati
 
 
 async def test_the_pages_run_nothing_are_kept_nowhere_and_shown_within_no_others(
-    kept: Organization,
+    shared_org: Organization,
 ) -> None:
-    browser = await signed_in(kept)
+    browser = await signed_in(shared_org)
     for response in (
-        *[await kept.http.get(path, follow_redirects=True) for path in PAGES],
-        await kept.http.post("/login", data={**RIGHT, "password": "wrong"}),
-        await kept.http.post("/reset", data={"email": "ann@example.com"}),
+        *[await shared_org.http.get(path, follow_redirects=True) for path in PAGES],
+        await shared_org.http.post("/login", data={**RIGHT, "password": "wrong"}),
+        await shared_org.http.post("/reset", data={"email": "ann@example.com"}),
         await browser.http.get("/logout"),
     ):
         policy = response.headers["content-security-policy"]
@@ -91,14 +91,14 @@ async def test_the_pages_run_nothing_are_kept_nowhere_and_shown_within_no_others
         assert response.headers["cache-control"] == "no-store"
         assert response.headers["referrer-policy"] == "same-origin"
         for address in re.findall(r'(?:src|href)="([^"]+\.(?:css|svg|png)[^"]*)"', response.text):
-            assert (await kept.http.get(address)).status_code == 200, address
+            assert (await shared_org.http.get(address)).status_code == 200, address
 
 
 # Signing in
 
 
-async def test_the_right_password_leads_in(kept: Organization) -> None:
-    browser = fresh(kept)
+async def test_the_right_password_leads_in(shared_org: Organization) -> None:
+    browser = fresh(shared_org)
     response = await browser.http.get("/")
     assert (response.status_code, response.headers["location"]) == (302, "/login")
     response = await browser.http.post("/login", data=RIGHT)
@@ -107,7 +107,7 @@ async def test_the_right_password_leads_in(kept: Organization) -> None:
     response = await browser.http.get("/")
     assert response.status_code != 302
     assert "Cookie" in response.headers.get("vary", "Cookie")
-    assert (await browser.get("/users/me")).ok["user_id"] == kept["ann"].user_id
+    assert (await browser.get("/users/me")).ok["user_id"] == shared_org["ann"].user_id
     response = await browser.http.get("/login?next=/%23narrow/is/starred")
     assert (response.status_code, response.headers["location"]) == (303, "/#narrow/is/starred")
 
@@ -177,11 +177,11 @@ WANTED = [
 
 
 async def test_afterwards_one_is_where_one_wanted_to_be_if_that_is_ours(
-    kept: Organization,
+    shared_org: Organization,
 ) -> None:
     for sent, gone in WANTED:
         with row(sent):
-            browser = fresh(kept)
+            browser = fresh(shared_org)
             response = await browser.http.post("/login", params={"next": sent}, data=RIGHT)
             assert response.status_code == 303
             assert response.headers["location"] == gone
@@ -232,16 +232,16 @@ async def test_a_form_on_another_servers_page_does_nothing(org: Organization, pa
     assert await mailed(org) == []
 
 
-async def test_a_body_that_is_no_form_or_too_large_is_refused(kept: Organization) -> None:
+async def test_a_body_that_is_no_form_or_too_large_is_refused(shared_org: Organization) -> None:
     for body, kind, status in (
         (b"{}", "application/json", 400),
         (b"username=%FF", "application/x-www-form-urlencoded", 400),
         (b"a=" + b"x" * 70_000, "application/x-www-form-urlencoded", 413),
     ):
-        page = await kept.http.post("/login", content=body, headers={"Content-Type": kind})
+        page = await shared_org.http.post("/login", content=body, headers={"Content-Type": kind})
         assert page.status_code == status
         assert page.headers["content-type"].startswith("text/html")
-    assert (await kept.http.delete("/login")).status_code == 405
+    assert (await shared_org.http.delete("/login")).status_code == 405
 
 
 # Signing out
@@ -278,8 +278,8 @@ async def test_who_signs_out_leaves_nothing_in_the_browser(org: Organization) ->
         assert response.headers["clear-site-data"] == '"storage"'
 
 
-async def test_a_page_of_ours_signs_out_with_the_header(kept: Organization) -> None:
-    browser, other = await signed_in(kept), await signed_in(kept)
+async def test_a_page_of_ours_signs_out_with_the_header(shared_org: Organization) -> None:
+    browser, other = await signed_in(shared_org), await signed_in(shared_org)
     response = await browser.http.post("/logout")
     assert response.headers["location"] == "/login"
     assert cookies_of(browser) == {DEVICE_COOKIE}
@@ -295,9 +295,9 @@ async def test_nobody_is_signed_out_without_the_token(org: Organization, token: 
     assert len(org.node.state.sessions) == 1
 
 
-async def test_whoever_is_out_already_is_led_to_the_door(kept: Organization) -> None:
+async def test_whoever_is_out_already_is_led_to_the_door(shared_org: Organization) -> None:
     for method in ("GET", "POST"):
-        response = await fresh(kept).http.request(method, "/logout")
+        response = await fresh(shared_org).http.request(method, "/logout")
         assert (response.status_code, response.headers["location"]) == (303, "/login")
 
 
@@ -331,8 +331,8 @@ async def test_in_a_demonstration_one_click_is_enough(config: Config) -> None:
                 assert page.status_code == 403
 
 
-async def test_elsewhere_nobody_is_let_in_without_a_password(kept: Organization) -> None:
-    browser = fresh(kept)
+async def test_elsewhere_nobody_is_let_in_without_a_password(shared_org: Organization) -> None:
+    browser = fresh(shared_org)
     page = await browser.http.post("/login", data={"resident": "ann@example.com"})
     assert page.status_code == 403
     assert not browser.http.cookies
@@ -400,10 +400,10 @@ async def test_whether_an_address_has_an_account_is_told_to_nobody(org: Organiza
 NO_ADDRESSES = ["", "x", "a@b\0.example", "a" * 300 + "@example.com"]
 
 
-async def test_what_is_no_address_is_said(kept: Organization) -> None:
+async def test_what_is_no_address_is_said(shared_org: Organization) -> None:
     for email in NO_ADDRESSES:
         with row(email):
-            page = await kept.http.post("/reset", data={"email": email})
+            page = await shared_org.http.post("/reset", data={"email": email})
             assert page.status_code == 400
             assert 'role="alert"' in page.text
 
@@ -529,9 +529,9 @@ async def test_whoever_joins_is_signed_in(org: Organization) -> None:
     (await browser.patch("/settings", full_name="Zoe")).ok
 
 
-async def test_set_up_is_over_where_there_is_an_organization(kept: Organization) -> None:
+async def test_set_up_is_over_where_there_is_an_organization(shared_org: Organization) -> None:
     for method in ("GET", "POST"):
-        response = await kept.http.request(method, "/setup?code=x")
+        response = await shared_org.http.request(method, "/setup?code=x")
         assert (response.status_code, response.headers["location"]) == (302, "/")
 
 
@@ -545,9 +545,9 @@ async def test_the_cookies_of_the_page_are_secure_where_the_site_is(config: Conf
         assert all("Secure" in cookie for cookie in cookies)
 
 
-async def test_a_person_with_a_key_needs_no_browser(kept: Organization) -> None:
-    ann = kept["ann"]
-    response = await Person(kept.http, ann.user_id, ann.email, ann.api_key).open("/")
+async def test_a_person_with_a_key_needs_no_browser(shared_org: Organization) -> None:
+    ann = shared_org["ann"]
+    response = await Person(shared_org.http, ann.user_id, ann.email, ann.api_key).open("/")
     assert response.status_code != 302
 
 

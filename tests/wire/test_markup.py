@@ -9,7 +9,7 @@ from tests.pictures import picture
 from tests.support import Organization, Person, row
 from tests.wire.stage import LIMITED
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 MESSAGES = ["message", "update_message"]
 
@@ -203,11 +203,11 @@ async def test_linkifiers_work_in_messages_and_in_topics(org: Organization) -> N
 
 
 @pytest.fixture(scope="module")
-async def files(kept: Organization) -> tuple[str, str]:
+async def files(shared_org: Organization) -> tuple[str, str]:
     """A picture and a document of ann's, for messages in a channel `archive`."""
-    await kept.channel("archive", "ann")
-    pic = await kept["ann"].upload("pic.png", picture(100, 50), "image/png")
-    return pic, await kept["ann"].upload("notes.pdf", b"%PDF", "application/pdf")
+    await shared_org.channel("archive", "ann")
+    pic = await shared_org["ann"].upload("pic.png", picture(100, 50), "image/png")
+    return pic, await shared_org["ann"].upload("notes.pdf", b"%PDF", "application/pdf")
 
 
 @pytest.mark.parametrize(
@@ -227,9 +227,9 @@ async def files(kept: Organization) -> tuple[str, str]:
     ],
 )
 async def test_what_a_message_has_is_found(
-    kept: Organization, files: tuple[str, str], content: str, operand: str, has: bool
+    shared_org: Organization, files: tuple[str, str], content: str, operand: str, has: bool
 ) -> None:
-    ann, (pic, pdf) = kept["ann"], files
+    ann, (pic, pdf) = shared_org["ann"], files
     text = content.replace("{pic}", f"[p](/user_uploads/{pic})")
     sent = await ann.send("archive", "t", text.replace("{pdf}", f"[d](/user_uploads/{pdf})"))
     narrow = [{"operator": "has", "operand": operand}]

@@ -14,7 +14,7 @@ from tests import mcp_client
 from tests.mcp_client import MODES, agent_of, agent_with
 from tests.support import Organization, founded
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 READS = {
     *("who_am_i", "list_channels", "list_topics", "list_people", "list_unread"),
@@ -354,11 +354,13 @@ async def test_arguments_that_are_not_right_are_told_to_the_model(
 
 
 @pytest.fixture(scope="module")
-async def kitchen(kept: Organization) -> tuple[Organization, str]:
+async def kitchen(shared_org: Organization) -> tuple[Organization, str]:
     """An organization with a channel, a message, and the key of an agent that may write."""
-    channel = await kept.channel("kitchen", "ann")
-    await kept["ann"].send(channel, "x", "hello")
-    return kept, (await kept["ann"].post("/agents", name="Helper", can_write=True)).ok["key"]
+    channel = await shared_org.channel("kitchen", "ann")
+    await shared_org["ann"].send(channel, "x", "hello")
+    return shared_org, (await shared_org["ann"].post("/agents", name="Helper", can_write=True)).ok[
+        "key"
+    ]
 
 
 async def test_requests_count_for_the_owner(config: Config) -> None:

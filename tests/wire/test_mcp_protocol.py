@@ -9,7 +9,7 @@ import pytest
 from tertulia.service.config import Config
 from tests.support import Organization, founded
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 PRESENT, BEFORE = "2026-07-28", "2025-11-25"
 META = {
@@ -20,8 +20,8 @@ JSON = {"Content-Type": "application/json", "Accept": "application/json, text/ev
 
 
 @pytest.fixture(scope="module")
-async def key(shared: Organization) -> str:
-    found: str = (await shared["ann"].post("/agents", name="Helper")).ok["key"]
+async def key(sqlite_org: Organization) -> str:
+    found: str = (await sqlite_org["ann"].post("/agents", name="Helper")).ok["key"]
     return found
 
 
@@ -48,8 +48,8 @@ async def asked(org: Organization, key: str, method: str, **params: Any) -> http
 # What is right
 
 
-async def test_each_result_says_whose_it_is(shared: Organization, key: str) -> None:
-    response = await asked(shared, key, "server/discover")
+async def test_each_result_says_whose_it_is(sqlite_org: Organization, key: str) -> None:
+    response = await asked(sqlite_org, key, "server/discover")
     assert response.headers["content-type"] == "application/json"
     assert response.headers["cache-control"] == "no-store"
     assert "mcp-session-id" not in response.headers
@@ -60,7 +60,7 @@ async def test_each_result_says_whose_it_is(shared: Organization, key: str) -> N
     assert result["capabilities"] == {"tools": {}}
     assert result["resultType"] == "complete"
     assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "tertulia"
-    listed = (await asked(shared, key, "tools/list")).json()["result"]
+    listed = (await asked(sqlite_org, key, "tools/list")).json()["result"]
     assert (listed["ttlMs"], listed["cacheScope"]) == (60_000, "private")
 
 
@@ -69,24 +69,24 @@ async def test_each_result_says_whose_it_is(shared: Organization, key: str) -> N
     [(BEFORE, BEFORE), ("2025-06-18", "2025-06-18"), ("2024-11-05", BEFORE), (PRESENT, BEFORE)],
 )
 async def test_the_handshake_of_before(
-    shared: Organization, key: str, wanted: str, agreed: str
+    sqlite_org: Organization, key: str, wanted: str, agreed: str
 ) -> None:
     said = message("initialize", protocolVersion=wanted, capabilities={}, clientInfo={})
-    result = (await posted(shared, key, said)).json()["result"]
+    result = (await posted(sqlite_org, key, said)).json()["result"]
     assert result["protocolVersion"] == agreed
     assert result["serverInfo"]["name"] == "tertulia"
     noted = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    response = await posted(shared, key, noted, MCP_Protocol_Version=agreed)
+    response = await posted(sqlite_org, key, noted, MCP_Protocol_Version=agreed)
     assert (response.status_code, response.content) == (202, b"")
-    response = await posted(shared, key, message("ping"), MCP_Protocol_Version=agreed)
+    response = await posted(sqlite_org, key, message("ping"), MCP_Protocol_Version=agreed)
     assert response.json()["result"] == {}
 
 
-async def test_a_name_may_be_encoded(shared: Organization, key: str) -> None:
+async def test_a_name_may_be_encoded(sqlite_org: Organization, key: str) -> None:
     said = message("tools/call", name="who_am_i", arguments={})
     headers = {"MCP_Protocol_Version": PRESENT, "Mcp_Method": "tools/call"}
     encoded = "=?base64?d2hvX2FtX2k=?="
-    response = await posted(shared, key, said, **headers, Mcp_Name=encoded)
+    response = await posted(sqlite_org, key, said, **headers, Mcp_Name=encoded)
     assert response.json()["result"]["structuredContent"]["agent"] == "Helper"
 
 
@@ -159,9 +159,9 @@ async def test_a_name_may_be_encoded(shared: Organization, key: str) -> None:
     ],
 )
 async def test_what_is_no_request(
-    shared: Organization, key: str, said: Any, headers: dict[str, str], status: int, code: int
+    sqlite_org: Organization, key: str, said: Any, headers: dict[str, str], status: int, code: int
 ) -> None:
-    response = await posted(shared, key, said, **headers)
+    response = await posted(sqlite_org, key, said, **headers)
     assert response.status_code == status
     assert response.json()["error"]["code"] == code
 
@@ -177,18 +177,18 @@ async def test_what_is_no_request(
     ],
 )
 async def test_what_is_not_offered(
-    shared: Organization, key: str, method: str, params: dict[str, Any], status: int, code: int
+    sqlite_org: Organization, key: str, method: str, params: dict[str, Any], status: int, code: int
 ) -> None:
-    response = await asked(shared, key, method, **params)
+    response = await asked(sqlite_org, key, method, **params)
     found = response.json()
     assert (response.status_code, found["error"]["code"], found["id"]) == (status, code, 7)
 
 
 async def test_a_version_that_is_not_known_is_answered_with_those_that_are(
-    shared: Organization, key: str
+    sqlite_org: Organization, key: str
 ) -> None:
     said = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    response = await posted(shared, key, said, MCP_Protocol_Version="1999-01-01")
+    response = await posted(sqlite_org, key, said, MCP_Protocol_Version="1999-01-01")
     data = response.json()["error"]["data"]
     assert data == {"supported": [PRESENT, BEFORE, "2025-06-18"], "requested": "1999-01-01"}
 
@@ -210,10 +210,10 @@ async def test_a_version_that_is_not_known_is_answered_with_those_that_are(
     ],
 )
 async def test_who_is_let_in(
-    shared: Organization, key: str, headers: dict[str, str], status: int
+    sqlite_org: Organization, key: str, headers: dict[str, str], status: int
 ) -> None:
     said = message("ping")
-    response = await posted(shared, key, said, MCP_Protocol_Version=BEFORE, **headers)
+    response = await posted(sqlite_org, key, said, MCP_Protocol_Version=BEFORE, **headers)
     assert response.status_code == status
     if status == 401:
         assert response.headers["www-authenticate"].startswith('Bearer realm="tertulia"')
@@ -241,9 +241,9 @@ async def test_without_an_address_of_its_own_a_name_proves_nothing(
         assert response.status_code == status
 
 
-async def test_other_methods_and_large_bodies(shared: Organization, key: str) -> None:
+async def test_other_methods_and_large_bodies(sqlite_org: Organization, key: str) -> None:
     for method in ("GET", "DELETE", "PUT", "OPTIONS"):
-        response = await shared.http.request(method, "/mcp")
+        response = await sqlite_org.http.request(method, "/mcp")
         assert (response.status_code, response.headers["allow"]) == (405, "POST")
-    response = await posted(shared, key, b" " * (256 * 1024 + 1))
+    response = await posted(sqlite_org, key, b" " * (256 * 1024 + 1))
     assert (response.status_code, response.json()["error"]["code"]) == (413, 413)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import Organization, Person, row
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 COMMON = {
     *("id", "type", "sender_id", "sender_email", "sender_full_name", "sender_realm_str"),

@@ -16,7 +16,7 @@ from tertulia.state import idempotency as sent_messages
 from tertulia.state.organization import State
 from tests.support import Organization, founded, reopened, row
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 NOBODY = SystemGroup.NOBODY.value
 ADMINISTRATORS = SystemGroup.ADMINISTRATORS.value
@@ -117,18 +117,18 @@ async def test_people_are_named_in_many_ways(org: Organization) -> None:
     ],
 )
 async def test_people_who_are_not_there_cannot_be_written_to(
-    unchanged: Organization, to: str | None
+    readonly_org: Organization, to: str | None
 ) -> None:
-    reply = await unchanged["ann"].post("/messages", type="direct", to=to, content="x")
+    reply = await readonly_org["ann"].post("/messages", type="direct", to=to, content="x")
     assert reply.status == 400
     assert reply.body["result"] == "error"
 
 
 @pytest.fixture(scope="module")
-async def kept_lounge(kept: Organization) -> Organization:
+async def kept_lounge(shared_org: Organization) -> Organization:
     """A channel of ann's and ben's."""
-    await kept.channel("lounge", "ann", "ben")
-    return kept
+    await shared_org.channel("lounge", "ann", "ben")
+    return shared_org
 
 
 @pytest.mark.parametrize(
@@ -150,12 +150,14 @@ async def kept_lounge(kept: Organization) -> Organization:
 )
 async def test_a_channel_that_is_not_there_cannot_be_written_to(
     kept_lounge: Organization,
-    unchanged: Organization,
+    readonly_org: Organization,
     to: str | None,
     code: str,
     extra: dict[str, Any],
 ) -> None:
-    reply = await unchanged["ann"].post("/messages", type="stream", to=to, topic="t", content="x")
+    reply = await readonly_org["ann"].post(
+        "/messages", type="stream", to=to, topic="t", content="x"
+    )
     body = reply.refused(code)
     assert {name: body[name] for name in extra} == extra
 
@@ -234,9 +236,9 @@ async def test_a_topic_is_stored_so(kept_lounge: Organization, topic: str, store
 
 @pytest.mark.parametrize("topic", [None, "a\nb", "a\tb", "a\x7fb", "\ue000", "\uffff", "a\0b"])
 async def test_a_topic_of_invisible_characters_is_refused(
-    kept_lounge: Organization, unchanged: Organization, topic: str | None
+    kept_lounge: Organization, readonly_org: Organization, topic: str | None
 ) -> None:
-    reply = await unchanged["ann"].post(
+    reply = await readonly_org["ann"].post(
         "/messages", type="stream", to="lounge", topic=topic, content="x"
     )
     assert reply.status == 400
@@ -288,20 +290,20 @@ async def test_a_new_topic_needs_the_right_to_begin_one(org: Organization) -> No
         ("\u202e\u200b\ufeff", "\u202e\u200b\ufeff"),
     ],
 )
-async def test_a_content_is_stored_so(kept: Organization, content: str, stored: str) -> None:
-    sent = await kept["ann"].write([kept["ben"].user_id], content)
-    found = (await kept["ben"].get(f"/messages/{sent}", apply_markdown=False)).ok
+async def test_a_content_is_stored_so(shared_org: Organization, content: str, stored: str) -> None:
+    sent = await shared_org["ann"].write([shared_org["ben"].user_id], content)
+    found = (await shared_org["ben"].get(f"/messages/{sent}", apply_markdown=False)).ok
     assert found["raw_content"] == found["message"]["content"] == stored
     assert found["message"]["content_type"] == "text/x-markdown"
 
 
 @pytest.mark.parametrize("content", [None, "", "   ", "\n\t\n", "a\0b", "\0"])
-async def test_an_empty_content_is_refused(unchanged: Organization, content: str | None) -> None:
-    reply = await unchanged["ann"].post(
-        "/messages", type="direct", to=[unchanged["ben"].user_id], content=content
+async def test_an_empty_content_is_refused(readonly_org: Organization, content: str | None) -> None:
+    reply = await readonly_org["ann"].post(
+        "/messages", type="direct", to=[readonly_org["ben"].user_id], content=content
     )
     assert reply.status == 400
-    assert await (await unchanged["ben"].register()).events() == []
+    assert await (await readonly_org["ben"].register()).events() == []
 
 
 # Whom one may write to

@@ -10,7 +10,7 @@ from tests.support import Organization, Person, TestClock, founded, reopened
 from tests.wire.stage import LIMITED
 from tests.wire.test_alert_words import flags
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 
 async def mute(who: Person, whom: Person) -> None:
@@ -71,9 +71,9 @@ async def test_of_two_mutings_at_the_same_moment_one_is_refused(org: Organizatio
     assert sorted(reply.status for reply in replies) == [200, 400, 400]
 
 
-async def test_who_is_not_muted_cannot_be_unmuted(unchanged: Organization) -> None:
-    for user_id in (unchanged["ann"].user_id, unchanged["ben"].user_id, 999_999):
-        (await unchanged["ben"].delete(f"/users/me/muted_users/{user_id}")).refused()
+async def test_who_is_not_muted_cannot_be_unmuted(readonly_org: Organization) -> None:
+    for user_id in (readonly_org["ann"].user_id, readonly_org["ben"].user_id, 999_999):
+        (await readonly_org["ben"].delete(f"/users/me/muted_users/{user_id}")).refused()
 
 
 async def test_what_a_muted_user_wrote_counts_as_read(org: Organization) -> None:

@@ -67,11 +67,11 @@ async def test_a_view_of_ones_own_has_a_name(org: Organization) -> None:
     ids=lambda value: str(value)[:40],
 )
 async def test_what_cannot_be_a_view_is_refused(
-    shared: Organization, changed: dict[str, Any], code: str
+    sqlite_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
     good = {"fragment": OWN, "is_pinned": True, "name": "Tea"}
-    (await shared["ann"].post(PATH, **{**good, **changed})).refused(code)
-    assert await views(shared["ann"]) == []
+    (await sqlite_org["ann"].post(PATH, **{**good, **changed})).refused(code)
+    assert await views(sqlite_org["ann"]) == []
 
 
 async def test_address_and_name_are_unique_for_each_account(org: Organization) -> None:

@@ -114,27 +114,27 @@ def test_an_event_that_is_not_as_documented_fails(
 
 
 async def test_people_check_what_they_are_answered(
-    shared: Organization, monkeypatch: pytest.MonkeyPatch
+    sqlite_org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "tertulia.wire.http.responses.SUCCESS", b'{"result":"success","msg":"","odd":1'
     )
     with pytest.raises(AssertionError, match="'odd' was unexpected"):
-        await shared["ann"].get("/messages", anchor="newest", num_before=1, num_after=0)
+        await sqlite_org["ann"].get("/messages", anchor="newest", num_before=1, num_after=0)
 
 
-async def test_the_document_is_served_and_not_sent_twice(shared: Organization) -> None:
-    first = await shared.http.get("/api/v1/openapi.json")
+async def test_the_document_is_served_and_not_sent_twice(sqlite_org: Organization) -> None:
+    first = await sqlite_org.http.get("/api/v1/openapi.json")
     assert first.status_code == 200
     assert first.headers["content-type"] == "application/json"
     assert first.headers["access-control-allow-origin"] == "*"
     assert first.headers.get_list("cache-control") == ["no-cache"]
     assert first.json() == json.loads(json.dumps(document()))
-    again = await shared.http.get(
+    again = await sqlite_org.http.get(
         "/api/v1/openapi.json", headers={"If-None-Match": f'"other", W/{first.headers["etag"]}'}
     )
     assert (again.status_code, again.content) == (304, b"")
-    other = await shared.http.get("/api/v1/openapi.json", headers={"If-None-Match": '"other"'})
+    other = await sqlite_org.http.get("/api/v1/openapi.json", headers={"If-None-Match": '"other"'})
     assert other.status_code == 200
 
 
@@ -165,8 +165,8 @@ class _Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-async def test_the_page_shows_every_endpoint_and_stands_alone(shared: Organization) -> None:
-    response = await shared.http.get("/api")
+async def test_the_page_shows_every_endpoint_and_stands_alone(sqlite_org: Organization) -> None:
+    response = await sqlite_org.http.get("/api")
     assert response.headers["content-type"].startswith("text/html")
     page = _Page(response.text)
     assert page.open == []
@@ -184,7 +184,7 @@ async def test_the_page_shows_every_endpoint_and_stands_alone(shared: Organizati
     policy = response.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    styles = await shared.http.get("/api/style.css")
+    styles = await sqlite_org.http.get("/api/style.css")
     assert styles.headers["content-type"].startswith("text/css")
     assert "light-dark(" in styles.text
     assert not re.search(r"@import|https?:", styles.text)

@@ -72,10 +72,10 @@ SETTINGS: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("name", "sent", "shown"), SETTINGS)
 async def test_a_setting_is_told_to_everybody_and_shown_from_then_on(
-    kept: Organization, name: str, sent: Any, shown: Any
+    shared_org: Organization, name: str, sent: Any, shown: Any
 ) -> None:
     """Each is another value than those before: they can share an organization."""
-    org = kept
+    org = shared_org
     listeners = [await org[who].register(event_types=["realm"]) for who in ("ben", "gus", "robo")]
     assert (await org["ann"].patch("/realm", **{name: sent})).ok
     for listener in listeners:
@@ -184,9 +184,9 @@ async def test_several_settings_are_changed_together_or_not_at_all(org: Organiza
     ],
 )
 async def test_a_value_that_cannot_be_is_refused(
-    unchanged: Organization, name: str, value: Any
+    readonly_org: Organization, name: str, value: Any
 ) -> None:
-    (await unchanged["ann"].patch("/realm", **{name: value})).refused()
+    (await readonly_org["ann"].patch("/realm", **{name: value})).refused()
 
 
 @pytest.mark.parametrize(
@@ -227,9 +227,9 @@ async def test_a_value_that_cannot_be_is_refused(
     ],
 )
 async def test_a_value_of_another_type_is_refused(
-    unchanged: Organization, name: str, value: Any
+    readonly_org: Organization, name: str, value: Any
 ) -> None:
-    reply = await unchanged["ann"].patch("/realm", **{name: value})
+    reply = await readonly_org["ann"].patch("/realm", **{name: value})
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
 
 
@@ -337,8 +337,8 @@ def allowed_value(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", REALM_SETTINGS)
-async def test_a_permission_is_told_and_shown(kept: Organization, name: str) -> None:
-    org = kept
+async def test_a_permission_is_told_and_shown(shared_org: Organization, name: str) -> None:
+    org = shared_org
     ben = await org["ben"].register(fetch_event_types=["realm"])
     value, before = allowed_value(name), ben.data[f"realm_{name}"]
     (await org["ann"].patch("/realm", **{name: {"new": value, "old": value}})).refused(
@@ -354,9 +354,9 @@ async def test_a_permission_is_told_and_shown(kept: Organization, name: str) -> 
 
 @pytest.mark.parametrize("name", REALM_SETTINGS)
 async def test_a_permission_takes_the_groups_that_it_says_it_takes(
-    kept: Organization, name: str
+    shared_org: Organization, name: str
 ) -> None:
-    org = kept
+    org = shared_org
     data = (await org["ben"].register(event_types=["realm"])).data
     rule = data["server_supported_permission_settings"]["realm"][name]
     for group, allowed in (

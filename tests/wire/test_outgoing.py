@@ -180,11 +180,11 @@ async def test_it_is_the_same_where_the_application_breaks(
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("what", ["nothing", "a request", "a poll"])
 async def test_a_connection_that_is_closed_is_gone(
-    kept: Organization, way: str, what: str, without_collector: None
+    shared_org: Organization, way: str, what: str, no_garbage_collection: None
 ) -> None:
     """It is not for the garbage collector to find, which goes through all that there is but seldom:
     where clients come and go, that would be megabytes each minute."""
-    org = kept
+    org = shared_org
     listener = await org["ann"].register()
     async with serving(org, way) as server:
         line = await server.connect()

@@ -13,7 +13,7 @@ from tests.support import Organization, row
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Answer, Line, Loopback, poll, request
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 FORM = "Content-Type: application/x-www-form-urlencoded"
 LARGE = 4 * 2**20
@@ -32,7 +32,7 @@ class ToldLoad(Load):
         return self.too_high
 
 
-class Town(Loopback):
+class Site(Loopback):
     """A server whose load is told."""
 
     def __init__(self, org: Organization, way: str = "below", **how: object) -> None:
@@ -55,15 +55,15 @@ class Town(Loopback):
 
 
 @pytest.fixture(scope="module")
-async def org(kept: Organization) -> Organization:
+async def org(shared_org: Organization) -> Organization:
     """One for all tests: what is counted is each server's own."""
-    await kept.channel("lounge", "ann", "ben")
-    return kept
+    await shared_org.channel("lounge", "ann", "ben")
+    return shared_org
 
 
 @pytest.fixture(params=WAYS)
-async def server(org: Organization, request: pytest.FixtureRequest) -> AsyncIterator[Town]:
-    town = Town(org, request.param)
+async def server(org: Organization, request: pytest.FixtureRequest) -> AsyncIterator[Site]:
+    town = Site(org, request.param)
     async with town.open():
         yield town
 
@@ -76,7 +76,7 @@ def sized(length: int) -> str:
     return f"Content-Length: {length}"
 
 
-async def test_what_is_too_much_is_told_when_to_come_back(server: Town) -> None:
+async def test_what_is_too_much_is_told_when_to_come_back(server: Site) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     answer = await line.ask(request("/users/me", server.org["ann"]))
@@ -99,7 +99,7 @@ POST = ("/messages", FORM)
 CHUNKED = "Transfer-Encoding: chunked"
 
 
-async def test_any_request_is_refused_and_the_connection_stays_usable(server: Town) -> None:
+async def test_any_request_is_refused_and_the_connection_stays_usable(server: Site) -> None:
     for asked in (
         SERVER_SETTINGS,
         request("/messages", None, FORM, sized(9), method="POST", body="content=x"),
@@ -119,7 +119,7 @@ async def test_any_request_is_refused_and_the_connection_stays_usable(server: To
             assert server.in_progress == 0
 
 
-async def test_of_a_large_body_nothing_is_gathered(server: Town) -> None:
+async def test_of_a_large_body_nothing_is_gathered(server: Site) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     line.write(request("/messages", None, FORM, sized(LARGE), method="POST", body="x" * LARGE)[:-1])
@@ -130,7 +130,7 @@ async def test_of_a_large_body_nothing_is_gathered(server: Town) -> None:
     assert is_refusal(await line.read())
 
 
-async def test_a_refusal_of_head_has_no_body(server: Town) -> None:
+async def test_a_refusal_of_head_has_no_body(server: Site) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     asked = request("/server_settings", method="HEAD")
@@ -145,7 +145,7 @@ async def test_a_refusal_of_head_has_no_body(server: Town) -> None:
         request("/server_settings", None, "Connection: keep-alive", version="1.0"),
     ],
 )
-async def test_a_connection_that_is_of_no_more_use_is_closed(server: Town, asked: bytes) -> None:
+async def test_a_connection_that_is_of_no_more_use_is_closed(server: Site, asked: bytes) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     answer = await line.ask(asked)
@@ -154,7 +154,7 @@ async def test_a_connection_that_is_of_no_more_use_is_closed(server: Town, asked
     assert await line.ended() == b""
 
 
-async def test_who_waits_to_be_asked_for_the_body_is_refused_without_it(server: Town) -> None:
+async def test_who_waits_to_be_asked_for_the_body_is_refused_without_it(server: Site) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     answer = await line.ask(
@@ -165,7 +165,7 @@ async def test_who_waits_to_be_asked_for_the_body_is_refused_without_it(server: 
     assert await line.ended() == b""
 
 
-async def test_requests_one_behind_the_other_are_refused_in_order(server: Town) -> None:
+async def test_requests_one_behind_the_other_are_refused_in_order(server: Site) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     line.write(SERVER_SETTINGS * 50)
@@ -173,7 +173,7 @@ async def test_requests_one_behind_the_other_are_refused_in_order(server: Town) 
     assert all(is_refusal(answer) for answer in answers)
 
 
-async def test_a_client_that_reads_nothing_is_not_sent_refusal_after_refusal(server: Town) -> None:
+async def test_a_client_that_reads_nothing_is_not_sent_refusal_after_refusal(server: Site) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     await line.ask(SERVER_SETTINGS)
@@ -187,14 +187,14 @@ async def test_a_client_that_reads_nothing_is_not_sent_refusal_after_refusal(ser
 
 
 @pytest.mark.parametrize("target", ["/health", "/ready"])
-async def test_who_asks_how_the_node_is_is_answered(server: Town, target: str) -> None:
+async def test_who_asks_how_the_node_is_is_answered(server: Site, target: str) -> None:
     server.told_load.too_high = True
     line = await server.connect()
     answer = await line.ask(f"GET {target} HTTP/1.1\r\nHost: chat.test\r\n\r\n".encode())
     assert answer.status == 200
 
 
-async def test_polls_wait_and_are_answered_all_the_while(server: Town) -> None:
+async def test_polls_wait_and_are_answered_all_the_while(server: Site) -> None:
     org = server.org
     ann = await org["ann"].register()
     line = await server.connect()
@@ -210,7 +210,7 @@ async def test_polls_wait_and_are_answered_all_the_while(server: Town) -> None:
         assert server.in_progress == 0
 
 
-async def test_it_is_logged_as_a_warning(server: Town, caplog: pytest.LogCaptureFixture) -> None:
+async def test_it_is_logged_as_a_warning(server: Site, caplog: pytest.LogCaptureFixture) -> None:
     server.told_load.too_high = True
     server.told_load._logged_at = 0.0
     line = await server.connect()
@@ -252,14 +252,14 @@ def kitchen() -> Kitchen:
 
 
 @pytest.fixture
-async def slow(org: Organization, kitchen: Kitchen) -> AsyncIterator[Town]:
-    async with Town(org, app=kitchen).open() as server:
+async def slow(org: Organization, kitchen: Kitchen) -> AsyncIterator[Site]:
+    async with Site(org, app=kitchen).open() as server:
         yield server  # type: ignore[misc]  # it is the one that was opened
         kitchen.begins.set()
         kitchen.ends.set()
 
 
-async def test_a_request_counts_until_its_answer_begins(slow: Town, kitchen: Kitchen) -> None:
+async def test_a_request_counts_until_its_answer_begins(slow: Site, kitchen: Kitchen) -> None:
     """A client that is slow to take a large answer keeps nobody waiting."""
     lines = [await slow.connect() for _ in range(3)]
     for line in lines:
@@ -273,7 +273,7 @@ async def test_a_request_counts_until_its_answer_begins(slow: Town, kitchen: Kit
     assert slow.in_progress == 0
 
 
-async def test_an_upload_counts_when_all_of_it_is_there(slow: Town, kitchen: Kitchen) -> None:
+async def test_an_upload_counts_when_all_of_it_is_there(slow: Site, kitchen: Kitchen) -> None:
     line = await slow.connect()
     line.write(request("/messages", None, sized(4), method="POST", body="abc"))
     await slow.settle()
@@ -283,7 +283,7 @@ async def test_an_upload_counts_when_all_of_it_is_there(slow: Town, kitchen: Kit
     assert slow.in_progress == 1
 
 
-async def test_of_requests_one_behind_the_other_one_counts(slow: Town, kitchen: Kitchen) -> None:
+async def test_of_requests_one_behind_the_other_one_counts(slow: Site, kitchen: Kitchen) -> None:
     line = await slow.connect()
     line.write(SERVER_SETTINGS * 5)
     await until(lambda: kitchen.begun == 1)
@@ -303,7 +303,7 @@ async def test_of_requests_one_behind_the_other_one_counts(slow: Town, kitchen: 
 @pytest.mark.parametrize("has_begun", [False, True])
 @pytest.mark.parametrize("how", [Line.half_close, Line.reset])
 async def test_a_client_that_leaves_before_the_answer_counts_no_more(
-    slow: Town, kitchen: Kitchen, asked: bytes, has_begun: bool, how: Callable[[Line], None]
+    slow: Site, kitchen: Kitchen, asked: bytes, has_begun: bool, how: Callable[[Line], None]
 ) -> None:
     line = await slow.connect()
     line.write(asked)
@@ -320,17 +320,17 @@ async def test_a_client_that_leaves_before_the_answer_counts_no_more(
     assert slow.in_progress == 0
 
 
-async def a_page(server: Town, line: Line) -> None:
+async def a_page(server: Site, line: Line) -> None:
     assert (await line.ask(SERVER_SETTINGS)).status == 200
 
 
-async def refused_ones(server: Town, line: Line) -> None:
+async def refused_ones(server: Site, line: Line) -> None:
     for target, status in [("/nowhere", 404), ("/users/me", 401), ("/messages?anchor=x", 401)]:
         assert (await line.ask(request(target))).status == status
     assert (await line.ask(request("/users/me", method="PUT"))).status == 405
 
 
-async def an_upload(server: Town, line: Line) -> None:
+async def an_upload(server: Site, line: Line) -> None:
     body = (
         '--x\r\nContent-Disposition: form-data; name="f"; filename="a.txt"\r\n\r\nhi\r\n--x--\r\n'
     )
@@ -342,7 +342,7 @@ async def an_upload(server: Town, line: Line) -> None:
     assert answer.status == 200
 
 
-async def half_an_upload(server: Town, line: Line) -> None:
+async def half_an_upload(server: Site, line: Line) -> None:
     kind = "Content-Type: multipart/form-data; boundary=x"
     line.write(request("/user_uploads", server.org["ann"], kind, sized(99), method="POST"))
     await server.settle()
@@ -350,17 +350,17 @@ async def half_an_upload(server: Town, line: Line) -> None:
     await until(lambda: not server.state.connections)
 
 
-async def several(server: Town, line: Line) -> None:
+async def several(server: Site, line: Line) -> None:
     line.write(SERVER_SETTINGS * 20)
     assert [(await line.read()).status for _ in range(20)] == [200] * 20
 
 
-async def nonsense(server: Town, line: Line) -> None:
+async def nonsense(server: Site, line: Line) -> None:
     line.write(SERVER_SETTINGS + b"nonsense\r\n\r\n")
     await line.ended()
 
 
-async def a_poll(server: Town, line: Line) -> None:
+async def a_poll(server: Site, line: Line) -> None:
     ann = await server.org["ann"].register()
     line.write(poll(ann.queue_id, ann.last_event_id, ann.person))
     await until(lambda: server.waiting == 1)
@@ -369,7 +369,7 @@ async def a_poll(server: Town, line: Line) -> None:
     await line.read()
 
 
-async def a_large_one_asked_before(server: Town, line: Line) -> None:
+async def a_large_one_asked_before(server: Site, line: Line) -> None:
     ask = "Expect: 100-continue"
     ann = server.org["ann"]
     answer = await line.ask(request("/messages", ann, FORM, sized(4), ask, method="POST"))
@@ -377,7 +377,7 @@ async def a_large_one_asked_before(server: Town, line: Line) -> None:
     assert (await line.ask(b"a=bc")).status == 400
 
 
-async def test_nothing_counts_for_ever(server: Town) -> None:
+async def test_nothing_counts_for_ever(server: Site) -> None:
     for happens in (
         a_page,
         refused_ones,
@@ -395,7 +395,7 @@ async def test_nothing_counts_for_ever(server: Town) -> None:
                 assert server.in_progress == 0
 
 
-async def test_messages_are_sent_in_the_order_in_which_they_were_asked_for(server: Town) -> None:
+async def test_messages_are_sent_in_the_order_in_which_they_were_asked_for(server: Site) -> None:
     """More than are committed together; nobody is passed over."""
     org = server.org
     lines = [await server.connect() for _ in range(300)]

@@ -9,7 +9,7 @@ from tertulia.wire.http.errors import BadParameter, ConfusingParameters, Missing
 from tertulia.wire.http.parameters import Alias, Int, Params, Path, Reads, decode
 from tests.support import Organization
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 LARGEST = 2**53
 
@@ -353,9 +353,9 @@ async def test_ignored_parameters_are_told_on_success_only(org: Organization) ->
     ],
 )
 async def test_refusals_carry_the_parameter_s_name(
-    unchanged: Organization, sent: dict[str, Any], code: str, extra: dict[str, str]
+    readonly_org: Organization, sent: dict[str, Any], code: str, extra: dict[str, str]
 ) -> None:
-    body = (await unchanged["ann"].post("/messages", **{**SEND, **sent})).refused(code)
+    body = (await readonly_org["ann"].post("/messages", **{**SEND, **sent})).refused(code)
     assert {name: body[name] for name in extra} == extra
 
 

@@ -8,7 +8,7 @@ from tertulia.model import pins
 from tertulia.model.changes import RealmChanged
 from tests.support import Organization, Person
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 KNOWING = {"server_extensions": True, "empty_topic_name": True, "bulk_message_deletion": True}
 

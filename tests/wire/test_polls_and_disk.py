@@ -81,7 +81,7 @@ async def test_an_answer_that_may_show_what_was_not_written_is_none(
 
 
 async def test_a_client_may_go_away_before_it_is_on_disk(
-    server: Loopback, counting: Counting, nothing_broke: None
+    server: Loopback, counting: Counting, no_logged_errors: None
 ) -> None:
     line, answer, sending = await held(server, counting)
     line.reset()
@@ -94,7 +94,9 @@ async def test_a_client_may_go_away_before_it_is_on_disk(
     assert server.waiting == 0
 
 
-async def test_who_does_not_read_is_not_written_to(server: Loopback, nothing_broke: None) -> None:
+async def test_who_does_not_read_is_not_written_to(
+    server: Loopback, no_logged_errors: None
+) -> None:
     org = server.org
     ann = await org["ann"].register()
     for _ in range(40):

@@ -13,7 +13,7 @@ from tests.browsers import FIREFOX, signed_in, token_of
 from tests.support import Organization, Person, TestClock, founded
 from tests.wire.loopback import WAYS, Answer, Loopback, request, serving
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 
 @dataclass
@@ -85,8 +85,8 @@ async def both(org: Organization) -> AsyncIterator[Both]:
 
 
 @pytest.fixture(scope="module")
-async def kept_both(kept: Organization) -> AsyncIterator[Both]:
-    async with served(kept) as both:
+async def kept_both(shared_org: Organization) -> AsyncIterator[Both]:
+    async with served(shared_org) as both:
         yield both
 
 

@@ -273,12 +273,12 @@ async def test_strangers_are_not_told_how_busy_it_is(three: Cluster) -> None:
         assert "set-cookie" not in reply.headers
 
 
-async def test_a_single_server_says_nothing_of_it(shared: Organization) -> None:
-    reply = await shared["ann"].post("/users/me/status", status_text="here")
+async def test_a_single_server_says_nothing_of_it(sqlite_org: Organization) -> None:
+    reply = await sqlite_org["ann"].post("/users/me/status", status_text="here")
     assert POSITION not in reply.headers
     assert "set-cookie" not in reply.headers
-    headers = {POSITION: f"{shared.node.log.position.history}.999999999"}
-    (await shared["ann"].raw("GET", "/users/me", headers=headers)).ok
+    headers = {POSITION: f"{sqlite_org.node.log.position.history}.999999999"}
+    (await sqlite_org["ann"].raw("GET", "/users/me", headers=headers)).ok
 
 
 # Positions that cannot be

@@ -154,10 +154,10 @@ async def test_what_is_older_than_asked_for_is_left_out(
     ],
 )
 async def test_a_report_that_cannot_be_is_refused(
-    unchanged: Organization, parameters: dict[str, Any], code: str
+    readonly_org: Organization, parameters: dict[str, Any], code: str
 ) -> None:
-    (await unchanged["ben"].post("/users/me/presence", **parameters)).refused(code)
-    (await unchanged["ann"].get(f"/users/{unchanged['ben'].user_id}/presence")).refused()
+    (await readonly_org["ben"].post("/users/me/presence", **parameters)).refused(code)
+    (await readonly_org["ann"].get(f"/users/{readonly_org['ben'].user_id}/presence")).refused()
 
 
 async def test_bots_have_no_presence(org: Organization) -> None:

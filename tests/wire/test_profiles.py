@@ -113,9 +113,9 @@ async def test_a_known_service_gives_its_field_the_name(org: Organization) -> No
 
 
 @pytest.fixture(scope="module")
-async def taken(kept: Organization) -> int:
+async def taken(shared_org: Organization) -> int:
     """A field whose name is taken."""
-    return await field(kept, name="Taken")
+    return await field(shared_org, name="Taken")
 
 
 @pytest.mark.parametrize(
@@ -164,11 +164,11 @@ async def taken(kept: Organization) -> int:
     ],
 )
 async def test_a_field_that_cannot_be_is_refused(
-    taken: int, unchanged: Organization, given: dict[str, Any]
+    taken: int, readonly_org: Organization, given: dict[str, Any]
 ) -> None:
-    listener = await unchanged["ben"].register()
-    assert (await unchanged["ann"].post("/realm/profile_fields", **given)).status == 400
-    assert len(await fields(unchanged)) == 1
+    listener = await readonly_org["ben"].register()
+    assert (await readonly_org["ann"].post("/realm/profile_fields", **given)).status == 400
+    assert len(await fields(readonly_org)) == 1
     assert await listener.events() == []
 
 
@@ -221,8 +221,10 @@ async def test_a_field_goes_with_its_values(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("method", ["patch", "delete"])
-async def test_a_field_that_does_not_exist_is_refused(unchanged: Organization, method: str) -> None:
-    reply = await getattr(unchanged["ann"], method)("/realm/profile_fields/999")
+async def test_a_field_that_does_not_exist_is_refused(
+    readonly_org: Organization, method: str
+) -> None:
+    reply = await getattr(readonly_org["ann"], method)("/realm/profile_fields/999")
     reply.refused()
 
 

@@ -374,10 +374,10 @@ async def test_devices_end_with_their_session_and_their_account(phones: Phones) 
     ],
 )
 async def test_what_cannot_be_pushed_to(
-    unchanged: Organization, sent: dict[str, Any], words: str
+    readonly_org: Organization, sent: dict[str, Any], words: str
 ) -> None:
     good = {"endpoint": "https://push.example/1", **KEYS}
-    reply = await unchanged["ben"].post("/push_subscriptions", **good | sent)
+    reply = await readonly_org["ben"].post("/push_subscriptions", **good | sent)
     assert words in reply.refused()["msg"]
 
 

@@ -77,10 +77,10 @@ async def test_one_pauses_and_has_quiet_hours_and_every_window_follows(away: Awa
     ],
 )
 async def test_times_that_cannot_be_are_refused(
-    unchanged: Organization, given: dict[str, Any]
+    readonly_org: Organization, given: dict[str, Any]
 ) -> None:
-    assert (await unchanged["ben"].patch("/quiet_times", **given)).status == 400
-    bot = await unchanged["robo"].patch("/quiet_times", paused_until=0)
+    assert (await readonly_org["ben"].patch("/quiet_times", **given)).status == 400
+    bot = await readonly_org["robo"].patch("/quiet_times", paused_until=0)
     bot.refused("UNAUTHORIZED_PRINCIPAL")
 
 

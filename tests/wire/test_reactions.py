@@ -12,7 +12,7 @@ from tests.support import Organization, Person, reopened, row
 from tests.wire.stage import LIMITED
 from tests.wire.test_custom_emoji import add_emoji
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 OCTOPUS = {"emoji_name": "octopus", "emoji_code": "1f419", "reaction_type": "unicode_emoji"}
 
@@ -47,13 +47,13 @@ async def test_a_message_says_who_reacted_for_clients_that_do_not_look_it_up(
 
 
 @pytest.fixture(scope="module")
-async def kept_lounge(kept: Organization) -> Organization:
+async def kept_lounge(shared_org: Organization) -> Organization:
     """A channel, an emoji and a deactivated one, for tests that send messages of their own."""
-    await kept.channel("lounge", "ann", "ben")
-    await add_emoji(kept["ann"], "gopher")
-    await add_emoji(kept["ann"], "gone")
-    assert (await kept["ann"].delete("/realm/emoji/gone")).ok
-    return kept
+    await shared_org.channel("lounge", "ann", "ben")
+    await add_emoji(shared_org["ann"], "gopher")
+    await add_emoji(shared_org["ann"], "gone")
+    assert (await shared_org["ann"].delete("/realm/emoji/gone")).ok
+    return shared_org
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ async def test_what_is_no_emoji_is_refused(
     assert await reactions(kept_lounge["ann"], sent) == []
 
 
-async def test_a_name_is_required_for_a_reaction(shared: Organization) -> None:
-    reply = await shared["ann"].post("/messages/1/reactions", emoji_code="1f419")
+async def test_a_name_is_required_for_a_reaction(sqlite_org: Organization) -> None:
+    reply = await sqlite_org["ann"].post("/messages/1/reactions", emoji_code="1f419")
     assert reply.refused("REQUEST_VARIABLE_MISSING")["var_name"] == "emoji_name"
-    reply = await shared["ann"].post("/messages/1/reactions", emoji_name="a\0b")
+    reply = await sqlite_org["ann"].post("/messages/1/reactions", emoji_name="a\0b")
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == "emoji_name"
 
 

@@ -9,7 +9,7 @@ from tertulia.model.users import PersonalSettings
 from tests.support import Organization, Person
 from tests.wire.test_muted_users import mute
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 
 async def read(who: Person, *message_ids: int) -> None:
@@ -110,7 +110,7 @@ async def test_a_text_is_rendered_as_a_message_would_be(org: Organization) -> No
     ],
 )
 async def test_what_is_no_text_is_not_rendered(
-    shared: Organization, sent: dict[str, Any], code: str
+    sqlite_org: Organization, sent: dict[str, Any], code: str
 ) -> None:
-    (await shared["ann"].post("/messages/render", **sent)).refused(code)
-    (await shared.nobody.post("/messages/render", content="x")).refused("UNAUTHORIZED", 401)
+    (await sqlite_org["ann"].post("/messages/render", **sent)).refused(code)
+    (await sqlite_org.nobody.post("/messages/render", content="x")).refused("UNAUTHORIZED", 401)

@@ -87,12 +87,12 @@ async def test_a_small_logo_is_not_made_larger(org: Organization) -> None:
 
 @pytest.mark.parametrize(("name", "path", "fields", "source"), WHICH)
 async def test_what_is_no_picture_is_refused(
-    unchanged: Organization, name: str, path: str, fields: dict[str, str], source: str
+    readonly_org: Organization, name: str, path: str, fields: dict[str, str], source: str
 ) -> None:
     for content in (b"", b"no picture", b"<svg/>", picture(10, 10)[:40]):
-        (await upload(unchanged["ann"], path, content, **fields)).refused("BAD_IMAGE")
-    assert (await unchanged["ben"].register()).data[f"realm_{name}_source"] == source
-    assert not (unchanged.node.disk.root / "realm").exists()
+        (await upload(readonly_org["ann"], path, content, **fields)).refused("BAD_IMAGE")
+    assert (await readonly_org["ben"].register()).data[f"realm_{name}_source"] == source
+    assert not (readonly_org.node.disk.root / "realm").exists()
 
 
 @pytest.mark.parametrize(("name", "path", "fields", "source"), WHICH)

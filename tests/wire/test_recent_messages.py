@@ -21,7 +21,7 @@ from tests.support import Organization, reopened
 from tests.unit.test_log import until
 from tests.wire.stage import LIMITED, Data, flag
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 VIEWERS = ("ann", "ben", "gus", "robo")
 NARROWS: tuple[list[Data], ...] = (

@@ -29,12 +29,12 @@ async def test_what_needs_several_fetch_types_comes_with_all_of_them(org: Organi
 
 @pytest.mark.parametrize("who", ["ann", "ben", "gus", "robo"])
 async def test_without_fetch_types_everybody_gets_every_field(
-    unchanged: Organization, who: str
+    readonly_org: Organization, who: str
 ) -> None:
     every = {
         name for names in (ALWAYS, *FIELDS.values(), *TOGETHER.values()) for name in names.split()
     }
-    assert set((await unchanged[who].register()).data) == every
+    assert set((await readonly_org[who].register()).data) == every
 
 
 async def test_the_event_types_are_the_fetch_types_by_default(org: Organization) -> None:
@@ -85,9 +85,9 @@ async def test_permission_settings_are_described_for_every_kind(org: Organizatio
 
 
 @pytest.fixture(scope="module")
-async def kept_lived_in(kept: Organization) -> Organization:
-    await lived_in(kept)
-    return kept
+async def kept_lived_in(shared_org: Organization) -> Organization:
+    await lived_in(shared_org)
+    return shared_org
 
 
 @pytest.mark.parametrize(

@@ -18,17 +18,17 @@ from tests.wire.stage import LIMITED, Data, appear, lived_in, named
 
 
 @pytest.fixture(scope="module")
-async def viewed(kept: Organization) -> Organization:
+async def viewed(shared_org: Organization) -> Organization:
     """Something of all that only some clients are given."""
-    await kept.channel("lounge", "ann", "ben")
-    await kept.channel("ruin", "ben", is_archived=True)
-    await kept.do(UserGroupCreated(group=UserGroup(id=100, name="gone", deactivated=True)))
-    await kept["ann"].send("lounge", "", "without a topic")
-    await appear(kept, "ben")
-    await kept["gus"].write([kept["ann"].user_id], "may I?")
-    await kept.add("dan")
-    await kept.do(UserDeactivated(user_id=kept["dan"].user_id), LIMITED)
-    return kept
+    await shared_org.channel("lounge", "ann", "ben")
+    await shared_org.channel("ruin", "ben", is_archived=True)
+    await shared_org.do(UserGroupCreated(group=UserGroup(id=100, name="gone", deactivated=True)))
+    await shared_org["ann"].send("lounge", "", "without a topic")
+    await appear(shared_org, "ben")
+    await shared_org["gus"].write([shared_org["ann"].user_id], "may I?")
+    await shared_org.add("dan")
+    await shared_org.do(UserDeactivated(user_id=shared_org["dan"].user_id), LIMITED)
+    return shared_org
 
 
 @pytest.mark.parametrize(

@@ -66,10 +66,10 @@ async def test_they_are_listed_in_the_order_of_their_times(org: Organization) ->
 
 
 @pytest.fixture(scope="module")
-async def message(kept: Organization) -> int:
+async def message(shared_org: Organization) -> int:
     """One of ann's, in a channel."""
-    await kept.channel("lounge", "ann")
-    return await kept["ann"].send("lounge", "t", "x")
+    await shared_org.channel("lounge", "ann")
+    return await shared_org["ann"].send("lounge", "t", "x")
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ async def message(kept: Organization) -> int:
     ids=lambda value: str(value)[:40],
 )
 async def test_what_makes_no_sense_is_refused(
-    message: int, unchanged: Organization, changed: dict[str, Any], code: str
+    message: int, readonly_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
-    good = {"message_id": message, "scheduled_delivery_timestamp": later(unchanged)}
-    (await unchanged["ann"].post(PATH, **{**good, **changed})).refused(code)
-    assert await reminders(unchanged["ann"]) == []
+    good = {"message_id": message, "scheduled_delivery_timestamp": later(readonly_org)}
+    (await readonly_org["ann"].post(PATH, **{**good, **changed})).refused(code)
+    assert await reminders(readonly_org["ann"]) == []
 
 
 async def test_a_note_has_as_many_characters_as_register_says(org: Organization) -> None:

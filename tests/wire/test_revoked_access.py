@@ -11,7 +11,7 @@ from tests.support import PASSWORD, Organization, Reply
 from tests.unit.test_log import until
 
 pytestmark = [
-    pytest.mark.usefixtures("nothing_broke"),
+    pytest.mark.usefixtures("no_logged_errors"),
     pytest.mark.usefixtures(no_postman.__name__),
 ]
 

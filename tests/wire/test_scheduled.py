@@ -134,9 +134,9 @@ async def test_where_a_topic_is_required_none_is_refused(org: Organization, topi
 
 
 @pytest.fixture(scope="module")
-async def lounge(kept: Organization) -> int:
+async def lounge(shared_org: Organization) -> int:
     """A channel of ann's."""
-    return await kept.channel("lounge", "ann")
+    return await shared_org.channel("lounge", "ann")
 
 
 @pytest.mark.parametrize(
@@ -170,17 +170,17 @@ async def lounge(kept: Organization) -> int:
     ids=str,
 )
 async def test_what_could_not_be_sent_is_not_scheduled(
-    lounge: int, unchanged: Organization, changed: dict[str, Any], code: str
+    lounge: int, readonly_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
     good = {
         "type": "channel",
         "to": lounge,
         "topic": "tea",
         "content": "x",
-        "scheduled_delivery_timestamp": later(unchanged),
+        "scheduled_delivery_timestamp": later(readonly_org),
     }
-    (await unchanged["ann"].post(PATH, **{**good, **changed})).refused(code)
-    assert await scheduled(unchanged["ann"]) == []
+    (await readonly_org["ann"].post(PATH, **{**good, **changed})).refused(code)
+    assert await scheduled(readonly_org["ann"]) == []
 
 
 async def test_a_time_must_be_after_now(org: Organization) -> None:
@@ -337,9 +337,9 @@ async def test_a_direct_message_can_be_sent_to_others_or_to_a_channel(org: Organ
 
 
 @pytest.fixture(scope="module")
-async def waiting(kept: Organization, lounge: int) -> int:
+async def waiting(shared_org: Organization, lounge: int) -> int:
     """A message of ben's to the lounge."""
-    return await schedule(kept, "ben", scheduled_delivery_timestamp=later(kept) + DAY)
+    return await schedule(shared_org, "ben", scheduled_delivery_timestamp=later(shared_org) + DAY)
 
 
 @pytest.mark.parametrize(
@@ -360,12 +360,12 @@ async def waiting(kept: Organization, lounge: int) -> int:
     ids=str,
 )
 async def test_a_change_that_makes_no_sense_changes_nothing(
-    waiting: int, unchanged: Organization, edit: dict[str, Any], code: str
+    waiting: int, readonly_org: Organization, edit: dict[str, Any], code: str
 ) -> None:
-    before = await scheduled(unchanged["ben"])
+    before = await scheduled(readonly_org["ben"])
     assert [one["scheduled_message_id"] for one in before] == [waiting]
-    (await unchanged["ben"].patch(f"{PATH}/{waiting}", **edit)).refused(code)
-    assert await scheduled(unchanged["ben"]) == before
+    (await readonly_org["ben"].patch(f"{PATH}/{waiting}", **edit)).refused(code)
+    assert await scheduled(readonly_org["ben"]) == before
 
 
 ASKED = [("PATCH", ""), ("DELETE", ""), ("POST", "/send")]
@@ -383,8 +383,8 @@ async def test_what_is_not_there_or_not_ones_own_is_not_found(org: Organization)
             assert len(await scheduled(org["ann"])) == 1
 
 
-async def test_nobody_is_told_where_nobody_is_signed_in(shared: Organization) -> None:
-    (await shared.nobody.get(PATH)).refused("UNAUTHORIZED", 401)
+async def test_nobody_is_told_where_nobody_is_signed_in(sqlite_org: Organization) -> None:
+    (await sqlite_org.nobody.get(PATH)).refused("UNAUTHORIZED", 401)
 
 
 # Sending now

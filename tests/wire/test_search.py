@@ -9,7 +9,7 @@ from tertulia.model.tokenizer import phrases_of
 from tertulia.wire.api.highlighting import marked
 from tests.support import Organization, Person, row
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 TEXTS = {
     "en": "The quick brown fox jumps over the lazy dog",
@@ -43,10 +43,10 @@ async def library(org: Organization) -> Organization:
 
 
 @pytest.fixture(scope="module")
-async def kept_library(kept: Organization) -> Organization:
+async def kept_library(shared_org: Organization) -> Organization:
     """The same messages for all tests that only search."""
-    await fill(kept)
-    return kept
+    await fill(shared_org)
+    return shared_org
 
 
 async def fill(org: Organization) -> None:

@@ -25,7 +25,7 @@ from tests.browsers import FIREFOX, cookies_of, fresh, give_password, ready, sig
 from tests.support import PASSWORD, Organization, Person, TestClock, founded, reopened, row
 from tests.unit.test_log import until
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 WRONG = {"username": "ann@example.com", "password": "something else"}
 RIGHT = {"username": "ann@example.com", "password": PASSWORD}
@@ -101,9 +101,9 @@ async def test_whoever_is_not_right_hears_the_same(org: Organization) -> None:
             assert len(org.node.state.sessions) == 0
 
 
-async def test_what_must_be_sent_is_asked_for(kept: Organization) -> None:
+async def test_what_must_be_sent_is_asked_for(shared_org: Organization) -> None:
     for sent in ({"username": "ann@example.com"}, {"password": PASSWORD}):
-        (await fresh(kept).post("/sessions", **sent)).refused("REQUEST_VARIABLE_MISSING")
+        (await fresh(shared_org).post("/sessions", **sent)).refused("REQUEST_VARIABLE_MISSING")
 
 
 async def test_a_deactivated_account_is_told_so_with_the_right_password_only(
@@ -200,15 +200,17 @@ async def test_the_client_may_say_what_it_is(org: Organization) -> None:
     assert (await browser.get(f"/messages/{message_id}")).ok["message"]["client"] == "kiosk"
 
 
-async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(kept: Organization) -> None:
-    browser = await signed_in(kept)
+async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(
+    shared_org: Organization,
+) -> None:
+    browser = await signed_in(shared_org)
     path = await browser.upload()
-    nobody = fresh(kept)
+    nobody = fresh(shared_org)
     assert (await browser.http.get(f"/user_uploads/{path}")).content == b"hello"
     assert (await nobody.http.get(f"/user_uploads/{path}")).status_code == 403
     shown = await browser.http.get(f"/user_uploads/{path}")
     assert "Cookie" in shown.headers["vary"]
-    ben = f"/avatar/{kept['ben'].user_id}"
+    ben = f"/avatar/{shared_org['ben'].user_id}"
     theirs = (await browser.http.get(ben)).headers["location"]
     assert theirs != (await nobody.http.get(ben)).headers["location"]
     tus = {"Tus-Resumable": "1.0.0", "Upload-Length": "5"}
@@ -226,30 +228,32 @@ async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(kept: Organi
     assert (await browser.http.post("/api/v1/tus", headers=tus)).status_code == 403
 
 
-async def test_a_cookie_that_was_not_made_here_is_none(kept: Organization) -> None:
-    await signed_in(kept)
+async def test_a_cookie_that_was_not_made_here_is_none(shared_org: Organization) -> None:
+    await signed_in(shared_org)
     for token in ("", "x", "x" * 43, "x" * 5000, "%00", "é", "1", '"quoted"'):
         with row(token):
             headers = {"Cookie": f"{SESSION_COOKIE}={token}".encode()}
-            reply = await kept.nobody.raw("GET", "/users/me", headers=headers)
+            reply = await shared_org.nobody.raw("GET", "/users/me", headers=headers)
             reply.refused("UNAUTHORIZED", 401)
 
 
-async def test_an_authorization_header_goes_before_the_cookie(kept: Organization) -> None:
-    browser = await signed_in(kept)
+async def test_an_authorization_header_goes_before_the_cookie(shared_org: Organization) -> None:
+    browser = await signed_in(shared_org)
     del browser.http.headers["X-CSRF-Token"]
-    ben = Person(browser.http, kept["ben"].user_id, kept["ben"].email, kept["ben"].api_key)
+    ben = Person(
+        browser.http, shared_org["ben"].user_id, shared_org["ben"].email, shared_org["ben"].api_key
+    )
     assert (await ben.get("/users/me")).ok["user_id"] == ben.user_id
     (await ben.patch("/settings", full_name="Benno")).ok
     wrong = Person(browser.http, 0, "ben@example.com", "x" * 32)
     (await wrong.get("/users/me")).refused("INVALID_API_KEY", 401)
 
 
-async def test_browsers_are_not_made_to_ask_for_a_name_and_a_key(kept: Organization) -> None:
-    reply = await fresh(kept).get("/users/me")
+async def test_browsers_are_not_made_to_ask_for_a_name_and_a_key(shared_org: Organization) -> None:
+    reply = await fresh(shared_org).get("/users/me")
     reply.refused("UNAUTHORIZED", 401)
     assert reply.headers["www-authenticate"].startswith("Session ")
-    reply = await fresh(kept, agent="curl/8").get("/users/me")
+    reply = await fresh(shared_org, agent="curl/8").get("/users/me")
     assert reply.headers["www-authenticate"].startswith("Basic ")
 
 
@@ -302,17 +306,21 @@ async def test_what_changes_something_needs_the_sessions_token(org: Organization
     ids=str,
 )
 async def test_a_page_of_another_server_changes_nothing(
-    kept: Organization, headers: dict[str, str]
+    shared_org: Organization, headers: dict[str, str]
 ) -> None:
-    name = kept.node.state.users[kept["ann"].user_id].full_name
-    browser = await signed_in(kept)
+    name = shared_org.node.state.users[shared_org["ann"].user_id].full_name
+    browser = await signed_in(shared_org)
     reply = await browser.raw("PATCH", "/settings", data={"full_name": "Eve"}, headers=headers)
     reply.refused("CSRF_FAILED", 403)
-    reply = await fresh(kept).raw("POST", "/sessions", data=RIGHT, headers=headers)
+    reply = await fresh(shared_org).raw("POST", "/sessions", data=RIGHT, headers=headers)
     reply.refused("CSRF_FAILED", 403)
-    assert kept.node.state.users[browser.user_id].full_name == name != "Eve"
+    assert shared_org.node.state.users[browser.user_id].full_name == name != "Eve"
     # It is the browser that must not be used: a key is sent by whoever means it.
-    (await kept["ann"].raw("PATCH", "/settings", data={"full_name": "Anna"}, headers=headers)).ok
+    (
+        await shared_org["ann"].raw(
+            "PATCH", "/settings", data={"full_name": "Anna"}, headers=headers
+        )
+    ).ok
 
 
 OUR_OWN: list[dict[str, str]] = [
@@ -324,10 +332,10 @@ OUR_OWN: list[dict[str, str]] = [
 ]
 
 
-async def test_our_own_page_does_by_either_of_its_addresses(kept: Organization) -> None:
+async def test_our_own_page_does_by_either_of_its_addresses(shared_org: Organization) -> None:
     for headers in OUR_OWN:
         with row(headers):
-            browser = await signed_in(kept)
+            browser = await signed_in(shared_org)
             cookie = f"{SESSION_COOKIE}={token_of(browser)}"
             reply = await browser.raw(
                 "PATCH",

@@ -83,9 +83,11 @@ def test_every_setting_has_its_parameter_and_the_rule_of_its_type() -> None:
 
 
 @pytest.mark.parametrize("name", VALUES)
-async def test_a_setting_takes_its_values_and_no_others(kept: Organization, name: str) -> None:
+async def test_a_setting_takes_its_values_and_no_others(
+    shared_org: Organization, name: str
+) -> None:
     """Each changes a setting of its own: they can share an organization."""
-    org = kept
+    org = shared_org
     good, bad = VALUES[name]
     ben = org["ben"]
     listener = await ben.register(event_types=["user_settings"])
@@ -206,9 +208,9 @@ async def test_a_name_is_changed_for_everybody(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x", "a@b", "back`tick", "x" * 101, "a\0b", "Ben|12"])
-async def test_an_impossible_name_is_refused(unchanged: Organization, name: str) -> None:
-    assert (await unchanged["ben"].patch("/settings", full_name=name)).status == 400
-    assert (await unchanged["ben"].get("/users/me")).ok["full_name"] == "Ben"
+async def test_an_impossible_name_is_refused(readonly_org: Organization, name: str) -> None:
+    assert (await readonly_org["ben"].patch("/settings", full_name=name)).status == 400
+    assert (await readonly_org["ben"].get("/users/me")).ok["full_name"] == "Ben"
 
 
 async def test_names_are_for_administrators_where_the_organization_wants_it(
@@ -246,8 +248,8 @@ async def test_a_time_zone_is_a_setting_and_of_the_account(org: Organization) ->
 
 
 @pytest.mark.parametrize("zone", ["Atlantis", "../etc/passwd", "x" * 1000, "europe/madrid", "\0"])
-async def test_a_time_zone_that_is_none_is_refused(unchanged: Organization, zone: str) -> None:
-    assert (await unchanged["ben"].patch("/settings", timezone=zone)).status == 400
+async def test_a_time_zone_that_is_none_is_refused(readonly_org: Organization, zone: str) -> None:
+    assert (await readonly_org["ben"].patch("/settings", timezone=zone)).status == 400
 
 
 # Passwords
@@ -278,12 +280,12 @@ async def test_a_password_is_changed_with_the_old_one(org: Organization) -> None
     ],
 )
 async def test_a_password_that_is_not_to_be_is_refused(
-    unchanged: Organization, passwords: dict[str, str]
+    readonly_org: Organization, passwords: dict[str, str]
 ) -> None:
-    (await unchanged["ann"].patch("/settings", **passwords, color_scheme=2)).refused()
-    assert (await own_settings(unchanged, "ann"))["color_scheme"] == 1
+    (await readonly_org["ann"].patch("/settings", **passwords, color_scheme=2)).refused()
+    assert (await own_settings(readonly_org, "ann"))["color_scheme"] == 1
     sign_in = {"username": "ann@example.com", "password": PASSWORD}
-    assert (await unchanged.nobody.post("/fetch_api_key", **sign_in)).ok
+    assert (await readonly_org.nobody.post("/fetch_api_key", **sign_in)).ok
 
 
 async def test_an_old_password_alone_does_nothing(org: Organization) -> None:
@@ -416,12 +418,12 @@ async def test_who_has_edited_settings_can_be_left_out(org: Organization) -> Non
 
 
 @pytest.fixture(scope="module")
-async def gone(kept: Organization) -> UserGroup:
+async def gone(shared_org: Organization) -> UserGroup:
     """A group that is out of use, and dan, who left."""
-    await kept.add("dan")
-    await kept.do(UserDeactivated(user_id=kept["dan"].user_id))
+    await shared_org.add("dan")
+    await shared_org.do(UserDeactivated(user_id=shared_org["dan"].user_id))
     gone = UserGroup(id=98, name="gone", created_at=0, deactivated=True)
-    await kept.do(UserGroupCreated(group=gone))
+    await shared_org.do(UserGroupCreated(group=gone))
     return gone
 
 
@@ -450,13 +452,13 @@ async def gone(kept: Organization) -> UserGroup:
 )
 async def test_others_settings_that_cannot_be_set_are_refused(
     gone: UserGroup,
-    unchanged: Organization,
+    readonly_org: Organization,
     who: str,
     targets: Any,
     values: dict[str, Any],
     code: str,
 ) -> None:
-    org = unchanged
+    org = readonly_org
     if isinstance(targets, dict) and isinstance(targets.get("user_ids"), list):
         ids = [org[one].user_id if isinstance(one, str) else one for one in targets["user_ids"]]
         targets = {"user_ids": ids}

@@ -25,7 +25,7 @@ from tests.browsers import FIREFOX
 from tests.support import PASSWORD, row
 from tests.unit.test_log import until
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 FILLED = {
     "organization": "Café Central",

@@ -46,20 +46,20 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changed", "code"), BAD, ids=lambda value: str(value)[:40])
 async def test_what_is_blank_or_too_long_is_refused(
-    shared: Organization, changed: dict[str, Any], code: str
+    sqlite_org: Organization, changed: dict[str, Any], code: str
 ) -> None:
-    made = await create(shared["ann"])
-    (await shared["ann"].post(PATH, **{"title": "t", "content": "c", **changed})).refused(code)
-    (await shared["ann"].patch(f"{PATH}/{made}", **changed)).refused(code)
-    (kept,) = await snippets(shared["ann"])
+    made = await create(sqlite_org["ann"])
+    (await sqlite_org["ann"].post(PATH, **{"title": "t", "content": "c", **changed})).refused(code)
+    (await sqlite_org["ann"].patch(f"{PATH}/{made}", **changed)).refused(code)
+    (kept,) = await snippets(sqlite_org["ann"])
     assert (kept["title"], kept["content"]) == ("Hello", "*Hi* all")
-    (await shared["ann"].delete(f"{PATH}/{made}")).ok
+    (await sqlite_org["ann"].delete(f"{PATH}/{made}")).ok
 
 
 @pytest.mark.parametrize("missing", ["title", "content"])
-async def test_title_and_content_are_required(shared: Organization, missing: str) -> None:
+async def test_title_and_content_are_required(sqlite_org: Organization, missing: str) -> None:
     sent = {"title": "t", "content": "c", missing: None}
-    (await shared["ann"].post(PATH, **sent)).refused("REQUEST_VARIABLE_MISSING")
+    (await sqlite_org["ann"].post(PATH, **sent)).refused("REQUEST_VARIABLE_MISSING")
 
 
 async def test_as_much_as_the_limits_allow_is_kept_whole(org: Organization) -> None:

@@ -114,11 +114,11 @@ async def test_what_is_so_already_is_not_told_again(org: Organization) -> None:
     ],
 )
 async def test_a_status_that_cannot_be_is_refused(
-    unchanged: Organization, given: dict[str, str]
+    readonly_org: Organization, given: dict[str, str]
 ) -> None:
-    reply = await unchanged["ben"].post("/users/me/status", **given)
+    reply = await readonly_org["ben"].post("/users/me/status", **given)
     assert reply.status == 400
-    assert await status(unchanged, "ben") == {}
+    assert await status(readonly_org, "ben") == {}
 
 
 async def test_being_away_is_being_invisible(org: Organization) -> None:
@@ -155,10 +155,10 @@ async def test_administrators_say_it_for_others(org: Organization) -> None:
     ],
 )
 async def test_others_say_nothing_for_one(
-    unchanged: Organization, who: str, path: str, code: str
+    readonly_org: Organization, who: str, path: str, code: str
 ) -> None:
-    place = path.format(cleo=unchanged["cleo"].user_id)
-    (await unchanged[who].post(place, status_text="gone")).refused(code)
+    place = path.format(cleo=readonly_org["cleo"].user_id)
+    (await readonly_org[who].post(place, status_text="gone")).refused(code)
 
 
 async def test_the_status_of_whom_one_does_not_know_is_not_told(org: Organization) -> None:

@@ -140,15 +140,15 @@ async def test_beyond_the_limit_nobody_is_told(
 
 @pytest.mark.parametrize("principals", [[999], ["nobody@example.com"], [1], [2**53], ["\N{BELL}"]])
 async def test_an_unknown_principal_is_refused_and_nothing_is_made(
-    unchanged: Organization, principals: list[Any]
+    readonly_org: Organization, principals: list[Any]
 ) -> None:
-    reply = await unchanged["ben"].post(
+    reply = await readonly_org["ben"].post(
         SUBSCRIPTIONS,
         subscriptions=named("den"),
-        principals=[unchanged["cleo"].user_id, *principals],
+        principals=[readonly_org["cleo"].user_id, *principals],
     )
     reply.refused()
-    assert (await unchanged["ben"].get("/streams")).ok["streams"] == []
+    assert (await readonly_org["ben"].get("/streams")).ok["streams"] == []
 
 
 async def test_a_deactivated_principal_is_refused(org: Organization) -> None:
@@ -167,18 +167,18 @@ async def test_a_deactivated_principal_is_refused(org: Organization) -> None:
     "name",
     ["", "   ", "x" * 61, "a\u0000b", "a\u0007b"],
 )
-async def test_a_name_that_cannot_be_one_is_refused(unchanged: Organization, name: str) -> None:
-    reply = await unchanged["ben"].post(SUBSCRIPTIONS, subscriptions=named("good", name))
+async def test_a_name_that_cannot_be_one_is_refused(readonly_org: Organization, name: str) -> None:
+    reply = await readonly_org["ben"].post(SUBSCRIPTIONS, subscriptions=named("good", name))
     assert reply.body["result"] == "error"
     assert reply.status == 400
-    assert (await unchanged["ben"].get("/streams")).ok["streams"] == []
+    assert (await readonly_org["ben"].get("/streams")).ok["streams"] == []
 
 
 @pytest.mark.parametrize("text", ["lounge", '["lounge"]', "{}", '[{"name": 3}]', "[{}]", "null"])
 async def test_subscriptions_of_another_shape_are_refused(
-    unchanged: Organization, text: str
+    readonly_org: Organization, text: str
 ) -> None:
-    (await unchanged["ben"].post(SUBSCRIPTIONS, subscriptions=text)).refused(
+    (await readonly_org["ben"].post(SUBSCRIPTIONS, subscriptions=text)).refused(
         "REQUEST_VARIABLE_INVALID"
     )
 
@@ -314,11 +314,11 @@ async def test_subscribing_others_needs_the_right(org: Organization) -> None:
     ],
 )
 async def test_a_channel_that_cannot_be_is_refused(
-    unchanged: Organization, options: dict[str, Any]
+    readonly_org: Organization, options: dict[str, Any]
 ) -> None:
-    reply = await unchanged["ann"].post(SUBSCRIPTIONS, subscriptions=named("den"), **options)
+    reply = await readonly_org["ann"].post(SUBSCRIPTIONS, subscriptions=named("den"), **options)
     assert reply.status == 400, reply.body
-    assert (await unchanged["ann"].get("/streams")).ok["streams"] == []
+    assert (await readonly_org["ann"].get("/streams")).ok["streams"] == []
 
 
 OPTIONS: list[tuple[dict[str, Any], str]] = [

@@ -53,13 +53,13 @@ async def ended(plug: socket.socket) -> bool:
             return True
 
 
-@pytest.mark.usefixtures("nothing_broke")
+@pytest.mark.usefixtures("no_logged_errors")
 async def test_polls_pipelines_and_uploads_go_over_tls(
-    shared: Organization, certificates: Certificates
+    sqlite_org: Organization, certificates: Certificates
 ) -> None:
-    ann = shared.people["ann"]
+    ann = sqlite_org.people["ann"]
     for way in ("below", "endpoint"):
-        async with Loopback(shared, way, certificates=certificates).open() as server:
+        async with Loopback(sqlite_org, way, certificates=certificates).open() as server:
             line = await server.connect()
             two = SERVER_SETTINGS * 2
             line.write(two)
@@ -84,11 +84,11 @@ async def test_polls_pipelines_and_uploads_go_over_tls(
             await until(lambda: server.connections.open == 1)
 
 
-@pytest.mark.usefixtures("nothing_broke")
+@pytest.mark.usefixtures("no_logged_errors")
 async def test_a_handshake_that_is_not_finished_has_its_time(
-    shared: Organization, certificates: Certificates, knocks: ExitStack
+    sqlite_org: Organization, certificates: Certificates, knocks: ExitStack
 ) -> None:
-    server = Loopback(shared, "below", limits=QUICK, certificates=certificates)
+    server = Loopback(sqlite_org, "below", limits=QUICK, certificates=certificates)
     async with server.open():
         silent = await knock(server, knocks)
         slow = await knock(server, knocks)
@@ -105,15 +105,15 @@ async def test_a_handshake_that_is_not_finished_has_its_time(
         assert (await (await server.connect()).ask(HEALTH)).status == 200
 
 
-@pytest.mark.usefixtures("nothing_broke")
+@pytest.mark.usefixtures("no_logged_errors")
 async def test_handshakes_count_among_the_connections_of_an_address(
-    shared: Organization,
+    sqlite_org: Organization,
     certificates: Certificates,
     knocks: ExitStack,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     limits = Limits(most=1000, of_one_address=3)
-    server = Loopback(shared, "below", limits=limits, certificates=certificates)
+    server = Loopback(sqlite_org, "below", limits=limits, certificates=certificates)
     # This machine's own addresses have no bound.
     server.connections._is_trusted = lambda host: host != "127.0.0.9"
     with caplog.at_level(logging.WARNING):
@@ -129,15 +129,15 @@ async def test_handshakes_count_among_the_connections_of_an_address(
     assert not server.connections._of
 
 
-@pytest.mark.usefixtures("nothing_broke")
+@pytest.mark.usefixtures("no_logged_errors")
 async def test_where_there_is_no_room_silent_handshakes_make_way(
-    shared: Organization,
+    sqlite_org: Organization,
     certificates: Certificates,
     knocks: ExitStack,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limits = Limits(most=2, sweep_seconds=0.02)
-    server = Loopback(shared, "below", limits=limits, certificates=certificates)
+    server = Loopback(sqlite_org, "below", limits=limits, certificates=certificates)
     async with server.open():
         first, second = [await knock(server, knocks) for _ in range(2)]
         await until(lambda: server.connections.open == 2)
@@ -154,15 +154,15 @@ async def test_where_there_is_no_room_silent_handshakes_make_way(
         second.close()
 
 
-@pytest.mark.usefixtures("nothing_broke")
+@pytest.mark.usefixtures("no_logged_errors")
 async def test_a_server_that_leaves_waits_for_no_handshake(
-    shared: Organization,
+    sqlite_org: Organization,
     certificates: Certificates,
     knocks: ExitStack,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tertulia.app.serving.accepting._AGREE_SECONDS", 0.05)
-    server = Loopback(shared, "below", certificates=certificates)
+    server = Loopback(sqlite_org, "below", certificates=certificates)
     async with server.open():
         silent = await knock(server, knocks)
         await until(lambda: server.connections.open == 1)
@@ -170,12 +170,12 @@ async def test_a_server_that_leaves_waits_for_no_handshake(
     assert server.connections.open == 0
 
 
-@pytest.mark.usefixtures("nothing_broke")
+@pytest.mark.usefixtures("no_logged_errors")
 async def test_who_does_not_say_goodbye_is_hung_up_on(
-    shared: Organization, certificates: Certificates, knocks: ExitStack
+    sqlite_org: Organization, certificates: Certificates, knocks: ExitStack
 ) -> None:
     """TLS ends when both say so; a client that keeps silent would hold the connection."""
-    server = Loopback(shared, "below", limits=QUICK, certificates=certificates)
+    server = Loopback(sqlite_org, "below", limits=QUICK, certificates=certificates)
     async with server.open():
         plug = await knock(server, knocks)
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

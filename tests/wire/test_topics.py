@@ -202,8 +202,8 @@ async def test_what_is_archived_is_closed_to_spectators(org: Organization) -> No
 
 
 @pytest.mark.parametrize("channel", ["999", "0", str(2**53)])
-async def test_an_unknown_channel_has_no_topics(unchanged: Organization, channel: str) -> None:
-    (await unchanged["ann"].get(f"/users/me/{channel}/topics")).refused()
+async def test_an_unknown_channel_has_no_topics(readonly_org: Organization, channel: str) -> None:
+    (await readonly_org["ann"].get(f"/users/me/{channel}/topics")).refused()
 
 
 # Sending to topics
@@ -223,17 +223,19 @@ EMPTY = ("", "(no topic)", "general chat", "  ")
     ],
 )
 async def test_whether_a_topic_may_be_empty(
-    kept: Organization, realm: str, channel: TopicsPolicy, allowed: bool, topic: str
+    shared_org: Organization, realm: str, channel: TopicsPolicy, allowed: bool, topic: str
 ) -> None:
-    await kept.do(RealmChanged(values={"topics_policy": realm}))
-    name = f"lounge {kept.node.state.channels.next_id()}"
-    channel_id = await kept.channel(name, "ann", topics_policy=channel)
-    reply = await kept["ann"].post("/messages", type="channel", to=name, topic=topic, content="hi")
+    await shared_org.do(RealmChanged(values={"topics_policy": realm}))
+    name = f"lounge {shared_org.node.state.channels.next_id()}"
+    channel_id = await shared_org.channel(name, "ann", topics_policy=channel)
+    reply = await shared_org["ann"].post(
+        "/messages", type="channel", to=name, topic=topic, content="hi"
+    )
     if not allowed:
         reply.refused()
         return
     sent = reply.ok["id"]
-    assert await topics(kept["ann"], channel_id, allow_empty_topic_name=True) == [("", sent)]
+    assert await topics(shared_org["ann"], channel_id, allow_empty_topic_name=True) == [("", sent)]
 
 
 async def test_a_channel_of_the_empty_topic_has_no_other(org: Organization) -> None:

@@ -117,11 +117,11 @@ async def test_a_file_comes_in_pieces_and_ends_as_any_upload_does(org: Organizat
     assert (added["type"], added["op"], added["attachment"]) == ("attachment", "add", one)
 
 
-async def test_a_picture_that_came_in_pieces_can_be_had_smaller(kept: Organization) -> None:
+async def test_a_picture_that_came_in_pieces_can_be_had_smaller(shared_org: Organization) -> None:
     content = picture(30, 20)
-    where = await begun(kept["ben"], len(content), filename="p.png", filetype="image/png")
-    url = (await piece(kept["ben"], where, 0, content)).json()["url"]
-    smaller = await kept["ben"].open(
+    where = await begun(shared_org["ben"], len(content), filename="p.png", filetype="image/png")
+    url = (await piece(shared_org["ben"], where, 0, content)).json()["url"]
+    smaller = await shared_org["ben"].open(
         url.replace("uploads/", "uploads/thumbnail/", 1) + "/840x560.webp"
     )
     assert smaller.status_code == 200
@@ -141,49 +141,53 @@ async def test_the_end_can_be_heard_again(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/v1/tus", "/api/v1/tus/"])
-async def test_the_address_may_end_with_a_slash(kept: Organization, path: str) -> None:
-    assert (await ask(kept["ben"], "POST", path, Upload_Length="3")).status_code == 201
+async def test_the_address_may_end_with_a_slash(shared_org: Organization, path: str) -> None:
+    assert (await ask(shared_org["ben"], "POST", path, Upload_Length="3")).status_code == 201
 
 
-async def test_the_first_piece_may_come_with_the_beginning(kept: Organization) -> None:
-    part = await ask(kept["ben"], "POST", content=b"hel", Upload_Length="5")
+async def test_the_first_piece_may_come_with_the_beginning(shared_org: Organization) -> None:
+    part = await ask(shared_org["ben"], "POST", content=b"hel", Upload_Length="5")
     assert (part.status_code, part.headers["upload-offset"]) == (201, "3")
-    last = await piece(kept["ben"], part.headers["location"], 3, b"lo")
+    last = await piece(shared_org["ben"], part.headers["location"], 3, b"lo")
     assert last.json()["filename"] == "uploaded-file"
-    whole = await ask(kept["ben"], "POST", content=b"hello", Upload_Length="5")
+    whole = await ask(shared_org["ben"], "POST", content=b"hello", Upload_Length="5")
     assert (whole.status_code, whole.headers["upload-offset"]) == (201, "5")
-    assert (await kept["ben"].open(whole.json()["url"])).content == b"hello"
+    assert (await shared_org["ben"].open(whole.json()["url"])).content == b"hello"
 
 
-async def test_an_empty_file_ends_where_it_begins(kept: Organization) -> None:
-    answer = await ask(kept["ben"], "POST", Upload_Length="0")
+async def test_an_empty_file_ends_where_it_begins(shared_org: Organization) -> None:
+    answer = await ask(shared_org["ben"], "POST", Upload_Length="0")
     assert answer.status_code == 201
-    assert (await kept["ben"].open(answer.json()["url"])).content == b""
+    assert (await shared_org["ben"].open(answer.json()["url"])).content == b""
 
 
-async def test_what_uppy_calls_name_and_type_is_understood(kept: Organization) -> None:
-    where = await begun(kept["ben"], 1, name="a b.png", type="image/png", relativePath="null")
-    assert (await piece(kept["ben"], where, 0, b"x")).json()["filename"] == "a b.png"
+async def test_what_uppy_calls_name_and_type_is_understood(shared_org: Organization) -> None:
+    where = await begun(shared_org["ben"], 1, name="a b.png", type="image/png", relativePath="null")
+    assert (await piece(shared_org["ben"], where, 0, b"x")).json()["filename"] == "a b.png"
 
 
-async def test_a_large_file_comes_in_many_pieces(kept: Organization) -> None:
+async def test_a_large_file_comes_in_many_pieces(shared_org: Organization) -> None:
     content = bytes(range(256)) * 4096 * 7
 
     async def slowly(part: bytes) -> Any:
         for start in range(0, len(part), 100_000):
             yield part[start : start + 100_000]
 
-    where = await begun(kept["ben"], len(content))
+    where = await begun(shared_org["ben"], len(content))
     for start in range(0, len(content), 2 * MIB):
-        answer = await piece(kept["ben"], where, start, slowly(content[start : start + 2 * MIB]))
-    assert (await kept["ben"].open(answer.json()["url"])).content == content
+        answer = await piece(
+            shared_org["ben"], where, start, slowly(content[start : start + 2 * MIB])
+        )
+    assert (await shared_org["ben"].open(answer.json()["url"])).content == content
 
 
 # OPTIONS and what all requests have in common
 
 
-async def test_options_tells_what_the_server_can_without_credentials(kept: Organization) -> None:
-    answer = await kept.http.options("/api/v1/tus/")
+async def test_options_tells_what_the_server_can_without_credentials(
+    shared_org: Organization,
+) -> None:
+    answer = await shared_org.http.options("/api/v1/tus/")
     assert answer.status_code == 204
     assert answer.headers["tus-version"] == "1.0.0"
     assert answer.headers["tus-extension"].split(",") == [
@@ -199,32 +203,34 @@ async def test_options_tells_what_the_server_can_without_credentials(kept: Organ
     assert "Location" in answer.headers["access-control-expose-headers"]
 
 
-async def test_another_version_of_the_protocol_is_refused(kept: Organization) -> None:
+async def test_another_version_of_the_protocol_is_refused(shared_org: Organization) -> None:
     for method in ["POST", "HEAD", "PATCH", "DELETE"]:
         with row(method):
-            where = "/api/v1/tus/" if method == "POST" else await begun(kept["ben"], 5)
+            where = "/api/v1/tus/" if method == "POST" else await begun(shared_org["ben"], 5)
             for version in ("", "0.2.2", "2.0.0", "1.0"):
                 sent = {"Tus_Resumable": version, "Upload_Length": "5", "Upload_Offset": "0"}
-                answer = await ask(kept["ben"], method, where, **sent)
+                answer = await ask(shared_org["ben"], method, where, **sent)
                 found = (answer.status_code, answer.headers["tus-version"])
                 assert found == (412, "1.0.0"), version
 
 
-async def test_every_request_needs_credentials(kept: Organization) -> None:
+async def test_every_request_needs_credentials(shared_org: Organization) -> None:
     for method in ["POST", "HEAD", "PATCH", "DELETE"]:
         with row(method):
-            where = "/api/v1/tus/" if method == "POST" else await begun(kept["ben"], 5)
-            answer = await ask(kept.nobody, method, where, Upload_Length="5", Upload_Offset="0")
+            where = "/api/v1/tus/" if method == "POST" else await begun(shared_org["ben"], 5)
+            answer = await ask(
+                shared_org.nobody, method, where, Upload_Length="5", Upload_Offset="0"
+            )
             assert answer.status_code == 401
-            stranger = Person(kept.http, 0, kept["ben"].email, "x" * 32)
+            stranger = Person(shared_org.http, 0, shared_org["ben"].email, "x" * 32)
             answer = await ask(stranger, method, where, Upload_Length="5", Upload_Offset="0")
             assert answer.status_code == 401
 
 
-async def test_the_upload_of_somebody_else_is_not_there(kept: Organization) -> None:
+async def test_the_upload_of_somebody_else_is_not_there(shared_org: Organization) -> None:
     for method in ["HEAD", "PATCH", "DELETE"]:
         with row(method):
-            where = await begun(kept["ben"], 5)
+            where = await begun(shared_org["ben"], 5)
             for who, address in (
                 ("cleo", where),
                 ("ann", where),
@@ -232,26 +238,28 @@ async def test_the_upload_of_somebody_else_is_not_there(kept: Organization) -> N
                 ("ben", "/api/v1/tus/..%2f..%2fsecret"),
                 ("ben", "/api/v1/tus/x"),
             ):
-                answer = await ask(kept[who], method, address, Upload_Offset="0")
+                answer = await ask(shared_org[who], method, address, Upload_Offset="0")
                 assert answer.status_code == 404
-            assert await offset_of(kept["ben"], where) == 0
+            assert await offset_of(shared_org["ben"], where) == 0
 
 
 OTHERS = [("GET", False), ("PUT", False), ("PATCH", False), ("POST", True)]
 """A method, and whether there is a begun upload at the address."""
 
 
-async def test_other_methods_are_not_answered(kept: Organization) -> None:
+async def test_other_methods_are_not_answered(shared_org: Organization) -> None:
     for method, key in OTHERS:
         with row(method, key):
-            where = await begun(kept["ben"], 5) if key else "/api/v1/tus/"
-            assert (await ask(kept["ben"], method, where, Upload_Length="5")).status_code == 405
+            where = await begun(shared_org["ben"], 5) if key else "/api/v1/tus/"
+            assert (
+                await ask(shared_org["ben"], method, where, Upload_Length="5")
+            ).status_code == 405
 
 
-async def test_the_method_may_be_named_by_a_header(kept: Organization) -> None:
-    where = await begun(kept["ben"], 5)
+async def test_the_method_may_be_named_by_a_header(shared_org: Organization) -> None:
+    where = await begun(shared_org["ben"], 5)
     answer = await ask(
-        kept["ben"], "POST", where, b"hel", Upload_Offset="0", X_HTTP_Method_Override="PATCH"
+        shared_org["ben"], "POST", where, b"hel", Upload_Offset="0", X_HTTP_Method_Override="PATCH"
     )
     assert (answer.status_code, answer.headers["upload-offset"]) == (204, "3")
 
@@ -278,11 +286,11 @@ async def test_the_method_may_be_named_by_a_header(kept: Organization) -> None:
     ids=str,
 )
 async def test_a_beginning_that_makes_no_sense_is_refused(
-    unchanged: Organization, headers: dict[str, str]
+    readonly_org: Organization, headers: dict[str, str]
 ) -> None:
-    before = {*on_disk(unchanged)}
-    refused(await ask(unchanged["ben"], "POST", **headers), 400)
-    assert {*on_disk(unchanged)} <= before
+    before = {*on_disk(readonly_org)}
+    refused(await ask(readonly_org["ben"], "POST", **headers), 400)
+    assert {*on_disk(readonly_org)} <= before
 
 
 @pytest.fixture
@@ -372,57 +380,61 @@ async def test_so_many_files_can_be_begun_and_not_ended(
 # Pieces
 
 
-async def test_a_piece_goes_on_where_the_last_one_ended(kept: Organization) -> None:
-    where = await begun(kept["ben"], 11)
-    await piece(kept["ben"], where, 0, b"hello")
+async def test_a_piece_goes_on_where_the_last_one_ended(shared_org: Organization) -> None:
+    where = await begun(shared_org["ben"], 11)
+    await piece(shared_org["ben"], where, 0, b"hello")
     for offset in [0, 4, 6, 99]:
         with row(offset):
-            refused(await piece(kept["ben"], where, offset, b"x"), 409)
-            assert await offset_of(kept["ben"], where) == 5
+            refused(await piece(shared_org["ben"], where, offset, b"x"), 409)
+            assert await offset_of(shared_org["ben"], where) == 5
 
 
-async def test_a_piece_is_of_its_own_type(kept: Organization) -> None:
-    where = await begun(kept["ben"], 5)
+async def test_a_piece_is_of_its_own_type(shared_org: Organization) -> None:
+    where = await begun(shared_org["ben"], 5)
     for kind in ["application/octet-stream", "text/plain", ""]:
         with row(kind):
-            refused(await piece(kept["ben"], where, 0, b"hello", Content_Type=kind), 415)
-            assert await offset_of(kept["ben"], where) == 0
+            refused(await piece(shared_org["ben"], where, 0, b"hello", Content_Type=kind), 415)
+            assert await offset_of(shared_org["ben"], where) == 0
 
 
-async def test_the_place_of_a_piece_is_a_number(kept: Organization) -> None:
+async def test_the_place_of_a_piece_is_a_number(shared_org: Organization) -> None:
     for offset in ["", "-1", "x", "9" * 30]:
         with row(offset):
-            where = await begun(kept["ben"], 5)
-            refused(await ask(kept["ben"], "PATCH", where, b"x", Upload_Offset=offset), 400)
+            where = await begun(shared_org["ben"], 5)
+            refused(await ask(shared_org["ben"], "PATCH", where, b"x", Upload_Offset=offset), 400)
 
 
-async def test_no_more_is_taken_than_was_told(kept: Organization) -> None:
-    where = await begun(kept["ben"], 5)
-    refused(await piece(kept["ben"], where, 0, b"hello!"), 413)
+async def test_no_more_is_taken_than_was_told(shared_org: Organization) -> None:
+    where = await begun(shared_org["ben"], 5)
+    refused(await piece(shared_org["ben"], where, 0, b"hello!"), 413)
 
     async def untold() -> Any:
         yield b"hello!"
 
-    refused(await piece(kept["ben"], where, 0, untold()), 413)
-    assert await offset_of(kept["ben"], where) == 0
-    assert (await piece(kept["ben"], where, 0, b"hello")).status_code == 200
+    refused(await piece(shared_org["ben"], where, 0, untold()), 413)
+    assert await offset_of(shared_org["ben"], where) == 0
+    assert (await piece(shared_org["ben"], where, 0, b"hello")).status_code == 200
 
 
 @pytest.mark.parametrize("algorithm", ["sha1", "sha256", "md5"])
-async def test_a_piece_is_held_against_its_checksum(kept: Organization, algorithm: str) -> None:
+async def test_a_piece_is_held_against_its_checksum(
+    shared_org: Organization, algorithm: str
+) -> None:
     def checksum(content: bytes) -> str:
         digest = hashlib.new(algorithm, content).digest()
         return f"{algorithm} {base64.b64encode(digest).decode()}"
 
-    where = await begun(kept["ben"], 10)
-    await piece(kept["ben"], where, 0, b"hello", Upload_Checksum=checksum(b"hello"))
-    refused(await piece(kept["ben"], where, 5, b"world", Upload_Checksum=checksum(b"w0rld")), 460)
-    assert await offset_of(kept["ben"], where) == 5
+    where = await begun(shared_org["ben"], 10)
+    await piece(shared_org["ben"], where, 0, b"hello", Upload_Checksum=checksum(b"hello"))
+    refused(
+        await piece(shared_org["ben"], where, 5, b"world", Upload_Checksum=checksum(b"w0rld")), 460
+    )
+    assert await offset_of(shared_org["ben"], where) == 5
     for wrong in ("crc32 eA==", "sha1", "sha1 ###", "shake_128 eA=="):
-        answer = await piece(kept["ben"], where, 5, b"world", Upload_Checksum=wrong)
+        answer = await piece(shared_org["ben"], where, 5, b"world", Upload_Checksum=wrong)
         assert answer.status_code in {400, 460}
-    last = await piece(kept["ben"], where, 5, b"world", Upload_Checksum=checksum(b"world"))
-    assert (await kept["ben"].open(last.json()["url"])).content == b"helloworld"
+    last = await piece(shared_org["ben"], where, 5, b"world", Upload_Checksum=checksum(b"world"))
+    assert (await shared_org["ben"].open(last.json()["url"])).content == b"helloworld"
 
 
 @pytest.mark.parametrize(("headers", "kept"), [({}, 5), ({"Upload_Checksum": "sha1 eA=="}, 0)])
@@ -438,9 +450,9 @@ async def test_what_came_before_the_client_went_away_counts_unless_it_has_a_chec
     assert await offset_of(org["ben"], where) == kept
 
 
-async def test_who_comes_later_goes_on_with_the_file(kept: Organization) -> None:
+async def test_who_comes_later_goes_on_with_the_file(shared_org: Organization) -> None:
     """The connection of who came before may be long dead."""
-    where = await begun(kept["ben"], 10)
+    where = await begun(shared_org["ben"], 10)
     came, never = asyncio.Event(), asyncio.Event()
 
     async def stuck() -> Any:
@@ -450,27 +462,29 @@ async def test_who_comes_later_goes_on_with_the_file(kept: Organization) -> None
 
     async def once_stuck() -> int:
         await came.wait()
-        return await offset_of(kept["ben"], where)
+        return await offset_of(shared_org["ben"], where)
 
-    first = asyncio.create_task(piece(kept["ben"], where, 0, stuck()))
+    first = asyncio.create_task(piece(shared_org["ben"], where, 0, stuck()))
     assert await once_stuck() == 3
-    answer = await piece(kept["ben"], where, 3, b"lo world"[:7])
+    answer = await piece(shared_org["ben"], where, 3, b"lo world"[:7])
     assert answer.status_code == 200
     never.set()
     assert (await first).status_code == 423
 
 
-async def test_of_pieces_that_come_at_once_one_counts(kept: Organization) -> None:
-    where = await begun(kept["ben"], 10)
-    answers = await asyncio.gather(*(piece(kept["ben"], where, 0, b"hello") for _ in range(5)))
+async def test_of_pieces_that_come_at_once_one_counts(shared_org: Organization) -> None:
+    where = await begun(shared_org["ben"], 10)
+    answers = await asyncio.gather(
+        *(piece(shared_org["ben"], where, 0, b"hello") for _ in range(5))
+    )
     statuses = sorted(answer.status_code for answer in answers)
     assert set(statuses) <= {204, 409, 423}
-    assert await offset_of(kept["ben"], where) == 5
+    assert await offset_of(shared_org["ben"], where) == 5
     assert statuses.count(204) <= 1
 
 
-async def test_of_three_requests_the_last_goes_on_with_the_file(kept: Organization) -> None:
-    where = await begun(kept["ben"], 10)
+async def test_of_three_requests_the_last_goes_on_with_the_file(shared_org: Organization) -> None:
+    where = await begun(shared_org["ben"], 10)
     never = asyncio.Event()
     requests = []
     for _ in range(3):
@@ -481,9 +495,9 @@ async def test_of_three_requests_the_last_goes_on_with_the_file(kept: Organizati
             yield b""
             await never.wait()
 
-        requests.append(asyncio.create_task(piece(kept["ben"], where, 0, stuck())))
+        requests.append(asyncio.create_task(piece(shared_org["ben"], where, 0, stuck())))
         await came.wait() if len(requests) == 1 else await asyncio.sleep(0)
-    answer = await piece(kept["ben"], where, 0, b"helloworld")
+    answer = await piece(shared_org["ben"], where, 0, b"helloworld")
     assert answer.status_code == 200
     never.set()
     assert {(await one).status_code for one in requests} <= {409, 423}

@@ -139,9 +139,9 @@ async def test_who_cannot_read_the_message_does_not_hear_of_it(org: Organization
     ],
 )
 async def test_editing_nothing_is_refused(
-    shared: Organization, path: str, sent: dict[str, Any], code: str
+    sqlite_org: Organization, path: str, sent: dict[str, Any], code: str
 ) -> None:
-    (await shared["ann"].post(path, **sent)).refused(code)
+    (await sqlite_org["ann"].post(path, **sent)).refused(code)
 
 
 async def test_who_could_not_edit_the_message_is_refused(org: Organization) -> None:

@@ -25,7 +25,7 @@ from tests.support import Organization, Person, reopened
 from tests.unit.test_log import until
 from tests.wire.stage import flag
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 WAIT_SECONDS = 20
 

@@ -176,11 +176,11 @@ async def test_a_name_may_be_written_in_each_of_the_ways_of_forms(org: Organizat
     ],
 )
 async def test_what_is_not_exactly_one_file_is_refused_and_nothing_stays(
-    unchanged: Organization, how: dict[str, Any]
+    readonly_org: Organization, how: dict[str, Any]
 ) -> None:
-    (await posted(unchanged["ben"], dict(how))).refused()
-    assert on_disk(unchanged) == []
-    assert await listed(unchanged["ben"]) == []
+    (await posted(readonly_org["ben"], dict(how))).refused()
+    assert on_disk(readonly_org) == []
+    assert await listed(readonly_org["ben"]) == []
 
 
 async def test_fields_beside_the_file_are_told_as_ignored(org: Organization) -> None:
@@ -398,8 +398,10 @@ async def test_an_id_is_not_given_again(org: Organization, config: Config) -> No
 
 
 @pytest.mark.parametrize("attachment_id", ["0", "999", "9007199254740993", "x", "-1"])
-async def test_no_such_attachment_is_deleted(unchanged: Organization, attachment_id: str) -> None:
-    reply = await unchanged["ben"].delete(f"/attachments/{attachment_id}")
+async def test_no_such_attachment_is_deleted(
+    readonly_org: Organization, attachment_id: str
+) -> None:
+    reply = await readonly_org["ben"].delete(f"/attachments/{attachment_id}")
     assert reply.status in {400, 404}
 
 

@@ -102,13 +102,13 @@ async def test_everybody_hears_of_a_new_group(org: Organization) -> None:
 
 
 @pytest.fixture(scope="module")
-async def taken(kept: Organization) -> Organization:
+async def taken(shared_org: Organization) -> Organization:
     """An organization with a group, and one that is out of use."""
-    await kept.do(
+    await shared_org.do(
         UserGroupCreated(group=UserGroup(id=100, name="Taken")),
         UserGroupCreated(group=UserGroup(id=101, name="gone", deactivated=True)),
     )
-    return kept
+    return shared_org
 
 
 @pytest.mark.parametrize(
@@ -150,12 +150,12 @@ async def taken(kept: Organization) -> Organization:
     ],
 )
 async def test_an_impossible_group_is_refused(
-    taken: Organization, unchanged: Organization, given: dict[str, Any], code: str
+    taken: Organization, readonly_org: Organization, given: dict[str, Any], code: str
 ) -> None:
     asked = {"name": "cooks", "description": "", "members": []}
-    before = len(unchanged.node.state.groups)
-    (await unchanged["ben"].post("/user_groups/create", **(asked | given))).refused(code)
-    assert len(unchanged.node.state.groups) == before
+    before = len(readonly_org.node.state.groups)
+    (await readonly_org["ben"].post("/user_groups/create", **(asked | given))).refused(code)
+    assert len(readonly_org.node.state.groups) == before
 
 
 async def test_a_group_with_the_longest_texts_is_created(org: Organization) -> None:
@@ -395,11 +395,11 @@ async def chefs(taken: Organization) -> int:
     ],
 )
 async def test_an_impossible_change_is_refused_as_a_whole(
-    chefs: int, unchanged: Organization, given: dict[str, Any], code: str
+    chefs: int, readonly_org: Organization, given: dict[str, Any], code: str
 ) -> None:
-    before = await group(unchanged, chefs)
-    (await unchanged["ben"].patch(f"/user_groups/{chefs}", **given)).refused(code)
-    assert await group(unchanged, chefs) == before
+    before = await group(readonly_org, chefs)
+    (await readonly_org["ben"].patch(f"/user_groups/{chefs}", **given)).refused(code)
+    assert await group(readonly_org, chefs) == before
 
 
 CALLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -412,11 +412,11 @@ CALLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 @pytest.mark.parametrize(("method", "path", "given"), CALLS)
 async def test_nobody_changes_the_groups_of_the_roles(
-    unchanged: Organization, method: str, path: str, given: dict[str, Any]
+    readonly_org: Organization, method: str, path: str, given: dict[str, Any]
 ) -> None:
     for number in SystemGroup:
         url = f"/user_groups/{number.value}{path}"
-        (await unchanged["ann"].request(method, url, **given)).refused()
+        (await readonly_org["ann"].request(method, url, **given)).refused()
 
 
 @pytest.mark.parametrize(
@@ -429,9 +429,9 @@ async def test_nobody_changes_the_groups_of_the_roles(
     ],
 )
 async def test_a_group_that_does_not_exist_is_refused(
-    unchanged: Organization, method: str, path: str, given: dict[str, Any]
+    readonly_org: Organization, method: str, path: str, given: dict[str, Any]
 ) -> None:
-    (await unchanged["ann"].request(method, f"/user_groups/999999{path}", **given)).refused()
+    (await readonly_org["ann"].request(method, f"/user_groups/999999{path}", **given)).refused()
 
 
 async def test_who_manages_a_group_changes_it(org: Organization) -> None:

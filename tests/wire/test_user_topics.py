@@ -76,9 +76,9 @@ async def test_the_general_chat_is_a_topic_by_all_its_names(org: Organization) -
 
 
 @pytest.fixture(scope="module")
-async def lounge(kept: Organization) -> int:
+async def lounge(shared_org: Organization) -> int:
     """A channel of ben's."""
-    return await kept.channel("lounge", "ben")
+    return await shared_org.channel("lounge", "ben")
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,12 @@ async def lounge(kept: Organization) -> int:
     ids=str,
 )
 async def test_a_setting_that_cannot_be_is_refused(
-    lounge: int, unchanged: Organization, wrong: dict[str, Any]
+    lounge: int, readonly_org: Organization, wrong: dict[str, Any]
 ) -> None:
     right = {"stream_id": lounge, "topic": "tea", "visibility_policy": MUTED}
-    reply = await unchanged["ben"].post(TOPICS, **{**right, **wrong})
+    reply = await readonly_org["ben"].post(TOPICS, **{**right, **wrong})
     assert reply.status == 400, reply.body
-    assert await own(unchanged["ben"]) == []
+    assert await own(readonly_org["ben"]) == []
 
 
 async def test_a_channel_that_one_cannot_read_does_not_exist(org: Organization) -> None:
@@ -207,10 +207,10 @@ async def test_the_older_endpoint_mutes_and_unmutes(org: Organization, by_name: 
     ids=str,
 )
 async def test_the_older_endpoint_refuses_what_makes_no_sense(
-    lounge: int, unchanged: Organization, wrong: dict[str, Any]
+    lounge: int, readonly_org: Organization, wrong: dict[str, Any]
 ) -> None:
     right = {"stream": "lounge", "topic": "tea", "op": "add"}
-    reply = await unchanged["ben"].patch(
+    reply = await readonly_org["ben"].patch(
         "/users/me/subscriptions/muted_topics", **{**right, **wrong}
     )
     assert reply.status == 400, reply.body
@@ -494,10 +494,10 @@ async def test_a_reaction_follows_no_topic(org: Organization) -> None:
     ],
 )
 async def test_a_setting_goes_with_the_topic_when_all_of_it_is_moved(
-    kept: Organization, before: int, there: int, joined: bool, after: int
+    shared_org: Organization, before: int, there: int, joined: bool, after: int
 ) -> None:
-    ann, ben = kept["ann"], kept["ben"]
-    channel = await kept.channel(f"{before} {there} {joined}", "ann", "ben")
+    ann, ben = shared_org["ann"], shared_org["ben"]
+    channel = await shared_org.channel(f"{before} {there} {joined}", "ann", "ben")
     first = await ann.send(channel, "tea", "a")
     last = await ann.send(channel, "tea", "b")
     if joined:

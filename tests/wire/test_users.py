@@ -111,8 +111,8 @@ async def test_profile_data_and_pictures_come_when_asked_for(org: Organization) 
 @pytest.mark.parametrize(
     "user_ids", ['"x"', "[1", '["1"]', "[1.5]", "{}", "[99999999999999999999]"]
 )
-async def test_ids_that_are_none_are_refused(unchanged: Organization, user_ids: str) -> None:
-    reply = await unchanged["ben"].get("/users", user_ids=user_ids)
+async def test_ids_that_are_none_are_refused(readonly_org: Organization, user_ids: str) -> None:
+    reply = await readonly_org["ben"].get("/users", user_ids=user_ids)
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == "user_ids"
 
 
@@ -202,10 +202,10 @@ async def test_ones_own_account_is_flat(org: Organization) -> None:
 
 @pytest.mark.parametrize("path", ["/users/999999", "/users/x@y.z", "/users/user999@chat.test"])
 async def test_an_account_that_does_not_exist_is_refused(
-    unchanged: Organization, path: str
+    readonly_org: Organization, path: str
 ) -> None:
-    (await unchanged["ben"].get(path)).refused()
-    (await unchanged["ann"].patch(path, full_name="Somebody")).refused()
+    (await readonly_org["ben"].get(path)).refused()
+    (await readonly_org["ann"].patch(path, full_name="Somebody")).refused()
 
 
 async def test_limited_guests_see_only_whom_they_share_something_with(org: Organization) -> None:
@@ -290,12 +290,12 @@ async def test_everybody_hears_of_a_new_person(org: Organization) -> None:
     ],
 )
 async def test_an_impossible_person_is_refused(
-    unchanged: Organization, changed: dict[str, str | None], code: str
+    readonly_org: Organization, changed: dict[str, str | None], code: str
 ) -> None:
-    before = len(unchanged.node.state.users)
+    before = len(readonly_org.node.state.users)
     asked = {"email": "dora@example.com", "password": "sesame open", "full_name": "Dora"}
-    (await unchanged["ann"].post("/users", **(asked | changed))).refused(code)
-    assert len(unchanged.node.state.users) == before
+    (await readonly_org["ann"].post("/users", **(asked | changed))).refused(code)
+    assert len(readonly_org.node.state.users) == before
 
 
 async def test_who_may_not_create_accounts_is_refused(org: Organization) -> None:
@@ -473,9 +473,9 @@ async def test_a_new_address_that_all_may_see_is_the_new_name_in_the_interface(
 
 
 @pytest.fixture(scope="module")
-async def admin(kept: Organization) -> Person:
+async def admin(shared_org: Organization) -> Person:
     """An administrator who is no owner."""
-    return await kept.add("admin", Role.ADMINISTRATOR)
+    return await shared_org.add("admin", Role.ADMINISTRATOR)
 
 
 @pytest.mark.parametrize(
@@ -503,13 +503,13 @@ async def admin(kept: Organization) -> Person:
 )
 async def test_a_change_that_is_not_allowed_is_refused(
     admin: Person,
-    unchanged: Organization,
+    readonly_org: Organization,
     actor: str,
     target: str,
     changes: dict[str, Any],
     code: str,
 ) -> None:
-    org = unchanged
+    org = readonly_org
     before = org.node.state.users[org[target].user_id]
     listener = await org["cleo"].register()
     (await org[actor].patch(f"/users/{org[target].user_id}", **changes)).refused(code)

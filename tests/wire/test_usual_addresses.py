@@ -36,11 +36,11 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     ],
 )
 async def test_what_is_usual_elsewhere_leads_to_what_is_here(
-    shared: Organization, path: str, to: str
+    sqlite_org: Organization, path: str, to: str
 ) -> None:
-    response = await shared.http.get(path)
+    response = await sqlite_org.http.get(path)
     assert (response.status_code, response.headers["location"]) == (302, to)
-    there = await shared.http.get(to, headers=BROWSER)
+    there = await sqlite_org.http.get(to, headers=BROWSER)
     assert there.status_code in {200, 302, 303, 403}, there.text  # 403: one has to be invited.
 
 
@@ -69,8 +69,8 @@ def no_manual(monkeypatch: pytest.MonkeyPatch) -> None:
         ("/people", "Guests see"),
     ],
 )
-async def test_help_is_there_by_any_name(shared: Organization, name: str, said: str) -> None:
-    response = await shared.http.get(f"/help{name}")
+async def test_help_is_there_by_any_name(sqlite_org: Organization, name: str, said: str) -> None:
+    response = await sqlite_org.http.get(f"/help{name}")
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/html")
     assert said in response.text.replace("&#39;", "'")
@@ -78,7 +78,7 @@ async def test_help_is_there_by_any_name(shared: Organization, name: str, said: 
 
 
 async def test_a_package_with_the_manual_shows_it(
-    shared: Organization, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    sqlite_org: Organization, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     contents = {
         "index.html": "<h1>Manual</h1>",
@@ -94,7 +94,7 @@ async def test_a_package_with_the_manual_shows_it(
     monkeypatch.setattr(manual, "_MANUAL", BuiltFiles("manual"))
     monkeypatch.setattr("importlib.resources.files", lambda package: tmp_path)
 
-    first = await shared.http.get("/help")
+    first = await sqlite_org.http.get("/help")
     assert (first.status_code, first.headers["location"]) == (302, "/help/")
     for name, (address, media_type) in zip(
         contents,
@@ -106,7 +106,7 @@ async def test_a_package_with_the_manual_shows_it(
         ],
         strict=True,
     ):
-        response = await shared.http.get(f"/help/{address}")
+        response = await sqlite_org.http.get(f"/help/{address}")
         assert (response.status_code, response.text) == (200, contents[name])
         assert response.headers["content-type"] == media_type
         policy = response.headers["content-security-policy"]
@@ -114,61 +114,63 @@ async def test_a_package_with_the_manual_shows_it(
         assert "frame-ancestors 'none'" in policy
         tag = response.headers["etag"]
         for known in (tag, f'"other", W/{tag}', "*"):
-            again = await shared.http.get(f"/help/{address}", headers={"If-None-Match": known})
+            again = await sqlite_org.http.get(f"/help/{address}", headers={"If-None-Match": known})
             assert (again.status_code, again.content) == (304, b"")
             assert (again.headers["etag"], again.headers["cache-control"]) == (tag, "no-cache")
             assert "content-encoding" not in again.headers
         # What is asked for by parts comes as a whole, and is not said to come otherwise.
         part = {"Range": "bytes=2-3", "If-Range": tag}
-        whole = await shared.http.get(f"/help/{address}", headers=part)
+        whole = await sqlite_org.http.get(f"/help/{address}", headers=part)
         assert (whole.status_code, whole.text) == (200, contents[name])
         assert "accept-ranges" not in whole.headers
-        head = await shared.http.head(f"/help/{address}")
+        head = await sqlite_org.http.head(f"/help/{address}")
         for same in ("etag", "content-length", "content-type", "vary", "cache-control"):
             assert head.headers[same] == response.headers[same]
-    plain = await shared.http.get("/help/operating.html", headers={"Accept-Encoding": "identity"})
+    plain = await sqlite_org.http.get(
+        "/help/operating.html", headers={"Accept-Encoding": "identity"}
+    )
     assert "content-encoding" not in plain.headers
     assert plain.text == contents["operating.html"]
-    led = await shared.http.get("/help/operating")
+    led = await sqlite_org.http.get("/help/operating")
     assert led.headers["location"] == "/help/operating.html"
     # What clients link stays what it was, and leads on.
-    short = await shared.http.get("/help/message-formatting")
+    short = await sqlite_org.http.get("/help/message-formatting")
     assert "**bold**" in short.text
     assert 'href="/help/"' in short.text
     for name in ("../secret", "%2e%2e/secret", "_static"):
-        assert "nobody" not in (await shared.http.get(f"/help/{name}")).text
+        assert "nobody" not in (await sqlite_org.http.get(f"/help/{name}")).text
     # Another release is installed: what was shown stays until the server starts again.
     (tmp_path / "manual" / "index.html").write_text("<h1>New</h1>")
-    before = await shared.http.get("/help/")
+    before = await sqlite_org.http.get("/help/")
     assert before.text == contents["index.html"]
     monkeypatch.setattr(manual, "_MANUAL", fresh := BuiltFiles("manual"))
-    after = await shared.http.get("/help/", headers={"If-None-Match": before.headers["etag"]})
+    after = await sqlite_org.http.get("/help/", headers={"If-None-Match": before.headers["etag"]})
     assert (after.status_code, after.text) == (200, "<h1>New</h1>")
     assert "operating.html" in fresh.names
     (tmp_path / "manual" / "operating.html").unlink()
-    assert "<h1>Operating" not in (await shared.http.get("/help/operating.html")).text
+    assert "<h1>Operating" not in (await sqlite_org.http.get("/help/operating.html")).text
 
 
-async def test_pictures_that_are_looked_for_are_bitmaps(shared: Organization) -> None:
-    icon = await shared.http.get("/favicon.ico")
+async def test_pictures_that_are_looked_for_are_bitmaps(sqlite_org: Organization) -> None:
+    icon = await sqlite_org.http.get("/favicon.ico")
     assert icon.headers["content-type"] == "image/vnd.microsoft.icon"
     assert Image.open(io.BytesIO(icon.content)).size == (192, 192)
-    settings = (await shared.nobody.get("/server_settings")).ok
+    settings = (await sqlite_org.nobody.get("/server_settings")).ok
     for path in (settings["realm_icon"], extra_address("zulip")):
-        picture = await shared.http.get(path)
+        picture = await sqlite_org.http.get(path)
         assert picture.headers["content-type"] == "image/png"
         assert Image.open(io.BytesIO(picture.content)).format == "PNG"
 
 
-async def test_search_engines_are_told_to_stay_away(shared: Organization) -> None:
-    response = await shared.http.get("/robots.txt")
+async def test_search_engines_are_told_to_stay_away(sqlite_org: Organization) -> None:
+    response = await sqlite_org.http.get("/robots.txt")
     assert response.headers["content-type"].startswith("text/plain")
     assert "Disallow: /\n" in response.text
 
 
-async def test_a_browser_gets_pages_also_for_errors(shared: Organization) -> None:
+async def test_a_browser_gets_pages_also_for_errors(sqlite_org: Organization) -> None:
     async def get(path: str, **headers: str) -> httpx.Response:
-        return await shared.http.get(path, headers=headers)
+        return await sqlite_org.http.get(path, headers=headers)
 
     page = await get("/no/such/page", **BROWSER)
     assert (page.status_code, page.headers["content-type"][:9]) == (404, "text/html")

@@ -275,8 +275,8 @@ async def set_stage(org: Organization) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-async def staged(kept: Organization) -> tuple[Organization, dict[str, Any]]:
-    return kept, await set_stage(kept)
+async def staged(shared_org: Organization) -> tuple[Organization, dict[str, Any]]:
+    return shared_org, await set_stage(shared_org)
 
 
 @pytest.fixture

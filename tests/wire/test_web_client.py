@@ -32,56 +32,58 @@ async def _script(org: Organization) -> str:
     return found[1]
 
 
-async def test_the_page_may_run_no_script_but_the_clients_own(shared: Organization) -> None:
-    policy = (await _page(shared)).headers["content-security-policy"]
+async def test_the_page_may_run_no_script_but_the_clients_own(sqlite_org: Organization) -> None:
+    policy = (await _page(sqlite_org)).headers["content-security-policy"]
 
     assert "default-src 'none'" in policy
     assert "script-src 'self';" in policy
     assert "unsafe" not in policy
 
 
-async def test_the_page_may_use_the_microphone_and_no_other_device(shared: Organization) -> None:
-    policy = (await _page(shared)).headers["permissions-policy"]
+async def test_the_page_may_use_the_microphone_and_no_other_device(
+    sqlite_org: Organization,
+) -> None:
+    policy = (await _page(sqlite_org)).headers["permissions-policy"]
 
     assert {"microphone=(self)", "camera=()", "geolocation=()"} <= set(policy.split(", "))
 
 
 async def test_a_file_may_be_kept_forever_because_its_name_tells_its_content(
-    shared: Organization,
+    sqlite_org: Organization,
 ) -> None:
-    reply = await shared.http.get(await _script(shared))
+    reply = await sqlite_org.http.get(await _script(sqlite_org))
 
     assert reply.status_code == 200
     assert reply.headers["content-type"].startswith("text/javascript")
     assert "immutable" in reply.headers["cache-control"]
 
 
-async def test_a_file_is_sent_packed_to_those_who_can_unpack_it(shared: Organization) -> None:
-    address = await _script(shared)
-    packed = await shared.http.get(address, headers={"Accept-Encoding": "gzip"})
-    plain = await shared.http.get(address, headers={"Accept-Encoding": "identity"})
+async def test_a_file_is_sent_packed_to_those_who_can_unpack_it(sqlite_org: Organization) -> None:
+    address = await _script(sqlite_org)
+    packed = await sqlite_org.http.get(address, headers={"Accept-Encoding": "gzip"})
+    plain = await sqlite_org.http.get(address, headers={"Accept-Encoding": "identity"})
 
     assert packed.headers["content-encoding"] == "gzip"
     assert int(packed.headers["content-length"]) < len(plain.content) / 2
     assert packed.content == plain.content
-    both = await shared.http.get(address, headers={"Accept-Encoding": "gzip, deflate, br"})
+    both = await sqlite_org.http.get(address, headers={"Accept-Encoding": "gzip, deflate, br"})
     assert both.headers["content-encoding"] == "br"
     assert int(both.headers["content-length"]) < int(packed.headers["content-length"])
-    assert (await shared.http.get(f"{address}.br")).status_code == 404
+    assert (await sqlite_org.http.get(f"{address}.br")).status_code == 404
 
 
 @pytest.mark.parametrize("name", ["nothing.js", "..%2Findex.html", "%00", "index.html"])
-async def test_there_are_no_other_files(shared: Organization, name: str) -> None:
-    assert (await shared.http.get(f"/app/assets/{name}")).status_code == 404
+async def test_there_are_no_other_files(sqlite_org: Organization, name: str) -> None:
+    assert (await sqlite_org.http.get(f"/app/assets/{name}")).status_code == 404
 
 
-async def test_the_first_load_of_script_is_small(shared: Organization) -> None:
+async def test_the_first_load_of_script_is_small(sqlite_org: Organization) -> None:
     """The budget of the project: 150 KB, packed."""
-    page = (await _page(shared)).text
+    page = (await _page(sqlite_org)).text
     addresses = re.findall(r'(?:src|href)="(/app/assets/[^"]+\.js)"', page)
     sizes = [
         int(
-            (await shared.http.get(one, headers={"Accept-Encoding": "gzip"})).headers[
+            (await sqlite_org.http.get(one, headers={"Accept-Encoding": "gzip"})).headers[
                 "content-length"
             ]
         )
@@ -91,52 +93,54 @@ async def test_the_first_load_of_script_is_small(shared: Organization) -> None:
     assert 0 < sum(sizes) <= 150_000
 
 
-async def test_the_page_is_the_same_for_everybody(shared: Organization) -> None:
+async def test_the_page_is_the_same_for_everybody(sqlite_org: Organization) -> None:
     """The client's worker keeps it: it must not be that of one person, or the door."""
-    assert (await shared.http.get("/app/")).text == (await _page(shared)).text
+    assert (await sqlite_org.http.get("/app/")).text == (await _page(sqlite_org)).text
 
 
-async def test_the_worker_is_asked_for_anew_and_may_reach_only_home(shared: Organization) -> None:
-    reply = await shared.http.get("/worker.js")
+async def test_the_worker_is_asked_for_anew_and_may_reach_only_home(
+    sqlite_org: Organization,
+) -> None:
+    reply = await sqlite_org.http.get("/worker.js")
 
     assert reply.headers["content-type"].startswith("text/javascript")
     assert reply.headers["cache-control"] == "no-cache"
     policy = reply.headers["content-security-policy"]
     assert policy == f"{NOTHING}; connect-src 'self'"
     known = {"If-None-Match": reply.headers["etag"]}
-    assert (await shared.http.get("/worker.js", headers=known)).status_code == 304
+    assert (await sqlite_org.http.get("/worker.js", headers=known)).status_code == 304
 
 
-async def test_all_that_the_worker_keeps_is_there(shared: Organization) -> None:
-    script = (await shared.http.get("/worker.js")).text
+async def test_all_that_the_worker_keeps_is_there(sqlite_org: Organization) -> None:
+    script = (await sqlite_org.http.get("/worker.js")).text
     files = set(re.findall(r'"(/app/assets/[^"]+)"', script))
 
-    assert await _script(shared) in files
+    assert await _script(sqlite_org) in files
     assert any(name.endswith(".css") for name in files)
     for name in files:
-        assert (await shared.http.get(name)).status_code == 200, name
+        assert (await sqlite_org.http.get(name)).status_code == 200, name
     assert "__FILES__" not in script
 
 
 async def test_the_manifest_names_the_organization_and_pictures_that_are_there(
-    shared: Organization,
+    sqlite_org: Organization,
 ) -> None:
-    reply = await shared.http.get("/manifest.webmanifest")
+    reply = await sqlite_org.http.get("/manifest.webmanifest")
     manifest = reply.json()
 
     assert reply.headers["content-type"] == "application/manifest+json"
-    assert manifest["name"] == shared.node.state.realm.name
+    assert manifest["name"] == sqlite_org.node.state.realm.name
     assert {icon.get("purpose", "any") for icon in manifest["icons"]} == {"any", "maskable"}
     for icon in manifest["icons"]:
-        found = await shared.http.get(icon["src"])
+        found = await sqlite_org.http.get(icon["src"])
         assert found.headers["content-type"] == icon["type"]
 
 
-async def test_the_manifests_colours_are_those_of_the_page(shared: Organization) -> None:
+async def test_the_manifests_colours_are_those_of_the_page(sqlite_org: Organization) -> None:
     """They are written down in three places: the manifest, the page, and the tokens."""
-    manifest = (await shared.http.get("/manifest.webmanifest")).json()
-    page = (await _page(shared)).text
-    tokens = (await shared.http.get("/static/tokens.css")).text
+    manifest = (await sqlite_org.http.get("/manifest.webmanifest")).json()
+    page = (await _page(sqlite_org)).text
+    tokens = (await sqlite_org.http.get("/static/tokens.css")).text
     colours = dict(re.findall(r"--(paper|sunken): (light-dark\([^)]*\))", tokens))
     side = re.findall(r"#[0-9a-f]{6}", colours["sunken"])
 

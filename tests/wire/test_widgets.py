@@ -10,7 +10,7 @@ from tertulia.domain.messages import widgets
 from tertulia.service.config import Config
 from tests.support import Listener, Organization, Person, Reply, reopened, row
 
-pytestmark = pytest.mark.usefixtures("nothing_broke")
+pytestmark = pytest.mark.usefixtures("no_logged_errors")
 
 FORM = {
     "widget_type": "zform",
@@ -85,9 +85,9 @@ async def test_a_command_begins_a_widget(org: Organization) -> None:
 @pytest.mark.parametrize(
     "content", ["/polling", "poll", "x /poll", "/ poll", "/POLL a", "/me poll"]
 )
-async def test_other_texts_begin_none(kept: Organization, content: str) -> None:
-    sent = await kept["ann"].write([kept["ben"].user_id], content)
-    assert await parts(kept["ben"], sent) == []
+async def test_other_texts_begin_none(shared_org: Organization, content: str) -> None:
+    sent = await shared_org["ann"].write([shared_org["ben"].user_id], content)
+    assert await parts(shared_org["ben"], sent) == []
 
 
 async def test_a_form_is_sent_as_it_is(org: Organization) -> None:
@@ -113,9 +113,9 @@ async def test_a_form_is_sent_as_it_is(org: Organization) -> None:
         json.dumps(FORM).replace("Tea", "x" * 10_000),
     ],
 )
-async def test_what_is_no_form_is_refused(shared: Organization, form: Any) -> None:
-    reply = await shared["ann"].post(
-        "/messages", type="direct", to=[shared["ben"].user_id], content="x", widget_content=form
+async def test_what_is_no_form_is_refused(sqlite_org: Organization, form: Any) -> None:
+    reply = await sqlite_org["ann"].post(
+        "/messages", type="direct", to=[sqlite_org["ben"].user_id], content="x", widget_content=form
     )
     reply.refused()
 
@@ -206,11 +206,11 @@ async def test_what_people_do_with_a_widget_is_kept_and_told(
     ],
 )
 async def test_what_a_widget_does_not_take_is_refused(
-    kept: Organization, begun: str, payload: Any
+    shared_org: Organization, begun: str, payload: Any
 ) -> None:
-    sent = await kept["ann"].write([kept["ann"].user_id], begun)
-    (await use(kept["ann"], sent, payload)).refused()
-    assert len(await parts(kept["ann"], sent)) == 1
+    sent = await shared_org["ann"].write([shared_org["ann"].user_id], begun)
+    (await use(shared_org["ann"], sent, payload)).refused()
+    assert len(await parts(shared_org["ann"], sent)) == 1
 
 
 async def test_only_the_sender_changes_the_heading(org: Organization) -> None:

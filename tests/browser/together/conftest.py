@@ -1,6 +1,6 @@
-"""What the modules here share, where elsewhere each has its own: one organization, one
-demonstration, and the windows of `seated` in both. Each test leaves alone what the others make, and
-looks only at what is its own; what needs a new organization, or all of one, is not here."""
+"""The modules in this folder share one organization, one demonstration, and the pages of
+`shared_page`. Each test looks only at what it created itself, in topics named after the test. Tests
+that need an organization of their own belong in the parent folder."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,26 +12,26 @@ from playwright.sync_api import Browser
 from tertulia.demo import prepared
 from tertulia.service.config import Config
 from tests import databases
-from tests.browser.seats import Seats
-from tests.e2e.conftest import Town
+from tests.browser.shared_pages import SharedPages
+from tests.e2e.conftest import Site
 from tests.e2e.server import Server, ended
 
 
 @pytest.fixture(scope="package")
-def _seats(browser: Browser) -> Iterator[Seats]:
-    seats = Seats(browser)
-    yield seats
-    seats.close_all()
+def _shared_pages(browser: Browser) -> Iterator[SharedPages]:
+    pages = SharedPages(browser)
+    yield pages
+    pages.close_all()
 
 
 @pytest.fixture(scope="package")
-def sqlite_town(picture_town: Town) -> Town:
+def sqlite_site(gif_site: Site) -> Site:
     """A server with ann and ben, on SQLite."""
-    return picture_town
+    return gif_site
 
 
 @pytest.fixture(scope="package")
-def cafe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The demonstration."""
     server = Server(tmp_path_factory.mktemp("cafe"))
     made = databases.copied(Config(data_dir=str(server.data_dir)), prepared)

@@ -8,7 +8,7 @@ from playwright.sync_api import ViewportSize, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import PHONE, settled, tap_away
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 from tests.e2e.server import PASSWORD, Server
 
@@ -28,16 +28,16 @@ WIDER = """
 """
 
 
-def test_with_the_keyboard_alone(sqlite_town: Town, opened: Open) -> None:
+def test_with_the_keyboard_alone(sqlite_site: Site, new_page: Open) -> None:
     """From the door to a message, an answer, a reaction and other views."""
-    with client_of(sqlite_town.ann, sqlite_town.server) as client:
+    with client_of(sqlite_site.ann, sqlite_site.server) as client:
         # All messages are shown from the first unread one on: here, from the one of this test.
         ok(client.mark_all_as_read())
-    ann = opened(sqlite_town.server)
+    ann = new_page(sqlite_site.server)
     page, keys = ann.page, ann.page.keyboard
     page.goto("/")
     expect(page.get_by_label("Email")).to_be_focused()
-    keys.type(sqlite_town.ann.email)
+    keys.type(sqlite_site.ann.email)
     keys.press("Tab")
     keys.type(PASSWORD)
     keys.press("Enter")
@@ -82,8 +82,8 @@ def test_with_the_keyboard_alone(sqlite_town: Town, opened: Open) -> None:
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
-def test_on_a_phone(cafe: Server, seated: Open) -> None:
-    phone = seated(cafe, IRIS, **MOBILE)
+def test_on_a_phone(demo_server: Server, shared_page: Open) -> None:
+    phone = shared_page(demo_server, IRIS, **MOBILE)
     phone.go("inbox")
     settled(phone.page)
     phone.page.get_by_role("main").get_by_role("link", name=re.compile("^June")).tap()
@@ -104,8 +104,10 @@ def test_on_a_phone(cafe: Server, seated: Open) -> None:
     expect(phone.page.get_by_role("combobox", name="People")).to_be_focused()
 
 
-def test_on_a_phone_a_long_press_offers_what_can_be_done(cafe: Server, seated: Open) -> None:
-    phone = seated(cafe, JUNE, **MOBILE)
+def test_on_a_phone_a_long_press_offers_what_can_be_done(
+    demo_server: Server, shared_page: Open
+) -> None:
+    phone = shared_page(demo_server, JUNE, **MOBILE)
     phone.go("inbox")
     settled(phone.page)
     # Nothing is said of keys there.
@@ -141,9 +143,9 @@ def test_on_a_phone_a_long_press_offers_what_can_be_done(cafe: Server, seated: O
     ],
 )
 def test_nothing_sticks_out_of_a_small_window(
-    cafe: Server, seated: Open, how: dict[str, Any], sizes: list[ViewportSize]
+    demo_server: Server, shared_page: Open, how: dict[str, Any], sizes: list[ViewportSize]
 ) -> None:
-    small = seated(cafe, IRIS, **how)
+    small = shared_page(demo_server, IRIS, **how)
     small.page.set_viewport_size(sizes[0])
     for place in PLACES:
         small.go(place)
@@ -160,14 +162,14 @@ def test_nothing_sticks_out_of_a_small_window(
         assert poll.evaluate("(one) => one.scrollWidth <= one.clientWidth")
 
 
-def test_in_spanish_nothing_is_left_in_english(cafe: Server, seated: Open) -> None:
-    iris = seated(cafe, IRIS)
+def test_in_spanish_nothing_is_left_in_english(demo_server: Server, shared_page: Open) -> None:
+    iris = shared_page(demo_server, IRIS)
     page = iris.page
     cookies = {one["name"]: one["value"] for one in iris.context.cookies()}
 
     def speak(language: str) -> None:
         changed = iris.context.request.patch(
-            f"{cafe.url}/api/v1/settings",
+            f"{demo_server.url}/api/v1/settings",
             form={"default_language": language},
             headers={"X-CSRF-Token": cookies["tertulia_csrf"]},
         )
@@ -190,9 +192,9 @@ def test_in_spanish_nothing_is_left_in_english(cafe: Server, seated: Open) -> No
     expect(page.locator("html")).to_have_attribute("lang", "en")
 
 
-def test_from_right_to_left(cafe: Server, seated: Open) -> None:
+def test_from_right_to_left(demo_server: Server, shared_page: Open) -> None:
     """No language that is written so is there yet: the frame is turned by hand."""
-    iris = seated(cafe, IRIS)
+    iris = shared_page(demo_server, IRIS)
     for place in PLACES:
         iris.go(place)
         settled(iris.page)
@@ -223,8 +225,8 @@ def test_from_right_to_left(cafe: Server, seated: Open) -> None:
     iris.page.evaluate("document.documentElement.dir = 'ltr'")
 
 
-def test_whoever_wants_no_motion_sees_none(cafe: Server, seated: Open) -> None:
-    still = seated(cafe, IRIS)
+def test_whoever_wants_no_motion_sees_none(demo_server: Server, shared_page: Open) -> None:
+    still = shared_page(demo_server, IRIS)
     still.page.emulate_media(reduced_motion="reduce")
     still.go("inbox")
     settled(still.page)

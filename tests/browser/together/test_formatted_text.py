@@ -7,7 +7,7 @@ import httpx
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Open
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 
 PASTE = """
 (element, [html, text]) => {
@@ -39,11 +39,11 @@ beginning, as here, and leave it the focus."""
 EDITOR = re.compile(r"/FormattedField-[\w-]+\.js")
 
 
-def last_sent(town: Town) -> dict[str, Any]:
+def last_sent(site: Site) -> dict[str, Any]:
     """The newest message of the topic, as it was typed."""
     narrow = '[["channel", "general"], ["topic", "bread"]]'
     answer = httpx.get(
-        f"{town.server.url}/api/v1/messages",
+        f"{site.server.url}/api/v1/messages",
         params={
             "narrow": narrow,
             "anchor": "newest",
@@ -51,7 +51,7 @@ def last_sent(town: Town) -> dict[str, Any]:
             "num_after": 0,
             "apply_markdown": "false",
         },
-        auth=(town.ann.email, town.ann.api_key),
+        auth=(site.ann.email, site.ann.api_key),
         timeout=60,
     ).json()
     found: dict[str, Any] = answer["messages"][-1]
@@ -62,10 +62,10 @@ def is_plain(box: Locator) -> bool:
     return bool(box.evaluate("(element) => element instanceof HTMLTextAreaElement"))
 
 
-def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, seated: Open) -> None:
+def test_formatted_text_is_the_markdown_that_is_sent(sqlite_site: Site, shared_page: Open) -> None:
     """Written, switched, completed, pasted, taken back, sent, edited; and what is said when its
     editor cannot be loaded."""
-    ann = seated(sqlite_town.server, sqlite_town.ann)
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page, box = ann.page, ann.box
     switch = page.get_by_role("button", name="Rich text")
     ann.go("narrow/channel/general/topic/bread")
@@ -156,7 +156,7 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, seated: 
     expect(box).to_have_text(re.compile("^(Message .*)?$"))
     page.keyboard.press("Control+z")
     expect(box).not_to_contain_text("rye")
-    content = last_sent(sqlite_town)["content"]
+    content = last_sent(sqlite_site)["content"]
     text, _, file = content.rpartition("\n")
     assert text == "Bake **rye** and *spelt!?* @**Ben** \n* flour\n* much **water**"
     assert file.startswith("[shopping.txt](/user_uploads/")
@@ -184,7 +184,7 @@ def test_formatted_text_is_the_markdown_that_is_sent(sqlite_town: Town, seated: 
     expect(editor).to_be_hidden()
     expect(box).to_be_focused()
     expect(ann.message("Please:-) Bake rye")).to_be_visible()
-    assert last_sent(sqlite_town)["content"] == f"Please:-) {content}"
+    assert last_sent(sqlite_site)["content"] == f"Please:-) {content}"
 
     # What is kept for later is written in it, too: there Enter is a line, and Control+Enter saves.
     page.get_by_role("group", name="Formatting").get_by_role("button", name="More").click()

@@ -7,7 +7,7 @@ from typing import Any
 from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Open
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 
 TOPIC = "narrow/channel/general/topic/hostile"
@@ -23,16 +23,16 @@ FORM = {
 
 
 def test_a_message_with_a_broken_address_and_a_form_of_equal_choices(
-    sqlite_town: Town, seated: Open
+    sqlite_site: Site, shared_page: Open
 ) -> None:
-    town = sqlite_town
+    town = sqlite_site
     to = {"type": "stream", "to": "general", "topic": "hostile"}
     with client_of(town.ben, town.server) as client:
         ok(client.send_message(to | {"content": "before"}))
         ok(client.send_message(to | {"content": f"{BROKEN} ![]({BROKEN})"}))
         ok(client.send_message(to | {"content": "form", "widget_content": json.dumps(FORM)}))
         ok(client.send_message(to | {"content": "after"}))
-    ann = seated(town.server, town.ann)
+    ann = shared_page(town.server, town.ann)
     ann.go(TOPIC)
     for text in ("before", "after", "Which?"):
         expect(ann.message(text)).to_be_visible()
@@ -94,12 +94,12 @@ def _hostile(made: random.Random, message: dict[str, Any]) -> None:
         ]
 
 
-def test_made_up_messages_leave_the_others_visible(sqlite_town: Town, seated: Open) -> None:
-    town, made = sqlite_town, random.Random(7)
+def test_made_up_messages_leave_the_others_visible(sqlite_site: Site, shared_page: Open) -> None:
+    town, made = sqlite_site, random.Random(7)
     to = {"type": "stream", "to": "general", "topic": "made up"}
     with client_of(town.ben, town.server) as client:
         ids = [ok(client.send_message(to | {"content": f"number {n}"}))["id"] for n in range(40)]
-    ann = seated(town.server, town.ann)
+    ann = shared_page(town.server, town.ann)
 
     def answered(route: Route) -> None:
         reply = route.fetch()

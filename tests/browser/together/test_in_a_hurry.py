@@ -7,7 +7,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import HeldAnswers, Window
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 from tests.e2e.server import Server
 
@@ -50,8 +50,8 @@ def edit(ann: Window, text: str) -> None:
     ann.page.get_by_role("menuitem", name="Edit").click()
 
 
-def test_what_was_written_survives_haste(sqlite_town: Town, seated: Open) -> None:
-    ann = seated(sqlite_town.server, sqlite_town.ann)
+def test_what_was_written_survives_haste(sqlite_site: Site, shared_page: Open) -> None:
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page = ann.page
 
     # Who is not known yet, of many people, is said to come, and comes.
@@ -106,7 +106,7 @@ def test_what_was_written_survives_haste(sqlite_town: Town, seated: Open) -> Non
     # So it is where the message is gone by then.
     edit(ann, "Second word")
     editor.fill("Second thought")
-    with client_of(sqlite_town.ann, sqlite_town.server) as client:
+    with client_of(sqlite_site.ann, sqlite_site.server) as client:
         query = {"anchor": "newest", "num_before": 1, "num_after": 0, "apply_markdown": False}
         (second,) = ok(client.get_messages(query))["messages"]
         ok(client.delete_message(second["id"]))
@@ -138,7 +138,7 @@ def test_what_was_written_survives_haste(sqlite_town: Town, seated: Open) -> Non
     with page.expect_request(asked):
         ann.go("narrow/channel/general/topic/passed")
     ann.go("inbox")
-    with client_of(sqlite_town.ben, sqlite_town.server) as client:
+    with client_of(sqlite_site.ben, sqlite_site.server) as client:
         news = {"type": "stream", "to": "general", "topic": "haste", "content": "Is it late?"}
         ok(client.send_message(news))
     expect(page.get_by_role("main").get_by_text("Is it late?").first).to_be_visible()
@@ -162,7 +162,7 @@ def test_what_was_written_survives_haste(sqlite_town: Town, seated: Open) -> Non
     expect(notes).to_contain_text("Scheduled for")
     expect(ann.box).to_have_value("Good morning, and good night")
     ann.box.fill("")
-    with client_of(sqlite_town.ann, sqlite_town.server) as client:
+    with client_of(sqlite_site.ann, sqlite_site.server) as client:
         kept = ok(client.call_endpoint("scheduled_messages", method="GET"))["scheduled_messages"]
     waiting = [one["content"] for one in kept if one["topic"] == "haste"]
     assert waiting == ["Good morning"]
@@ -192,10 +192,10 @@ def test_what_was_written_survives_haste(sqlite_town: Town, seated: Open) -> Non
     ann.away = False
 
 
-def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_town: Town, seated: Open) -> None:
+def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_site: Site, shared_page: Open) -> None:
     """Over a slow network, keys that open something are followed by what is to be written in it:
     none of that is a key that does something else."""
-    ann = seated(sqlite_town.server, sqlite_town.ann)
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page, keys = ann.page, ann.page.keyboard
     names = ("NewMessage", "Jump", "EmojiPicker", "ShortcutCard", "People", "OwnMenu")
     release = {name: held_back(page, rf"/{name}-[\w-]+\.js") for name in names}
@@ -279,10 +279,12 @@ def test_what_is_typed_ahead_goes_where_it_is_meant(sqlite_town: Town, seated: O
     ann.box.fill("")
 
 
-def test_of_many_people_those_who_are_seen_have_names_at_once(cafe: Server, seated: Open) -> None:
+def test_of_many_people_those_who_are_seen_have_names_at_once(
+    demo_server: Server, shared_page: Open
+) -> None:
     # Somebody who has said nothing yet.
-    cafe.add("nadia")
-    iris = seated(cafe, "iris@cafe.example")
+    demo_server.add("nadia")
+    iris = shared_page(demo_server, "iris@cafe.example")
     page = iris.page
 
     def few(route: Route) -> None:

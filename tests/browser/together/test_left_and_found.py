@@ -6,20 +6,20 @@ from playwright.sync_api import Locator, Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import PHONE, settled
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 
 
-def resolve(town: Town, message_id: int, name: str) -> None:
+def resolve(site: Site, message_id: int, name: str) -> None:
     """Ben gives the topic of the message another name."""
-    with client_of(town.ben, town.server) as client:
+    with client_of(site.ben, site.server) as client:
         changes = {"message_id": message_id, "topic": name, "propagate_mode": "change_all"}
         ok(client.update_message(changes))
 
 
-def begin(town: Town, topic: str, count: int = 1) -> int:
+def begin(site: Site, topic: str, count: int = 1) -> int:
     """Ben begins a topic. Returns the ID of its first message."""
-    with client_of(town.ben, town.server) as client:
+    with client_of(site.ben, site.server) as client:
         first, *_ = [
             ok(
                 client.send_message(
@@ -31,10 +31,10 @@ def begin(town: Town, topic: str, count: int = 1) -> int:
     return int(first)
 
 
-def test_who_writes_goes_along_with_the_topic(sqlite_town: Town, seated: Open) -> None:
-    town = sqlite_town
+def test_who_writes_goes_along_with_the_topic(sqlite_site: Site, shared_page: Open) -> None:
+    town = sqlite_site
     plans, trips = begin(town, "plans"), begin(town, "trips")
-    ann = seated(town.server, town.ann)
+    ann = shared_page(town.server, town.ann)
     page, keys = ann.page, ann.page.keyboard
 
     # In the middle of a word: the keyboard stays, and the caret.
@@ -68,15 +68,17 @@ def test_who_writes_goes_along_with_the_topic(sqlite_town: Town, seated: Open) -
     expect(ann.message("By train?")).to_be_visible()
 
 
-def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, seated: Open) -> None:
-    town = sqlite_town
+def test_what_was_changed_in_a_dialog_is_taken_up_again(
+    sqlite_site: Site, shared_page: Open
+) -> None:
+    town = sqlite_site
     begin(town, "breakfast")
     with client_of(town.ann, town.server) as client:
         later = {"type": "channel", "to": 0, "topic": "breakfast", "content": "Rolls"}
         later["to"] = ok(client.get_stream_id("general"))["stream_id"]
         later["scheduled_delivery_timestamp"] = 4_000_000_000
         ok(client.call_endpoint("scheduled_messages", method="POST", request=later))
-    phone = seated(town.server, town.ann)
+    phone = shared_page(town.server, town.ann)
     page, keys = phone.page, phone.page.keyboard
     page.set_viewport_size(PHONE)
     notes = page.locator(".toasts")
@@ -197,9 +199,9 @@ def test_what_was_changed_in_a_dialog_is_taken_up_again(sqlite_town: Town, seate
         page.unroute(saving)
 
 
-def test_the_keyboard_stays_with_the_message(sqlite_town: Town, seated: Open) -> None:
-    begin(sqlite_town, "reading")
-    ann = seated(sqlite_town.server, sqlite_town.ann)
+def test_the_keyboard_stays_with_the_message(sqlite_site: Site, shared_page: Open) -> None:
+    begin(sqlite_site, "reading")
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page = ann.page
     ann.go("narrow/channel/general/topic/reading")
     message = ann.message("Word 0")
@@ -213,10 +215,12 @@ def test_the_keyboard_stays_with_the_message(sqlite_town: Town, seated: Open) ->
         expect(message).to_be_focused()
 
 
-def test_what_waits_to_be_sent_goes_along_with_the_topic(sqlite_town: Town, seated: Open) -> None:
-    town = sqlite_town
+def test_what_waits_to_be_sent_goes_along_with_the_topic(
+    sqlite_site: Site, shared_page: Open
+) -> None:
+    town = sqlite_site
     rooms, boats = begin(town, "rooms"), begin(town, "boats")
-    ann = seated(town.server, town.ann)
+    ann = shared_page(town.server, town.ann)
     page, notes = ann.page, ann.page.locator(".toasts")
     sending = re.compile(r"/api/v1/messages$")
     ann.away = True

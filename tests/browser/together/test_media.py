@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 
 GIVE = """
 (element, {name, type}) => {
@@ -21,12 +21,12 @@ GIVE = """
 
 
 @pytest.fixture
-def ann(sqlite_town: Town, seated: Open) -> Window:
-    return seated(sqlite_town.server, sqlite_town.ann)
+def ann(sqlite_site: Site, shared_page: Open) -> Window:
+    return shared_page(sqlite_site.server, sqlite_site.ann)
 
 
 def test_files_are_cards_that_open_or_are_saved(
-    sqlite_town: Town, ann: Window, seated: Open
+    sqlite_site: Site, ann: Window, shared_page: Open
 ) -> None:
     """One of which the server knows that a browser shows it, and one that it does not show."""
     place = "narrow/channel/general/topic/files"
@@ -37,7 +37,7 @@ def test_files_are_cards_that_open_or_are_saved(
     ann.box.fill("Both of them")
     ann.box.press("Control+Enter")
 
-    ben = seated(sqlite_town.server, sqlite_town.ben)
+    ben = shared_page(sqlite_site.server, sqlite_site.ben)
     ben.go(place)
     said = ben.message("Both of them")
     prices, archive = said.locator(".file").nth(0), said.locator(".file").nth(1)
@@ -59,10 +59,10 @@ def test_files_are_cards_that_open_or_are_saved(
 
 
 def test_a_call_and_who_will_be_told_and_a_way_back(
-    sqlite_town: Town, ann: Window, seated: Open
+    sqlite_site: Site, ann: Window, shared_page: Open
 ) -> None:
-    town, page = sqlite_town, ann.page
-    ben = seated(town.server, town.ben)
+    town, page = sqlite_site, ann.page
+    ben = shared_page(town.server, town.ben)
     for one in (ann, ben):
         one.go("narrow/channel/general/topic/calls")
     composer = page.get_by_role("group", name=re.compile("^Message ."))

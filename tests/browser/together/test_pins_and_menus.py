@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import PHONE, Window
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 
 TOPIC = "narrow/channel/general/topic/house"
@@ -20,25 +20,25 @@ def pins(window: Window) -> Locator:
     return window.page.get_by_role("region", name="Pinned messages")
 
 
-def ben_pins(town: Town, message_id: int, *, method: str) -> None:
-    with client_of(town.ben, town.server) as client:
+def ben_pins(site: Site, message_id: int, *, method: str) -> None:
+    with client_of(site.ben, site.server) as client:
         ok(client.call_endpoint(f"messages/{message_id}/pin", method=method))
 
 
-def ben_resolves(town: Town, message_id: int) -> None:
-    with client_of(town.ben, town.server) as client:
+def ben_resolves(site: Site, message_id: int) -> None:
+    with client_of(site.ben, site.server) as client:
         ok(client.update_message({"message_id": message_id, "topic": "✔ house"}))
 
 
-def test_what_is_pinned_is_at_hand_for_all(sqlite_town: Town, seated: Open) -> None:
-    town = sqlite_town
+def test_what_is_pinned_is_at_hand_for_all(sqlite_site: Site, shared_page: Open) -> None:
+    town = sqlite_site
     ids = {}
     with client_of(town.ann, town.server) as client:
         for text in ("Wifi: guest", "Keys: at June's", "Bins: on Monday"):
             sent = {"type": "stream", "to": "general", "topic": "house", "content": text}
             ids[text] = ok(client.send_message(sent))["id"]
-    ann = seated(town.server, town.ann)
-    ben = seated(town.server, town.ben, viewport=PHONE, has_touch=True, is_mobile=True)
+    ann = shared_page(town.server, town.ann)
+    ben = shared_page(town.server, town.ben, viewport=PHONE, has_touch=True, is_mobile=True)
     for window in (ann, ben):
         window.go(TOPIC)
         expect(window.message("Bins")).to_be_visible()
@@ -133,9 +133,11 @@ def test_what_is_pinned_is_at_hand_for_all(sqlite_town: Town, seated: Open) -> N
     expect(page.get_by_role("button", name="Mark as resolved")).to_be_visible()
 
 
-def test_the_right_button_opens_the_menu_of_what_it_is_on(sqlite_town: Town, seated: Open) -> None:
-    town = sqlite_town
-    ann = seated(town.server, town.ann)
+def test_the_right_button_opens_the_menu_of_what_it_is_on(
+    sqlite_site: Site, shared_page: Open
+) -> None:
+    town = sqlite_site
+    ann = shared_page(town.server, town.ann)
     page, menu = ann.page, ann.page.get_by_role("menu")
     ann.go("narrow/channel/general/topic/menus")
     ann.say("See https://example.com/ for more")
@@ -181,10 +183,10 @@ def test_the_right_button_opens_the_menu_of_what_it_is_on(sqlite_town: Town, sea
     expect(menu).to_have_count(0)
 
 
-def test_an_animated_picture_is_looked_for_and_sent(sqlite_town: Town, seated: Open) -> None:
+def test_an_animated_picture_is_looked_for_and_sent(sqlite_site: Site, shared_page: Open) -> None:
     """At a service of the test's own: the page asks no other host."""
-    town = sqlite_town
-    ann = seated(town.server, town.ann)
+    town = sqlite_site
+    ann = shared_page(town.server, town.ann)
     page = ann.page
     asked: list[str] = []
     down = True

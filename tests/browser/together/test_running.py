@@ -13,8 +13,10 @@ from tests.e2e.server import Server
 TEXT = "Down tonight from nine to ten."
 
 
-def test_what_an_owner_announces_is_seen_until_it_is_closed(cafe: Server, seated: Open) -> None:
-    iris, june = seated(cafe, IRIS), seated(cafe, JUNE, **MOBILE)
+def test_what_an_owner_announces_is_seen_until_it_is_closed(
+    demo_server: Server, shared_page: Open
+) -> None:
+    iris, june = shared_page(demo_server, IRIS), shared_page(demo_server, JUNE, **MOBILE)
     june.go("inbox")
     settled(june.page)
     page, seen = iris.page, june.page.get_by_role("status").filter(has_text=TEXT)

@@ -6,12 +6,12 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import settled
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.server import Server
 
 
-def test_a_search_is_refined_above_its_results(cafe: Server, seated: Open) -> None:
-    iris = seated(cafe, "iris@cafe.example")
+def test_a_search_is_refined_above_its_results(demo_server: Server, shared_page: Open) -> None:
+    iris = shared_page(demo_server, "iris@cafe.example")
     iris.go("inbox")
     settled(iris.page)
     keys, page = iris.page.keyboard, iris.page
@@ -50,8 +50,8 @@ def test_a_search_is_refined_above_its_results(cafe: Server, seated: Open) -> No
     expect(page).to_have_url(re.compile(r"near/\d+|has/image/search/oven$"))
 
 
-def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, seated: Open) -> None:
-    ann = seated(sqlite_town.server, sqlite_town.ann)
+def test_the_switcher_goes_back_does_and_sets(sqlite_site: Site, shared_page: Open) -> None:
+    ann = shared_page(sqlite_site.server, sqlite_site.ann)
     page, keys = ann.page, ann.page.keyboard
     box = page.get_by_role("combobox", name="Search or jump to")
     option = page.get_by_role("option")
@@ -90,10 +90,10 @@ def test_the_switcher_goes_back_does_and_sets(sqlite_town: Town, seated: Open) -
     expect(dialog).to_have_count(0)
 
 
-def test_options_are_chosen_with_the_keyboard(cafe: Server, seated: Open) -> None:
+def test_options_are_chosen_with_the_keyboard(demo_server: Server, shared_page: Open) -> None:
     """Some of many people, groups and channels, in a dialog: the list lies above it, and Escape
     closes the list before the dialog."""
-    iris = seated(cafe, "iris@cafe.example")
+    iris = shared_page(demo_server, "iris@cafe.example")
     iris.go("organization/invitations")
     settled(iris.page)
     iris.page.get_by_role("main").get_by_role("button", name=re.compile("link")).click()

@@ -9,7 +9,7 @@ from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window, settled
-from tests.e2e.conftest import Town
+from tests.e2e.conftest import Site
 from tests.e2e.people import client_of, ok
 from tests.e2e.server import PASSWORD
 from tests.push_service import Browser
@@ -31,19 +31,19 @@ REFUSED = {
 
 
 @pytest.fixture
-def ann(sqlite_town: Town, seated: Open) -> Window:
-    return seated(sqlite_town.server, sqlite_town.ann)
+def ann(sqlite_site: Site, shared_page: Open) -> Window:
+    return shared_page(sqlite_site.server, sqlite_site.ann)
 
 
-def sent(town: Town, key: str) -> int:
+def sent(site: Site, key: str) -> int:
     """The status of a message that the agent wants to send."""
     headers = {"Authorization": f"Bearer {key}", "MCP-Protocol-Version": "2025-11-25"}
-    address = f"{town.server.url}/mcp"
+    address = f"{site.server.url}/mcp"
     return httpx.post(address, json=ASKED, headers=headers, timeout=60).status_code
 
 
-def test_a_key_is_made_used_and_taken_away(sqlite_town: Town, ann: Window) -> None:
-    town, page = sqlite_town, ann.page
+def test_a_key_is_made_used_and_taken_away(sqlite_site: Site, ann: Window) -> None:
+    town, page = sqlite_site, ann.page
     ann.go("settings/agents")
     page.get_by_role("button", name="New agent").click()
     page.get_by_label("Name").fill("Helper")
@@ -64,8 +64,8 @@ def test_a_key_is_made_used_and_taken_away(sqlite_town: Town, ann: Window) -> No
     assert sent(town, key) == 401
 
 
-def test_devices_are_listed_with_what_can_be_done_there(sqlite_town: Town, ann: Window) -> None:
-    with client_of(sqlite_town.ann, sqlite_town.server) as client:
+def test_devices_are_listed_with_what_can_be_done_there(sqlite_site: Site, ann: Window) -> None:
+    with client_of(sqlite_site.ann, sqlite_site.server) as client:
         endpoint = "https://push.example.com/1"
         keys = {**Browser().keys, "name": "My phone"}
         ok(client.call_endpoint("push_subscriptions", "POST", {"endpoint": endpoint, **keys}))
@@ -79,10 +79,10 @@ def test_devices_are_listed_with_what_can_be_done_there(sqlite_town: Town, ann: 
 
 
 def test_what_was_asked_for_goes_on_when_the_password_is_given(
-    sqlite_town: Town, seated: Open
+    sqlite_site: Site, shared_page: Open
 ) -> None:
     # (Of the two, ann's key is in use here.)
-    ben = seated(sqlite_town.server, sqlite_town.ben)
+    ben = shared_page(sqlite_site.server, sqlite_site.ben)
     page, asked = ben.page, list[str]()
 
     def refused_once(route: Route) -> None:
@@ -109,8 +109,8 @@ def test_what_was_asked_for_goes_on_when_the_password_is_given(
     expect(page.get_by_text("zuliprc")).to_be_visible()
     assert len(asked) == 2
     # Who comes next needs the new key.
-    sent = {"username": sqlite_town.ben.email, "password": PASSWORD}
-    answer = httpx.post(f"{sqlite_town.server.url}/api/v1/fetch_api_key", data=sent, timeout=60)
-    sqlite_town.ben = replace(sqlite_town.ben, api_key=answer.json()["api_key"])
+    sent = {"username": sqlite_site.ben.email, "password": PASSWORD}
+    answer = httpx.post(f"{sqlite_site.server.url}/api/v1/fetch_api_key", data=sent, timeout=60)
+    sqlite_site.ben = replace(sqlite_site.ben, api_key=answer.json()["api_key"])
     # Both refusals were meant.
     ben.troubles[:] = [t for t in ben.troubles if "400" not in t and "403" not in t]

@@ -1,5 +1,5 @@
-"""Windows in which the tests of a module sit down one after the other: the client starts once for
-each person, not once for each test."""
+"""Pages that the tests of a module share, so that the client starts once for each person and not
+once for each test."""
 
 from collections.abc import Hashable
 from contextlib import ExitStack
@@ -11,7 +11,7 @@ from tests.browser.driving import LAPTOP, Window, sign_in, window
 from tests.e2e.server import Account, Server
 
 LEFT = """async (drafts) => {
-    // No test begins or ends there: to go to where a page is already is to load it anew.
+    // No test starts or ends in this view: going to the current view would reload the page.
     location.hash = "#reminders";
     await new Promise((done) => setTimeout(done));
     for (const one of document.querySelectorAll(".toasts button:last-child")) one.click();
@@ -28,60 +28,61 @@ LEFT = """async (drafts) => {
         ...kept.map((one) => `draft “${one.content}”`),
     ];
 }"""
-"""Leaves the view, and puts away the notes, which would go by themselves in some seconds. What is
-open after that, and what was begun and not sent."""
+"""Leave the view and close the banners. Return open dialogs and unsent drafts."""
 
 
-class _Seat(NamedTuple):
+class _SharedPage(NamedTuple):
     window: Window
     size: ViewportSize
     drafts: list[str]
-    """What had been begun before any test."""
+    """Drafts that existed before the first test."""
     closing: ExitStack
 
 
-class Seats:
-    """The windows, each opened for who first sits down in it."""
+class SharedPages:
+    """Open pages by server, account, and options."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
-        self._seats: dict[Hashable, _Seat] = {}
+        self._pages: dict[Hashable, _SharedPage] = {}
 
-    def at(self, server: Server, account: Account | str, how: dict[str, Any]) -> Window:
-        """The window of the account; `how` as Playwright's `new_context` takes it."""
+    def open(self, server: Server, account: Account | str, how: dict[str, Any]) -> Window:
+        """Return the account's page, opening it first if needed with Playwright's options `how`."""
         key = (server.url, account, repr(sorted(how.items())))
-        seat = self._seats.get(key)
-        if seat is None:
+        shared = self._pages.get(key)
+        if shared is None:
             closing = ExitStack()
             found = closing.enter_context(window(self._browser, server.url, **how))
             sign_in(found.context, server, account)
             told = found.context.request.get("/api/v1/drafts").json()
             drafts = [one["content"] for one in told["drafts"]]
-            self._seats[key] = seat = _Seat(found, how.get("viewport", LAPTOP), drafts, closing)
-        return seat.window
+            self._pages[key] = shared = _SharedPage(
+                found, how.get("viewport", LAPTOP), drafts, closing
+            )
+        return shared.window
 
     def leave(self, window: Window) -> list[str]:
-        """Get up: the window is as the next one expects it. Returns what is in the way of that."""
-        seat = next(one for one in self._seats.values() if one.window is window)
+        """Reset the page for the next test. Return what the test left behind."""
+        shared = next(one for one in self._pages.values() if one.window is window)
         page = window.page
         page.unroute_all(behavior="ignoreErrors")
         window.context.unroute_all(behavior="ignoreErrors")
         window.context.set_offline(False)
         window.context.clear_permissions()
-        page.set_viewport_size(seat.size)
+        page.set_viewport_size(shared.size)
         page.mouse.move(0, 0)
-        left: list[str] = page.evaluate(LEFT, seat.drafts)
+        left: list[str] = page.evaluate(LEFT, shared.drafts)
         left += window.troubles
         return [*left, "the server is away"] if window.away else left
 
     def close(self, *windows: Window) -> None:
-        """Whoever comes next has another one."""
-        # All of them, also where one did what none may.
+        """Close these pages, so that the next test gets new ones."""
+        # Close all of them, even if one raises an error.
         with ExitStack() as closing:
-            for key, seat in [*self._seats.items()]:
-                if seat.window in windows:
-                    del self._seats[key]
-                    closing.callback(seat.closing.close)
+            for key, shared in [*self._pages.items()]:
+                if shared.window in windows:
+                    del self._pages[key]
+                    closing.callback(shared.closing.close)
 
     def close_all(self) -> None:
-        self.close(*[seat.window for seat in self._seats.values()])
+        self.close(*[shared.window for shared in self._pages.values()])
