@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from bench import asking, processes, report, serving
-from bench.arithmetic import Rounds, Sample, Target, quantile, ratios, spread, sums, with_unit
+from bench.arithmetic import Rounds, Sample, Target
 from bench.asking import BadAnswer
-from bench.cases.all import CASES
 from bench.fleet import events_in
 from bench.report import Line
 from bench.serving import Running
@@ -26,20 +25,6 @@ def answered(*events: str) -> bytes:
 # Arithmetic
 
 
-@pytest.mark.parametrize(("part", "value"), [(0.0, 1), (0.5, 51), (0.99, 100), (1.0, 100)])
-def test_a_quantile_is_the_value_below_which_that_part_lies(part: float, value: float) -> None:
-    assert quantile(range(100, 0, -1), part) == value
-
-
-def test_the_spread_is_from_the_least_to_the_most_as_a_part_of_the_median() -> None:
-    assert spread([8.0, 10.0, 13.0]) == 0.5
-
-
-def test_series_are_added_and_compared_round_by_round() -> None:
-    assert sums([1.0, 2.0], [10.0, 20.0]) == [11.0, 22.0]
-    assert ratios([1.0, 9.0], [2.0, 3.0]) == [0.5, 3.0]
-
-
 def test_rounds_count_the_warm_up_in_processor_time_and_not_in_rates() -> None:
     rounds = Rounds(
         [
@@ -52,12 +37,6 @@ def test_rounds_count_the_warm_up_in_processor_time_and_not_in_rates() -> None:
     assert rounds.p99() == 9.0
     assert rounds.cpu == 0.05
     assert rounds.generator == 0.3
-
-
-def test_rounds_know_other_latencies_and_counts_by_name() -> None:
-    sample = Sample(4, 2.0, more={"first": [1.0, 3.0]}, counts={"answers": 8.0})
-    assert Rounds([sample]).medians("first") == [2.0]
-    assert Rounds([sample]).rates("answers") == [4.0]
 
 
 @pytest.mark.parametrize(
@@ -75,21 +54,6 @@ def test_a_target_holds_at_its_bound_and_on_the_right_side_of_it(
     measured: float, at_least: bool, holds: bool
 ) -> None:
     assert Target("p50", measured, 2.0, "ms", at_least).holds is holds
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "shown"),
-    [
-        (0.00234, "ms", "2.34 ms"),
-        (80 * 2**20, "MiB", "80 MiB"),
-        (20_000, "/s", "20,000/s"),
-        (0.118, "%", "11.8%"),
-        (1.1, "x", "1.1x"),
-        (1, "", "1"),
-    ],
-)
-def test_values_are_shown_in_their_units(value: float, unit: str, shown: str) -> None:
-    assert with_unit(value, unit) == shown
 
 
 # The report
@@ -116,18 +80,6 @@ def test_the_table_shows_each_cost_beside_its_limit_and_says_what_misses() -> No
     assert shown[3].split()[:2] == ["limit:", "bare"]
     assert "met" not in shown[3]
     assert shown[-1] == "python: 3"
-
-
-def test_the_figures_can_be_read_by_a_program() -> None:
-    found = json.loads(json.dumps(report.figures(lines(), {"python": "3"})))
-    assert found["about"] == {"python": "3"}
-    assert found["lines"]["fast"]["value"] == 0.002
-    assert found["lines"]["fast"]["limit"]["value"] == 0.001
-    assert [one["holds"] for one in found["lines"]["fast"]["targets"]] == [True, False]
-
-
-def test_cases_have_names_of_their_own() -> None:
-    assert len({case.name for case in CASES}) == len(CASES)
 
 
 # What the generator reads

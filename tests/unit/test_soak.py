@@ -1,8 +1,7 @@
 """The soak's judgement finds what is wrong, and only that."""
 
 import pytest
-from bench.soak.judgement import of_files, of_memory, of_queues, slope
-from bench.soak.picture import Curve, Panel, drawn
+from bench.soak.judgement import of_files, of_memory, of_queues
 from bench.soak.record import Record, Watch
 
 CHANNEL = 7
@@ -72,11 +71,6 @@ def test_a_message_has_one_event() -> None:
     assert record.failed == 1
 
 
-def test_the_slope_is_that_of_the_line() -> None:
-    assert slope([(0, 5), (1, 8), (2, 11)]) == pytest.approx(3)
-    assert slope([]) == 0
-
-
 @pytest.mark.parametrize(
     ("minutes", "each_minute", "wrong"), [(20, 0, 0), (20, 400, 0), (20, 600, 1), (5, 600, 0)]
 )
@@ -94,11 +88,3 @@ def test_files_and_queues_that_are_left_over_are_told() -> None:
     assert len(of_files(20, 2100, 2000, 90)) == 2
     assert of_queues({"a"}, {"a"}) == []
     assert len(of_queues({"a", "b"}, {"a", "c"})) == 2
-
-
-def test_the_picture_has_every_curve_in_its_frame() -> None:
-    points = [(0.0, 1.0), (10.0, 130.0)]
-    svg = drawn("Title", "Subtitle", [Panel("Memory", "MiB", [Curve("all", points)])])
-    assert svg.count("<polyline") == 1
-    assert "Memory, MiB" in svg
-    assert ">150<" in svg
