@@ -32,6 +32,7 @@ class RateLimiter:
         self._clock = clock
         # Times are counted from here: as UNIX seconds they would be coarse.
         self._began = clock()
+        self._latest = 0.0
         self._known = known
         self._recent: dict[Hashable, float] = {}
         self._before: dict[Hashable, float] = {}
@@ -40,7 +41,7 @@ class RateLimiter:
     def charge(self, who: Hashable) -> float:
         """Count an attempt. In how many seconds they have all attempts again; an attempt too many
         is not counted: see `excess`."""
-        now = self._clock() - self._began
+        now = self._now()
         if now >= self._until or len(self._recent) >= self._known:
             self._rotate(now)
         before = self._ahead(who, now)
@@ -51,7 +52,7 @@ class RateLimiter:
 
     def ahead(self, who: Hashable) -> float:
         """What `charge` answered last, as of now."""
-        return self._ahead(who, self._clock() - self._began)
+        return self._ahead(who, self._now())
 
     def excess(self, ahead: float) -> float:
         """What `charge` answered as seconds to wait before the next attempt; 0 where the attempt
@@ -77,8 +78,18 @@ class RateLimiter:
 
     def forgive(self, who: Hashable) -> None:
         """The last attempt does not count: it was none too many."""
-        now = self._clock() - self._began
+        now = self._now()
         self._recent[who] = now + self._ahead(who, now) - self._each
+
+    def _now(self) -> float:
+        """Seconds since the start. Stands still if the clock is set back, so that no one waits
+        longer than before."""
+        now = self._clock() - self._began
+        if now < self._latest:
+            self._began -= self._latest - now
+            return self._latest
+        self._latest = now
+        return now
 
     def _rotate(self, now: float) -> None:
         """Forget whoever has not tried since the last time: they have all attempts again."""
@@ -86,9 +97,8 @@ class RateLimiter:
         self._until = now + self._longest
 
     def _ahead(self, who: Hashable, now: float) -> float:
-        """In how many seconds they have all attempts again. Never more than it may take, should
-        the clock have been set back."""
+        """In how many seconds they have all attempts again."""
         at = self._recent.get(who)
         if at is None:
             at = self._before.get(who, now)
-        return min(max(at - now, 0.0), self._longest)
+        return max(at - now, 0.0)

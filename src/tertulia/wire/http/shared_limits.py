@@ -70,7 +70,7 @@ class SharedLimiter(RateLimiter):
     def absorb(self, who: Who, attempts: int) -> None:
         """Count attempts that were made at another node; those that were forgiven there are
         negative."""
-        now = self._clock() - self._began
+        now = self._now()
         if now >= self._until or len(self._recent) >= self._known:
             self._rotate(now)
         ahead = self._ahead(who, now) + attempts * self._each
