@@ -26,7 +26,7 @@ client: $(CLIENT) ## build the web client
 
 DECLARED := web/src/settings/declared.json
 
-$(DECLARED): web/declared.py src/tertulia/model/realm.py src/tertulia/model/settings.py src/tertulia/model/users.py | $(VENV)/.run
+$(DECLARED): web/declared.py src/tertulia/model/organization.py src/tertulia/model/settings.py src/tertulia/model/users.py | $(VENV)/.run
 	$(BIN)/python $<
 
 $(CLIENT): $(VENV)/.run $(DECLARED) web/package-lock.json web/index.html web/vite.config.ts $(shell find web/src web/words web/public -type f 2>/dev/null)

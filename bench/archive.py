@@ -17,8 +17,8 @@ from pyroaring import BitMap
 from bench import filling, organization
 from bench.organization import BEGAN, Organization
 from tertulia.model.channels import Topic
-from tertulia.model.counters import Counter
 from tertulia.model.messages import DirectConversation, Flag
+from tertulia.model.numbers import Counter
 from tertulia.model.tokenizer import words_of
 from tertulia.service.config import Config
 from tertulia.store import search_index, usage

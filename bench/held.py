@@ -21,10 +21,10 @@ from typing import Any
 
 from tertulia import cli
 from tertulia.cli import serve
+from tertulia.jobs.messages import expired_once
 from tertulia.jobs.pruning import pruned_once
-from tertulia.jobs.retention import expired_once
 from tertulia.log.log import Log
-from tertulia.store.history import Position
+from tertulia.store.installation import Position
 from tertulia.store.writing import Batch
 
 LONG = 0.01

@@ -18,11 +18,11 @@ from msgspec import Struct
 from bench import processes
 from tertulia.model.attachments import Attachment, AttachmentMessage
 from tertulia.model.channels import Channel, Subscription, Topic
-from tertulia.model.realm import Realm
+from tertulia.model.organization import Realm
 from tertulia.model.sessions import Session
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import Credential, PersonalSettings, User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 ACCOUNTS: Final = (20_000, 100_000, 300_000)
 SUBSCRIPTIONS: Final = 20

@@ -5,7 +5,7 @@ import msgspec
 
 from tertulia.app.composition import asgi
 from tertulia.model.changes import CredentialChanged
-from tertulia.wire.http.cookie_names import CSRF_COOKIE, POSITION_COOKIE, SESSION_COOKIE
+from tertulia.wire.http.request_head import CSRF_COOKIE, POSITION_COOKIE, SESSION_COOKIE
 from tests.support import PASSWORD, Organization, Person
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

@@ -14,7 +14,7 @@ from tertulia.model.changes import Entry
 from tertulia.service.config import Config
 from tertulia.state.fold import fold
 from tertulia.state.moment import Moment, Verb
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store import installation
 from tertulia.store.database import Connection
 from tertulia.store.migrations import migrate

@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl
 import httpx
 
 from tertulia.service.node import Node
-from tertulia.store.s3_address import s3_address
+from tertulia.store.s3_addresses import s3_address
 
 ACCESS_KEY = "tests-access-key"
 SECRET_KEY = "tests/secret+key"

@@ -20,9 +20,9 @@ from starlette import routing
 
 from tertulia.markup import markdown
 from tertulia.outbound import http_client
-from tertulia.service.vault import Vault
+from tertulia.service.credentials import Vault
 from tertulia.store import readers
-from tertulia.wire.http import paths, request_measures
+from tertulia.wire.http import request_head, request_measures
 
 
 def take() -> None:
@@ -31,7 +31,7 @@ def take() -> None:
     http_client.note_what_is_missing()
     # The patterns of all paths: a fifth of what it takes to open a node.
     routing.compile_path = cache(routing.compile_path)
-    paths.compile_path = routing.compile_path  # type: ignore[attr-defined]  # who imported it
+    request_head.compile_path = routing.compile_path  # type: ignore[attr-defined]  # who imported it
     # Whether a page is a coroutine, which is asked of each in a roundabout way: a twelfth of it.
     # (It is no overload, and not exported: Starlette's own module has imported it.)
     routing.is_async_callable = _is_async_callable  # type: ignore[attr-defined,assignment]

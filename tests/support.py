@@ -17,7 +17,7 @@ import msgspec
 from argon2 import PasswordHasher
 
 from tertulia.app.composition import asgi, opened_node
-from tertulia.app.opening import opened_vault
+from tertulia.app.founding import opened_vault
 from tertulia.domain import permissions
 from tertulia.domain.accounts import users
 from tertulia.domain.organization import realms

@@ -13,10 +13,11 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
-from tertulia.model.realm import Realm
+from tertulia.model.organization import Realm
 from tertulia.model.settings import Declared, Permission, declared_settings
 from tertulia.model.users import PersonalSettings
-from tertulia.wire.api.objects import realm, settings
+from tertulia.wire.api import settings
+from tertulia.wire.api.organization import objects as realm
 
 FILE: Final = Path(__file__).parent / "src" / "settings" / "declared.json"
 _KINDS: Final = {"boolean": "switch", "string": "text", "integer": "number"}

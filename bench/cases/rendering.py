@@ -9,10 +9,10 @@ from bench.context import Bench
 from bench.report import Line
 from tertulia.markup.render import Renderer
 from tertulia.model.groups import SYSTEM_GROUPS
-from tertulia.model.realm import Realm
+from tertulia.model.organization import Realm
 from tertulia.model.users import User
 from tertulia.state.moment import Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MESSAGES = {
     "short": "Good morning! How are you today?",

@@ -11,7 +11,7 @@ from typing import Final
 from bench.scale.events import Clock, Lock, Machine, Process, Then
 
 GROUP: Final = 256
-"""Messages that are committed together at most, as in `log/inbox.py`."""
+"""Messages that are committed together at most, as in `log/requests.py`."""
 HELD, DATABASE_BEGINS, DATABASE_HELD = 0.8, 0.25, 0.8
 """The parts of what a group costs: a node while the log is held, the database before it is, and of
 the rest while it is. Chosen by hand, such that one node and several come out together."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bench.asking import basic
-from tertulia.app.opening import opened_log, opened_vault
+from tertulia.app.founding import opened_log, opened_vault
 from tertulia.domain.accounts import users
 from tertulia.domain.channels import subscription_changes
 from tertulia.domain.channels.subscription_changes import COLORS

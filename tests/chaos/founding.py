@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bench.soak.town import join, open_channel
 
-from tertulia.app.opening import opened_log, opened_vault
+from tertulia.app.founding import opened_log, opened_vault
 from tertulia.model.users import Credential, User
 from tertulia.service.config import Config
 from tests.chaos.asking import Account

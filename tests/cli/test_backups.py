@@ -30,18 +30,20 @@ from tertulia.jobs.backups import (
     while_renewing,
 )
 from tertulia.model.errors import Unavailable
-from tertulia.store import consistency, encrypted_backups, transfer
-from tertulia.store.disk_files import DiskFiles
-from tertulia.store.kept_backups import (
+from tertulia.store import backups as encrypted_backups
+from tertulia.store import consistency, transfer
+from tertulia.store.backups import (
     KeptBackup,
-    found,
+    backups_made,
+    kept_backups,
     last_due,
-    made,
     name_at,
-    superseded,
+    scratch_directory,
+    superseded_backups,
+    sweep_scratch,
 )
-from tertulia.store.scratch import scratch_directory, sweep
-from tertulia.store.trial_restore import try_restore
+from tertulia.store.disk_files import DiskFiles
+from tertulia.store.transfer import try_restore
 from tests.cli.support import Place, run
 from tests.support import Organization
 
@@ -71,7 +73,7 @@ def test_last_backup_of_each_day_and_week_is_kept(
         *("2026-02-20T03:00", "2026-03-02T03:00", "2026-03-08T03:00", "2026-03-11T03:00"),
         *("2026-03-12T03:00", "2026-03-12T09:00"),
     )
-    over = superseded(there, days, weeks, at("2026-03-12T09:00"))
+    over = superseded_backups(there, days, weeks, at("2026-03-12T09:00"))
     expected = kept(*left) if isinstance(left, list) else [o for o in there if o is not there[4]]
     assert {one.name for one in there} - {one.name for one in over} == {o.name for o in expected}
 
@@ -79,8 +81,8 @@ def test_last_backup_of_each_day_and_week_is_kept(
 def test_backup_from_the_future_replaces_no_other() -> None:
     now = at("2026-03-12T09:00")
     there = kept("2026-03-11T03:00", "2026-03-12T09:00", "2036-01-01T03:00")
-    assert [one.name for one in superseded(there, 1, 0, now)] == [there[0].name]
-    assert made(there, now) == there[:2]
+    assert [one.name for one in superseded_backups(there, 1, 0, now)] == [there[0].name]
+    assert backups_made(there, now) == there[:2]
 
 
 def test_files_of_a_killed_process_are_deleted(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_files_of_a_killed_process_are_deleted(tmp_path: Path) -> None:
         kept = {mine.name, unheld.name, other.name, odd.name}
         assert {one.name for one in tmp_path.iterdir()} == kept
         (mine / "plain.zip").write_bytes(b"secret")
-        sweep(tmp_path)
+        sweep_scratch(tmp_path)
         assert (mine / "plain.zip").exists()
     assert not mine.exists()
 
@@ -132,7 +134,7 @@ def test_stopped_command_leaves_no_files(
 async def test_other_files_with_a_backups_name_are_ignored(tmp_path: Path) -> None:
     for name in ("tertulia-20260230T250000Z.zip", name_at(at("2026-03-11T03:00")), "notes.txt"):
         (tmp_path / name).touch()
-    assert [one.at for one in await found(DiskFiles(tmp_path))] == [at("2026-03-11T03:00")]
+    assert [one.at for one in await kept_backups(DiskFiles(tmp_path))] == [at("2026-03-11T03:00")]
 
 
 def test_backup_is_due_daily_at_its_hour() -> None:
@@ -340,14 +342,14 @@ class Full(io.RawIOBase):
 
 @pytest.mark.parametrize("size", [1, 10_000_000])
 def test_encryption_errors_are_reported(size: int) -> None:
-    (to,) = encrypted_backups.recipients(encrypted_backups.new_identity()[1])
+    (to,) = encrypted_backups.age_recipients(encrypted_backups.new_identity()[1])
     for error, said, kind in (
         (OSError("no room"), r"couldn't be written: .*no room", OSError),
         (BrokenPipeError(32, "Broken pipe"), "^.Errno 32. Broken pipe$", BrokenPipeError),
     ):
         with (
             pytest.raises(kind, match=said),
-            encrypted_backups.encrypted(cast(BinaryIO, Full(error)), [to]) as file,
+            encrypted_backups.encrypted_backup(cast(BinaryIO, Full(error)), [to]) as file,
         ):
             file.write(bytes(size))
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import fields
 
-from tertulia.app.config import ConfigError, load
-from tertulia.app.setting_sources import of_services
+from tertulia.app.config import ConfigError, load, of_services
 from tertulia.service.config import Config
 from tests.cli.support import run
 

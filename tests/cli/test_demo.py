@@ -20,7 +20,7 @@ from tertulia.demo import story
 from tertulia.demo.builder import CLIENT, GENERAL, Builder
 from tertulia.demo.steps import reactions_by_day
 from tertulia.service.config import Config
-from tertulia.service.files import avatars, custom_emoji
+from tertulia.service.files import pictures
 from tests import databases
 from tests.cli.support import Place
 from tests.cli.test_readme import blocks
@@ -141,12 +141,12 @@ def test_invalid_line_is_reported(text: str, why: str) -> None:
 def test_every_picture_has_its_size() -> None:
     people, bots = story.cafe().people, story.cafe().bots
     for name in [*(one.name for one in people), *(one["name"] for one in bots)]:
-        for size in (avatars.SIZE, avatars.MEDIUM_SIZE):
+        for size in (pictures.AVATAR_SIZE, pictures.MEDIUM_SIZE):
             if content := story.picture(f"people/{name}-{size}.png"):
                 assert Image.open(io.BytesIO(content)).size == (size, size)
     for name in story.cafe().emoji:
         content = story.picture(f"emoji/{name}.png") or b""
-        assert Image.open(io.BytesIO(content)).size == (custom_emoji.SIZE,) * 2
+        assert Image.open(io.BytesIO(content)).size == (pictures.EMOJI_SIZE,) * 2
 
 
 async def test_second_start_changes_nothing(config: Config) -> None:

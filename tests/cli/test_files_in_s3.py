@@ -11,7 +11,7 @@ import pytest
 from tertulia.app.backups import make
 from tertulia.app.config import load
 from tertulia.service.config import Config
-from tertulia.store import file_moving
+from tertulia.store import file_moves
 from tertulia.store.bucket_files import BucketFiles
 from tests.cli.support import Place
 from tests.pictures import picture
@@ -116,9 +116,9 @@ async def test_changes_during_a_move_are_kept(
     stored = await disk.found("avatars/a")
     assert stored is not None
     if wrong == "not the same":
-        monkeypatch.setattr(file_moving, "_digest_of", lambda _: b"another")
-        with pytest.raises(file_moving.NotTheSame):
-            await file_moving.copied_over(stored, files)
+        monkeypatch.setattr(file_moves, "_digest_of", lambda _: b"another")
+        with pytest.raises(file_moves.NotTheSame):
+            await file_moves.copied_over(stored, files)
         assert await disk.read("avatars/a") == b"content"
     else:
         put_from = BucketFiles.put_from
@@ -128,7 +128,7 @@ async def test_changes_during_a_move_are_kept(
             await disk.delete("avatars/a")
 
         monkeypatch.setattr(BucketFiles, "put_from", slowly)
-        assert not await file_moving.copied_over(stored, files)
+        assert not await file_moves.copied_over(stored, files)
     assert bucket.objects(prefix) == {}
 
 

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from tertulia.service.config import Config
-from tertulia.store import history
-from tertulia.store.history import Position
+from tertulia.store import installation
+from tertulia.store.installation import Position
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.store import database_at
 from tests.cli.support import Place
@@ -21,7 +21,7 @@ STOP_SECONDS = 60
 def position(place: Place) -> Position:
     database = database_at(place.data_dir, place.database_url)
     with contextlib.closing(database.connect(readonly=True)) as connection:
-        return history.head(connection).position
+        return installation.head_position(connection).position
 
 
 async def test_operator_ends_all_queues(place: Place) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tertulia.store import history, installation, nodes
+from tertulia.store import installation, nodes
 from tertulia.store.database import Connection
 from tertulia.store.log_formats import LOG_FORMAT
 from tertulia.store.migrations import MIGRATIONS, Expand
@@ -65,7 +65,7 @@ def versions(node: Node) -> tuple[int, int, int]:
     beyond today's."""
     with opened(node) as connection:
         made = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
-        head = history.head(connection)
+        head = installation.head_position(connection)
     needed = 0 if head.schema_version == NEEDED else head.schema_version - NOW
     return made - NOW, needed, head.log_format - LOG_FORMAT
 

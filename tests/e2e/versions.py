@@ -5,8 +5,8 @@ does more often."""
 
 import sys
 
-from tertulia.jobs import upgrades
-from tertulia.log import deciding
+from tertulia.jobs import upkeep
+from tertulia.log import commits
 from tertulia.service import membership
 from tertulia.store import log_formats, migrations
 from tertulia.store.database import Dialect
@@ -27,12 +27,12 @@ def _taken_away(_: Dialect) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    upgrades.PERIOD_SECONDS = membership.SAY_SECONDS = 0.25  # type: ignore[misc]
+    upkeep.UPGRADES_PERIOD_SECONDS = membership.SAY_SECONDS = 0.25  # type: ignore[misc]
     if sys.argv.pop(1) == "newer":
         migrations.MIGRATIONS = (*migrations.MIGRATIONS, Expand(_added), Contract(_taken_away))
         newer = log_formats.LOG_FORMAT + 1
         log_formats.SINCE = {NEW_KIND: newer}
-        for module in (log_formats, migrations, deciding):
+        for module in (log_formats, migrations, commits):
             module.LOG_FORMAT = newer  # type: ignore[attr-defined]
     # Imported now, when it is known what there is.
     from tertulia.cli import main

@@ -19,7 +19,7 @@ from typing import Any
 import anyio
 from PIL import Image
 
-from tertulia.domain.accounts import onboarding
+from tertulia.domain.accounts import navigation
 from tertulia.log.log import Log
 from tertulia.model.changes import RealmChanged
 from tertulia.model.channels import Channel
@@ -27,7 +27,7 @@ from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.state.fold import fold
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store import log_entries, queries
 from tertulia.store.database import Connection
 from tests.property.own_steps import OWN_STEPS
@@ -531,7 +531,7 @@ async def set_up(history: History) -> None:
 
 
 async def take_onboarding_step(history: History) -> None:
-    step = history.rng.choice(onboarding.STEPS)
+    step = history.rng.choice(navigation.STEPS)
     person = history.org[history.who()]
     history.accepted(await person.post("/users/me/onboarding_steps", onboarding_step=step))
 

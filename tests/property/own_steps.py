@@ -10,7 +10,7 @@ from tertulia.domain.accounts import agents, feeds, sessions
 from tertulia.model.errors import Refused
 from tertulia.model.sessions import LIFETIME
 from tertulia.model.users import BotKind
-from tertulia.service.vault import digest
+from tertulia.service.credentials import key_digest
 from tests.push_service import Browser
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ async def use_browser(history: History) -> None:
     match rng.choice(["begin", "begin", "use", "end", "others", "idle"]):
         case "begin":
             new = sessions.NewSession(
-                digest=digest(str(rng.random())),
+                digest=key_digest(str(rng.random())),
                 agent=rng.choice(["", "Mozilla/5.0"]),
                 replaced_id=rng.choice(own).id if own and rng.random() < 0.3 else None,
             )

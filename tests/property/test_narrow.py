@@ -14,7 +14,7 @@ from tertulia.domain import permissions
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
 from tertulia.service.config import Config
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store import queries
 from tests.property.histories import PEOPLE, TOPICS, History, on_a_new_database, picture
 from tests.property.test_state import both, examples, new_database, seeds

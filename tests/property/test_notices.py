@@ -12,14 +12,14 @@ from hypothesis import given
 
 from tertulia.app import composition
 from tertulia.domain import permissions
-from tertulia.domain.notices.rules import Way
-from tertulia.domain.notices.telling import (
+from tertulia.domain.notifications.rules import (
     HERE_LONGEST,
     HERE_SECONDS,
     LOOK_AGAIN_SECONDS,
     QUIET_LOOK_LONGEST,
     QUIET_LOOK_SECONDS,
     QUIET_LOOKS,
+    Way,
 )
 from tertulia.domain.organization.realms import WELCOME_BOT
 from tertulia.log.log import Log
@@ -28,11 +28,11 @@ from tertulia.model.channels import topic_key
 from tertulia.model.messages import Flag, Message
 from tertulia.model.user_topics import Visibility
 from tertulia.service.config import Config
-from tertulia.service.notices.following import Notices
-from tertulia.service.notices.mail import MESSAGES, ByMail
-from tertulia.service.notices.means import Means
-from tertulia.service.notices.push import ByPush
-from tertulia.state.organization import State
+from tertulia.service.notifications.channels import Means
+from tertulia.service.notifications.following import Notices
+from tertulia.service.notifications.mail import MESSAGES, ByMail
+from tertulia.service.notifications.push import ByPush
+from tertulia.state.state import State
 from tertulia.store import log_entries, outbox, pushes, queries
 from tertulia.store.database import Connection
 from tests.property.histories import (

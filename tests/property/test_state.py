@@ -12,7 +12,7 @@ from pyroaring import BitMap
 
 from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.service.config import Config
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.state.unread import Unread
 from tertulia.store import queries
 from tertulia.store.database import Connection

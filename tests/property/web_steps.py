@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from tertulia.domain.messages import previews
+from tertulia.domain.messages import editing
 from tertulia.model.errors import NoSuchMessage
-from tertulia.model.previews import LinkPreview
+from tertulia.model.messages import LinkPreview
 from tertulia.outbound.http_client import Answer, Web
 from tertulia.service.messages import preconditions
 from tertulia.state.moment import Moment
@@ -45,7 +45,7 @@ async def a_page_answers(history: History) -> None:
     said = LinkPreview(title="Example", image=history.rng.choice(["", "https://example.com/i.png"]))
     moment = Moment(node.state, node.clock(), found.message.sender_id)
     rendered = node.renderer.render(moment, found.message.content, {PAGE: said})
-    await node.log.submit(None, previews.show, pending, found, rendered)
+    await node.log.submit(None, editing.show_preview, pending, found, rendered)
 
 
 WEB_STEPS: dict[Callable[[History], Awaitable[None]], int] = {a_page_answers: 3}

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from tertulia import __version__
 from tertulia.cli import application
 from tertulia.service.config import Config
-from tertulia.service.vault import SECRET_FILE
+from tertulia.service.credentials import SECRET_FILE
 from tertulia.store.store import SQLITE_FILE
 from tests.property.histories import History, beginning
 from tests.stored import shapes

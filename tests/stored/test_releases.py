@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tertulia.log import replay
+from tertulia.log import replica
 from tertulia.service.config import Config
-from tertulia.service.vault import SECRET_FILE
+from tertulia.service.credentials import SECRET_FILE
 from tertulia.store import consistency
 from tertulia.store.log_formats import FIRST_FORMAT, IGNORED, LOG_FORMAT, SINCE
 from tertulia.store.migrations import migrate
@@ -167,7 +167,7 @@ def look_over(config: Config) -> None:
     try:
         connection.run(connection.dialect.begin_read)
         assert consistency.extent(connection).is_contiguous
-        assert replay.differences(connection) == []
+        assert replica.replay_differences(connection) == []
         assert consistency.unsearchable(connection)[1] == 0
     finally:
         connection.close()

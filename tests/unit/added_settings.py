@@ -13,13 +13,14 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from tertulia.model import realm, users
+from tertulia.model import organization
+from tertulia.model import users as users
 from tertulia.model.settings import Setting
 
 QUIET_HALLS = Setting("shown", "No one shouts.", owners_only=True, since="0.9.0")
 
 
-class Realm(realm.Realm, frozen=True, kw_only=True, omit_defaults=True):
+class Realm(organization.Realm, frozen=True, kw_only=True, omit_defaults=True):
     quiet_halls: Annotated[bool, QUIET_HALLS] = False
 
 
@@ -27,7 +28,7 @@ class PersonalSettings(users.PersonalSettings, frozen=True, kw_only=True, omit_d
     whispers: Annotated[bool, Setting("writing")] = True
 
 
-realm.Realm = Realm  # type: ignore[misc]
+organization.Realm = Realm  # type: ignore[misc]
 users.PersonalSettings = PersonalSettings  # type: ignore[misc]
 
 from tertulia.service import config  # noqa: E402

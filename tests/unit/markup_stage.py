@@ -5,12 +5,11 @@ from tertulia.model.attachments import Attachment, Picture
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.groups import SYSTEM_GROUPS, Members, UserGroup
 from tertulia.model.messages import Rendered
-from tertulia.model.organization import Linkifier
+from tertulia.model.organization import Linkifier, Realm
 from tertulia.model.reactions import CustomEmoji
-from tertulia.model.realm import Realm
 from tertulia.model.users import PersonalSettings, User
 from tertulia.state.moment import Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 ANN, BEN, EVE = 110, 111, 114
 SITE = "https://chat.example"

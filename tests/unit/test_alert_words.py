@@ -1,7 +1,7 @@
 """Whom a text alerts."""
 
 from tertulia.model.personal import AlertWords
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 
 def test_an_index_without_words_alerts_nobody() -> None:

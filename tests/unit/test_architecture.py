@@ -243,13 +243,13 @@ SHOWS_ROLES = {
     Path("domain/accounts/users.py"),
     Path("domain/accounts/full_members.py"),
     Path("model/users.py"),
-    Path("state/memberships.py"),
+    Path("state/groups.py"),
     Path("state/users.py"),
-    Path("wire/api/objects/users.py"),
+    Path("wire/api/users/objects.py"),
     Path("wire/pages/login.py"),
-    Path("wire/api/projections/roles.py"),
-    Path("wire/api/resources/server.py"),
-    Path("wire/api/resources/users.py"),
+    Path("wire/api/users/roles.py"),
+    Path("wire/api/server.py"),
+    Path("wire/api/users/endpoints.py"),
     Path("wire/api/snapshot/people.py"),
 }
 """Where the role that an account was given is meant, and not what it may do."""

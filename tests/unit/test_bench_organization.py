@@ -2,7 +2,7 @@
 
 from bench import archive, organization
 
-from tertulia.app.opening import opened_log
+from tertulia.app.founding import opened_log
 from tertulia.service.config import Config
 from tertulia.store.store import database_at
 

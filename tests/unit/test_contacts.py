@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from tertulia.model.channels import Subscription
 from tertulia.model.messages import DirectConversation
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.state.user_visibility import bitmap, id_ranges
 
 

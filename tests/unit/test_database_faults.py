@@ -20,13 +20,13 @@ from typing import Any
 import apsw
 import pytest
 
-from tertulia.log import freshness, write_probe
+from tertulia.log import freshness
 from tertulia.model.changes import Entry, RealmChanged
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
 from tertulia.store import (
-    history,
+    installation,
     migrations,
     postgres,
     postgres_connection,
@@ -52,7 +52,7 @@ from tertulia.store.database import (
     Limits,
     TimeLimitReached,
 )
-from tertulia.store.history import Position
+from tertulia.store.installation import Position
 from tertulia.store.migrations import MIGRATIONS, migrate, version_of
 from tertulia.store.postgres import PostgresDatabase
 from tertulia.store.sqlite import SqliteDatabase
@@ -103,7 +103,7 @@ def go_on_for_ever(connection: Connection) -> None:
 
 def seq(connection: Connection) -> int:
     """The number of the log's newest entry."""
-    return history.head(connection).seq
+    return installation.head_position(connection).seq
 
 
 async def began(store: Store) -> list[Entry]:
@@ -972,7 +972,7 @@ async def test_a_database_that_goes_away_and_comes_back(
 ) -> None:
     # (How long a node answers from memory is shown in `wire/test_readiness.py`.)
     monkeypatch.setattr(freshness, "STALE_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(write_probe, "PROOF_SECONDS", 0)
+    monkeypatch.setattr(freshness, "PROOF_SECONDS", 0)
     config = Config(
         data_dir=str(tmp_path / "data"),
         database_url=server.url,

@@ -17,7 +17,7 @@ from tertulia.model.changes import ChannelCreated, Subscribed
 from tertulia.model.channels import Channel
 from tertulia.model.transients import Typing
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store.database import Connection
 from tertulia.store.writing import Batch
 from tertulia.wire.http import fragments

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.render import Renderer
-from tertulia.model.messages import Rendered
-from tertulia.model.previews import LinkPreview
+from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.state.moment import Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tests.unit.markup_stage import ANN, SITE, STATE, organization, path
 from tests.unit.test_markup_safety import PARTS, checked
 

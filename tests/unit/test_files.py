@@ -11,8 +11,8 @@ from tertulia import pictures
 from tertulia.pictures import BadPicture
 from tertulia.store.bucket_files import BucketFiles, S3Keys
 from tertulia.store.disk_files import DiskFiles
-from tertulia.store.moving_files import MovingFiles
-from tertulia.store.s3_address import S3Address, s3_address
+from tertulia.store.file_moves import MovingFiles
+from tertulia.store.s3_addresses import S3Address, s3_address
 from tests.pictures import blank, picture
 from tests.support import row
 

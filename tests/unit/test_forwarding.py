@@ -17,7 +17,7 @@ from tertulia.log import forwarding
 from tertulia.log.forwarding import Forwarding
 from tertulia.log.log import Log
 from tertulia.service.config import Config
-from tertulia.store.neighbours import Neighbours
+from tertulia.store.bus import Neighbours
 from tests import postgres
 from tests.nodes import Client, Cluster, cluster
 from tests.support import Reply

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tertulia.model.groups import SYSTEM_GROUPS, Members, SystemGroup, UserGroup
-from tertulia.model.realm import Realm
+from tertulia.model.organization import Realm
 from tertulia.model.users import Bot, BotKind, Role, User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 NOW = 0.0
 

@@ -12,9 +12,9 @@ from tertulia.domain.groups.group_settings import (
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused, SystemGroupRequired
 from tertulia.model.groups import SYSTEM_GROUPS, GroupSetting, Members, UserGroup
-from tertulia.model.realm import Realm
+from tertulia.model.organization import Realm
 from tertulia.model.users import User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 REALM = Realm(uuid="", name="", created_at=0)
 CHANNEL = Channel(id=1, name="", created_at=0)

@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from tertulia.store import hearing
-from tertulia.store.hearing import Hearing
+from tertulia.store import database
+from tertulia.store.database import Hearing
 from tests.unit.test_log import until
 
 
@@ -20,7 +20,7 @@ async def turns() -> None:
 async def test_where_nobody_waits_it_is_read_together(
     is_awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hearing, "GATHERED_SECONDS", 1000.0)
+    monkeypatch.setattr(database, "GATHERED_SECONDS", 1000.0)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     heard: list[bytes] = []
@@ -59,7 +59,7 @@ async def test_where_nobody_waits_it_is_read_together(
             one.gathered()
             assert heard[3:] == [b"d"]
             # By itself, after a while.
-            monkeypatch.setattr(hearing, "GATHERED_SECONDS", 0.0)
+            monkeypatch.setattr(database, "GATHERED_SECONDS", 0.0)
             one.listen()
             theirs.send(b"e")
             theirs.send(b"f")

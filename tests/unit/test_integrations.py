@@ -13,8 +13,7 @@ import pytest
 
 from tertulia.integrations.catalog import INTEGRATIONS
 from tertulia.integrations.incoming import EventFilter, Handshake, Post, Request, Unsupported
-from tertulia.integrations.payload import Malformed, Part
-from tertulia.integrations.prose import address, code, fenced, link
+from tertulia.integrations.payloads import Malformed, Part, address, code, fenced, link
 
 PLACE = Path(__file__).parents[1] / "integrations"
 CASES: dict[str, list[dict[str, Any]]] = {

@@ -15,18 +15,21 @@ from tertulia.delivery.delivery import Delivery
 from tertulia.domain.messages import deleting
 from tertulia.jobs import previews, supervisor
 from tertulia.jobs.due import ATTEMPTS, due_job
+from tertulia.jobs.messages import (
+    expired_once,
+    messages_to_be_reminded_of,
+    messages_to_send,
+    retention,
+)
 from tertulia.jobs.previews import Previewer
-from tertulia.jobs.queues import heartbeats
-from tertulia.jobs.reports import reporter, troubles
-from tertulia.jobs.retention import expired_once, retention
-from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import FailedItems, Job, Supervisor, pause_after
+from tertulia.jobs.upkeep import heartbeats, reporter, troubles
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import Conflict, Refused, Unavailable
 from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store.database import ConnectionLost
 from tests.support import Organization, TestClock, founded
 from tests.wire.own import later

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tertulia.store import local_bus
+from tertulia.store import bus as local_bus
+from tertulia.store.bus import Listener, LocalBus
 from tertulia.store.database import WRITING, DatabaseUnavailable, Limits
-from tertulia.store.local_bus import Listener, LocalBus
 from tertulia.store.migrations import migrate
 from tertulia.store.sqlite import SqliteDatabase
 

@@ -11,9 +11,9 @@ import msgspec
 import psycopg
 import pytest
 
-from tertulia.app.opening import opened_log
+from tertulia.app.founding import opened_log
 from tertulia.jobs.supervisor import Job
-from tertulia.log import commits, deciding, gathering, inbox, transactions
+from tertulia.log import commits, gathering, requests, transactions
 from tertulia.log.gathering import Gathering
 from tertulia.log.log import Log
 from tertulia.log.requests import Command, Group
@@ -164,7 +164,7 @@ async def test_very_many_entries_are_folded_and_followed_in_turns(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commits, "AT_ONCE", 2)
-    monkeypatch.setattr(deciding, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(commits, "TURN_SECONDS", 0.0)
     log, names = org.node.log, [f"N{n}" for n in range(5)]
     followed: list[str] = []
 
@@ -184,7 +184,7 @@ async def test_very_many_entries_are_folded_and_followed_in_turns(
             if log.state.realm.name in names:
                 halves += 1
                 assert not followed
-                monkeypatch.setattr(inbox, "ANSWER_SECONDS", 0.0)
+                monkeypatch.setattr(requests, "ANSWER_SECONDS", 0.0)
                 log._inbox.expire()
             await asyncio.sleep(0)
         # Who sees it is answered when all of it is on disk.
@@ -208,7 +208,7 @@ async def test_a_group_waits_a_moment_for_those_who_write_all_the_time(
     """Those of other nodes, and those who ask this one again and again."""
     for name in ("GATHERED_SECONDS", "MOST_SECONDS", "LULL_SECONDS", "OWN_LULL_SECONDS"):
         monkeypatch.setattr(gathering, name, 1000.0)
-    waiting = inbox.Inbox()
+    waiting = requests.Inbox()
 
     def command(actor_id: int, until: float = math.inf) -> Command:
         answer = asyncio.get_running_loop().create_future()
@@ -231,7 +231,7 @@ async def test_a_group_waits_a_moment_for_those_who_write_all_the_time(
     assert not alone_waits.done()
     waiting.add(command(2))
     await asyncio.wait_for(alone_waits, 60)
-    waiting = alone._inbox = inbox.Inbox()
+    waiting = alone._inbox = requests.Inbox()
     for other in (7, 8, 9):
         alone.committed(group(command(1), command(other)))
     assert (await waits(alone)).done()
@@ -248,14 +248,14 @@ async def test_a_group_waits_a_moment_for_those_who_write_all_the_time(
     await asyncio.wait_for(gatherer_waits, 60)
     # Who goes on coming is waited for as long as all of it may take.
     monkeypatch.setattr(gathering, "MOST_SECONDS", 0.001)
-    waiting = gatherer._inbox = inbox.Inbox()
+    waiting = gatherer._inbox = requests.Inbox()
     gatherer_waits = await waits(gatherer)
     assert not gatherer_waits.done()
     waiting.add(command(2))
     await asyncio.wait_for(gatherer_waits, 60)
     # Nobody is waited for for long, and nobody at all after a lull.
     monkeypatch.setattr(gathering, "GATHERED_SECONDS", 0.001)
-    waiting = gatherer._inbox = inbox.Inbox()
+    waiting = gatherer._inbox = requests.Inbox()
     await asyncio.wait_for(gatherer.wait(group(command(1))), 60)
     monkeypatch.setattr(gathering, "GATHERED_SECONDS", 1000.0)
     for name in ("LULL_SECONDS", "OWN_LULL_SECONDS"):
@@ -405,8 +405,8 @@ async def test_as_long_as_it_cannot_be_known_what_was_done_nothing_is_said_of_it
     assert not sending.done()
     later = asyncio.create_task(log.submit(None, create, "later"))
     await asyncio.sleep(0)
-    monkeypatch.setattr(inbox, "ANSWER_SECONDS", 0)
-    monkeypatch.setattr(inbox, "BEGIN_SECONDS", 0)
+    monkeypatch.setattr(requests, "ANSWER_SECONDS", 0)
+    monkeypatch.setattr(requests, "BEGIN_SECONDS", 0)
     log._tick()
     reply = await sending
     assert "may not have been saved" in reply.refused("SERVER_NOT_READY", 503)["msg"]

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.log.position_file import FILE, PositionFile
+from tertulia.log.recovery import FILE, PositionFile
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import NoSuchQueue
 from tertulia.service.config import Config
-from tertulia.store import history, log_entries, migrations
+from tertulia.store import installation, log_entries, migrations
 from tertulia.store.codec import decode_entry
 from tertulia.store.database import Connection
-from tertulia.store.history import NewerDatabase, Position
+from tertulia.store.installation import NewerDatabase, Position
 from tertulia.store.log_formats import LOG_FORMAT
 from tertulia.store.migrations import migrate
 from tertulia.store.store import database_at
@@ -213,7 +213,7 @@ async def test_what_is_pruned_is_believed(org: Organization) -> None:
         connection.run("UPDATE head SET pruned = ?", (known.seq,))
 
     await store.write(prune)
-    assert not await store.read(history.is_lost, known)
+    assert not await store.read(installation.is_lost, known)
 
 
 def test_queues_of_before_there_were_histories_stay_valid(
@@ -230,12 +230,12 @@ def test_queues_of_before_there_were_histories_stay_valid(
     connection.run("UPDATE head SET seq = 1")
     connection.run("INSERT INTO log (seq, at, change) VALUES (1, 1.0, '{}')")
     migrate(database, lambda _: None)
-    head = history.head(connection)
+    head = installation.head_position(connection)
     assert (head.seq, head.batch) == (1, "")
     assert head.history
     assert head.schema_version >= migrations.WITH_HISTORY
     assert head.log_format == LOG_FORMAT
-    assert history.continues(connection, head, head.position)
+    assert installation.continues_history(connection, head, head.position)
     assert connection.query("SELECT id FROM queues") == [("q",)]
     assert log_entries.head(connection) == 1
     connection.close()

@@ -16,7 +16,7 @@ import pytest
 from aiosmtpd import smtp
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
-from tertulia.app.opening import opened_log, opened_vault
+from tertulia.app.founding import opened_log, opened_vault
 from tertulia.domain.organization import realms
 from tertulia.log.log import Log
 from tertulia.model.changes import RealmChanged

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tertulia.service.mail_in import mail_work
-from tertulia.service.mail_in.mails import ReceivedMail
+from tertulia.service.mail_in.receiving import ReceivedMail
 
 HEAD = "From: Ben <ben@example.com>\r\nSubject: =?utf-8?q?Re:_caf=C3=A9?=\r\nMessage-ID: <a@b>\r\n"
 PLAIN = HEAD + "Content-Type: text/plain; charset=utf-8\r\n\r\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tests.unit.markup_stage import line, rendered
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tertulia.markup import katex, linkifiers, mathml
+from tertulia.markup import katex, linkifiers
 from tertulia.markup.addresses import safe
 from tertulia.markup.elements import ALLOWED, VOID, element, open_tag
 from tertulia.markup.markdown import MAX_HTML
@@ -21,7 +21,7 @@ from tertulia.model.organization import Linkifier
 from tests.support import Turns
 from tests.unit.markup_stage import EVE, html, organization, path, rendered
 
-FORMULA = mathml.ALLOWED | set(katex.MATHML)
+FORMULA = katex.ALLOWED | set(katex.MATHML)
 SCHEMES = {"", "http", "https", "ftp", "mailto", "tel", "sms", "xmpp", "news"}
 
 

@@ -4,7 +4,7 @@ import emoji
 import pytest
 
 from tertulia.domain import names
-from tertulia.domain.lookalikes import alike, is_visible
+from tertulia.domain.names import is_visible, look_alike
 from tertulia.model.errors import Refused
 
 CYRILLIC_A = "\u0430"
@@ -31,8 +31,8 @@ CYRILLIC_I = "\u0406"
     ],
 )
 def test_names_that_look_alike_are_taken_for_each_other(one: str, other: str) -> None:
-    assert alike(one, other)
-    assert alike(other, one)
+    assert look_alike(one, other)
+    assert look_alike(other, one)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_names_that_look_alike_are_taken_for_each_other(one: str, other: str) ->
     ],
 )
 def test_other_names_are_not(one: str, other: str) -> None:
-    assert not alike(one, other)
+    assert not look_alike(one, other)
 
 
 REAL = [

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.notices.rules import Way, concerned, everybody
+from tertulia.domain.notifications.rules import Way, concerned, everybody
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.messages import DirectConversation, Flag, Message
 from tertulia.model.personal import MutedUser
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import PersonalSettings, User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 CASES = json.loads(
     (Path(__file__).parents[2] / "web" / "src" / "data" / "noticeCases.json").read_text()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tertulia.model.previews import LinkPreview
+from tertulia.model.messages import LinkPreview
 from tertulia.outbound.pages import MAX_DESCRIPTION, MAX_TITLE, described
 
 URL = "https://a.example/b/c"

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from tertulia.demo import PASSWORD as DEMONSTRATION
-from tertulia.domain.accounts.passwords import PasswordRules
+from tertulia.domain.accounts.signup import PasswordRules
 from tertulia.model.errors import Refused
-from tertulia.service.vault import Vault
+from tertulia.service.credentials import Vault
 from tests.shortcuts import QuickHasher
 
 RULES = PasswordRules(min_length=8, min_guesses=1_000_000)

@@ -13,7 +13,7 @@ import uvloop
 from psycopg.pq.abc import PGconn
 
 from tertulia.model.changes import Entry, RealmChanged
-from tertulia.store.history import Position
+from tertulia.store.installation import Position
 from tertulia.store.pipeline import _Exchange, together
 from tertulia.store.postgres_dialect import PostgresDialect
 from tertulia.store.store import Store, database_at

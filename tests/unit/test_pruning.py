@@ -12,7 +12,7 @@ import pytest
 
 from tertulia.jobs import pruning as jobs
 from tertulia.jobs.pruning import erased_once, erasures, pruned_once, words_forgotten_once
-from tertulia.log import replay
+from tertulia.log import replica
 from tertulia.model.changes import CredentialChanged, InvitationsMade
 from tertulia.model.invitations import Invitation
 from tertulia.model.mail import Mail, MailKind
@@ -42,7 +42,7 @@ async def quiet(config: Config, no_jobs: None) -> AsyncIterator[Organization]:
 
 
 async def wrong(org: Organization) -> list[tuple[str, int]]:
-    return await org.node.store.read(replay.differences)
+    return await org.node.store.read(replica.replay_differences)
 
 
 async def test_a_forgotten_beginning_is_compared_from_its_checkpoint_on(

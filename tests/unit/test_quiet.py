@@ -5,10 +5,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tertulia.domain.notices import quiet
+from tertulia.domain.notifications import quiet
 from tertulia.model.personal import QuietHours, QuietTimes
 from tertulia.model.users import User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 EVERY = (0, 1, 2, 3, 4, 5, 6)
 NIGHT = QuietHours(days=EVERY, begin=22 * 60, end=7 * 60)

@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 from starlette.requests import Request
 
-from tertulia.wire.http.client_address import client_network
 from tertulia.wire.http.errors import TooManyTries
 from tertulia.wire.http.rate_limiter import RateLimiter
+from tertulia.wire.http.request_head import client_network
 from tests.support import TestClock
 
 NOW = 1_800_000_000.3

@@ -1,6 +1,6 @@
 """Headers of a request, as they came."""
 
-from tertulia.wire.http.request_headers import first_of_each, header
+from tertulia.wire.http.request_head import first_of_each, header
 
 HEADERS = [(b"host", b"a"), (b"cookie", b"b=\xe9"), (b"host", b"c")]
 

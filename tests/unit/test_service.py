@@ -9,14 +9,12 @@ import pytest
 
 from tertulia.domain.messages.sending import ToChannel
 from tertulia.model.errors import Conflict, Unavailable
-from tertulia.service.caller import Caller
+from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.config import Config
-from tertulia.service.conflicts import retry_on_conflict
-from tertulia.service.messages.composing import compose
 from tertulia.service.messages.editing import edit_message
-from tertulia.service.messages.scheduling import ScheduledEdit, change_scheduled, schedule_message
-from tertulia.service.messages.sending import send_message
-from tertulia.service.single_flight import SingleFlight
+from tertulia.service.messages.scheduled import ScheduledEdit, change_scheduled, schedule_message
+from tertulia.service.messages.sending import compose, send_message
+from tertulia.service.tasks import SingleFlight
 from tertulia.store.readers import Asker, current_asker, reading_as
 from tertulia.store.store import Store
 from tests.support import Organization

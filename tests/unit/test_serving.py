@@ -14,14 +14,20 @@ from pathlib import Path
 import pytest
 
 from tertulia.app.config import ConfigError, load
-from tertulia.app.serving import accepting
-from tertulia.app.serving.accepting import Acceptor, has_more
-from tertulia.app.serving.cores import usable_cores
-from tertulia.app.serving.worker import COUNTS_BYTES, VARIABLE, Counts, Place, take_place
+from tertulia.app.serving import listening
+from tertulia.app.serving.listening import Acceptor, has_more
+from tertulia.app.serving.worker import (
+    COUNTS_BYTES,
+    VARIABLE,
+    Counts,
+    Place,
+    take_place,
+    usable_cores,
+)
 from tertulia.cli.serve import _installation
-from tertulia.log.position_file import FILE, PositionFile
+from tertulia.log.recovery import FILE, PositionFile
 from tertulia.service.config import Config
-from tertulia.store.history import Position
+from tertulia.store.installation import Position
 from tests.unit.test_architecture import ROOT
 
 
@@ -102,10 +108,9 @@ def test_a_supervisor_loads_next_to_nothing() -> None:
         "tertulia.app",
         "tertulia.app.logs",
         "tertulia.app.serving",
-        "tertulia.app.serving.notifying",
+        "tertulia.app.serving.worker",
         "tertulia.app.serving.process",
         "tertulia.app.serving.supervisor",
-        "tertulia.app.serving.worker",
     }
     assert not {"asyncio", "uvicorn", "uvloop", "starlette", "apsw"} & set(done.stdout.split())
 
@@ -200,7 +205,7 @@ async def test_each_worker_has_its_part_of_the_connections(
 
     await connect(300)
     counts = [len(worker.open) for worker in (one, two, three)]
-    assert max(counts) - min(counts) <= 4 * accepting.AT_ONCE, counts
+    assert max(counts) - min(counts) <= 4 * listening.AT_ONCE, counts
     # One that leaves takes no more, and none is lost.
     two.acceptor.close()
     left = len(two.open)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tertulia.service.mail_in import mail_work
-from tertulia.service.mail_in.mails import ReceivedMail
+from tertulia.service.mail_in.receiving import ReceivedMail
 
 FROM = "From: Ben Baker <ben@example.com>\r\n"
 HEAD = FROM + "Subject: Re: Cups\r\nMessage-ID: <a@b>\r\nMIME-Version: 1.0\r\n"

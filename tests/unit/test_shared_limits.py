@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tertulia.delivery.announcements import Announcements
 from tertulia.model.announcements import Announcement, LimitsCharged, SignedInFrom
-from tertulia.service.vault import Vault
+from tertulia.service.credentials import Vault
 from tertulia.wire.http import shared_limits
 from tertulia.wire.http.rate_limiter import RateLimiter
 from tertulia.wire.http.shared_limits import MOST_TOLD, Limiters, SharedLimiter

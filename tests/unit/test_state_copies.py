@@ -14,10 +14,10 @@ from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.groups import SYSTEM_GROUPS, SystemGroup, UserGroup
 from tertulia.model.messages import DirectConversation
 from tertulia.model.nouns import NOUNS
-from tertulia.model.realm import Realm
+from tertulia.model.organization import Realm
 from tertulia.model.users import Bot, BotKind, Role, User
 from tertulia.state.indexes import TableIndex, Unique
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.state.tables import Index, StaleIndexError, Table
 
 

@@ -8,9 +8,9 @@ from msgspec import Struct
 from tertulia.model import nouns
 from tertulia.model.nouns import Noun
 from tertulia.service.config import Config
-from tertulia.state import organization
+from tertulia.state import state as organization
 from tertulia.state.indexes import Grouped, Ordered
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.state.tables import Table
 from tertulia.store import migrations
 from tertulia.store.migrations import MIGRATIONS, migrate

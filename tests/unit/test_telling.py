@@ -12,15 +12,14 @@ import pytest
 from tertulia.log import head_watch
 from tertulia.log.freshness import Freshness
 from tertulia.log.log import Log
-from tertulia.log.replica import Replica
-from tertulia.log.subscribers import Subscribers
+from tertulia.log.replica import Replica, Subscribers
 from tertulia.model.changes import Entry, EventIdsUsedUp, MessageSent, RealmChanged
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store import queries, telling
-from tertulia.store.history import Position
+from tertulia.store.installation import Position
 from tertulia.store.store import Store, database_at
 from tests.support import Organization
 

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tertulia.jobs.upgrades import upgrades
-from tertulia.log import commits, deciding
+from tertulia.jobs.upkeep import upgrades
+from tertulia.log import commits
 from tertulia.model.changes import ChannelCreated, MessageSent
 from tertulia.model.channels import Channel
 from tertulia.model.errors import NotBeforeUpgrade
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
-from tertulia.store import history, installation, log_formats, migrations, nodes
+from tertulia.store import installation, log_formats, migrations, nodes
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect
-from tertulia.store.history import NewerDatabase
+from tertulia.store.installation import NewerDatabase
 from tertulia.store.log_formats import FIRST_FORMAT, LOG_FORMAT, needed_format
 from tertulia.store.migrations import MIGRATIONS, Contract, Expand, migrate, settle
 from tertulia.store.nodes import NodeEntry, NodeFigures
@@ -80,7 +80,7 @@ class Place:
         """How many migrations more were made, how many more a program must know, and the log's
         format."""
         made = installation.value(self.connection, installation.SCHEMA_VERSION)
-        head = history.head(self.connection)
+        head = installation.head_position(self.connection)
         needed = 0 if head.schema_version == NEEDED else head.schema_version - NOW
         return int(made or 0) - NOW, needed, head.log_format - LOG_FORMAT
 
@@ -160,10 +160,10 @@ def test_the_format_is_what_all_living_nodes_can_read(place: Place) -> None:
 def newer_program(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None]:
     """The program knows a format more, in which these are new."""
     with monkeypatch.context() as patch:
-        for module in (log_formats, migrations, deciding):
+        for module in (log_formats, migrations, commits):
             patch.setattr(module, "LOG_FORMAT", LOG_FORMAT + 1)
         since = dict.fromkeys(names, LOG_FORMAT + 1)
-        patch.setattr(deciding, "needed_format", lambda changes: needed_format(changes, since))
+        patch.setattr(commits, "needed_format", lambda changes: needed_format(changes, since))
         yield
 
 
@@ -207,7 +207,7 @@ async def test_people_write_and_edit_while_older_nodes_serve(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lounge = await org.channel("lounge", "ann", "ben")
-    decide: Any = deciding.decide
+    decide: Any = commits.decide
 
     async def with_older_nodes(*arguments: Any) -> Any:
         return await decide(*arguments[:-1], FIRST_FORMAT)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tertulia.cli.config import described_settings
-from tertulia.wire.api.objects.settings import SettingParams
-from tertulia.wire.api.resources.organization import UpdateRealm
+from tertulia.wire.api.organization.endpoints import UpdateRealm
+from tertulia.wire.api.settings import SettingParams
 from tertulia.wire.http.parameters import declared
 from tertulia.wire.pages.help import PAGES as HELP_PAGES
 from tests.cli.support import command_line

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from tertulia.domain.organization.languages import LANGUAGES
+from tertulia.domain.organization.realms import LANGUAGES
 from tertulia.model.users import Role
 from tertulia.outbound.texts import LANGUAGES as AVAILABLE
 from tertulia.outbound.texts import Texts, language_of, texts
-from tertulia.wire.pages.speaking import language_wanted
-from tertulia.wire.pages.unsubscribe import NAMES
+from tertulia.wire.pages.html import language_wanted
+from tertulia.wire.pages.mail_pages import NAMES
 
 CLIENT = Path(__file__).parents[2] / "web" / "src" / "words" / "languages.ts"
 CODE = Path(__file__).parents[2] / "src" / "tertulia"

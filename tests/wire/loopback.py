@@ -16,12 +16,10 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from tertulia.app.composition import asgi
-from tertulia.app.serving.accepting import Acceptor
-from tertulia.app.serving.certificates import Certificates
-from tertulia.app.serving.listening import bound
-from tertulia.wire.http.request_headers import Headers
-from tertulia.wire.protocol.connections import Connections, Limits
-from tertulia.wire.protocol.handshakes import Handshake, Handshakes
+from tertulia.app.serving.http_server import Certificates
+from tertulia.app.serving.listening import Acceptor, bound
+from tertulia.wire.http.request_head import Headers
+from tertulia.wire.protocol.connections import Connections, Handshake, Handshakes, Limits
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
 from tertulia.wire.protocol.polling import Connection, Polls, UsualPoll, WaitingPoll

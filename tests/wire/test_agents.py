@@ -9,7 +9,7 @@ from tertulia.domain.accounts import agents, sessions
 from tertulia.model.agents import Reach
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.service.vault import digest
+from tertulia.service.credentials import key_digest
 from tests.support import PASSWORD, Organization, Person, TestClock, founded, rows
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")
@@ -53,7 +53,7 @@ async def test_a_key_is_shown_once_and_kept_nowhere(org: Organization) -> None:
     assert second["agent"] | {"can_write": True, "channel_ids": [channel]} == second["agent"]
     assert third["agent"] | {"direct_messages": True, "channel_ids": []} == third["agent"]
     kept = org.node.state.agent_keys[1]
-    assert kept.digest == digest(key)
+    assert kept.digest == key_digest(key)
     assert key not in repr(kept)
     assert Reach() == Reach(may_write=False, channel_ids=(), directs=False)
 

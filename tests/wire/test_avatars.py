@@ -10,7 +10,7 @@ import httpx
 from PIL import Image
 
 from tertulia.model.changes import RealmChanged
-from tertulia.wire.api.objects.users import initials
+from tertulia.wire.api.users.objects import initials
 from tests.pictures import blank
 from tests.support import Organization, Person, Reply, reopened, rows
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tertulia.service.config import Config
-from tertulia.store import bot_storage as stored
-from tertulia.wire.api.resources import bot_storage
+from tertulia.store import bots
+from tertulia.wire.api import bot_storage
 from tests.support import Organization, Person, Reply, reopened
 
 
@@ -61,7 +61,7 @@ async def test_what_comes_at_one_moment_has_the_same_limits(
 ) -> None:
     robo = org["robo"]
     monkeypatch.setattr(bot_storage, "MOST_CHARACTERS", 10)
-    monkeypatch.setattr(stored, "PART", 2)
+    monkeypatch.setattr(bots, "PART", 2)
     replies = await asyncio.gather(*(put(robo, {f"{n}": "xxxx"}) for n in range(8)))
     assert sorted(reply.status for reply in replies) == [200] * 2 + [400] * 6
     assert len((await robo.get("/bot_storage")).ok["storage"]) == 2
@@ -84,4 +84,4 @@ async def test_storage_is_each_bot_s_own(org: Organization) -> None:
     # It goes with the bot, for good.
     erased = {"actions": {"delete_profile": True}}
     assert (await org["ann"].delete(f"/users/{robo.user_id}", **erased)).ok
-    assert await org.node.store.read(stored.kept, robo.user_id, None) == {}
+    assert await org.node.store.read(bots.kept, robo.user_id, None) == {}

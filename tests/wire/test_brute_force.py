@@ -12,9 +12,9 @@ import pytest
 from tertulia.app import logs
 from tertulia.app.composition import asgi
 from tertulia.service.config import Config
-from tertulia.wire.http import attempt_limits, rate_limiter
-from tertulia.wire.http.cookie_names import DEVICE_COOKIE
+from tertulia.wire.http import rate_limiter, rate_limits
 from tertulia.wire.http.errors import TooManyTries
+from tertulia.wire.http.request_head import DEVICE_COOKIE
 from tertulia.wire.http.shared_limits import Limiters
 from tests.browsers import FIREFOX, fresh, ready, signed_in
 from tests.support import PASSWORD, Organization, Person, TestClock, founded, row
@@ -49,7 +49,7 @@ async def attacked(org: Organization) -> None:
     tried = 0
     for number in range(1, 256):
         attacker = at(org, f"203.0.113.{number}")
-        for _ in range(attempt_limits.TRIES_PER_ACCOUNT):
+        for _ in range(rate_limits.TRIES_PER_ACCOUNT):
             reply = await attacker.post("/sessions", **WRONG)
             if reply.status == 429:
                 break
@@ -58,7 +58,7 @@ async def attacked(org: Organization) -> None:
         else:
             continue
         break
-    assert tried == attempt_limits.TRIES_FROM_ANYWHERE
+    assert tried == rate_limits.TRIES_FROM_ANYWHERE
     (await at(org, "203.0.113.254").post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
 
 
@@ -82,7 +82,7 @@ async def test_its_owner_gets_in_with_a_browser_that_was_used_before(config: Con
         elsewhere.http.cookies.set(DEVICE_COOKIE, device)
         (await elsewhere.post("/sessions", **RIGHT)).ok
         # By itself, it is held up as well: whoever has it is not known by that alone.
-        for _ in range(attempt_limits.TRIES_PER_ACCOUNT):
+        for _ in range(rate_limits.TRIES_PER_ACCOUNT):
             (await elsewhere.post("/sessions", **WRONG)).refused("AUTHENTICATION_FAILED", 401)
         (await elsewhere.post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
 
@@ -139,7 +139,7 @@ async def test_the_old_password_is_not_found_out_by_whoever_is_signed_in(
     async with stopped(config) as org:
         ann = await signed_in(org) if by_cookie else org["ann"]
         wrong = {"old_password": "something else", "new_password": "other good words"}
-        for _ in range(attempt_limits.TRIES_PER_ACCOUNT):
+        for _ in range(rate_limits.TRIES_PER_ACCOUNT):
             (await ann.patch("/settings", **wrong)).refused()
         right = wrong | {"old_password": PASSWORD}
         (await ann.patch("/settings", **right)).refused("RATE_LIMIT_HIT", 429)
@@ -153,7 +153,7 @@ async def test_the_old_password_is_not_found_out_by_whoever_is_signed_in(
 async def test_who_tries_one_link_after_the_other_is_held_up(config: Config, path: str) -> None:
     async with stopped(config) as org:
         nobody = at(org, "203.0.113.1")
-        for _ in range(attempt_limits.TRIES_PER_CODE):
+        for _ in range(rate_limits.TRIES_PER_CODE):
             assert (await nobody.http.get(path)).status_code in {404, 410}
         assert (await nobody.http.get(path)).status_code == 429
         assert (await at(org, "203.0.113.2").http.get(path)).status_code in {404, 410}
@@ -161,8 +161,8 @@ async def test_who_tries_one_link_after_the_other_is_held_up(config: Config, pat
 
 def test_a_made_up_account_does_not_make_the_others_forgotten() -> None:
     clock = TestClock(stopped_at=1_800_000_000)
-    tries = attempt_limits.SignInLimits(Limiters(clock))
-    for number in range(attempt_limits.TRIES_FROM_ANYWHERE):
+    tries = rate_limits.SignInLimits(Limiters(clock))
+    for number in range(rate_limits.TRIES_FROM_ANYWHERE):
         tries.require(f"192.0.2.{number}", "ann@example.com")
     for number in range(2 * rate_limiter.MAX_KNOWN):
         tries.require(f"198.51.{number}", f"{number}@example.com")
@@ -171,7 +171,7 @@ def test_a_made_up_account_does_not_make_the_others_forgotten() -> None:
 
 
 def test_of_where_people_signed_in_only_so_much_is_kept() -> None:
-    tries = attempt_limits.SignInLimits(Limiters(TestClock(stopped_at=1_800_000_000)))
+    tries = rate_limits.SignInLimits(Limiters(TestClock(stopped_at=1_800_000_000)))
     for number in range(rate_limiter.MAX_KNOWN + 5):
         tries.succeeded(f"{number}", "ann@example.com")
     assert not tries.knows("0", "ann@example.com")

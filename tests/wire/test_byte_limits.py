@@ -15,9 +15,9 @@ from tertulia.model.errors import Refused
 from tertulia.model.narrow import Matches, Term
 from tertulia.model.tokenizer import Phrase, phrases_of
 from tertulia.model.users import Bot, BotKind
-from tertulia.store import editing, history, log_entries, message_details, message_search
+from tertulia.store import editing, installation, log_entries, message_details, message_search
 from tertulia.wire.api import highlighting
-from tertulia.wire.api.resources import history as resources_history
+from tertulia.wire.api.messages import pages as resources_history
 from tertulia.wire.http import responses
 from tertulia.wire.http.errors import TooMuchUnread
 from tertulia.wire.http.responses import IN_PROGRESS, PART_BYTES, AnswerRoom, JsonResponse
@@ -101,11 +101,11 @@ async def test_the_log_comes_in_parts_of_some_bytes(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_entries, "GROWTH_BYTES", 50_000)
-    head = await org.node.store.read(history.head)
+    head = await org.node.store.read(installation.head_position)
     await org.channel("lounge", "ann")
     for _ in range(5):
         await org["ann"].send("lounge", "t", LONG)
-    after, parts = history.Position(head.history, head.seq, head.batch), []
+    after, parts = installation.Position(head.history, head.seq, head.batch), []
     while True:
         part = await org.node.store.read(log_entries.growth, after, 100)
         parts.append(sum(isinstance(one.change, MessageSent) for one in part.entries))

@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
-from tertulia.service import json_web_tokens
+from tertulia.service import credentials
 from tertulia.service.config import Config
-from tertulia.service.json_web_tokens import BadToken
+from tertulia.service.credentials import BadToken
 from tests.browsers import signed_in
 from tests.elsewhere import Elsewhere, Page, elsewhere
 from tests.support import Organization, TestClock, founded, rows
@@ -162,10 +162,10 @@ TIMES: list[tuple[dict[str, Any], str]] = [
 def test_a_token_is_valid_for_a_time(times: dict[str, Any], said: str) -> None:
     sent = token({"email": "ben@example.com"} | times)
     if not said:
-        assert json_web_tokens.claims_of(sent, SECRET, 1000)["email"] == "ben@example.com"
+        assert credentials.claims_of(sent, SECRET, 1000)["email"] == "ben@example.com"
         return
     with pytest.raises(BadToken, match=said):
-        json_web_tokens.claims_of(sent, SECRET, 1000)
+        credentials.claims_of(sent, SECRET, 1000)
 
 
 async def test_a_token_that_proves_nothing_signs_nobody_in(org: Organization) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tertulia.service.config import Config
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tests.support import Listener, Organization, TestClock, founded, reopened
 
 DAY = 86400

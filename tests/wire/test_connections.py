@@ -15,17 +15,11 @@ from tertulia.wire.http import forms
 from tertulia.wire.http.endpoint import ANONYMOUS_BODY
 from tertulia.wire.http.errors import BodyTooLarge, Overloaded
 from tertulia.wire.http.forms import BodyBuffers
-from tertulia.wire.protocol.connections import (
-    RESERVE,
-    ClientTimeout,
-    Connections,
-    Limits,
-    Wait,
-)
+from tertulia.wire.protocol.addresses import trusting, unmapped
+from tertulia.wire.protocol.connections import RESERVE, ClientTimeout, Connections, Limits, Wait
 from tertulia.wire.protocol.http1 import MAX_PIPELINED, TertuliaHttp
+from tertulia.wire.protocol.load import Turns
 from tertulia.wire.protocol.request_head import MAX_HEAD
-from tertulia.wire.protocol.trusted_addresses import trusting, unmapped
-from tertulia.wire.protocol.turns import Turns
 from tests.support import Organization, Person, rows
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
@@ -797,7 +791,7 @@ async def test_connections_that_are_lost_are_not_counted() -> None:
 async def test_too_many_of_an_address_are_told_and_closed(
     org: Organization, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("tertulia.wire.protocol.trusted_addresses._is_own", lambda _: False)
+    monkeypatch.setattr("tertulia.wire.protocol.addresses._is_own", lambda _: False)
     limits = Limits(most=1000, of_one_address=3)
     async with Loopback(org, "below", limits=limits).open() as server:
         lines = [await server.connect() for _ in range(3)]

@@ -5,7 +5,7 @@ from typing import Any
 from tertulia.domain.accounts.personal_settings import RULES
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.wire.api.objects.settings import FIXED, wire_name
+from tertulia.wire.api.settings import FIXED, wire_name
 from tests.support import Organization, founded, reopened, row, rows
 from tests.wire.register_fields import SETTINGS
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]  # without types
 
-from tertulia.domain import names
+from tertulia.domain import names as names
 from tertulia.domain.organization import linkifiers
 from tertulia.model.users import Role
 from tertulia.service.config import Config

@@ -6,7 +6,7 @@ import pytest
 
 from tertulia.model.changes import RealmChanged
 from tertulia.model.transients import PresenceChanged
-from tertulia.wire.api.resources.events import MAX_IDLE_SECONDS, MOBILE_IDLE_SECONDS
+from tertulia.wire.api.register import MAX_IDLE_SECONDS, MOBILE_IDLE_SECONDS
 from tests.support import Listener, Organization, rows
 
 

@@ -12,8 +12,8 @@ import pytest
 from tertulia.service.config import Config
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.url_cache import FRESH_SECONDS, Fetched
-from tertulia.wire.files import external_content
-from tertulia.wire.files.external_content import media_type
+from tertulia.wire.files import pictures
+from tertulia.wire.files.pictures import media_type
 from tests.elsewhere import PNG, Elsewhere, Page, elsewhere, redirect
 from tests.support import Organization, TestClock, founded, reopened, rows
 
@@ -117,14 +117,14 @@ async def test_what_could_not_be_had_is_tried_again_later(
     src = await source(org, there.url("/x.png"))
     assert (await org["ben"].open(src)).status_code == 404
     there.pages["/x.png"] = Page(PNG)
-    clock.ahead = external_content.MISSING_SECONDS + 1
+    clock.ahead = pictures.MISSING_SECONDS + 1
     assert (await org["ben"].open(src)).status_code == 200
 
 
 async def test_what_is_too_large_is_not_given_out(
     org: Organization, there: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(external_content, "MAX_BYTES", len(PNG))
+    monkeypatch.setattr(pictures, "MAX_BYTES", len(PNG))
     there.pages["/y.png"] = Page(PNG + b"\0")
     assert (await org["ben"].open(await source(org, there.url("/x.png")))).status_code == 200
     assert (await org["ben"].open(await source(org, there.url("/y.png")))).status_code == 404
@@ -184,7 +184,7 @@ async def test_where_too_many_are_fetched_the_next_one_comes_again(
     org: Organization, there: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     src = await source(org, there.url("/x.png"))
-    monkeypatch.setattr(external_content, "WAITING", 0)
+    monkeypatch.setattr(pictures, "WAITING", 0)
     answer = await org["ben"].open(src)
     assert answer.status_code == 503
     assert there.asked == []

@@ -9,7 +9,7 @@ from PIL import Image
 
 from tertulia.model.changes import RealmChanged, Unsubscribed
 from tertulia.service.config import Config
-from tertulia.service.files import thumbnails
+from tertulia.service.files import uploads
 from tertulia.wire.files.downloads import disposition
 from tests.pictures import picture
 from tests.support import Organization, Person, TestClock, founded, rows
@@ -573,7 +573,7 @@ async def test_where_too_many_wait_for_thumbnails_the_next_one_comes_again(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = await org["ben"].upload("p.png", picture(9, 9), "image/png")
-    monkeypatch.setattr(thumbnails, "WAITING", 0)
+    monkeypatch.setattr(uploads, "WAITING", 0)
     answer = await org["ben"].open(f"/user_uploads/thumbnail/{path}/840x560.webp")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     monkeypatch.undo()

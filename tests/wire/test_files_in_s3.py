@@ -12,15 +12,14 @@ import httpx
 import msgspec
 import pytest
 
-from tertulia.jobs import pictures
-from tertulia.jobs.files import file_store
-from tertulia.jobs.pictures import PictureCleanup
+from tertulia.jobs import files as pictures
+from tertulia.jobs.files import PictureCleanup, file_store
 from tertulia.model.errors import FilesUnavailable, Unavailable
 from tertulia.service.config import Config
 from tertulia.store import bucket_files, bucket_partials, file_transfer, uploads
 from tertulia.store.bucket_partials import BucketPartials, Piece, chain
 from tertulia.store.disk_files import DiskFiles
-from tertulia.store.file_moving import move
+from tertulia.store.file_moves import move
 from tertulia.store.uploads import Uploads
 from tertulia.wire.pages.web_client import client_page
 from tests.elsewhere import elsewhere, unvouched

@@ -358,7 +358,7 @@ async def test_people_are_told_whom_somebody_else_added_or_removed(org: Organiza
 async def test_nobody_is_told_where_they_are_many(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.domain.groups.memberships.MAX_BULK_NEW_SUBSCRIPTION_MESSAGES", 1)
+    monkeypatch.setattr("tertulia.domain.groups.groups.MAX_BULK_NEW_SUBSCRIPTION_MESSAGES", 1)
     group_id = await create(org, "ben", "cooks")
     url = f"/user_groups/{group_id}/members"
     assert (await org["ben"].post(url, add=people(org, "ann", "cleo"))).ok

@@ -9,7 +9,7 @@ from tertulia.app import config as settings
 from tertulia.app.config import ConfigError
 from tertulia.model.sessions import LIFETIME
 from tertulia.service.config import Config
-from tertulia.wire.http.cookie_names import (
+from tertulia.wire.http.request_head import (
     CSRF_COOKIE,
     DEVICE_COOKIE,
     POSITION_COOKIE,

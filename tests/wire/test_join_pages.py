@@ -20,7 +20,7 @@ from tertulia.model.changes import (
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.wire.http.cookie_names import SESSION_COOKIE
+from tertulia.wire.http.request_head import SESSION_COOKIE
 from tertulia.wire.pages import form_flow
 from tests.mails import link_in, mailed, no_postman
 from tests.support import Organization, Person, TestClock, founded, reopened, row

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from pyroaring import BitMap
 
-from tertulia.delivery.withdrawal import Withdrawal
+from tertulia.delivery.cached_entry import Withdrawal
 from tertulia.domain.messages import deleting as deleting_rules
 from tertulia.domain.messages import moving
-from tertulia.jobs.topic_moves import topic_moves
+from tertulia.jobs.messages import topic_moves
 from tertulia.log.log import Log
 from tertulia.model import narrow
 from tertulia.model.changes import AnyChange, MessagesMoved
+from tertulia.model.edits import TopicMove
 from tertulia.model.errors import Conflict
 from tertulia.model.narrow import Scope, Term
-from tertulia.model.topic_moves import TopicMove
 from tertulia.model.user_topics import Visibility
 from tertulia.service.messages import deleting, editing, preconditions
 from tertulia.store import bitmaps, consistency, log_entries, message_details, writing
@@ -26,7 +26,7 @@ from tertulia.store import store as store_module
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import narrow_condition
 from tertulia.store.writing import Batch
-from tertulia.wire.api.projections import message_moves
+from tertulia.wire.api.messages import moves
 from tests.support import Organization
 from tests.unit.test_log import until
 
@@ -705,14 +705,14 @@ async def test_views_of_a_renamed_topic_share_the_list_of_its_messages(
         for empty in (True, False)
     ]
     lists: dict[int, list[int]] = {}
-    real = message_moves._Move.listed
+    real = moves._Move.listed
 
     def listed(self: Any, shown: Any) -> list[int]:
         found = real(self, shown)
         lists[id(found)] = found
         return found
 
-    monkeypatch.setattr(message_moves._Move, "listed", listed)
+    monkeypatch.setattr(moves._Move, "listed", listed)
     await move(org, mids[0], topic="coffee")
     for one in listeners:
         (event,) = [e for e in await one.events() if e["type"] == "update_message"]

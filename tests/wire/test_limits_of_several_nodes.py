@@ -12,8 +12,7 @@ import pytest
 from tertulia.delivery import announcements
 from tertulia.service.config import Config
 from tertulia.wire.http import shared_limits
-from tertulia.wire.http.attempt_limits import TRIES, TRIES_PER_ACCOUNT
-from tertulia.wire.http.rate_limits import BOTS_OF_OWNER
+from tertulia.wire.http.rate_limits import BOTS_OF_OWNER, TRIES, TRIES_PER_ACCOUNT
 from tertulia.wire.mail import server
 from tests import postgres
 from tests.nodes import Cluster, cluster

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.domain.messages import previews
+from tertulia.domain.messages import editing
 from tertulia.jobs.previews import Previewer
-from tertulia.model.previews import PendingPreview
+from tertulia.model.messages import PendingPreview
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.service.messages import preconditions
@@ -309,8 +309,8 @@ async def test_what_is_not_awaited_any_more_changes_nothing(org: Organization) -
     pending = PendingPreview(message_id=1, seq=1)
     rendered = org.node.render("x", None)
     before = org.node.state.seq
-    await org.node.log.submit(None, previews.show, pending, gone, rendered)
-    await org.node.log.submit(None, previews.give_up, pending)
+    await org.node.log.submit(None, editing.show_preview, pending, gone, rendered)
+    await org.node.log.submit(None, editing.give_up, pending)
     assert org.node.state.seq == before
 
 

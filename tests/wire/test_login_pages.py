@@ -13,8 +13,8 @@ from tertulia.model.changes import RealmChanged, RealmDeactivated
 from tertulia.model.users import Role
 from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.config import Config
-from tertulia.wire.http import attempt_limits
-from tertulia.wire.http.cookie_names import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
+from tertulia.wire.http import rate_limits
+from tertulia.wire.http.request_head import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
 from tertulia.wire.pages import login
 from tests.browsers import cookies_of, fresh, give_password, ready, signed_in, token_of
 from tests.mails import link_in, mailed, no_postman
@@ -147,7 +147,7 @@ async def test_whoever_is_not_right_hears_the_same_and_types_the_password_alone_
 
 async def test_whoever_tries_again_and_again_is_held_up(org: Organization) -> None:
     browser = fresh(org)
-    for _ in range(attempt_limits.TRIES_PER_ACCOUNT):
+    for _ in range(rate_limits.TRIES_PER_ACCOUNT):
         page = await browser.http.post("/login", data={**RIGHT, "password": "wrong"})
         assert page.status_code == 403
     page = await browser.http.post("/login", data=RIGHT)

@@ -19,10 +19,10 @@ from aiosmtpd.smtp import SMTP
 from tertulia.domain.organization.realms import EMAIL_GATEWAY, NOTIFICATION_BOT
 from tertulia.model.mail import Mail, MailKind
 from tertulia.service.config import Config
-from tertulia.service.mail_in import addresses, reading
+from tertulia.service.mail_in import addresses, receiving
 from tertulia.service.mail_in.addresses import MailAddresses, Options
 from tertulia.service.mailing import MailRenderer
-from tertulia.service.notices.mail import MESSAGES
+from tertulia.service.notifications.mail import MESSAGES
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.mail import server
 from tests.support import Organization, founded, row
@@ -583,7 +583,7 @@ async def test_what_takes_too_long_to_read_counts_as_many(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await org.channel("kitchen", "ben")
-    monkeypatch.setattr(reading, "MAX_SECONDS", 0.001)
+    monkeypatch.setattr(receiving, "MAX_SECONDS", 0.001)
     monkeypatch.setattr(server, "PER_MINUTE", 2)
     monkeypatch.setattr(server, "COSTLY", 2)
     async with listening(org) as post:

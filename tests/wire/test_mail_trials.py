@@ -12,7 +12,7 @@ from aiosmtpd.smtp import AuthResult, LoginPassword
 from tertulia.outbound import transports
 from tertulia.outbound.transports import Smtp
 from tertulia.service.config import Config
-from tertulia.wire.api.resources import mail_trials
+from tertulia.wire.api import server as mail_trials
 from tests.support import Organization, founded
 from tests.unit.test_mail_sender import LETTER, Server, listening
 

@@ -13,7 +13,7 @@ from tertulia.model.groups import SystemGroup
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
 from tertulia.state import idempotency as sent_messages
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tests.support import Organization, founded, reopened, row
 
 pytestmark = pytest.mark.usefixtures("no_logged_errors")

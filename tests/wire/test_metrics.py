@@ -15,10 +15,9 @@ from tertulia.app.composition import asgi
 from tertulia.service.config import Config
 from tertulia.store.database import DatabaseUnavailable
 from tertulia.wire.http.request_measures import OTHERS, RequestMeasures
-from tertulia.wire.metrics import families, siblings
+from tertulia.wire.metrics import families, page
 from tertulia.wire.metrics.families import Family, OfNode, Sample
-from tertulia.wire.protocol.connections import Connections, Limits
-from tertulia.wire.protocol.gauges import Gauges
+from tertulia.wire.protocol.connections import Connections, Gauges, Limits
 from tertulia.wire.protocol.load import Load
 from tests.support import Organization
 from tests.unit.test_log import until
@@ -181,15 +180,15 @@ async def test_a_scrape_reaches_all_processes_of_a_server(
     ):
         dead = await asyncio.start_unix_server(tell, tmp_path / "3.metrics")
         dead.close()
-        async with siblings.told_to_siblings(org.node):
+        async with page.told_to_siblings(org.node):
             found = await scraped(org)
             assert found["tertulia_event_queues", labelled(node="other")] == 7
             assert found["tertulia_event_queues", labelled()] == 0
             assert not (tmp_path / "3.metrics").exists()
             assert caplog.text.count("does not tell its numbers") == 1
             # And this one tells the others its own.
-            own = siblings._own(tmp_path)
-            told = await siblings._asked(own)
+            own = page._own(tmp_path)
+            told = await page._asked(own)
             assert told is not None
             assert told.node == org.node.membership.name
             names = {family.name for family in (await families.families_of(org.node)).families}

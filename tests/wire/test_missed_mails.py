@@ -16,10 +16,10 @@ from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.outbound.transports import mail_message
 from tertulia.service.config import Config
 from tertulia.service.mailing import MailRenderer
-from tertulia.service.notices import following
-from tertulia.service.notices.digests import ask_for_digests
-from tertulia.service.notices.following import HELD_SECONDS, Notices
-from tertulia.service.notices.mail import MESSAGES, ByMail
+from tertulia.service.notifications import following
+from tertulia.service.notifications.digests import ask_for_digests
+from tertulia.service.notifications.following import HELD_SECONDS, Notices
+from tertulia.service.notifications.mail import MESSAGES, ByMail
 from tests.conftest import OTHERS
 from tests.mails import Hand, no_postman
 from tests.pictures import picture

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tertulia.domain.accounts import navigation as navigation_domain
+from tertulia.domain.accounts import navigation
 from tests.support import Organization, Person, row
 from tests.wire.own import listed
 
@@ -22,8 +22,8 @@ def at(fragment: str) -> str:
 
 
 async def test_a_built_in_view_has_a_place_and_no_name(org: Organization) -> None:
-    assert navigation_domain.BUILT_IN
-    for fragment in sorted(navigation_domain.BUILT_IN):
+    assert navigation.BUILT_IN
+    for fragment in sorted(navigation.BUILT_IN):
         with row(fragment):
             (await org["ann"].post(PATH, fragment=fragment, is_pinned=False)).ok
             assert await views(org["ann"]) == [{"fragment": fragment, "is_pinned": False}]
@@ -160,6 +160,6 @@ async def test_each_step_is_told_to_the_owner_alone(org: Organization) -> None:
 
 
 async def test_not_too_many_are_kept(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(navigation_domain, "MAX_VIEWS", 1)
+    monkeypatch.setattr(navigation, "MAX_VIEWS", 1)
     (await org["ann"].post(PATH, fragment="inbox", is_pinned=True)).ok
     (await org["ann"].post(PATH, fragment="feed", is_pinned=True)).refused()

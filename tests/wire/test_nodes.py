@@ -13,11 +13,11 @@ from starlette.requests import Request
 from tertulia.service import membership
 from tertulia.service.config import Config
 from tertulia.service.membership import Membership
-from tertulia.store import kept_backups, nodes
+from tertulia.store import backups, nodes
 from tertulia.store.database import Connection, DatabaseUnavailable
-from tertulia.wire.api.resources.nodes import get_nodes
-from tertulia.wire.api.resources.server import NoParams
+from tertulia.wire.api.nodes import get_nodes
 from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import NoParams
 from tests.support import Organization, reopened
 from tests.unit.test_log import until
 
@@ -82,7 +82,7 @@ async def test_owners_see_when_the_last_backup_was_made(
 ) -> None:
     assert (await org["ann"].get("/nodes")).ok["backups"] is None
     at = None if hours is None else NOW - hours * 3600
-    await org.node.store.write(lambda c: kept_backups.note(c, at))
+    await org.node.store.write(lambda c: backups.note_last_backup(c, at))
     backing_up = msgspec.structs.replace(org.node.config, backup_to="/backups")
     node = dataclasses.replace(org.node, config=backing_up, clock=lambda: NOW)
     call = Call(node=node, user_id=org["ann"].user_id, client="", request=Request({"type": "http"}))

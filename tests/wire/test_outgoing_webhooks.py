@@ -19,10 +19,10 @@ from tertulia.outbound import http_client
 from tertulia.service.config import Config
 from tertulia.service.webhooks import calling
 from tertulia.service.webhooks.calling import Encoded, Encoder, ServiceCaller
-from tertulia.store import service_calls
+from tertulia.store import webhooks
 from tertulia.store.database import DatabaseUnavailable
 from tertulia.wire.api.embedded_bots import bot_interface
-from tertulia.wire.api.service_calls import encoded_call
+from tertulia.wire.api.webhooks import encoded_call
 from tertulia.wire.application import application
 from tests.conftest import OTHERS
 from tests.support import Organization, Person, TestClock, founded, reopened, row
@@ -120,7 +120,7 @@ def caller_of(org: Organization, encode: Encoder = encoded_call) -> ServiceCalle
 
 async def next_due(org: Organization) -> float | None:
     """When the next calls are due; None where none wait."""
-    lanes = await org.node.store.read(service_calls.lanes)
+    lanes = await org.node.store.read(webhooks.call_lanes)
     return lanes[0][1] if lanes else None
 
 
@@ -372,8 +372,8 @@ async def test_each_call_is_one_nodes_and_none_is_lost(
     bot = await made(org, service.url)
     await org["ben"].write([bot.user_id], "once")
     store, now = org.node.store, org.node.clock()
-    (lane,) = await store.write(lambda c: service_calls.take(c, now, 60.0, [bot.user_id]))
-    assert await store.write(lambda c: service_calls.take(c, now, 60.0, [bot.user_id])) == []
+    (lane,) = await store.write(lambda c: webhooks.take_calls(c, now, 60.0, [bot.user_id]))
+    assert await store.write(lambda c: webhooks.take_calls(c, now, 60.0, [bot.user_id])) == []
     await called(org)
     assert service.told == []
     # The node that took it was killed.
@@ -383,7 +383,9 @@ async def test_each_call_is_one_nodes_and_none_is_lost(
         assert service.last["data"] == "once"
         await again["ben"].write([bot.user_id], "twice")
         # What the first one says late does no harm to what is another's.
-        await store.write(lambda c: service_calls.finish(c, lane, [lane.calls[0].id], now, now + 9))
+        await store.write(
+            lambda c: webhooks.finish_calls(c, lane, [lane.calls[0].id], now, now + 9)
+        )
         await called(again)
     assert service.last["data"] == "twice"
 
@@ -395,7 +397,7 @@ async def test_a_call_that_is_made_twice_has_one_answer(
     service.answer = {"content": "done"}
     await org["ben"].write([bot.user_id], "do")
     now = org.node.clock()
-    (lane,) = await org.node.store.write(lambda c: service_calls.take(c, now, 60.0, [bot.user_id]))
+    (lane,) = await org.node.store.write(lambda c: webhooks.take_calls(c, now, 60.0, [bot.user_id]))
     caller = caller_of(org)
     for _ in range(2):
         assert await caller._one(lane.calls[0]) is None
@@ -494,7 +496,7 @@ async def test_making_and_changing_one(org: Organization, service: Service) -> N
 async def test_no_more_wait_than_there_is_room_for(
     org: Organization, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service_calls, "MAX_WAITING", 5)
+    monkeypatch.setattr(webhooks, "MAX_WAITING", 5)
     bot = await made(org, service.url)
     for n in range(9):
         await org["ben"].write([bot.user_id], f"{n}")

@@ -82,7 +82,7 @@ async def test_a_channel_has_so_many_pins_and_no_more(
 ) -> None:
     ann = org["ann"]
     monkeypatch.setattr("tertulia.domain.messages.pins.MAX_PINS", 2)
-    monkeypatch.setattr("tertulia.state.folds.pins.MAX_PINS", 2)
+    monkeypatch.setattr("tertulia.state.pins.MAX_PINS", 2)
     assert pins.MAX_PINS == 50
     here, there = await org.channel("here", "ann"), await org.channel("there", "ann")
     one, two, three = [await ann.send("here", "t", "x") for _ in range(3)]

@@ -11,11 +11,11 @@ import pytest
 
 from tertulia.log import catching_up
 from tertulia.service.config import Config
-from tertulia.store import hearing
+from tertulia.store import database
 from tertulia.store.database import DatabaseUnavailable
 from tertulia.store.telling import Told
-from tertulia.wire.http.cookie_names import POSITION_COOKIE
 from tertulia.wire.http.positions import COOKIE_SECONDS, POSITION
+from tertulia.wire.http.request_head import POSITION_COOKIE
 from tests import postgres
 from tests.browsers import FIREFOX, give_password
 from tests.nodes import Client, Cluster, cluster
@@ -177,7 +177,7 @@ async def test_whoever_says_nothing_finds_what_the_node_was_told(
     three: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although nobody waits there, so that it does not read that by itself."""
-    monkeypatch.setattr(hearing, "GATHERED_SECONDS", 1000.0)
+    monkeypatch.setattr(database, "GATHERED_SECONDS", 1000.0)
     ben = three.client(keeps_cookies=False)
     here, there = (node.node.log for node in three.nodes[:2])
     listening = there.store._hearing

@@ -15,9 +15,9 @@ from tertulia.model.changes import Entry, RealmChanged, SessionBegun, SessionsEn
 from tertulia.model.sessions import Session
 from tertulia.outbound.web_push import MAX_PAYLOAD, PushKey, encrypted
 from tertulia.service.config import Config
-from tertulia.service.notices.following import Notices
-from tertulia.service.notices.push import ByPush
-from tertulia.service.notices.pushing import (
+from tertulia.service.notifications.following import Notices
+from tertulia.service.notifications.push import ByPush
+from tertulia.service.notifications.pushing import (
     AT_ONCE,
     FIRST_PAUSE,
     LIVES_SECONDS,

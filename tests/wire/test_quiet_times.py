@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.notices.telling import QUIET_LOOK_SECONDS, QUIET_LOOKS
+from tertulia.domain.notifications.rules import QUIET_LOOK_SECONDS, QUIET_LOOKS
 from tertulia.model.changes import RealmChanged
-from tertulia.service.notices.digests import ask_for_digests
+from tertulia.service.notifications.digests import ask_for_digests
 from tertulia.store import outbox
 from tests.mails import no_postman
 from tests.support import Organization, Person

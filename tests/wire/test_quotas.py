@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tertulia.domain import quotas
-from tertulia.model.realm import Realm
+from tertulia.model.organization import Realm
 from tertulia.model.settings import declared_settings
 from tests.support import Organization, Person, Reply, row
 from tests.wire.test_tus import ask, begun, piece, refused

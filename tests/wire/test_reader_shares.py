@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import msgspec
 import pytest
 
-from tertulia.model.changes.realm import RealmChanged
+from tertulia.model.organization import RealmChanged
 from tertulia.store import message_search
 from tertulia.store.database import Connection
 from tertulia.store.message_search import Page

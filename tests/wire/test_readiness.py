@@ -7,15 +7,7 @@ from typing import Any
 import apsw
 import pytest
 
-from tertulia.log import (
-    durability,
-    forwarding,
-    freshness,
-    head_watch,
-    inbox,
-    requests,
-    write_probe,
-)
+from tertulia.log import commits, forwarding, freshness, head_watch, requests
 from tertulia.log import log as log_module
 from tertulia.log.errors import not_done_error
 from tertulia.model.errors import Unavailable
@@ -253,7 +245,7 @@ async def test_ready_has_the_writer_try_where_it_has_not_written_lately(
     counting.commits = 0
     assert await problems(org) == []
     assert counting.commits == 0, "what was written just now is proof"
-    monkeypatch.setattr(write_probe, "PROOF_SECONDS", -1)
+    monkeypatch.setattr(freshness, "PROOF_SECONDS", -1)
     assert await problems(org) == []
     assert counting.commits == 1
     counting.breaks = {"commit"}
@@ -263,7 +255,7 @@ async def test_ready_has_the_writer_try_where_it_has_not_written_lately(
     counting.breaks = set()
     assert await problems(org) == []
     counting.gate = asyncio.Event()
-    monkeypatch.setattr(write_probe, "PROOF_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(freshness, "PROOF_WAIT_SECONDS", 0.01)
     (problem,) = await problems(org)
     assert "didn't respond" in problem
     log.freshness.busy_since = time.monotonic() - freshness.STALE_SECONDS - 1
@@ -351,7 +343,7 @@ async def test_what_waits_for_the_writer_is_answered_in_time_and_not_done_later(
     log._tick()
     assert not any(task.done() for task in waiting)
     with monkeypatch.context() as patch:
-        patch.setattr(inbox, "BEGIN_SECONDS", 0)
+        patch.setattr(requests, "BEGIN_SECONDS", 0)
         log._tick()
     for task in waiting:
         with pytest.raises(Unavailable, match="Nothing was changed"):
@@ -372,7 +364,7 @@ async def test_a_reader_does_not_wait_for_ever_for_what_is_being_written(
     for _ in range(20):
         await asyncio.sleep(0)
     with monkeypatch.context() as patch:
-        patch.setattr(durability, "BEGIN_SECONDS", -1)
+        patch.setattr(commits, "BEGIN_SECONDS", -1)
         log._tick()
     (await looking).refused("SERVER_NOT_READY", 503)
     counting.gate.set()
@@ -383,7 +375,7 @@ async def test_a_reader_does_not_wait_for_ever_for_what_is_being_written(
 async def test_beyond_a_bound_nobody_is_let_wait(
     org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inbox, "MOST_WAITING", 3)
+    monkeypatch.setattr(requests, "MOST_WAITING", 3)
     log, counting.gate = org.node.log, asyncio.Event()
     first = asyncio.create_task(log.submit(None, create, "first"))
     await until(lambda: counting.commits == 1)

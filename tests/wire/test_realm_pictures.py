@@ -106,7 +106,7 @@ async def test_there_is_exactly_one_file(
 async def test_a_picture_has_a_largest_size(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.wire.api.resources.pictures.MAX_PICTURE_MIB", 0)
+    monkeypatch.setattr("tertulia.wire.api.pictures.MAX_PICTURE_MIB", 0)
     (await upload(org["ann"], "/realm/icon", picture(9, 9))).refused()
 
 

@@ -54,7 +54,7 @@ async def test_subscribers_are_listed_where_they_are_asked_for(
 async def test_of_a_large_channel_a_part_is_bots_and_those_seen_of_late(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.wire.api.objects.channels.PARTIAL_FROM", 3)
+    monkeypatch.setattr("tertulia.wire.api.channels.objects.PARTIAL_FROM", 3)
     await org.channel("lounge", "ann", "ben", "cleo", "robo")
     await org.channel("attic", "ann", "ben")
     await appear(org, "cleo")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.messages import reminders as reminders_domain
+from tertulia.domain.messages import scheduled
 from tertulia.domain.organization.realms import NOTIFICATION_BOT
 from tertulia.model.changes import UserDeactivated, UserReactivated
 from tertulia.service.config import Config
@@ -113,7 +113,7 @@ async def test_nobody_is_reminded_of_what_they_cannot_read(org: Organization) ->
 
 
 async def test_not_too_many_wait(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reminders_domain, "MAX_REMINDERS", 1)
+    monkeypatch.setattr(scheduled, "MAX_REMINDERS", 1)
     message = await org["ann"].write([org["ben"].user_id], "x")
     await remind(org, "ann", message)
     sent = {"message_id": message, "scheduled_delivery_timestamp": later(org)}

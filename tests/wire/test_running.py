@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from tertulia.domain.messages import upload_quotas
+from tertulia.domain.messages import attachments
 from tertulia.domain.organization import banners
 from tertulia.jobs import registry
 from tertulia.jobs.supervisor import Job
-from tertulia.jobs.usage import usage_counts
+from tertulia.jobs.upkeep import usage_counts
 from tertulia.log.measures import SECONDS, Histogram
 from tertulia.model.errors import UploadQuotaReached
 from tertulia.model.mail import Mail, MailKind
@@ -23,7 +23,7 @@ from tertulia.model.webhooks import ServiceCall
 from tertulia.service import usage as counting
 from tertulia.service.config import Config
 from tertulia.service.usage import CountedElsewhere
-from tertulia.store import failing, feeds, outbox, pushes, service_calls, usage
+from tertulia.store import failures, feeds, outbox, pushes, usage, webhooks
 from tertulia.store.database import Connection
 from tertulia.store.feeds import Standing
 from tertulia.store.nodes import SlowRequest
@@ -31,8 +31,7 @@ from tertulia.store.pushes import Wanted
 from tertulia.store.usage import Counted
 from tertulia.wire.http import request_log
 from tertulia.wire.http.request_log import RequestLog
-from tertulia.wire.http.request_measures import RequestMeasures
-from tertulia.wire.http.slow_requests import SlowRequests
+from tertulia.wire.http.request_measures import RequestMeasures, SlowRequests
 from tests.support import Organization, TestClock, founded
 from tests.wire.test_tus import ask, begun, piece
 
@@ -88,9 +87,9 @@ async def test_a_persons_files_and_those_of_their_bots_have_a_limit(org: Organiz
     # The server's own bots are nobody's.
     state = org.node.state
     (gateway, *_) = (one for one in state.users if one.is_system_bot)
-    upload_quotas.check(state, gateway, 2 * MIB, quota=None)
+    attachments.check_upload_quota(state, gateway, 2 * MIB, quota=None)
     with pytest.raises(UploadQuotaReached):
-        upload_quotas.check(state, gateway, 2 * MIB, quota=2 * MIB)
+        attachments.check_upload_quota(state, gateway, 2 * MIB, quota=2 * MIB)
 
 
 async def test_one_person_may_have_another_limit(org: Organization) -> None:
@@ -306,10 +305,10 @@ async def test_administrators_see_what_fails_and_whose_it_is(org: Organization) 
         call = msgspec.convert(
             {"bot_id": bot_id, "message_id": 1, "trigger": "mention"}, ServiceCall
         )
-        service_calls.put(connection, call, 300.0, "c")
+        webhooks.put_calls(connection, call, 300.0, "c")
         for now in (400.0, 500.0):
-            for lane in service_calls.take(connection, now, 1.0, [bot_id]):
-                service_calls.finish(connection, lane, [], now, now, f"Answered {now:.0f}")
+            for lane in webhooks.take_calls(connection, now, 1.0, [bot_id]):
+                webhooks.finish_calls(connection, lane, [], now, now, f"Answered {now:.0f}")
 
     await store.write(fail)
     mail, service = (await ann.get("/failing_deliveries")).ok["deliveries"]
@@ -326,15 +325,15 @@ async def test_administrators_see_what_fails_and_whose_it_is(org: Organization) 
 
 
 async def test_pushes_and_feeds_that_fail_are_known_since_when(org: Organization) -> None:
-    def fail(connection: Connection) -> list[failing.Failing]:
+    def fail(connection: Connection) -> list[failures.Failing]:
         pushes.ask(connection, 7, 8, "dm", Wanted.SHOW, [1], 10.0)
         for now in (20.0, 30.0):
             for lane in pushes.take(connection, now, 1.0, [7]):
                 pushes.finish(connection, lane, (), (), now, now + 1, f"at {now:.0f}")
-        found = failing.pushes(connection, 5)
+        found = failures.pushes(connection, 5)
         for lane in pushes.take(connection, 40.0, 1.0, [7]):
             pushes.finish(connection, lane, lane.pushes, (), 40.0, None, "")
-        assert failing.pushes(connection, 5) == []
+        assert failures.pushes(connection, 5) == []
         return found
 
     (found,) = await org.node.store.write(fail)

@@ -13,9 +13,9 @@ from tertulia.domain.accounts import sessions
 from tertulia.model.changes import RealmChanged, RealmDeactivated
 from tertulia.model.sessions import LIFETIME
 from tertulia.service.config import Config
-from tertulia.service.vault import digest
-from tertulia.wire.http import attempt_limits
-from tertulia.wire.http.cookie_names import (
+from tertulia.service.credentials import key_digest
+from tertulia.wire.http import rate_limits
+from tertulia.wire.http.request_head import (
     CSRF_COOKIE,
     DEVICE_COOKIE,
     POSITION_COOKIE,
@@ -76,7 +76,7 @@ async def test_of_the_session_nothing_is_kept_that_opens_it(org: Organization) -
     token = token_of(browser)
     assert token is not None
     (session,) = org.node.state.sessions
-    assert session.digest == digest(token)
+    assert session.digest == key_digest(token)
     assert token not in repr(session)
 
 
@@ -139,22 +139,22 @@ async def test_whoever_tries_passwords_is_held_up_and_nobody_else(
         await org.add("ben")
         await give_password(org, "ben")
         nobody = fresh(org)
-        for _ in range(attempt_limits.TRIES_PER_ACCOUNT):
+        for _ in range(rate_limits.TRIES_PER_ACCOUNT):
             (await nobody.post(path, **WRONG)).refused("AUTHENTICATION_FAILED", 401)
         for sent in (WRONG, RIGHT, {**RIGHT, "username": " ANN@example.com"}):
             reply = await nobody.post(path, **sent)
             body = reply.refused("RATE_LIMIT_HIT", 429)
-            assert 0 < body["retry-after"] <= attempt_limits.TRIES_SECONDS
+            assert 0 < body["retry-after"] <= rate_limits.TRIES_SECONDS
             assert reply.headers["retry-after"] == str(body["retry-after"])
         (await nobody.post(path, username="ben@example.com", password=PASSWORD)).ok
-        clock.ahead = attempt_limits.TRIES_SECONDS + 1
+        clock.ahead = rate_limits.TRIES_SECONDS + 1
         (await nobody.post(path, **RIGHT)).ok
 
 
 async def test_one_who_tries_many_accounts_is_held_up(config: Config) -> None:
     async with founded(config, clock=TestClock(stopped_at=time.time())) as org:
         nobody = fresh(org)
-        for number in range(attempt_limits.TRIES):
+        for number in range(rate_limits.TRIES):
             sent = {"username": f"a{number}@example.com", "password": "x"}
             (await nobody.post("/sessions", **sent)).refused("AUTHENTICATION_FAILED", 401)
         (await nobody.post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
@@ -162,7 +162,7 @@ async def test_one_who_tries_many_accounts_is_held_up(config: Config) -> None:
 
 async def test_the_right_password_can_be_used_as_often_as_one_likes(org: Organization) -> None:
     browser = fresh(org)
-    for _ in range(attempt_limits.TRIES_PER_ACCOUNT + 2):
+    for _ in range(rate_limits.TRIES_PER_ACCOUNT + 2):
         (await browser.post("/sessions", **RIGHT)).ok
         browser.http.cookies.clear()
 

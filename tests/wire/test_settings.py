@@ -15,7 +15,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.groups import UserGroup
 from tertulia.model.users import Role
-from tertulia.wire.api.objects.settings import FIXED, SettingParams, wire_name
+from tertulia.wire.api.settings import FIXED, SettingParams, wire_name
 from tertulia.wire.http.parameters import declared
 from tests.support import PASSWORD, Listener, Organization, reopened, row
 

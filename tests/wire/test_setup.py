@@ -13,14 +13,13 @@ import msgspec
 import pytest
 
 from tertulia.app.bootstrap import Bootstrap
-from tertulia.app.founding import Founder, found, is_founded
-from tertulia.app.opening import opened_log, opened_vault
+from tertulia.app.founding import Founder, found, is_founded, opened_log, opened_vault
 from tertulia.service.config import Config
-from tertulia.service.vault import VaultError
+from tertulia.service.credentials import VaultError
 from tertulia.store.store import database_at
-from tertulia.wire.http import attempt_limits
-from tertulia.wire.http.cookie_names import SESSION_COOKIE
+from tertulia.wire.http import rate_limits
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.request_head import SESSION_COOKIE
 from tests.browsers import FIREFOX
 from tests.support import PASSWORD, row
 from tests.unit.test_log import until
@@ -167,7 +166,7 @@ async def test_the_code_may_be_typed_as_one_likes(config: Config) -> None:
 
 async def test_whoever_guesses_is_held_up(config: Config) -> None:
     async with served(config) as server:
-        for _ in range(attempt_limits.TRIES_PER_CODE):
+        for _ in range(rate_limits.TRIES_PER_CODE):
             assert (await server.fill(code="wrong")).status_code == 400
         assert (await server.fill()).status_code == 429
         assert not is_founded(config)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.messages import snippets as snippets_domain
+from tertulia.domain.messages import drafts
 from tests.support import Organization, Person
 from tests.wire.own import listed
 
@@ -118,6 +118,6 @@ async def test_what_is_not_there_or_not_ones_own_is_not_found(
 
 
 async def test_not_too_many_are_kept(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snippets_domain, "MAX_SNIPPETS", 1)
+    monkeypatch.setattr(drafts, "MAX_SNIPPETS", 1)
     await create(org["ann"])
     (await org["ann"].post(PATH, title="t", content="c")).refused()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tertulia.app.config import ConfigError, load
-from tertulia.app.serving.certificates import Certificates
+from tertulia.app.serving.http_server import Certificates
 from tertulia.wire.protocol.connections import Limits
 from tests.support import Organization
 from tests.tls import name_in, sealed_key, unverified, write_certificate
@@ -161,7 +161,7 @@ async def test_a_server_that_leaves_waits_for_no_handshake(
     knocks: ExitStack,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tertulia.app.serving.accepting._AGREE_SECONDS", 0.05)
+    monkeypatch.setattr("tertulia.app.serving.listening._AGREE_SECONDS", 0.05)
     server = Loopback(sqlite_org, "below", certificates=certificates)
     async with server.open():
         silent = await knock(server, knocks)

@@ -8,10 +8,10 @@ import pytest
 from tertulia.model.changes import RealmChanged, Subscribed, Unsubscribed
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.groups import SystemGroup
-from tertulia.service.messages import topics as topics_of_channel
+from tertulia.service.messages import reading
 from tertulia.store import queries
 from tertulia.store.database import Connection
-from tertulia.wire.api.resources import topics as resource
+from tertulia.wire.api import topics as resource
 from tertulia.wire.http.fragments import array_items
 from tests.support import Organization, Person, row
 
@@ -131,7 +131,7 @@ async def test_received_topics_are_looked_up_in_steps(
         return real(connection, channel_id, keys, spans)
 
     monkeypatch.setattr(queries, "newest_by_topic", counted)
-    monkeypatch.setattr(topics_of_channel, "LOOKUPS", 3)
+    monkeypatch.setattr(reading, "LOOKUPS", 3)
     newest_first = sorted(expected.items(), key=lambda one: -one[1])
     assert await topics(org["ben"], channel) == newest_first
     assert lookups == [3, 3]

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.domain.channels.user_topics import MAX_USER_TOPICS
+from tertulia.domain.channels.topics import MAX_USER_TOPICS
 from tertulia.model.changes import RealmChanged, SubscriptionChanged, Unsubscribed, UserCreated
 from tertulia.model.users import PersonalSettings, Role, User
 from tertulia.service.config import Config
@@ -141,7 +141,7 @@ async def test_a_setting_can_be_taken_back_where_one_cannot_read_any_more(
 
 async def test_there_is_a_limit(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_USER_TOPICS == 20_000
-    monkeypatch.setattr("tertulia.domain.channels.user_topics.MAX_USER_TOPICS", 1)
+    monkeypatch.setattr("tertulia.domain.channels.topics.MAX_USER_TOPICS", 1)
     channel = await org.channel("lounge", "ben")
     wanted = {"stream_id": channel, "visibility_policy": MUTED}
     assert (await org["ben"].post(TOPICS, **wanted, topic="a")).ok

@@ -7,9 +7,9 @@ import httpx
 import pytest
 from PIL import Image
 
-from tertulia.markup.emoji_addresses import extra_address
-from tertulia.wire.pages import manual
-from tertulia.wire.pages.built_files import BuiltFiles
+from tertulia.markup.addresses import extra_address
+from tertulia.wire.pages import help
+from tertulia.wire.pages.web_client import BuiltFiles
 from tests.support import Organization
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -47,7 +47,7 @@ async def test_what_is_usual_elsewhere_leads_to_what_is_here(
 @pytest.fixture
 def no_manual(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a clone, where it may have been built or not."""
-    monkeypatch.setattr(manual, "_MANUAL", BuiltFiles("nowhere"))
+    monkeypatch.setattr(help, "_MANUAL", BuiltFiles("nowhere"))
 
 
 @pytest.mark.usefixtures("no_manual")
@@ -91,7 +91,7 @@ async def test_a_package_with_the_manual_shows_it(
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
     (tmp_path / "secret").write_text("nobody's business")
-    monkeypatch.setattr(manual, "_MANUAL", BuiltFiles("manual"))
+    monkeypatch.setattr(help, "_MANUAL", BuiltFiles("manual"))
     monkeypatch.setattr("importlib.resources.files", lambda package: tmp_path)
 
     first = await sqlite_org.http.get("/help")
@@ -143,7 +143,7 @@ async def test_a_package_with_the_manual_shows_it(
     (tmp_path / "manual" / "index.html").write_text("<h1>New</h1>")
     before = await sqlite_org.http.get("/help/")
     assert before.text == contents["index.html"]
-    monkeypatch.setattr(manual, "_MANUAL", fresh := BuiltFiles("manual"))
+    monkeypatch.setattr(help, "_MANUAL", fresh := BuiltFiles("manual"))
     after = await sqlite_org.http.get("/help/", headers={"If-None-Match": before.headers["etag"]})
     assert (after.status_code, after.text) == (200, "<h1>New</h1>")
     assert "operating.html" in fresh.names

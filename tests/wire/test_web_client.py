@@ -9,7 +9,7 @@ import pytest
 
 from tertulia.model.changes import RealmChanged
 from tertulia.service.config import Config
-from tertulia.wire.http.content_policies import NOTHING
+from tertulia.wire.http.responses import NOTHING
 from tertulia.wire.pages.web_client import client_page
 from tests.browsers import signed_in
 from tests.support import Organization, founded

@@ -14,7 +14,7 @@ import pytest
 
 from tertulia.integrations.catalog import INTEGRATIONS
 from tertulia.integrations.incoming import Post, Request
-from tertulia.integrations.payload import Part
+from tertulia.integrations.payloads import Part
 from tertulia.model.errors import TooOften
 from tertulia.service.webhooks import template_work
 from tertulia.service.webhooks import templates as templates_module

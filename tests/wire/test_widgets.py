@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.messages import widgets
+from tertulia.domain.messages import reactions
 from tertulia.service.config import Config
 from tests.support import Listener, Organization, Person, Reply, reopened, row
 
@@ -272,8 +272,8 @@ async def test_what_people_add_to_a_widget_has_a_limit_in_bytes(
 
     size = len(json.dumps(task(1), ensure_ascii=False).encode())
     first = len((await parts(org["ann"], one))[0]["content"].encode())
-    monkeypatch.setattr(widgets, "MAX_OF_PERSON", 3 * size)
-    monkeypatch.setattr(widgets, "MAX_OF_MESSAGE", first + 5 * size)
+    monkeypatch.setattr(reactions, "MAX_OF_PERSON", 3 * size)
+    monkeypatch.setattr(reactions, "MAX_OF_MESSAGE", first + 5 * size)
 
     async def add(who: str, message_id: int, key: int) -> Reply:
         reply: Reply = await use(org[who], message_id, json.dumps(task(key), ensure_ascii=False))

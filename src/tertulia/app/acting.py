@@ -14,11 +14,11 @@ from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.service.membership import Membership
-from tertulia.service.messages.previews import external_media
+from tertulia.service.messages.extras import external_media
 from tertulia.service.node import Node
-from tertulia.service.notices.push_services import push_services_web
-from tertulia.service.webhooks.web import services_web
-from tertulia.state.organization import State
+from tertulia.service.notifications.push import push_services_web
+from tertulia.service.webhooks.calling import services_web
+from tertulia.state.state import State
 
 
 @asynccontextmanager

@@ -12,12 +12,10 @@ from msgspec import Struct
 from tertulia import __version__
 from tertulia.app import founding
 from tertulia.service.config import Config
-from tertulia.service.vault import Vault, VaultError, load_secret
-from tertulia.store import encrypted_backups, installation, kept_backups, transfer
-from tertulia.store.kept_backups import KeptBackup
-from tertulia.store.scratch import nameless_file, scratch_directory
-from tertulia.store.transfer import Manifest, Progress
-from tertulia.store.trial_restore import try_restore
+from tertulia.service.credentials import Vault, VaultError, load_secret
+from tertulia.store import backups, installation, transfer
+from tertulia.store.backups import KeptBackup, nameless_file, scratch_directory
+from tertulia.store.transfer import Manifest, Progress, try_restore
 
 
 class Made(Struct, frozen=True, kw_only=True):
@@ -71,9 +69,9 @@ async def make(settings: Config, progress: Progress) -> Made:
         file = await asyncio.to_thread(_written, settings, directory, progress, now)
         try:
             await place.put_from(file.name, file)
-            found = await kept_backups.found(place)
+            found = await backups.kept_backups(place)
             days, weeks = settings.backup_keep_days, settings.backup_keep_weeks
-            over = kept_backups.superseded(found, days, weeks, now)
+            over = backups.superseded_backups(found, days, weeks, now)
             for one in over:
                 await place.delete(one.name)
         finally:
@@ -85,16 +83,16 @@ async def make(settings: Config, progress: Progress) -> Made:
 def _written(settings: Config, directory: Path, progress: Progress, now: float) -> Path:
     """A backup in the directory, as it is to be put to its place, which was restored for a
     trial."""
-    file = directory / kept_backups.name_at(now)
+    file = directory / backups.name_at(now)
     with_files = settings.backup_files
     if not settings.backup_recipients:
         back_up(settings, file, progress, with_files=with_files)
         try_restore(file, directory)
         return file
-    to = encrypted_backups.recipients(settings.backup_recipients)
-    file = file.with_name(file.name + encrypted_backups.SUFFIX)
+    to = backups.age_recipients(settings.backup_recipients)
+    file = file.with_name(file.name + backups.SUFFIX)
     with nameless_file(directory) as plain:
         back_up(settings, plain, progress, with_files=with_files)
         try_restore(file, directory, plain)
-        encrypted_backups.encrypt_file(plain, file, to)
+        backups.encrypt_file(plain, file, to)
     return file

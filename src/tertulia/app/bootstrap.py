@@ -11,14 +11,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tertulia import tracing
 from tertulia.app.composition import asgi, opened_node
 from tertulia.app.first_run import FirstRun, forget_code, setup_code
-from tertulia.app.founding import is_founded
-from tertulia.app.opening import opened_log
+from tertulia.app.founding import is_founded, opened_log
 from tertulia.model.changes import Entry
 from tertulia.service.config import Config
 from tertulia.service.membership import Membership
 from tertulia.wire.http.node import HttpNode, ServerGauges
-from tertulia.wire.metrics.loop_lag import watched
-from tertulia.wire.metrics.siblings import told_to_siblings
+from tertulia.wire.metrics.page import told_to_siblings, watched
 from tertulia.wire.protocol.polling import Polls
 
 

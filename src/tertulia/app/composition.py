@@ -6,33 +6,32 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
 
-from tertulia.app.founding import NoOrganization, require_fitting
-from tertulia.app.opening import opened_log, opened_vault
+from tertulia.app.founding import NoOrganization, opened_log, opened_vault, require_fitting
 from tertulia.delivery.delivery import Delivery
 from tertulia.jobs.registry import jobs_of
-from tertulia.jobs.reports import reporter, troubles
 from tertulia.jobs.supervisor import Supervisor
+from tertulia.jobs.upkeep import reporter, troubles
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.web_push import PushKey
 from tertulia.service.config import Config
+from tertulia.service.credentials import Vault
 from tertulia.service.links import Links
 from tertulia.service.membership import Membership
-from tertulia.service.messages.previews import external_media
+from tertulia.service.messages.extras import external_media
 from tertulia.service.messages.sending import SENDING
-from tertulia.service.notices.push_services import push_services_web
-from tertulia.service.vault import Vault
-from tertulia.service.webhooks.web import services_web
+from tertulia.service.notifications.push import push_services_web
+from tertulia.service.webhooks.calling import services_web
 from tertulia.store.store import READ_SECONDS
 from tertulia.wire.api.embedded_bots import bot_interface
 from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
-from tertulia.wire.api.service_calls import encoded_call
 from tertulia.wire.api.transients import TypingAndPresence
+from tertulia.wire.api.webhooks import encoded_call
 from tertulia.wire.application import application
-from tertulia.wire.http.limits import Limits
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.rate_limits import Limits
 from tertulia.wire.mail.server import receiving_mails
 
 

@@ -23,23 +23,22 @@ from tertulia.domain.organization import realms
 from tertulia.log.log import Log
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.service.config import Config
+from tertulia.service.credentials import Vault, key_digest, load_secret
 from tertulia.service.passwords import password_rules
-from tertulia.service.vault import Vault, digest, load_secret
 from tertulia.store import installation
 from tertulia.wire.http import session_cookies
-from tertulia.wire.http.attempt_limits import SignInLimits
 from tertulia.wire.http.authentication import require_own_page
-from tertulia.wire.http.client_address import client_network
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.forms import received
+from tertulia.wire.http.rate_limits import SignInLimits
+from tertulia.wire.http.request_head import client_network
 from tertulia.wire.http.request_log import RequestLog
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.shared_limits import Limiters
 from tertulia.wire.http.sign_in import note_failed, note_signed_in
 from tertulia.wire.pages.form_flow import LOGIN, MAX_BODY, Field, new_password_field
-from tertulia.wire.pages.html import MARK, STYLES, from_template
+from tertulia.wire.pages.html import MARK, STYLES, Speech, from_template, speech_for
 from tertulia.wire.pages.public import packaged, static
-from tertulia.wire.pages.speaking import Speech, speech_for
 from tertulia.wire.pages.web_client import client_files
 
 logger = logging.getLogger("tertulia.http")
@@ -171,7 +170,7 @@ class FirstRun:
         log, token = self._log, secrets.token_urlsafe(32)
         owner = await founding.found(log, vault, founder)
         agent = request.headers.get("user-agent", "")
-        new = NewSession(digest=digest(token), agent=agent)
+        new = NewSession(digest=key_digest(token), agent=agent)
         session = await log.submit(owner.id, sessions.begin, new)
         credential = log.state.credentials[owner.id]
         now = log.clock()

@@ -1,8 +1,10 @@
 """How an organization comes into being, and how an installation knows its secret again."""
 
+import asyncio
+import time
 import uuid
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 
 from msgspec import Struct
 
@@ -10,14 +12,17 @@ from tertulia.domain.channels.channels import NewChannel
 from tertulia.domain.organization import founding, realms
 from tertulia.domain.organization.founding import NewOrganization
 from tertulia.log.log import Log
+from tertulia.log.recovery import PositionFile
 from tertulia.markup.render import Renderer
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.service.config import Config
-from tertulia.service.vault import Vault, VaultError
+from tertulia.service.credentials import Vault, VaultError, load_secret
+from tertulia.service.membership import Membership
 from tertulia.state.moment import Moment
-from tertulia.state.organization import State
-from tertulia.store import installation
+from tertulia.state.state import State
+from tertulia.store import backups, file_modes, installation
+from tertulia.store.bus import meeting_place
 from tertulia.store.database import READING, Connection
 from tertulia.store.store import READ_SECONDS, Store, database_at
 
@@ -139,3 +144,53 @@ WRONG_SECRET = (
     "The secret isn't the one that this installation was created with. Restore the file `secret`"  # noqa: S105 (a sentence)
     " from the data directory where the organization was created, or set TERTULIA_SECRET to it."
 )
+
+
+@asynccontextmanager
+async def opened_log(
+    config: Config,
+    report: Callable[[str], None],
+    *,
+    on_announcement: Callable[[str], None] | None = None,
+    clock: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] = time.monotonic,
+    membership: Membership | None = None,
+    absent: Exception | None = None,
+) -> AsyncIterator[Log]:
+    """The organization's log, migrated and open, for the time of the context. It is a server's with
+    a `membership`; else DatabaseError where a server runs and the database would be migrated. What
+    backups left that were killed is deleted. Where no database is there, it is made, unless it is
+    said what is to be raised then, before anything is touched (`absent`)."""
+    serves = membership is not None
+    database = database_at(config.data_path, config.database_url, config.bus)
+    store = Store(database, serves=serves)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(store.close)
+        with database.opening():
+            if absent is not None and not database.exists():
+                raise absent
+            file_modes.directory(config.data_path)
+            if backups.scratch_directories(config.data_path):
+                await asyncio.to_thread(backups.sweep_scratch, config.data_path)
+            await store.migrate(report)
+            if membership is not None:
+                await stack.enter_async_context(membership.listed(store))
+        log = Log(
+            store,
+            clock,
+            elapsed,
+            position_file=PositionFile(config.data_path) if serves else None,
+            meeting_place=meeting_place() if serves else None,
+        )
+        await log.open(on_announcement or (lambda _: None))
+        if membership is not None:
+            membership.loaded(log)
+        try:
+            yield log
+        finally:
+            await log.close()
+
+
+def opened_vault(config: Config, *, create: bool = False) -> Vault:
+    """The vault with the installation's secret. VaultError where there is none."""
+    return Vault(load_secret(config.data_path, config.secret or None, create=create))

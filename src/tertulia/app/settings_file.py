@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from tertulia.app.setting_sources import FILE, ConfigError
+from tertulia.app.config import FILE, ConfigError
 from tertulia.service.config import Config
 from tertulia.store import file_modes
 

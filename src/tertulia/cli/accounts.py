@@ -11,8 +11,8 @@ from tertulia.cli.commands import Printed
 from tertulia.cli.options import ROLES, RoleName
 from tertulia.model.errors import Refused
 from tertulia.model.users import Role, User
-from tertulia.service.vault import Vault
-from tertulia.state.organization import State
+from tertulia.service.credentials import Vault
+from tertulia.state.state import State
 
 Who = Annotated[
     str, typer.Argument(metavar="USER", help="Email address or user ID of the account.")

@@ -18,7 +18,7 @@ from tertulia.domain.groups.group_settings import (
 )
 from tertulia.domain.organization.settings import NOWHERE
 from tertulia.model.groups import GroupSetting, Members
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.wire.http.errors import BadParameter, MissingParameter
 from tertulia.wire.http.parameters import P, Parameter, declared, decode, without_unset
 

@@ -17,13 +17,14 @@ from tertulia.cli.errors import UsageError
 from tertulia.cli.options import AsJson
 from tertulia.cli.tables import moment, utc
 from tertulia.cli.terminal import as_interrupts, progress_bars
-from tertulia.model.counts import counted
+from tertulia.model.numbers import counted
 from tertulia.service.config import Config
-from tertulia.service.vault import SECRET_FILE, VaultError, load_secret, save_secret
-from tertulia.store import encrypted_backups, file_modes, history, kept_backups, transfer
-from tertulia.store.kept_backups import KeptBackup
+from tertulia.service.credentials import SECRET_FILE, VaultError, load_secret, save_secret
+from tertulia.store import backups as encrypted_backups
+from tertulia.store import backups as kept_backups
+from tertulia.store import file_modes, installation, transfer
+from tertulia.store.backups import KeptBackup, nameless_file, scratch_directory
 from tertulia.store.migrations import migrate
-from tertulia.store.scratch import nameless_file, scratch_directory
 from tertulia.store.store import database_at
 
 EXAMPLES = {
@@ -98,7 +99,7 @@ def backup(
             " options."
         )
     try:
-        of_each = [encrypted_backups.recipients(one) for one in recipients or ()]
+        of_each = [encrypted_backups.age_recipients(one) for one in recipients or ()]
     except ValueError as error:
         raise UsageError(f"--recipient: {error}.") from None
     if not all(of_each):  # An unset variable must not lead to an open backup.
@@ -198,7 +199,7 @@ def _require_place(config: Config) -> None:
 async def _found(config: Config) -> list[KeptBackup]:
     place = config.opened_backups()
     try:
-        return await kept_backups.found(place)
+        return await kept_backups.kept_backups(place)
     finally:
         await place.close()
 
@@ -308,6 +309,6 @@ def end_queues(config: Config) -> Printed:
         for statement in connection.dialect.begin_write:
             connection.run(statement)
         ((count,),) = connection.query("SELECT COUNT(*) FROM queues")
-        history.renew(connection)
+        installation.renew_history(connection)
         connection.commit()
     return done(f"Ended {counted(count, 'event queue')}. The log has a new identity.")

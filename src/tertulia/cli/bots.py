@@ -26,7 +26,7 @@ from tertulia.domain.accounts import users
 from tertulia.model.users import BotKind, User
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 EXAMPLES = {
     "create-bot": "Example: `tertulia create-bot --data-dir data --owner ann@example.com"

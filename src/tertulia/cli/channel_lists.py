@@ -15,9 +15,9 @@ from tertulia.cli.nouns import Noun, by_id, fields
 from tertulia.domain.channels import folders as folder_verbs
 from tertulia.model.organization import DefaultChannelGroup
 from tertulia.service.caller import Caller
-from tertulia.state.organization import State
-from tertulia.wire.api.resources import default_groups as api
-from tertulia.wire.api.resources import folders as folders_api
+from tertulia.state.state import State
+from tertulia.wire.api import default_groups as api
+from tertulia.wire.api import folders as folders_api
 from tertulia.wire.http.parameters import Params
 
 _folders = Noun(

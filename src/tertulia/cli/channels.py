@@ -17,12 +17,12 @@ from tertulia.domain.channels.channels import FOR_EVER, ChannelEdit, NewChannel
 from tertulia.domain.channels.subscriptions import SubscribeRequest
 from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS
 from tertulia.model.channels import Channel
-from tertulia.model.counts import counted
+from tertulia.model.numbers import counted
 from tertulia.service import bulk_subscriptions
 from tertulia.service.caller import Caller
-from tertulia.state.organization import State
-from tertulia.wire.api.objects.own_limits import own_limit_shown
-from tertulia.wire.api.resources.channels import CreateChannel, create_channel, update_stream
+from tertulia.state.state import State
+from tertulia.wire.api.channels.endpoints import CreateChannel, create_channel, update_stream
+from tertulia.wire.api.organization.objects import own_limit_shown
 
 _SETTINGS: Final = {
     "name": "new_name",

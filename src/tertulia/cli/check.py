@@ -13,23 +13,23 @@ from tertulia.app import founding
 from tertulia.app.founding import NoOrganization
 from tertulia.cli.commands import configured
 from tertulia.cli.first_steps import settings_missing
-from tertulia.jobs.reports import troubles
-from tertulia.log import replay
-from tertulia.model.counts import counted
+from tertulia.jobs.upkeep import troubles
+from tertulia.log import replica
 from tertulia.model.errors import FilesUnavailable
+from tertulia.model.numbers import counted
 from tertulia.service.config import Config
-from tertulia.service.vault import Vault, VaultError, load_secret
+from tertulia.service.credentials import Vault, VaultError, load_secret
 from tertulia.store import (
+    backups,
     consistency,
     file_modes,
     file_transfer,
     installation,
-    kept_backups,
     nodes,
     pruning,
 )
+from tertulia.store.backups import KeptBackup
 from tertulia.store.database import Connection, DatabaseError
-from tertulia.store.kept_backups import KeptBackup
 from tertulia.store.migrations import MIGRATIONS, require_usable
 from tertulia.store.nodes import ListedNode
 from tertulia.store.store import database_at
@@ -110,21 +110,21 @@ def _backups(settings: Config) -> Finding:
     """Check that the last automatic backup is recent."""
     try:
         now = time.time()
-        found = kept_backups.made(asyncio.run(_kept(settings)), now)
+        found = backups.backups_made(asyncio.run(_kept(settings)), now)
     except (FilesUnavailable, OSError) as error:
         return Finding(check="backups", ok=False, detail=str(error))
     if not found:
         return Finding(check="backups", ok=False, detail=f"no backups in {settings.backup_to}")
     hours = (now - found[-1].at) / 3600
     detail = f"{counted(len(found), 'backup')}, the last one {counted(round(hours), 'hour')} old"
-    ok = not kept_backups.is_old(found[-1].at, now)
+    ok = not backups.is_old(found[-1].at, now)
     return Finding(check="backups", ok=ok, detail=detail)
 
 
 async def _kept(settings: Config) -> list[KeptBackup]:
     place = settings.opened_backups()
     try:
-        return await kept_backups.found(place)
+        return await backups.kept_backups(place)
     finally:
         await place.close()
 
@@ -181,7 +181,7 @@ def _tables(connection: Connection) -> tuple[bool, str]:
                 " entries: a checkpoint is created when more entries are deleted"
             )
         since = f" since the checkpoint at entry {at}"
-    wrong = replay.differences(connection)
+    wrong = replica.replay_differences(connection)
     if not wrong:
         return True, f"match the log{since}"
     return False, "don't match the log: " + _listed(wrong)

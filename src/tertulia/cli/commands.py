@@ -23,7 +23,7 @@ from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.cli.tables import cell, table
 from tertulia.log.log import Log
 from tertulia.service.config import Config
-from tertulia.service.vault import Vault
+from tertulia.service.credentials import Vault
 
 Act = Callable[..., Awaitable["Printed"]]
 Column = str | tuple[str, Callable[[Any], str]]

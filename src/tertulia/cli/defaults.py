@@ -8,8 +8,8 @@ from tertulia.cli.commands import group
 from tertulia.cli.named_settings import NamedSettings, add_commands
 from tertulia.domain.organization import settings
 from tertulia.service.caller import Caller
-from tertulia.state.organization import State
-from tertulia.wire.api.objects.settings import SettingParams, field_names, settings_sent
+from tertulia.state.state import State
+from tertulia.wire.api.settings import SettingParams, field_names, settings_sent
 
 app = group(
     "defaults",

@@ -11,7 +11,7 @@ from tertulia.app.config import ConfigError
 from tertulia.app.founding import NoOrganization
 from tertulia.app.serving.listening import CannotListen
 from tertulia.model.errors import Refused, Unavailable
-from tertulia.service.vault import VaultError
+from tertulia.service.credentials import VaultError
 from tertulia.store.database import DatabaseError
 
 FAILED = 1

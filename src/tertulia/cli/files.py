@@ -13,17 +13,16 @@ from tertulia.cli.options import finite
 from tertulia.cli.tables import day, mib
 from tertulia.cli.terminal import progress_bars
 from tertulia.model.attachments import Attachment
-from tertulia.model.counts import counted
 from tertulia.model.errors import Refused
+from tertulia.model.numbers import counted
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
-from tertulia.state.organization import State
-from tertulia.store.file_moving import Moved, NotTheSame
-from tertulia.store.file_moving import move as move_all
+from tertulia.state.state import State
+from tertulia.store.file_moves import Moved, MovingFiles, NotTheSame
+from tertulia.store.file_moves import move as move_all
 from tertulia.store.files import Files
-from tertulia.store.moving_files import MovingFiles
 from tertulia.store.transfer import Progress
-from tertulia.wire.api.resources.uploads import DeleteAttachment, delete_attachment
+from tertulia.wire.api.attachments import DeleteAttachment, delete_attachment
 
 EXAMPLES = {
     "move-files": 'Example: set `files_url = "s3://chat-files?region=eu-central-1"` and'

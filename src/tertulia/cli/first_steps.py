@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from tertulia.app import founding
 from tertulia.cli.commands import Printed, runnable
-from tertulia.model.counts import counted
+from tertulia.model.numbers import counted
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store import nodes
 
 EXAMPLE = "Example: `tertulia first-steps --data-dir data`"

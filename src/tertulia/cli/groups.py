@@ -16,13 +16,14 @@ from tertulia.domain.groups import groups as verbs
 from tertulia.domain.groups.group_settings import GROUP_SETTINGS
 from tertulia.model.groups import UserGroup
 from tertulia.service.caller import Caller
-from tertulia.state.organization import State
-from tertulia.wire.api.resources.groups import (
+from tertulia.state.state import State
+from tertulia.wire.api.groups.endpoints import (
+    UpdateMembers,
     create_user_group,
     deactivate_user_group,
+    update_group_members,
     update_user_group,
 )
-from tertulia.wire.api.resources.memberships import UpdateMembers, update_group_members
 
 _ROLES: Final = "role:"
 

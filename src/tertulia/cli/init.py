@@ -10,7 +10,7 @@ import typer
 from tertulia.app import founding, settings_file
 from tertulia.app.acting import opened_caller
 from tertulia.app.config import ConfigError, load
-from tertulia.app.opening import opened_log, opened_vault
+from tertulia.app.founding import opened_log, opened_vault
 from tertulia.cli import mail
 from tertulia.cli.accounts import Account, account_of
 from tertulia.cli.commands import report, show
@@ -25,7 +25,7 @@ from tertulia.domain.organization import realms
 from tertulia.model.errors import Refused
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.wire.api.resources.channels import CreateChannel, create_channel
+from tertulia.wire.api.channels.endpoints import CreateChannel, create_channel
 
 EXAMPLE = (
     "Example: `tertulia init --data-dir data`, which asks for everything on a terminal; or"

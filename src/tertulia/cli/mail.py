@@ -9,9 +9,9 @@ from tertulia.cli.commands import Printed, configured, done, opened
 from tertulia.cli.errors import Failed
 from tertulia.cli.tables import utc
 from tertulia.domain import names
-from tertulia.model.counts import counted
+from tertulia.model.numbers import counted
 from tertulia.outbound.transports import NotSent
-from tertulia.service import mail_trials
+from tertulia.service import mailing
 from tertulia.service.config import Config
 from tertulia.service.mailing import FOLDER
 from tertulia.store import outbox
@@ -70,7 +70,7 @@ async def send_trial(config: Config, address: str) -> str:
     """Send a test email, and return a sentence about where it went. Failed if it wasn't sent."""
     async with opened(config) as (log, vault):
         try:
-            await mail_trials.send_trial(config, log, vault, address)
+            await mailing.send_trial(config, log, vault, address)
         except NotSent as error:
             raise Failed(f"The email couldn't be sent. {error}") from None
     if config.smtp_host:

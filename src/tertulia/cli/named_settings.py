@@ -14,7 +14,7 @@ from tertulia.cli.assignments import Shown
 from tertulia.cli.commands import Printed, command
 from tertulia.cli.tables import facts
 from tertulia.service.caller import Caller
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.wire.http.parameters import Params
 
 

@@ -15,7 +15,7 @@ from tertulia.cli.options import finite
 from tertulia.cli.tables import table
 from tertulia.service.config import Config
 from tertulia.service.membership import WORKER
-from tertulia.store import history, installation
+from tertulia.store import installation
 from tertulia.store import nodes as store
 from tertulia.store.database import Connection
 from tertulia.store.migrations import require_usable
@@ -45,7 +45,7 @@ def list_nodes(config: Config) -> Printed:
     """
     with _opened(config) as connection:
         found = store.listed(connection)
-        head = history.head(connection)
+        head = installation.head_position(connection)
         applied = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
     answer = {
         "schema_version": applied,

@@ -19,7 +19,7 @@ from tertulia.cli.errors import UsageError
 from tertulia.cli.tables import cell, facts
 from tertulia.model.errors import Refused
 from tertulia.service.caller import Caller
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.wire.http.parameters import Params, declared
 
 Endpoint = Callable[[Caller, Any], Awaitable[Any]]

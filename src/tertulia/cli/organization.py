@@ -17,8 +17,8 @@ from tertulia.cli.errors import UsageError
 from tertulia.cli.nouns import Noun, by_id
 from tertulia.cli.nouns import fields as shown_fields
 from tertulia.cli.tables import moment
-from tertulia.domain.accounts import profile_fields
-from tertulia.domain.accounts.profile_fields import CUSTOM, SERVICES
+from tertulia.domain.accounts import profiles as profile_fields
+from tertulia.domain.accounts.profiles import CUSTOM, SERVICES
 from tertulia.domain.organization import banners, realms
 from tertulia.domain.organization import emoji as emoji_verbs
 from tertulia.model.banners import Banner
@@ -28,13 +28,12 @@ from tertulia.model.profiles import FieldKind, ProfileField
 from tertulia.model.reactions import CustomEmoji
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
-from tertulia.service.files import realm_pictures
-from tertulia.service.files.avatars import MAX_PICTURE_MIB
-from tertulia.service.files.custom_emoji import MAX_MIB, add_emoji
-from tertulia.state.organization import State
-from tertulia.wire.api.resources import administration as api
-from tertulia.wire.api.resources import profile_fields as fields_api
-from tertulia.wire.api.resources.emoji import deactivate_custom_emoji
+from tertulia.service.files import pictures as realm_pictures
+from tertulia.service.files.pictures import MAX_EMOJI_MIB, MAX_PICTURE_MIB, add_emoji
+from tertulia.state.state import State
+from tertulia.wire.api import administration
+from tertulia.wire.api import profiles as fields_api
+from tertulia.wire.api.emoji import deactivate_custom_emoji
 
 EXAMPLES = {"reactivate": "Example: `tertulia reactivate --data-dir data`"}
 
@@ -182,14 +181,14 @@ domains = _domains.app
 _domains.list()
 _domains.create(
     "add",
-    api.add_domain,
+    administration.add_domain,
     "domain=example.com allow_subdomains=false",
     lambda response: int(response.new_domain[0]),
 )
-_domains.change(api.change_domain, "example.com allow_subdomains=true")
+_domains.change(administration.change_domain, "example.com allow_subdomains=true")
 _domains.end(
     "remove",
-    api.remove_domain,
+    administration.remove_domain,
     "Remove a domain. Once none are left, all domains are allowed.",
     "example.com",
 )
@@ -230,14 +229,19 @@ _linkifiers.list()
 _linkifiers.show("3")
 _linkifiers.create(
     "add",
-    api.add_linkifier,
+    administration.add_linkifier,
     "'pattern=#(?P<id>[0-9]+)' 'url_template=https://git.example.com/issues/{id}'",
     attrgetter("id"),
 )
-_linkifiers.change(api.change_linkifier, "3 'url_template=https://tickets.example.com/{id}'")
-_linkifiers.order(api.order_linkifiers, "5 3")
+_linkifiers.change(
+    administration.change_linkifier, "3 'url_template=https://tickets.example.com/{id}'"
+)
+_linkifiers.order(administration.order_linkifiers, "5 3")
 _linkifiers.end(
-    "remove", api.remove_linkifier, "Remove a linkifier. Existing messages don't change.", "3"
+    "remove",
+    administration.remove_linkifier,
+    "Remove a linkifier. Existing messages don't change.",
+    "3",
 )
 
 _playgrounds = Noun(
@@ -254,11 +258,11 @@ playgrounds = _playgrounds.app
 _playgrounds.list()
 _playgrounds.create(
     "add",
-    api.add_playground,
+    administration.add_playground,
     "name=Rust language=Rust 'url_template=https://play.rust-lang.org/?code={code}'",
     attrgetter("id"),
 )
-_playgrounds.end("remove", api.remove_playground, "Remove a playground.", "Rust")
+_playgrounds.end("remove", administration.remove_playground, "Remove a playground.", "Rust")
 
 
 # Emoji and pictures
@@ -294,11 +298,13 @@ async def add(
         str,
         typer.Argument(metavar="NAME", help="Lowercase letters, digits, underscores, and hyphens."),
     ],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help=f"An image of up to {MAX_MIB} MiB.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help=f"An image of up to {MAX_EMOJI_MIB} MiB.")
+    ],
 ) -> Printed:
     """Add a custom emoji. The image is cropped to a square, and can be animated."""
     caller.consider(emoji_verbs.allow, name)
-    await add_emoji(caller, name, _image(file, MAX_MIB))
+    await add_emoji(caller, name, _image(file, MAX_EMOJI_MIB))
     return _emoji.printed(caller.state, _emoji.found(caller.state, name))
 
 
@@ -337,7 +343,7 @@ _Picture = Annotated[
 @command(pictures, "list", "pictures list --data-dir data")
 async def list_pictures(caller: Caller) -> Printed:
     """List the organization's icon and logos, and whether they're customized."""
-    found = zip(PictureName, realm_pictures.of(caller.state.realm), strict=True)
+    found = zip(PictureName, realm_pictures.realm_pictures_of(caller.state.realm), strict=True)
     rows = [{"name": name.value, "is_own": bool(one.file)} for name, one in found]
     columns: dict[str, Column] = {
         "PICTURE": "name",

@@ -21,16 +21,21 @@ import typer
 
 from tertulia.app import logs
 from tertulia.app.bootstrap import Bootstrap
-from tertulia.app.config import load
+from tertulia.app.config import load, of_services
 from tertulia.app.first_run import setup_address
-from tertulia.app.serving.certificates import Certificates
-from tertulia.app.serving.cores import usable_cores
-from tertulia.app.serving.http_server import Server
+from tertulia.app.serving.http_server import Certificates, Server
 from tertulia.app.serving.listening import opened, with_port_of
-from tertulia.app.serving.notifying import READY, notify
 from tertulia.app.serving.process import Plan, become_supervisor
-from tertulia.app.serving.worker import Control, Counts, Place, Report, take_place
-from tertulia.app.setting_sources import of_services
+from tertulia.app.serving.worker import (
+    READY,
+    Control,
+    Counts,
+    Place,
+    Report,
+    notify,
+    take_place,
+    usable_cores,
+)
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import AUTO, Config, WorkerConfig

@@ -9,10 +9,10 @@ from tertulia.cli.errors import UsageError
 from tertulia.cli.named_settings import NamedSettings, add_commands
 from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.domain.organization.settings import FOR_EVER, FOR_OWNERS
-from tertulia.model.realm import Realm
-from tertulia.state.organization import State
-from tertulia.wire.api.objects.realm import SIGN_IN_SETTING, shown_settings, wire_name
-from tertulia.wire.api.resources.organization import UpdateRealm, update_realm
+from tertulia.model.organization import Realm
+from tertulia.state.state import State
+from tertulia.wire.api.organization.endpoints import UpdateRealm, update_realm
+from tertulia.wire.api.organization.objects import SIGN_IN_SETTING, shown_settings, wire_name
 
 app = group(
     "settings",

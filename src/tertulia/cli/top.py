@@ -16,7 +16,7 @@ from tertulia.app.config import load
 from tertulia.cli.errors import Failed, UsageError
 from tertulia.cli.options import AsJson, ConfigFile, DataDir, finite
 from tertulia.cli.tables import table
-from tertulia.model.counts import counted
+from tertulia.model.numbers import counted
 from tertulia.service.config import Config
 
 EXAMPLE = "Example: `tertulia top --data-dir data`, or `tertulia top --url http://10.0.0.7:9991`"

@@ -19,7 +19,7 @@ from tertulia.service import usage as counting
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.service.usage import CountedElsewhere
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store import queries
 from tertulia.store import usage as counts
 from tertulia.store.migrations import require_usable

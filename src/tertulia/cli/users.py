@@ -28,17 +28,17 @@ from tertulia.cli.terminal import password_from
 from tertulia.domain import names
 from tertulia.domain.accounts import sessions
 from tertulia.domain.accounts import users as verbs
-from tertulia.domain.messages import upload_quotas
+from tertulia.domain.messages import attachments
 from tertulia.domain.messages.deleting import Places
-from tertulia.model.counts import counted
+from tertulia.model.numbers import counted
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.service.leaving import leave
 from tertulia.service.passwords import password_rules
 from tertulia.store import queries
-from tertulia.wire.api.objects.own_limits import own_limit_shown
-from tertulia.wire.api.resources.uploads import SetUploadQuota, set_upload_quota
+from tertulia.wire.api.attachments import SetUploadQuota, set_upload_quota
+from tertulia.wire.api.organization.objects import own_limit_shown
 
 EXAMPLES = {
     "create-user": "Example: `tertulia create-user --data-dir data --email ben@example.com"
@@ -255,8 +255,8 @@ async def quota(
         sent = {"user_id": str(found.id), "upload_quota_mib": limit}
         given = assignments.read(SetUploadQuota, sent, {"upload_quota_mib": "MIB"})
         await set_upload_quota(caller, given)
-    room = caller.consider(upload_quotas.looked_at, found.id)
-    own_limit = own_limit_shown(room.own_limit_mib, upload_quotas.UNLIMITED)
+    room = caller.consider(attachments.looked_at, found.id)
+    own_limit = own_limit_shown(room.own_limit_mib, attachments.UNLIMITED)
     pairs = {
         "used": mib(room.used),
         "limit": "unlimited" if room.limit is None else mib(room.limit),

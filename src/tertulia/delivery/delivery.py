@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, get_args
 
-from tertulia.delivery import access
+from tertulia.delivery import cached_entry
 from tertulia.delivery.announcements import Announcements
 from tertulia.delivery.encoder import Encoder, GuardedEncoder, NotEncoded
 from tertulia.delivery.presence import Presence
@@ -123,7 +123,7 @@ class Delivery:
         if events or not block or self._closing:
             return events
         self._log.require_fresh()
-        access.require(self._log.state, user_id, credential, session_id)
+        cached_entry.require_queue(self._log.state, user_id, credential, session_id)
         waiter = FutureWaiter()
         self.polls.wait(queue, waiter, session_id)
         try:

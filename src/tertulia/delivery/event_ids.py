@@ -14,6 +14,8 @@ Where so many transient events follow an entry that its range is used up, an ent
 says nothing else (`EventIdsUsedUp`), and there are IDs again.
 """
 
+import time
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 from zlib import crc32
@@ -101,3 +103,25 @@ def last_seq(record: QueueRecord) -> int:
 def of_encoded(event: bytes) -> int:
     """The ID of an encoded event, which begins with it: `{"id":123,…`."""
     return int(event[6 : event.index(b",", 6)])
+
+
+class MonotonicClock:
+    """UNIX seconds by the machine's clock as it was at first; from then on, what has passed."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.time,
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` tells UNIX seconds and may jump; `elapsed` never does."""
+        self._clock = clock
+        self._elapsed = elapsed
+        self._began = clock() - elapsed()
+
+    def __call__(self) -> float:
+        return self._began + self._elapsed()
+
+    @property
+    def ahead(self) -> float:
+        """By how many seconds the machine's clock is ahead of this one."""
+        return self._clock() - self()

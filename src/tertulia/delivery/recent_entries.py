@@ -10,10 +10,9 @@ from typing import Final
 from pyroaring import BitMap
 
 from tertulia.delivery import event_ids
-from tertulia.delivery.cached_entry import CachedEntry
+from tertulia.delivery.cached_entry import CachedEntry, withdrawal_by
 from tertulia.delivery.encoder import GuardedEncoder
 from tertulia.delivery.queue import Queue
-from tertulia.delivery.withdrawal import withdrawal_by
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry
 from tertulia.model.errors import NoSuchQueue

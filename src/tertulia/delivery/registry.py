@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from tertulia.delivery.monotonic_clock import MonotonicClock
+from tertulia.delivery.event_ids import MonotonicClock
 from tertulia.delivery.queue import Queue
 from tertulia.model.errors import NoSuchQueue
 from tertulia.model.queues import QueueRecord

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from tertulia.delivery import access, event_ids
+from tertulia.delivery import cached_entry, event_ids
 from tertulia.delivery.cached_entry import CachedEntry
 from tertulia.delivery.encoder import GuardedEncoder, NotEncoded
 from tertulia.delivery.queue import Queue, Waiter
@@ -131,12 +131,12 @@ class WaitingPolls:
 
     def end_access(self, change: AnyChange) -> None:
         """End the polls of those who may not poll any more because of the change."""
-        user_ids = access.concerned(change)
+        user_ids = cached_entry.concerned(change)
         if not user_ids:
             return
         for queue in self._queues.of(user_ids):
             if queue.waiter is not None:
-                error = access.lost(change, queue.session_id)
+                error = cached_entry.lost(change, queue.session_id)
                 if error is not None:
                     self.fail(queue, error)
 

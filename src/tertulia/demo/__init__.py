@@ -16,14 +16,14 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.app import founding
-from tertulia.app.opening import opened_log, opened_vault
+from tertulia.app.founding import opened_log, opened_vault
 from tertulia.demo.story import cafe
 from tertulia.log.log import Log
 from tertulia.model.errors import Refused
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.service.vault import Vault
-from tertulia.state.organization import State
+from tertulia.service.credentials import Vault
+from tertulia.state.state import State
 from tertulia.store import installation
 from tertulia.store.database import READING
 from tertulia.store.store import database_at

@@ -26,23 +26,16 @@ from tertulia.domain import names
 from tertulia.domain.accounts import (
     bots,
 )
-from tertulia.domain.channels import user_topics
-from tertulia.domain.messages import (
-    attachments,
-    editing,
-    moving,
-    reactions,
-    sending,
-    widgets,
-)
+from tertulia.domain.channels import topics
+from tertulia.domain.messages import attachments, editing, moving, reactions, sending
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.attachments import ADDRESS, Picture
 from tertulia.model.channels import Channel
 from tertulia.model.messages import Propagation, Rendered
 from tertulia.model.users import User
+from tertulia.service.credentials import Vault
 from tertulia.service.messages import preconditions
-from tertulia.service.vault import Vault
 from tertulia.state.moment import Moment, Verb
 from tertulia.store import message_details
 from tertulia.store.disk_files import DiskFiles
@@ -158,7 +151,7 @@ class Builder:
         content = names.message_content(self._filled(scripted.who, scripted.text))
         talk = scripted.talk
         draft = self.draft(scripted.who, content, talk.channel, talk.topic, talk.people)
-        sent = await self.submit(scripted.who, user_topics.send, draft)
+        sent = await self.submit(scripted.who, topics.send, draft)
         self.ids[id(scripted)] = sent.message_id
 
     def draft(
@@ -247,7 +240,7 @@ class Builder:
         done = seen.details.submessages
         content = _submission(what, value, len(done))
         precondition = (seen.message, done, seen.holders, seen.head)
-        await self.submit(who, widgets.submit, *precondition, widgets.WIDGET, content)
+        await self.submit(who, reactions.add_submessage, *precondition, reactions.WIDGET, content)
 
     async def react(self, added: "Sequence[Reaction]") -> None:
         """Add reactions. Submitted together, they are one commit."""

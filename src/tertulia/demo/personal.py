@@ -11,14 +11,8 @@ from tertulia.demo.story import (
     Person,
     ScriptedMessage,
 )
-from tertulia.domain.channels import subscriptions, user_topics
-from tertulia.domain.messages import (
-    drafts,
-    flags,
-    reminders,
-    scheduled,
-    snippets,
-)
+from tertulia.domain.channels import subscriptions, topics
+from tertulia.domain.messages import drafts, flags, scheduled
 from tertulia.model.drafts import DraftKind
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
@@ -53,7 +47,7 @@ def personal_acts(
             for who in scripted.stars:
                 yield partial(_star, builder, who, scripted)
     for snippet in cafe.snippets:
-        arguments = (snippets.create, snippet["title"], snippet["content"])
+        arguments = (drafts.create_snippet, snippet["title"], snippet["content"])
         yield partial(builder.submit, builder.owner, *arguments)
     for writing in cafe.drafts:
         yield partial(_save_draft, builder, writing)
@@ -74,7 +68,7 @@ async def _set_visibility(
     builder: Builder, who: str, talk: Conversation, visibility: Visibility
 ) -> None:
     channel_id = builder.channel(talk.channel).id
-    await builder.submit(who, user_topics.set_visibility, channel_id, talk.topic, visibility)
+    await builder.submit(who, topics.set_visibility, channel_id, talk.topic, visibility)
 
 
 async def _star(builder: Builder, who: str, scripted: ScriptedMessage) -> None:
@@ -114,7 +108,7 @@ async def _remind(builder: Builder) -> None:
     (message,) = await builder.log.store.read(queries.messages, [message_id])
     at = int(builder.calendar.time(one["at"]))
     arguments = (builder.render, message_id, message, at, one["note"])
-    await builder.submit(one["who"], reminders.set_reminder, *arguments)
+    await builder.submit(one["who"], scheduled.set_reminder, *arguments)
 
 
 async def _read(builder: Builder, person: Person, talks: Sequence[Conversation]) -> None:

@@ -19,24 +19,14 @@ from tertulia.demo.story import (
     picture,
 )
 from tertulia.domain import names
-from tertulia.domain.accounts import (
-    alert_words,
-    avatars,
-    bots,
-    personal_settings,
-    profile_fields,
-    profiles,
-    statuses,
-    users,
-)
+from tertulia.domain.accounts import avatars, bots, personal, personal_settings, profiles, users
 from tertulia.domain.channels import channels, folders, subscriptions
 from tertulia.domain.groups import groups
 from tertulia.domain.organization import emoji, settings
 from tertulia.model.groups import Members
 from tertulia.model.profiles import FieldKind
 from tertulia.model.users import BotKind, Role
-from tertulia.service.files import avatars as avatar_files
-from tertulia.service.files import custom_emoji as emoji_files
+from tertulia.service.files import pictures
 
 
 async def build(builder: Builder) -> None:
@@ -99,12 +89,12 @@ def _setup_steps(builder: Builder) -> Iterator[Step]:
             yield at(_create_user, person, when=person.joins)
     yield from (at(_create_bot, bot) for bot in cafe.bots)
     yield at(_describe_organization)
-    yield at(Builder.submit, builder.owner, alert_words.add, cafe.alert_words)
+    yield at(Builder.submit, builder.owner, personal.add_alert_words, cafe.alert_words)
     for one in cafe.fields:
         kind = FieldKind[one.get("kind", "short_text").upper()]
         in_summary = one.get("in_summary", False)
-        new = profile_fields.Revision(name=one["name"], hint=one["hint"], in_summary=in_summary)
-        yield at(Builder.submit, builder.owner, profile_fields.create, kind, new)
+        new = profiles.Revision(name=one["name"], hint=one["hint"], in_summary=in_summary)
+        yield at(Builder.submit, builder.owner, profiles.create_field, kind, new)
     for person in cafe.people:
         joined = time(person.joins or cafe.founded)
         yield from (Step(joined, act) for act in _profile_acts(builder, person))
@@ -151,7 +141,7 @@ async def _create_bot(builder: Builder, bot: Entry) -> None:
 async def _keep_portrait(builder: Builder, name: str) -> str:
     """Store the small and the large picture of an account, if there are any."""
     small, large = picture(f"people/{name}-100.png"), picture(f"people/{name}-500.png")
-    return "" if not small or not large else await avatar_files.keep(builder.files, small, large)
+    return "" if not small or not large else await pictures.keep_avatar(builder.files, small, large)
 
 
 async def _describe_organization(builder: Builder) -> None:
@@ -175,8 +165,8 @@ def _profile_acts(builder: Builder, person: Person) -> Iterator[Callable[[], Awa
         yield partial(_set_profile, builder, person)
     if person.status:
         emoji_name, text = person.status
-        status = statuses.NewStatus(text=text, emoji_name=emoji_name)
-        yield partial(builder.submit, person.name, statuses.change_own, status)
+        status = personal.NewStatus(text=text, emoji_name=emoji_name)
+        yield partial(builder.submit, person.name, personal.change_own, status)
 
 
 async def _set_avatar(builder: Builder, name: str) -> None:
@@ -193,7 +183,7 @@ async def _set_profile(builder: Builder, person: Person) -> None:
 
 async def _add_emoji(builder: Builder, name: str) -> None:
     content = picture(f"emoji/{name}.png") or b""
-    new = emoji.NewEmoji(name=name, file=await emoji_files.keep(builder.files, content, "png"))
+    new = emoji.NewEmoji(name=name, file=await pictures.keep_emoji(builder.files, content, "png"))
     await builder.submit(builder.owner, emoji.add, new)
 
 

@@ -15,7 +15,7 @@ from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Edit, MessagePlace, Placed
 from tertulia.model.ranges import EVERYTHING, Spans, places
 from tertulia.model.users import AddressVisibility, BotKind, Role, User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 # Roles
 

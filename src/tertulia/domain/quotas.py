@@ -15,7 +15,7 @@ from msgspec import Struct
 from tertulia.domain import permissions
 from tertulia.model.errors import QuotaReached
 from tertulia.model.users import User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 
 class Quota(Struct, frozen=True, kw_only=True):

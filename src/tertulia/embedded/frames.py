@@ -1,5 +1,5 @@
 """What a bot's process and its node send each other: frames, each behind its length (see
-`workers/frames.py`)."""
+`workers/process.py`)."""
 
 from typing import Any, Final
 

@@ -16,8 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.embedded.frames import MAX_FRAME, Answer, Ask, Begin, Done, Tell, to_node
-from tertulia.workers.frames import HEADER, framed
-from tertulia.workers.limits import environment
+from tertulia.workers.process import HEADER, environment, framed
 
 logger = logging.getLogger("tertulia.embedded")
 

@@ -25,8 +25,12 @@ from tertulia.integrations.services.linear import LINEAR
 from tertulia.integrations.services.monitoring import (
     AIRBRAKE,
     DATADOG,
+    FRESHPING,
     NEW_RELIC,
+    PINGDOM,
     SPLUNK,
+    UPTIME_KUMA,
+    UPTIME_ROBOT,
     ZABBIX,
 )
 from tertulia.integrations.services.notion import NOTION
@@ -34,7 +38,6 @@ from tertulia.integrations.services.sentry import SENTRY
 from tertulia.integrations.services.slack import SLACK
 from tertulia.integrations.services.stripe import STRIPE
 from tertulia.integrations.services.trello import TRELLO
-from tertulia.integrations.services.uptime import FRESHPING, PINGDOM, UPTIME_KUMA, UPTIME_ROBOT
 
 _ALL: Final = (
     *(AIRBRAKE, ALERTMANAGER, ANSIBLE_TOWER, ASANA, BITBUCKET, BITBUCKET_SERVER, CIRCLECI),

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tertulia.integrations.incoming import Post
-from tertulia.integrations.payload import Part
-from tertulia.integrations.prose import code, link, listed, paragraphs, quote, short
-from tertulia.model.counts import counted
+from tertulia.integrations.payloads import Part, code, link, listed, paragraphs, quote, short
+from tertulia.model.numbers import counted
 
 Writer = Callable[[Part], Post | None]
 """Makes a message of one kind of event; None of what says nothing to people. Raises Malformed."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from tertulia.integrations.payload import Part
+from tertulia.integrations.payloads import Part
 
 
 class Unsupported(Exception):

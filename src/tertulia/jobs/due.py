@@ -16,7 +16,7 @@ from tertulia.log.log import Log
 from tertulia.model.changes import Entry
 from tertulia.model.errors import Conflict, Refused
 from tertulia.state.moment import Verb
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 logger = logging.getLogger("tertulia.jobs")
 

@@ -1,6 +1,7 @@
 """Uploaded files: those whose attachment was removed are deleted, and uploads that a crash
 interrupted are settled or thrown away. Where files are in a bucket, whether it answers."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Final
@@ -11,6 +12,8 @@ from tertulia.domain.messages import attachments
 from tertulia.jobs.supervisor import FailedItems, Job
 from tertulia.log.log import Log
 from tertulia.model.changes import AttachmentRemoved, Entry
+from tertulia.service.files import pictures
+from tertulia.service.node import Node
 from tertulia.store.files import Files
 from tertulia.store.partial_uploads import DiskPartials, Partial, Partials
 from tertulia.store.uploads import Uploads
@@ -125,3 +128,62 @@ class FileCleanup:
                 await self._uploads.settle(attachment.path)
                 whole = msgspec.structs.replace(partial, path=attachment.path, doubtful=None)
                 await partials.finish(whole)
+
+
+PICTURES_PERIOD_SECONDS: Final = 6 * 3600.0
+YOUNG_SECONDS: Final = 3600.0
+"""A picture that was written so recently may not be in the log yet."""
+_AT_ONCE: Final = 2000
+"""People that are looked at before others have their turn."""
+
+
+class PictureCleanup:
+    """Deletes them. Several nodes may do it at once."""
+
+    def __init__(self, node: Node) -> None:
+        self._log = node.log
+        self._files = node.files
+
+    def job(self) -> Job:
+        """Cleaning up every few hours."""
+
+        async def look() -> float:
+            await self.once()
+            return PICTURES_PERIOD_SECONDS
+
+        return Job("unused pictures", look)
+
+    async def once(self) -> None:
+        """Do it now. Raises as `Files` does, and as `Log.catch_up`."""
+        before = self._log.clock() - YOUNG_SECONDS
+        old = [
+            stored.path
+            for directory in (
+                pictures.AVATAR_DIRECTORY,
+                pictures.EMOJI_DIRECTORY,
+                pictures.REALM_DIRECTORY,
+            )
+            async for stored in self._files.below(directory)
+            if stored.modified < before
+        ]
+        if not old:
+            return
+        await self._log.catch_up()
+        used = await self._used()
+        unused = [path for path in old if path not in used]
+        for path in unused:
+            await self._files.delete(path)
+        if unused:
+            logger.info("unused pictures were deleted", extra={"fields": {"count": len(unused)}})
+
+    async def _used(self) -> set[str]:
+        """The paths of all pictures that somebody or something has."""
+        state = self._log.state
+        used = {picture.file for picture in pictures.realm_pictures_of(state.realm)}
+        for emoji in state.custom_emoji:
+            used.update(map(pictures.emoji_place, filter(None, (emoji.file, emoji.still))))
+        for number, user in enumerate(list(state.users)):
+            used.update(pictures.avatar_places(user.avatar_file))
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return used

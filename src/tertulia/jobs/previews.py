@@ -11,10 +11,10 @@ from typing import Final
 from tertulia.jobs.supervisor import FailedItems, Job, is_outage
 from tertulia.model.changes import Entry
 from tertulia.model.errors import NoSuchMessage, Refused, Unavailable
-from tertulia.model.previews import LinkPreview, PendingPreview
+from tertulia.model.messages import LinkPreview, PendingPreview
 from tertulia.outbound import pages
 from tertulia.outbound.http_client import NotFetched
-from tertulia.service.messages.previews import give_up_previews, linked_pages, show_previews
+from tertulia.service.messages.extras import give_up_previews, linked_pages, show_previews
 from tertulia.service.node import Node
 from tertulia.store.database import DatabaseError
 

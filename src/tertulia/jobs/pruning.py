@@ -17,7 +17,7 @@ from typing import Final
 from tertulia.jobs.supervisor import Job
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry, UserChanged
-from tertulia.store import log_entries, notices, outbox, pruning
+from tertulia.store import log_entries, notifications, outbox, pruning
 from tertulia.store.database import Connection
 from tertulia.store.pruning import Erasure
 from tertulia.store.store import Store
@@ -158,7 +158,7 @@ async def erased_once(store: Store, last: float = math.inf) -> None:
     addresses = {erasure.address for erasure in found if erasure.address}
     user_ids = {erasure.user_id for erasure in found}
     await store.write(lambda connection: outbox.drop(connection, addresses, user_ids))
-    await store.write(lambda connection: notices.forget_people(connection, user_ids))
+    await store.write(lambda connection: notifications.forget_people(connection, user_ids))
     await asyncio.to_thread(store.database.delete_copies)
     await _forget(store, until)
     logger.info(

@@ -3,28 +3,25 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from tertulia.domain.accounts import full_members, signing_out, statuses
+from tertulia.domain.accounts import full_members, personal, signing_out
 from tertulia.domain.channels import activity
 from tertulia.domain.messages import attachments
 from tertulia.domain.organization import banners
 from tertulia.jobs.backups import backups
 from tertulia.jobs.due import due_job
-from tertulia.jobs.feeds import feeds
-from tertulia.jobs.files import FileCleanup, file_store
-from tertulia.jobs.mails import mails
-from tertulia.jobs.notices import digests, notices
-from tertulia.jobs.pictures import PictureCleanup
+from tertulia.jobs.files import FileCleanup, PictureCleanup, file_store
+from tertulia.jobs.messages import (
+    messages_to_be_reminded_of,
+    messages_to_send,
+    retention,
+    topic_moves,
+)
+from tertulia.jobs.notifications import digests, mails, notices, pushes
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.pruning import deleted_words, erasures, log_pruning
-from tertulia.jobs.pushes import pushes
-from tertulia.jobs.queues import event_ids, heartbeats, idle_queues
-from tertulia.jobs.retention import retention
-from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import Job
-from tertulia.jobs.topic_moves import topic_moves
-from tertulia.jobs.upgrades import upgrades
-from tertulia.jobs.usage import usage_counts
-from tertulia.jobs.webhooks import service_calls, webhook_journal
+from tertulia.jobs.upkeep import event_ids, heartbeats, idle_queues, upgrades, usage_counts
+from tertulia.jobs.webhooks import feeds, service_calls, webhook_journal
 from tertulia.service.node import Node
 from tertulia.service.webhooks.calling import Encoder
 from tertulia.service.webhooks.embedded import Interface
@@ -82,6 +79,6 @@ def due_jobs(node: Node) -> Sequence[Job]:
         messages_to_be_reminded_of(node),
         due_job(log, "ended sessions", signing_out.next_expiry, signing_out.expire),
         due_job(log, "ended announcements", banners.next_end, banners.end_old),
-        due_job(log, "ended statuses", statuses.next_end, statuses.end),
+        due_job(log, "ended statuses", personal.next_end, personal.end_status),
         due_job(log, "unclaimed files", unclaimed, attachments.remove_unclaimed, days),
     )

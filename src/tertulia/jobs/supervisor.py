@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from tertulia.model.counts import counted
 from tertulia.model.errors import Unavailable
+from tertulia.model.numbers import counted
 from tertulia.service.node import JobFigures
 from tertulia.store.database import DatabaseError
 

@@ -1,13 +1,16 @@
 """Calling bots' services, and writing down what came of webhooks."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 from tertulia.jobs.supervisor import Job
+from tertulia.model.changes import Entry, FeedAdded, FeedChanged
 from tertulia.service.node import Node
 from tertulia.service.webhooks.calling import Encoder, ServiceCaller
 from tertulia.service.webhooks.embedded import Interface
+from tertulia.service.webhooks.feeds import FeedReader
 
 GATHERING_SECONDS: Final = 1.0
 """What comes in so many seconds is written together."""
@@ -36,4 +39,18 @@ def service_calls(node: Node, encode: Encoder, interface: Interface) -> Job:
     job = Job("service calls", caller.once, close=caller.close)
     caller.tasks.ended = job.want
     node.log.on_call(job.want)
+    return job
+
+
+def feeds(node: Node) -> Job:
+    """Telling what is new in feeds: at once in one that was added, and then every so often."""
+    reader = FeedReader(node)
+    job = Job("feeds", reader.once, close=reader.tasks.close)
+    reader.tasks.ended = job.want
+
+    def follow(entries: Sequence[Entry]) -> None:
+        if any(isinstance(entry.change, FeedAdded | FeedChanged) for entry in entries):
+            job.want()
+
+    node.log.follow(follow)
     return job

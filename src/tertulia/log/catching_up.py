@@ -5,8 +5,8 @@ import heapq
 from collections.abc import Sequence
 from typing import Final
 
-from tertulia.log.inbox import Inbox
 from tertulia.log.replica import Replica
+from tertulia.log.requests import Inbox
 from tertulia.model.changes import Entry
 from tertulia.model.errors import Unavailable
 from tertulia.store.store import Store

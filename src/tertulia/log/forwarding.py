@@ -20,14 +20,13 @@ import msgspec
 from msgspec import Struct
 
 from tertulia import __version__
-from tertulia.log.inbox import MOST_WAITING, Inbox
 from tertulia.log.measures import Measures
 from tertulia.log.replica import Replica
-from tertulia.log.requests import Command
+from tertulia.log.requests import MOST_WAITING, Command, Inbox
 from tertulia.model.errors import OutcomeUnknown, Refused, Unavailable
 from tertulia.state.moment import Verb
 from tertulia.store import telling
-from tertulia.store.neighbours import LARGEST, Neighbours
+from tertulia.store.bus import LARGEST, Neighbours
 from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.log")

@@ -13,8 +13,7 @@ from collections import Counter, deque
 from itertools import chain, islice
 from typing import Final
 
-from tertulia.log.inbox import Inbox
-from tertulia.log.requests import Group
+from tertulia.log.requests import Group, Inbox
 
 GATHERED_SECONDS: Final = 0.001
 """How long a group waits for the next of them. (The event loop counts in milliseconds.)"""

@@ -6,12 +6,11 @@ import time
 
 from tertulia.log.errors import described
 from tertulia.log.freshness import LOOK_SECONDS, Freshness
-from tertulia.log.inbox import Inbox
-from tertulia.log.position_file import PositionFile
-from tertulia.log.replica import Replica
-from tertulia.log.subscribers import Subscribers
+from tertulia.log.recovery import PositionFile
+from tertulia.log.replica import Replica, Subscribers
+from tertulia.log.requests import Inbox
 from tertulia.store.database import DatabaseReplaced
-from tertulia.store.history import NewerDatabase
+from tertulia.store.installation import NewerDatabase
 from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.log")

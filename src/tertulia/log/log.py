@@ -16,35 +16,29 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from tertulia.log.catching_up import CatchingUp
-from tertulia.log.commits import Commits
-from tertulia.log.deciding import moment_of
-from tertulia.log.durability import Durability
+from tertulia.log.commits import Commits, Durability, moment_of
 from tertulia.log.errors import stale_error
 from tertulia.log.forwarding import Errand, Forwarding
-from tertulia.log.freshness import Freshness, Lag
+from tertulia.log.freshness import PROOF_WAIT_SECONDS, Freshness, Lag, WriteProbe
 from tertulia.log.gathering import Gathering
 from tertulia.log.head_watch import HeadWatch
-from tertulia.log.inbox import Inbox
 from tertulia.log.measures import Measures
-from tertulia.log.position_file import PositionFile
-from tertulia.log.recovery import Recovery
-from tertulia.log.replica import Replica
-from tertulia.log.requests import Command, Snapshot
+from tertulia.log.recovery import PositionFile, Recovery
+from tertulia.log.replica import Follower, Replica, Subscribers
+from tertulia.log.requests import Command, Inbox, Snapshot
 from tertulia.log.snapshots import NotLoaded, Snapshots, state_only
-from tertulia.log.subscribers import Follower, Subscribers
 from tertulia.log.transactions import Transactions
 from tertulia.log.unread_loads import UnreadLoads
-from tertulia.log.write_probe import PROOF_WAIT_SECONDS, WriteProbe
 from tertulia.log.writer import Writer
 from tertulia.model.errors import Unavailable
 from tertulia.model.mail import Mail
 from tertulia.model.queues import QueueRecord
 from tertulia.state.moment import Verb
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store import telling
+from tertulia.store.bus import Neighbours
 from tertulia.store.database import Connection
-from tertulia.store.history import Position
-from tertulia.store.neighbours import Neighbours
+from tertulia.store.installation import Position
 from tertulia.store.store import Store
 from tertulia.store.telling import Told
 from tertulia.store.writing import MailAsked, Note

@@ -4,25 +4,81 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 from tertulia.log.errors import described
 from tertulia.log.freshness import Freshness
-from tertulia.log.subscribers import Subscribers
 from tertulia.model.changes import AnyChange, Entry
+from tertulia.model.nouns import NOUNS
 from tertulia.state.fold import fold
 from tertulia.state.idempotency import RECALLED
-from tertulia.state.organization import State
-from tertulia.store import history, log_entries, queries
+from tertulia.state.state import State
+from tertulia.store import installation, log_entries, pruning, queries
 from tertulia.store.database import Connection
-from tertulia.store.history import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
+from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
 from tertulia.store.log_entries import Growth
 from tertulia.store.store import CATCH_UP, LOAD_SECONDS, Store
 from tertulia.store.telling import Told
 
 logger = logging.getLogger("tertulia.log")
+
+Follower = Callable[[Sequence[Entry]], None]
+
+
+class Subscribers:
+    """The callbacks. All of them are called on the event loop."""
+
+    def __init__(self) -> None:
+        self.followers: list[Follower] = []
+        self.on_reload: list[Callable[[], None]] = []
+        self.on_history: list[Callable[[], None]] = []
+        self.on_mail: list[Callable[[], None]] = []
+        self.on_call: list[Callable[[], None]] = []
+        self.on_stale: list[Callable[[], None]] = []
+        self.on_newer: list[Callable[[str], None]] = []
+
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """The entries are on disk, and in the state."""
+        if not entries:
+            return
+        for follower in self.followers:
+            try:
+                follower(entries)
+            except Exception:  # It is committed all the same, and must be answered so.
+                logger.exception(
+                    "entries %d to %d were not followed", entries[0].seq, entries[-1].seq
+                )
+
+    def reloaded(self, *, is_other_history: bool) -> None:
+        """The state was thrown away and loaded again."""
+        for callback in [*self.on_reload, *(self.on_history if is_other_history else ())]:
+            try:
+                callback()
+            except Exception:  # The writer goes on.
+                logger.exception("a new state was not followed")
+
+    def mail_written(self) -> None:
+        """A mail to be sent is on disk."""
+        for callback in self.on_mail:
+            callback()
+
+    def call_written(self) -> None:
+        """A call of a bot's service is on disk."""
+        for callback in self.on_call:
+            callback()
+
+    def stale(self) -> None:
+        """The state cannot be verified any more."""
+        for callback in self.on_stale:
+            callback()
+
+    def newer(self, reason: str) -> None:
+        """This program is too old for the database."""
+        for callback in self.on_newer:
+            callback(reason)
+
 
 _MOST_TOLD: Final = 500
 """What other nodes told that waits to be adopted."""
@@ -52,11 +108,11 @@ class Replica:
     async def open(self, last_known: Position | None) -> None:
         """Load the state. `last_known` is where this node was when it last ran: where the log does
         not have that any more, it is made another history."""
-        if last_known is not None and await self._store.read(history.is_lost, last_known):
+        if last_known is not None and await self._store.read(installation.is_lost, last_known):
             await self._renew_history(last_known)
         began = time.monotonic()
         head, stored = await self._store.read_log(
-            lambda c: (history.head(c), _stored(c)), LOAD_SECONDS
+            lambda c: (installation.head_position(c), _stored(c)), LOAD_SECONDS
         )
         self.state = State.load(head.seq, *stored)
         self.position = head.position
@@ -193,8 +249,40 @@ class Replica:
             " log gets a new identity, and all event queues end",
             known.seq,
         )
-        await self._store.write(lambda connection: history.renew_where_lost(connection, known))
+        await self._store.write(lambda connection: installation.renew_where_lost(connection, known))
 
 
 def _stored(connection: Connection) -> _Stored:
     return queries.records(connection), log_entries.recent_sends(connection, RECALLED)
+
+
+_PAGE = 1000
+
+
+def replayed(connection: Connection) -> State:
+    """The fold of the whole log; or, where its beginning was forgotten, of what came after the
+    checkpoint. ValueError where there is none to begin from, or a gap."""
+    state = State()
+    if forgotten := log_entries.pruned(connection):
+        seq, records = pruning.checkpoint(connection)
+        if seq < forgotten:
+            raise ValueError("the log's beginning was forgotten, and there is no checkpoint")
+        state = State.load(seq, records)
+    while page := log_entries.entries(connection, state.seq, _PAGE):
+        for entry in page:
+            fold(state, entry)
+    return state
+
+
+def replay_differences(connection: Connection) -> list[tuple[str, int]]:
+    """The tables that are not what the log makes of them, and in how many records."""
+    state = replayed(connection)
+    records = queries.records(connection)
+    found: list[tuple[str, int]] = []
+    for noun in NOUNS:
+        stored = {noun.key_of(record): record for record in records[noun.table]}
+        folded = state.tables[noun.table].rows
+        wrong = sum(stored.get(key) != folded.get(key) for key in stored.keys() | folded.keys())
+        if wrong:
+            found.append((noun.table, wrong))
+    return found

@@ -4,13 +4,12 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from tertulia.log.inbox import Inbox
 from tertulia.log.replica import Replica
-from tertulia.log.requests import Snapshot
+from tertulia.log.requests import Inbox, Snapshot
 from tertulia.model.errors import Unavailable
 from tertulia.store import log_entries
 from tertulia.store.database import Connection, DatabaseUnavailable
-from tertulia.store.history import HistoryChanged, HistoryPruned, NewerDatabase
+from tertulia.store.installation import HistoryChanged, HistoryPruned, NewerDatabase
 from tertulia.store.log_entries import Growth
 from tertulia.store.store import Store
 from tertulia.store.writing import QueueDeleted

@@ -9,7 +9,7 @@ from tertulia.log.errors import described
 from tertulia.log.freshness import Freshness
 from tertulia.log.measures import Measures
 from tertulia.store.database import CommitUnknown, ConnectionLost, DatabaseUnavailable
-from tertulia.store.history import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
+from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
 from tertulia.store.log_entries import Growth
 from tertulia.store.store import Store
 from tertulia.store.writing import Batch, Probe

@@ -14,9 +14,9 @@ from tertulia.log.replica import Replica
 from tertulia.log.requests import ANSWER_SECONDS
 from tertulia.model.errors import Unavailable
 from tertulia.state.unread import ChannelMessages, DirectMessages, Reader
-from tertulia.store import history, queries
+from tertulia.store import installation, queries
 from tertulia.store.database import Connection
-from tertulia.store.history import Head
+from tertulia.store.installation import Head
 from tertulia.store.readers import Asker, current_asker
 from tertulia.store.store import Store
 
@@ -218,7 +218,7 @@ def _read(
     connection: Connection, user_ids: list[int], channel_ids: list[int], direct_ids: list[int]
 ) -> _Loaded:
     return _Loaded(
-        history.head(connection),
+        installation.head_position(connection),
         {
             user_id: Reader(*marked)
             for user_id, marked in queries.readers(connection, user_ids).items()

@@ -4,20 +4,17 @@ import asyncio
 import logging
 import time
 
-from tertulia.log.commits import Commits
-from tertulia.log.deciding import FoldFailed
+from tertulia.log.commits import Commits, FoldFailed
 from tertulia.log.errors import described, not_done_error
-from tertulia.log.freshness import Freshness
-from tertulia.log.inbox import Inbox
+from tertulia.log.freshness import Freshness, WriteProbe
 from tertulia.log.recovery import Recovery
 from tertulia.log.replica import Replica
-from tertulia.log.requests import Group
+from tertulia.log.requests import Group, Inbox
 from tertulia.log.snapshots import Snapshots
 from tertulia.log.transactions import OutcomeNotKnown, Transactions
-from tertulia.log.write_probe import WriteProbe
 from tertulia.model.errors import OutcomeUnknown
 from tertulia.store.database import DatabaseError
-from tertulia.store.history import NewerDatabase
+from tertulia.store.installation import NewerDatabase
 
 logger = logging.getLogger("tertulia.log")
 

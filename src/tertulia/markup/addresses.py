@@ -1,8 +1,13 @@
 """Which URLs may be linked, and how they are written."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
+
+from tertulia.model.channels import Channel, topic_key
+from tertulia.model.messages import Message
+from tertulia.state.state import State
 
 _WITH_HOST: Final = frozenset({"http", "https", "ftp"})
 _WITHOUT_HOST: Final = frozenset({"mailto", "tel", "sms", "xmpp", "news"})
@@ -45,3 +50,59 @@ def safe(address: str, site: str = "") -> str | None:
 def _is_host_and_port(address: str) -> bool:
     """`localhost:9991/x` looks as if it had a scheme."""
     return re.match(r"[\w.-]+:[0-9]{1,5}(?:[/?#]|$)", address) is not None
+
+
+_KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-~")
+
+
+def encoded(text: str) -> str:
+    """The text percent-encoded for a URL fragment, with dots instead of percent signs, which many
+    programs would decode on the way."""
+    return "".join(
+        chr(byte) if byte in _KEPT else f".{byte:02X}"
+        for byte in text.encode("utf-8", "surrogatepass")
+    )
+
+
+def channel_address(channel: Channel) -> str:
+    """The channel's address, from the root of the site."""
+    return f"/#narrow/channel/{channel.id}-{encoded(channel.name.replace(' ', '-'))}"
+
+
+def topic_address(channel: Channel, topic: str) -> str:
+    """The topic's address."""
+    return f"{channel_address(channel)}/topic/{encoded(topic)}"
+
+
+def newest_message(state: State, channel: Channel, topic: str) -> int | None:
+    """The ID of the topic's newest message: a link with it finds the topic after it was moved."""
+    known = state.topics.of_channel[channel.id].get(topic_key(topic))
+    return None if known is None else known.last_message_id
+
+
+def message_address(channel: Channel, topic: str, message_id: int) -> str:
+    """The message's address, in its topic."""
+    return f"{topic_address(channel, topic)}/near/{message_id}"
+
+
+def address_of(state: State, message: Message) -> str:
+    """The message's address, in its topic or direct conversation."""
+    if message.direct_id is not None:
+        return direct_message_address(state.directs[message.direct_id].members, message.id)
+    return message_address(state.channels[message.channel_id], message.topic, message.id)
+
+
+def direct_message_address(members: Iterable[int], message_id: int) -> str:
+    """The address of a direct message among these people."""
+    people = ",".join(map(str, sorted(members)))
+    return f"/#narrow/dm/{people}-dm/near/{message_id}"
+
+
+def custom_address(realm_id: int, file: str) -> str:
+    """The address of the picture of a custom emoji."""
+    return f"/user_avatars/{realm_id}/emoji/images/{file}"
+
+
+def extra_address(name: str) -> str:
+    """The address of the picture of an emoji that the server adds to Unicode's."""
+    return f"/static/generated/emoji/images/emoji/unicode/{name}.png"

@@ -8,9 +8,9 @@ from typing import Final
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from tertulia.markup.addresses import custom_address, extra_address
+from tertulia.markup.context import RenderContext, add_html, context_of, html_token
 from tertulia.markup.elements import element, escaped_text
-from tertulia.markup.emoji_addresses import custom_address, extra_address
-from tertulia.markup.render_context import RenderContext, add_html, context_of, html_token
 from tertulia.model.emoji import VARIATION, codes_by_name, names_by_code, text_of, told_name
 from tertulia.model.reactions import EXTRA_NAMES
 

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from tertulia.markup.elements import element, escaped
-from tertulia.model.previews import LinkPreview
+from tertulia.model.messages import LinkPreview
 
 MAX_PAGES: Final = 5
 """One message has previews of so many linked pages, the first ones."""

@@ -5,8 +5,8 @@ from typing import Final
 
 from markdown_it.rules_inline import StateInline
 
+from tertulia.markup.context import add_html, context_of
 from tertulia.markup.elements import element, escaped
-from tertulia.markup.render_context import add_html, context_of
 from tertulia.markup.worker_rendering import ExpensiveParts
 
 MAX_SOURCE: Final = 4000

@@ -6,8 +6,8 @@ from typing import Final
 from markdown_it.token import Token
 
 from tertulia.markup import code, formulas
+from tertulia.markup.context import RenderContext
 from tertulia.markup.elements import escaped_text, open_tag
-from tertulia.markup.render_context import RenderContext
 
 _BREAK: Final = open_tag("br") + "\n"
 _INLINE: Final[Mapping[str, str]] = {

@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from tertulia.domain.organization.linkifiers import between_words, options
 from tertulia.markup.addresses import safe
+from tertulia.markup.context import RenderContext
 from tertulia.markup.links import Match, addresses, bare
-from tertulia.markup.render_context import RenderContext
 from tertulia.model.organization import Linkifier
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 logger = logging.getLogger("tertulia.markup")
 

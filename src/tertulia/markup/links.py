@@ -9,8 +9,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from tertulia.markup.addresses import safe
+from tertulia.markup.context import RenderContext, add_html, context_of, marks_of
 from tertulia.markup.elements import element, escaped
-from tertulia.markup.render_context import RenderContext, add_html, context_of, marks_of
 
 _SPACE: Final = r"[ \t]*+(?:\n[ \t]*+)?+"
 _TARGET: Final = re.compile(

@@ -14,12 +14,10 @@ from markdown_it.token import Token
 
 from tertulia.markup import (
     blocks,
-    channels,
     emoji,
-    emphasis,
-    fenced_blocks,
     formulas,
     html_output,
+    inline,
     linkifiers,
     links,
     mentions,
@@ -27,13 +25,12 @@ from tertulia.markup import (
     previews,
     times,
 )
+from tertulia.markup.context import RenderContext, context_of, environment
 from tertulia.markup.elements import element, escaped_text, open_tag
 from tertulia.markup.external_media import ExternalMedia
-from tertulia.markup.inline_parser import InlineParser
-from tertulia.markup.render_context import RenderContext, context_of, environment
+from tertulia.markup.inline import InlineParser
 from tertulia.markup.worker_rendering import ExpensiveParts, PartsToRender, prepare
-from tertulia.model.messages import Rendered
-from tertulia.model.previews import LinkPreview
+from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.state.moment import Moment
 
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
@@ -41,14 +38,14 @@ _EXPENSIVE: Final = re.compile(r"```|~~~|\$\$")
 """A message without one of these has neither code nor formulas."""
 RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
     "\n": (newline,),
-    "\\": (emphasis.escape,),
-    "`": (emphasis.code,),
+    "\\": (inline.escape,),
+    "`": (inline.code,),
     "$": (formulas.inline,),
     "@": (mentions.mention,),
-    "#": (channels.channel_link,),
+    "#": (mentions.channel_link,),
     "<": (times.time,),
     ":": (links.address, emoji.by_name),
-    "~": (emphasis.struck,),
+    "~": (inline.struck,),
     "*": (asterisks.tokenize,),
     "!": (previews.image,),
     "[": (links.link,),
@@ -137,13 +134,13 @@ def _parser() -> MarkdownIt:
     markdown.enable([*_BLOCK_RULES])
     block = markdown.block.ruler
     interrupting = ["paragraph", "blockquote", "list"]
-    block.at("fence", fenced_blocks.fence_rule, {"alt": interrupting})
+    block.at("fence", blocks.fence_rule, {"alt": interrupting})
     block.at("table", blocks.table_rule, {"alt": ["paragraph", "reference"]})
     block.at("blockquote", blocks.quotation_rule, {"alt": interrupting})
     block.at("list", blocks.list_rule, {"alt": ["paragraph", "blockquote"]})
     block.at("heading", blocks.heading_rule, {"alt": ["paragraph", "blockquote"]})
     markdown.inline.ruler2.enableOnly([*_AFTER_INLINE])
-    markdown.inline.ruler2.after("fragments_join", "strong_outside", emphasis.strong_outside)
+    markdown.inline.ruler2.after("fragments_join", "strong_outside", inline.strong_outside)
     markdown.core.ruler.at("block", blocks.parse)
     markdown.core.ruler.at("inline", _parse_texts)
     # It joins texts that rules of others leave behind; ours leave none.

@@ -6,7 +6,7 @@ from typing import Final
 from markdown_it.token import Token
 
 from tertulia.markup import emoji, linkifiers, links
-from tertulia.markup.render_context import RenderContext
+from tertulia.markup.context import RenderContext
 
 Finder = Callable[[RenderContext, str], list[Token | str] | None]
 """Splits a text into text and tokens of HTML; None where it finds nothing."""

@@ -9,12 +9,12 @@ from markdown_it.token import Token
 
 from tertulia.markup import external_media
 from tertulia.markup.addresses import safe
+from tertulia.markup.context import RenderContext, add_html, context_of, html_token
 from tertulia.markup.elements import element, escaped
 from tertulia.markup.external_media import Kind
 from tertulia.markup.links import target
-from tertulia.markup.render_context import RenderContext, add_html, context_of, html_token
 from tertulia.model.attachments import Attachment, Picture
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_PREVIEWS: Final = 24
 """A message with more linked media has no previews."""

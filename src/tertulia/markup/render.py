@@ -5,8 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tertulia.markup.external_media import ExternalMedia
-from tertulia.model.messages import Rendered
-from tertulia.model.previews import LinkPreview
+from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.state.moment import Moment
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 from markdown_it.rules_inline import StateInline
 
+from tertulia.markup.context import add_html
 from tertulia.markup.elements import element, escaped
-from tertulia.markup.render_context import add_html
 
 _TIME: Final = re.compile(r"<time:([^>\n]{1,100})>")
 _UNIX: Final = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]{1,6})?")

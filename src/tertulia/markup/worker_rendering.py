@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from tertulia.markup import code, formula_rendering, mathml
+from tertulia.markup import code, katex
 from tertulia.markup.elements import escaped
 from tertulia.workers import TEXTS, Allowance, Exceeded, Failed, Job, Unanswered
 
@@ -90,9 +90,9 @@ HIGHLIGHT: Final[Job[str | None]] = Job(
     "tertulia.markup.code:highlighted", str, load="tertulia.markup.code:load"
 )
 TYPESET: Final[Job[str | None]] = Job(
-    "tertulia.markup.formula_rendering:typeset",
+    "tertulia.markup.katex:typeset",
     str | None,
-    load="tertulia.markup.formula_rendering:load",
+    load="tertulia.markup.katex:load",
 )
 
 
@@ -167,7 +167,7 @@ def _plain_code(part: Code) -> str:
 
 
 def _plain_formula(part: Formula) -> str:
-    return mathml.source(part.tex, display=part.display)
+    return katex.formula_source(part.tex, display=part.display)
 
 
 @dataclass
@@ -208,7 +208,7 @@ class ExpensiveParts:
             self.to_render.formulas.append(part)
             return None
         elif self.in_place:
-            formula_cache[part] = found = formula_rendering.typeset(tex, display)
+            formula_cache[part] = found = katex.typeset(tex, display)
         else:
             return _plain_formula(part)
         self.room -= len(found or "")

@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from tertulia.model.change import Change
+
 
 class Reach(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an agent may do of what its owner may. What is not said is denied."""
@@ -39,3 +41,23 @@ class AgentKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def client(self) -> str:
         """The name of the program that messages of the agent are sent by."""
         return f"agent {self.name}"
+
+
+class AgentKeyMade(Change, frozen=True, tag="agent_key_made"):
+    """Somebody lets an agent act for them."""
+
+    key: AgentKey
+
+
+class AgentKeyUsed(Change, frozen=True, tag="agent_key_used"):
+    """An agent that was not heard of for a while came again. `at` is in UNIX seconds."""
+
+    key_id: int
+    at: int
+
+
+class AgentKeysEnded(Change, frozen=True, tag="agent_keys_ended"):
+    """Agents may act for their owner no more."""
+
+    user_id: int
+    key_ids: tuple[int, ...]

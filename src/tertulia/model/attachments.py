@@ -7,6 +7,8 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
+from tertulia.model.change import Change
+
 ADDRESS = "/user_uploads/"
 """Where files are, at the organization's address."""
 SHOWN: Final = frozenset(
@@ -86,3 +88,25 @@ class RemovedFile(Struct, frozen=True, kw_only=True):
     id: int
     """The attachment's."""
     path: str
+
+
+class AttachmentAdded(Change, frozen=True, tag="attachment_added"):
+    """A file was uploaded."""
+
+    attachment: Attachment
+
+
+class AttachmentRemoved(Change, frozen=True, tag="attachment_removed"):
+    """A file was deleted, by its owner, by an administrator, or because nothing refers to it.
+
+    `user_id` is the owner.
+    """
+
+    attachment_id: int
+    user_id: int
+
+
+class FilesDeleted(Change, frozen=True, tag="files_deleted"):
+    """Files of removed attachments were deleted from the disk."""
+
+    attachment_ids: tuple[int, ...]

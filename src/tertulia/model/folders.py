@@ -1,6 +1,10 @@
 """Folders, in which an organization sorts its channels."""
 
+from typing import Any
+
 from msgspec import Struct
+
+from tertulia.model.change import Change
 
 
 class ChannelFolder(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -17,3 +21,23 @@ class ChannelFolder(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """UNIX seconds."""
     creator_id: int | None = None
     is_archived: bool = False
+
+
+class ChannelFolderCreated(Change, frozen=True, tag="channel_folder_created"):
+    """A folder was created."""
+
+    folder: ChannelFolder
+
+
+class ChannelFolderChanged(Change, frozen=True, tag="channel_folder_changed"):
+    """Fields of a folder (`name`, `description`, `rendered_description`, `is_archived`) have new
+    values."""
+
+    folder_id: int
+    values: dict[str, Any]
+
+
+class ChannelFoldersReordered(Change, frozen=True, tag="channel_folders_reordered"):
+    """The folders have a new order: the IDs of all of them."""
+
+    order: tuple[int, ...]

@@ -12,31 +12,30 @@ from tertulia.model.agents import AgentKey
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.banners import Banner
 from tertulia.model.channels import Channel, Subscription, Topic
-from tertulia.model.counters import Counter
 from tertulia.model.devices import Device, PushSubscription, PushToken
 from tertulia.model.drafts import SavedDraft, Snippet
+from tertulia.model.edits import TopicMove
 from tertulia.model.feeds import Feed
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
 from tertulia.model.invitations import Confirmation, Invitation
-from tertulia.model.messages import DirectConversation
+from tertulia.model.messages import DirectConversation, PendingPreview
 from tertulia.model.navigation import NavigationView
+from tertulia.model.numbers import Counter
 from tertulia.model.organization import (
     DefaultChannelGroup,
     Domain,
     Linkifier,
     OnboardingStep,
     Playground,
+    Realm,
 )
 from tertulia.model.personal import AlertWords, MutedUser, QuietTimes
 from tertulia.model.pins import Pin
-from tertulia.model.previews import PendingPreview
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.reactions import CustomEmoji
-from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.sessions import Session
-from tertulia.model.topic_moves import TopicMove
 from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import Credential, PersonalSettings, User
 

@@ -1,6 +1,231 @@
-"""What administrators set up for everybody, beside the organization's settings."""
+"""The organization and its settings."""
 
-from msgspec import Struct
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct
+
+from tertulia.model.change import Change
+from tertulia.model.groups import GroupSetting, SystemGroup, UserGroup
+from tertulia.model.settings import Permission, Setting
+from tertulia.model.users import User
+
+_EVERYONE = SystemGroup.EVERYONE.value
+_MEMBERS = SystemGroup.MEMBERS.value
+_MODERATORS = SystemGroup.MODERATORS.value
+_ADMINISTRATORS = SystemGroup.ADMINISTRATORS.value
+_OWNERS = SystemGroup.OWNERS.value
+
+Weekday = Annotated[int, Meta(ge=0, le=6)]
+"""0 is Monday."""
+GifRating = Literal[0, 2, 3, 4, 5]
+PreviewSize = Literal[100, 150, 200]
+"""Pixels."""
+AvatarSource = Literal["G", "J"]
+"""`G` the third-party default by address, `J` drawn from the name."""
+HistoryVisibility = Literal["all", "moves", "none"]
+"""What of a message's edits everybody may look at."""
+TopicsPolicyOfRealm = Literal["allow_empty_topic", "disable_empty_topic"]
+OrganizationType = Literal[0, 10, 20, 30, 35, 40, 50, 60, 70, 80, 90, 100, 1000]
+Days = Annotated[int, Meta(ge=0, le=36_500)]
+Seconds = Annotated[int, Meta(ge=1, le=10_000_000_000)]
+MAX_MEBIBYTES: Final = 1_000_000_000
+Mebibytes = Annotated[int, Meta(ge=1, le=MAX_MEBIBYTES)]
+MAX_QUOTA: Final = 1_000_000
+Quota = Annotated[int, Meta(ge=1, le=MAX_QUOTA)]
+"""How many things one person can have; see `tertulia.domain.quotas`."""
+
+
+class Picture(Struct, frozen=True, omit_defaults=True):
+    """One of the organization's pictures."""
+
+    file: str = ""
+    """Its path among the files; empty for the picture that comes with the program."""
+    version: int = 1
+    """Counts its changes, so that clients know when their copy is old."""
+
+
+_ANNOUNCED_IN: Final = Setting("announcements", "Channel ID, or -1 for none.")
+_OF_JOINING: Final = Permission("joining", owners_only=True)
+_OF_CHANNELS: Final = Permission("channelRights")
+_OF_MESSAGES: Final = Permission("messageRights")
+_OF_MESSAGES_OPEN: Final = Permission("messageRights", everyone=True)
+_OF_DIRECT_MESSAGES: Final = Permission("directRights", everyone=True)
+
+
+def _quota(what: str) -> Setting:
+    about = f"Maximum number of {what}, or `unlimited`. Existing ones are kept if you lower it."
+    return Setting("limits", about, extension=True, since="0.2.0")
+
+
+class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The organization. A setting here is the organization's; the server's are in its
+    configuration file. Durations are in seconds unless named otherwise, and None is unlimited.
+
+    The web client shows the settings of a section in the order that they have here.
+    """
+
+    id: int = 1
+    uuid: Annotated[str, Setting(read_only=True)]
+    created_at: Annotated[int, Setting(read_only=True)]
+    """UNIX seconds."""
+    deactivated: bool = False
+    """Whether nobody may do anything here, until somebody at the command line reactivates it."""
+    icon: Picture = Picture()
+    logo: Picture = Picture()
+    night_logo: Picture = Picture()
+
+    # Profile
+    name: Annotated[str, Setting("profile")]
+    description: Annotated[str, Setting("profile", "Markdown.")] = ""
+    rendered_description: str = ""
+    """The description as HTML."""
+    org_type: Annotated[OrganizationType, Setting("profile")] = 0
+    default_language: Annotated[str, Setting("profile")] = "en"
+
+    # Messages
+    allow_message_editing: Annotated[bool, Setting("editing")] = True
+    message_content_edit_limit_seconds: Annotated[Seconds | None, Setting("editing")] = 600
+    message_edit_history_visibility_policy: Annotated[HistoryVisibility, Setting("editing")] = "all"
+    message_content_delete_limit_seconds: Annotated[Seconds | None, Setting("editing")] = 600
+    message_retention_days: Annotated[
+        int, Setting("editing", "Days, or `unlimited`.", owners_only=True)
+    ] = -1
+    """-1 keeps messages for ever."""
+    topics_policy: Annotated[TopicsPolicyOfRealm, Setting("moving")] = "allow_empty_topic"
+    move_messages_within_channel_limit_seconds: Annotated[Seconds | None, Setting("moving")] = (
+        604800
+    )
+    move_messages_between_channels_limit_seconds: Annotated[Seconds | None, Setting("moving")] = (
+        604800
+    )
+    send_channel_events_messages: Annotated[bool, Setting("moving")] = True
+    enable_read_receipts: Annotated[bool, Setting("shown")] = True
+    inline_image_preview: Annotated[bool, Setting("shown")] = True
+    inline_url_embed_preview: Annotated[bool, Setting("shown")] = False
+    media_preview_size: Annotated[PreviewSize, Setting("shown")] = 100
+    gif_rating_policy: Annotated[GifRating, Setting("shown")] = 2
+    default_code_block_language: Annotated[
+        str, Setting("shown", "A language, as named by Pygments. Empty: none.")
+    ] = ""
+    new_channel_announcements_channel_id: Annotated[int, _ANNOUNCED_IN] = -1
+    signup_announcements_channel_id: Annotated[int, _ANNOUNCED_IN] = -1
+    updates_announcements_channel_id: Annotated[int, _ANNOUNCED_IN] = -1
+    moderation_request_channel_id: Annotated[int, _ANNOUNCED_IN] = -1
+    video_chat_provider: Annotated[
+        int, Setting("calls", "An ID from realm_available_video_chat_providers.")
+    ] = 1
+    jitsi_server_url: Annotated[
+        str | None,
+        Setting(
+            "calls", "Jitsi Meet server for video calls, or `default` for the server's default."
+        ),
+    ] = None
+    message_content_allowed_in_email_notifications: Annotated[bool, Setting("mails")] = True
+    send_welcome_emails: Annotated[bool, Setting("mails")] = True
+    digest_emails_enabled: Annotated[bool, Setting("mails")] = False
+    digest_weekday: Annotated[Weekday, Setting("mails", "0 is Monday.")] = 1
+
+    # Joining
+    invite_required: Annotated[bool, Setting("joining", owners_only=True)] = True
+    can_invite_users_group: Annotated[GroupSetting, _OF_JOINING] = _MEMBERS
+    create_multiuse_invite_group: Annotated[GroupSetting, _OF_JOINING] = _ADMINISTRATORS
+    emails_restricted_to_domains: Annotated[bool, Setting("joining", owners_only=True)] = False
+    disallow_disposable_email_addresses: Annotated[bool, Setting("joining", owners_only=True)] = (
+        True
+    )
+    waiting_period_threshold: Annotated[
+        Days, Setting("joining", "Days until a new member becomes a full member.", owners_only=True)
+    ] = 0
+    waiting_period_applied: int = 0
+    """The days by which it was last decided who is a full member."""
+    full_members_joined_by: int | None = None
+    """UNIX seconds: members who joined later are no full ones yet. None where all are."""
+    enable_spectator_access: Annotated[bool, Setting("joining", owners_only=True)] = False
+    password_sign_in: Annotated[bool, Setting(owners_only=True)] = True
+    welcome_message_custom_text: Annotated[str, Setting()] = ""
+
+    # Permissions
+    can_create_public_channel_group: Annotated[GroupSetting, _OF_CHANNELS] = _MEMBERS
+    can_create_private_channel_group: Annotated[GroupSetting, _OF_CHANNELS] = _MEMBERS
+    can_create_web_public_channel_group: Annotated[
+        GroupSetting,
+        Permission("channelRights", only=("moderators", "administrators", "owners", "nobody")),
+    ] = _OWNERS
+    can_add_subscribers_group: Annotated[GroupSetting, _OF_CHANNELS] = _MEMBERS
+    can_set_topics_policy_group: Annotated[
+        GroupSetting, Permission("channelRights", everyone=True)
+    ] = _MEMBERS
+    can_set_delete_message_policy_group: Annotated[GroupSetting, _OF_CHANNELS] = _MODERATORS
+    can_mention_many_users_group: Annotated[GroupSetting, _OF_MESSAGES_OPEN] = _ADMINISTRATORS
+    can_resolve_topics_group: Annotated[GroupSetting, _OF_MESSAGES_OPEN] = _EVERYONE
+    can_move_messages_between_topics_group: Annotated[GroupSetting, _OF_MESSAGES_OPEN] = _EVERYONE
+    can_move_messages_between_channels_group: Annotated[GroupSetting, _OF_MESSAGES] = _MEMBERS
+    can_delete_own_message_group: Annotated[GroupSetting, _OF_MESSAGES_OPEN] = _EVERYONE
+    can_delete_any_message_group: Annotated[GroupSetting, _OF_MESSAGES] = _ADMINISTRATORS
+    direct_message_initiator_group: Annotated[GroupSetting, _OF_DIRECT_MESSAGES] = _EVERYONE
+    direct_message_permission_group: Annotated[GroupSetting, _OF_DIRECT_MESSAGES] = _EVERYONE
+    can_create_groups: Annotated[GroupSetting, Permission("peopleRights", owners_only=True)] = (
+        _MEMBERS
+    )
+    can_manage_all_groups: Annotated[
+        GroupSetting, Permission("peopleRights", nobody=False, owners_only=True)
+    ] = _OWNERS
+    can_access_all_users_group: Annotated[
+        GroupSetting,
+        Permission("peopleRights", everyone=True, nobody=False, only=("everyone", "members")),
+    ] = _EVERYONE
+    require_unique_names: Annotated[bool, Setting("peopleRights")] = False
+    name_changes_disabled: Annotated[bool, Setting("peopleRights")] = False
+    email_changes_disabled: Annotated[bool, Setting("peopleRights")] = False
+    avatar_changes_disabled: Annotated[bool, Setting("peopleRights")] = False
+    enable_guest_user_indicator: Annotated[bool, Setting("peopleRights")] = True
+    enable_guest_user_dm_warning: Annotated[bool, Setting("peopleRights")] = True
+    can_create_bots_group: Annotated[GroupSetting, Permission("botRights")] = _MEMBERS
+    can_create_write_only_bots_group: Annotated[GroupSetting, Permission("botRights")] = _MEMBERS
+    can_add_custom_emoji_group: Annotated[GroupSetting, Permission("botRights")] = _MEMBERS
+    can_manage_billing_group: Annotated[GroupSetting, Permission(nobody=False)] = _ADMINISTRATORS
+    can_summarize_topics_group: Annotated[GroupSetting, Permission(everyone=True)] = _EVERYONE
+    workplace_users_group: Annotated[GroupSetting, Permission(everyone=True)] = _EVERYONE
+    can_create_users_group: GroupSetting = _ADMINISTRATORS
+
+    # Limits on what one person can have
+    max_channels_per_user: Annotated[
+        Quota | None,
+        _quota("channels that one person can create, except for administrators"),
+    ] = 500
+    max_groups_per_user: Annotated[
+        Quota | None,
+        _quota("user groups that one person can create, except for administrators"),
+    ] = 200
+    max_bots_per_user: Annotated[
+        Quota | None,
+        _quota("bots of one person, including deactivated ones, except for administrators"),
+    ] = 100
+    max_drafts_per_user: Annotated[
+        Quota | None,
+        _quota("drafts of one person on the server"),
+    ] = 1000
+    max_unfinished_uploads_per_user: Annotated[
+        Quota | None,
+        _quota("unfinished resumable uploads of one person"),
+    ] = 50
+    upload_quota_per_user_mib: Annotated[
+        Mebibytes | None,
+        Setting(
+            "",
+            "Maximum size of the files of one person and their bots in MiB, or `unlimited`."
+            " Existing files are kept if you lower it.",
+            extension=True,
+            since="0.2.0",
+        ),
+    ] = None
+    """Organizations founded before there was a limit have none."""
+
+    # Not in the web client
+    default_avatar_source: Annotated[AvatarSource, Setting()] = "G"
+    require_e2ee_push_notifications: Annotated[bool, Setting()] = False
+    want_advertise_in_communities_directory: Annotated[bool, Setting()] = False
+    presence_disabled: Annotated[bool, Setting(read_only=True)] = False
 
 
 class Domain(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,3 +280,105 @@ class OnboardingStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     user_id: int
     name: str
+
+
+class DomainAdded(Change, frozen=True, tag="domain_added"):
+    """A domain was added to those of which new addresses may be."""
+
+    domain: Domain
+
+
+class DomainChanged(Change, frozen=True, tag="domain_changed"):
+    """Whether a domain's subdomains are allowed was changed."""
+
+    domain: Domain
+
+
+class DomainRemoved(Change, frozen=True, tag="domain_removed"):
+    """A domain was removed. `name` is its name."""
+
+    domain_id: int
+    name: str
+
+
+class LinkifierSet(Change, frozen=True, tag="linkifier_set"):
+    """A linkifier was added or changed."""
+
+    linkifier: Linkifier
+
+
+class LinkifierRemoved(Change, frozen=True, tag="linkifier_removed"):
+    """A linkifier was removed."""
+
+    linkifier_id: int
+
+
+class LinkifiersOrdered(Change, frozen=True, tag="linkifiers_ordered"):
+    """The linkifiers have a new order: the IDs of all of them."""
+
+    linkifier_ids: tuple[int, ...]
+
+
+class PlaygroundAdded(Change, frozen=True, tag="playground_added"):
+    """A playground was added."""
+
+    playground: Playground
+
+
+class PlaygroundRemoved(Change, frozen=True, tag="playground_removed"):
+    """A playground was removed."""
+
+    playground_id: int
+
+
+class DefaultChannelGroupSet(Change, frozen=True, tag="default_channel_group_set"):
+    """A default channel group was added or changed."""
+
+    group: DefaultChannelGroup
+
+
+class DefaultChannelGroupRemoved(Change, frozen=True, tag="default_channel_group_removed"):
+    """A default channel group was removed."""
+
+    group_id: int
+
+
+class RealmDefaultsChanged(Change, frozen=True, tag="realm_defaults_changed"):
+    """The default settings of new accounts have new values."""
+
+    values: dict[str, Any]
+
+
+class OnboardingStepTaken(Change, frozen=True, tag="onboarding_step_taken"):
+    """A user has seen a hint for beginners."""
+
+    user_id: int
+    name: str
+
+
+class RealmCreated(Change, frozen=True, tag="realm_created"):
+    """The organization was founded, with its system groups and the server's own bots."""
+
+    realm: Realm
+    groups: tuple[UserGroup, ...]
+    bots: tuple[User, ...]
+
+
+class RealmChanged(Change, frozen=True, tag="realm_changed"):
+    """Settings of the organization have new values.
+
+    `gained` and `lost` are only in entries of version 0.1.0, which had no `UserVisibilityChanged`:
+    the accounts that became visible or invisible to guests by it, by guest.
+    """
+
+    values: dict[str, Any]
+    gained: dict[int, tuple[int, ...]] = {}
+    lost: dict[int, tuple[int, ...]] = {}
+
+
+class RealmDeactivated(Change, frozen=True, tag="realm_deactivated"):
+    """The organization was deactivated: nobody may do anything in it."""
+
+
+class RealmReactivated(Change, frozen=True, tag="realm_reactivated"):
+    """The organization was reactivated."""

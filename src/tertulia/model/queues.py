@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from tertulia.model.change import Change
+
 
 class Capabilities(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_hash=True):
     """What a client says it understands; everything it does not say, it does not."""
@@ -55,3 +57,8 @@ class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     counted_from: int | None = None
     """The entry from which the IDs of its events are counted. None: from the log's beginning, with
     much room, as the first release did."""
+
+
+class EventIdsUsedUp(Change, frozen=True, tag="event_ids_used_up"):
+    """Nothing happened, but for events that are not in the log: they have used up the IDs that each
+    entry has for them, and go on with those of this one."""

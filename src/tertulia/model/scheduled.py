@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from tertulia.model.change import Change
+
 
 class ScheduledMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message that the server sends for its author when its time has come."""
@@ -43,3 +45,38 @@ class Reminder(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The same as HTML."""
     deliver_at: int
     """UNIX seconds."""
+
+
+class MessageScheduled(Change, frozen=True, tag="message_scheduled"):
+    """A message was scheduled."""
+
+    user_id: int
+    message: ScheduledMessage
+
+
+class ScheduledMessageChanged(Change, frozen=True, tag="scheduled_message_changed"):
+    """A scheduled message was changed by its author, or could not be sent."""
+
+    user_id: int
+    message: ScheduledMessage
+
+
+class ScheduledMessageRemoved(Change, frozen=True, tag="scheduled_message_removed"):
+    """A scheduled message was sent, or deleted by its author."""
+
+    user_id: int
+    scheduled_id: int
+
+
+class ReminderSet(Change, frozen=True, tag="reminder_set"):
+    """A reminder of a message was set."""
+
+    user_id: int
+    reminder: Reminder
+
+
+class ReminderRemoved(Change, frozen=True, tag="reminder_removed"):
+    """A reminder was delivered or deleted."""
+
+    user_id: int
+    reminder_id: int

@@ -4,6 +4,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from tertulia.model.change import Change
+
 LIFETIME: Final = 30 * 86400
 """Seconds after its last use at which a session is over."""
 
@@ -37,3 +39,30 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def lasts(self, now: float, longest: int | None) -> bool:
         """Whether it is not over; after so many seconds it is in any case (None for never)."""
         return now < self.expires_at and (longest is None or now < self.created_at + longest)
+
+
+class SessionBegun(Change, frozen=True, tag="session_begun"):
+    """Somebody signed in with a browser."""
+
+    session: Session
+
+
+class SessionUsed(Change, frozen=True, tag="session_used"):
+    """A session that was not used for a while is used again. `at` is in UNIX seconds."""
+
+    session_id: int
+    at: int
+
+
+class SessionConfirmed(Change, frozen=True, tag="session_confirmed"):
+    """The password was given again in that browser. `at` is in UNIX seconds."""
+
+    session_id: int
+    at: int
+
+
+class SessionsEnded(Change, frozen=True, tag="sessions_ended"):
+    """Sessions ended. `user_ids` are their users."""
+
+    session_ids: tuple[int, ...]
+    user_ids: tuple[int, ...]

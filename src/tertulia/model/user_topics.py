@@ -4,6 +4,8 @@ from enum import IntEnum
 
 from msgspec import Struct
 
+from tertulia.model.change import Change
+
 
 class Visibility(IntEnum):
     """A user's setting of a topic."""
@@ -27,3 +29,17 @@ class UserTopic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
     visibility: Visibility
     changed_at: int
     """UNIX seconds."""
+
+
+class UserTopicChanged(Change, frozen=True, tag="user_topic_changed"):
+    """One user's setting of a topic is new, by their own command or by taking part in it.
+
+    `at` is UNIX seconds, `was` what it was before.
+    """
+
+    user_id: int
+    channel_id: int
+    topic: str
+    visibility: Visibility
+    was: Visibility
+    at: int

@@ -11,7 +11,7 @@ from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.mail import Mail, MailKind, Unsubscribing
 from tertulia.model.users import Credential
 from tertulia.outbound.texts import language_for, language_of, texts
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 if TYPE_CHECKING:
     import jinja2

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
-from tertulia.model.previews import LinkPreview
+from tertulia.model.messages import LinkPreview
 from tertulia.workers import FILES, Allowance, Failed, Job, Unanswered
 
 logger = logging.getLogger("tertulia.previews")

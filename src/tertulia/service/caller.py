@@ -1,16 +1,17 @@
 """A node as one account uses it."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from tertulia.domain.accounts import users
-from tertulia.domain.messages.notices import Render
-from tertulia.model.errors import NotAuthenticated
+from tertulia.domain.messages.announcements import Render
+from tertulia.model.errors import Conflict, NotAuthenticated
 from tertulia.model.users import User
 from tertulia.service.node import Node
 from tertulia.state.moment import Moment, Verb
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 T = TypeVar("T")
 
@@ -67,3 +68,17 @@ class Caller(Struct, frozen=True, kw_only=True):
     def consider(self, verb: Verb[T], *arguments: Any) -> T:
         """What the verb answers as the state is now; for verbs that change nothing."""
         return self.node.log.consider(self.user.id, verb, *arguments)
+
+
+_ATTEMPTS = 10
+
+
+async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
+    """The result of the attempt, which reads rows and then submits a command about them. It is made
+    again after each Conflict, ten times in all; then Conflict is raised."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return await attempt()
+        except Conflict:
+            continue
+    return await attempt()

@@ -16,9 +16,9 @@ from msgspec import Meta, Struct
 
 from tertulia.store.bucket_files import S3Keys
 from tertulia.store.disk_files import DiskFiles
-from tertulia.store.file_places import files_at, opened_files
+from tertulia.store.file_moves import files_at, opened_files
 from tertulia.store.files import Files
-from tertulia.store.s3_address import s3_address
+from tertulia.store.s3_addresses import s3_address
 
 
 class Mark(Enum):

@@ -5,9 +5,9 @@ from tertulia.domain.accounts import erasing, users
 from tertulia.domain.messages.deleting import Places
 from tertulia.model.errors import Refused
 from tertulia.service.caller import Caller
-from tertulia.service.files.avatars import delete
+from tertulia.service.files.pictures import delete_avatar
 from tertulia.service.messages import deleting
-from tertulia.store.bot_storage import StorageChanged
+from tertulia.store.bots import StorageChanged
 
 
 async def leave(
@@ -45,4 +45,4 @@ async def _erase(caller: Caller, user_id: int) -> None:
     kept = StorageChanged(user_id, gone=None)
     log = caller.node.log
     picture = await log.submit(caller.user.id, erasing.delete, user_id, host, notes=(kept,))
-    await delete(caller.node.files, picture)
+    await delete_avatar(caller.node.files, picture)

@@ -12,8 +12,8 @@ from typing import Final
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.mail import Unsubscribing
 from tertulia.model.users import Credential
-from tertulia.service.vault import Vault
-from tertulia.state.organization import State
+from tertulia.service.credentials import Vault
+from tertulia.state.state import State
 
 JOIN: Final = "/join/"
 CONFIRM: Final = "/confirm/"

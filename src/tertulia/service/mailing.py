@@ -1,18 +1,24 @@
 """How a node's mails are sent, by its settings."""
 
+import base64
+import logging
+import re
 from typing import Final, Literal, cast
 
-from tertulia.domain.notices import quiet, telling
-from tertulia.domain.notices.rules import Way
+from msgspec import Struct
+
+from tertulia.domain.notifications import quiet, rules
+from tertulia.domain.notifications.rules import Way
 from tertulia.log.log import Log
 from tertulia.model.mail import Mail, MailKind
 from tertulia.outbound.mail_sender import MailSender, NotNow
-from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
-from tertulia.outbound.transports import Folder, Smtp, SmtpServer, Transport
+from tertulia.outbound.mail_templates import MailTemplates, RenderedMail, trial
+from tertulia.outbound.transports import Folder, NotSent, Smtp, SmtpServer, Transport, Trouble
 from tertulia.service.config import Config
+from tertulia.service.credentials import Vault
 from tertulia.service.node import Node
-from tertulia.service.notices.digests import Digests
-from tertulia.service.notices.missed_messages import missed_messages
+from tertulia.service.notifications.digests import Digests
+from tertulia.service.notifications.mail import missed_messages
 
 FOLDER = "mail"
 """In the data directory: where mails are written when none can be sent."""
@@ -60,7 +66,7 @@ class MailRenderer:
     def _require_no_quiet(self, mail: Mail, now: float) -> None:
         user_id = mail.about or 0
         until = quiet.quiet_until(self._node.state, user_id, now)
-        again = None if until is None else telling.quiet_look(Way.MAIL, now, until)
+        again = None if until is None else rules.quiet_look(Way.MAIL, now, until)
         if again is not None:
             raise NotNow(again)
 
@@ -69,3 +75,57 @@ def mail_sender(node: Node) -> MailSender:
     """The node's sender of mails."""
     log = node.log
     return MailSender(log.store, MailRenderer(node), transport(node.config, log), log.clock)
+
+
+logger = logging.getLogger("tertulia.mail")
+
+HIDDEN: Final = "…"
+"""In place of what is nobody's business but the operator's."""
+_LONGEST_REPLY: Final = 300
+_ADDRESSES: Final = re.compile(
+    r"""
+    (?: \w+:// )? [^\s<>()\[\]"']* [\w-] @ [\w.-]+  # Of mail.
+    # Of hosts, by their names and by numbers.
+    | (?: \w+:// )? (?= [\w.-]* [^\W\d] ) [\w-]+ (?: \.[\w-]+ )+ (?: [:/] [^\s<>()"']* )?
+    | \d+ (?: \.\d+ ){3} (?: :\d+ )?
+    | (?: [0-9a-f]{0,4} : ){2,} [0-9a-f:.]*
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+class MailTrial(Struct, frozen=True):
+    """What became of a test mail."""
+
+    trouble: Trouble | None
+    """None where the mail server took it."""
+    reply: str = ""
+    """What it answered, with its code, where it refused something; without addresses, names of
+    hosts and what one signs in with."""
+
+
+async def send_trial(config: Config, log: Log, vault: Vault, to: str) -> None:
+    """Send a test mail now, in `TIMEOUT_SECONDS` at most. NotSent where it did not leave."""
+    letter = trial(log.state, to, config.mail_site)
+    await transport(config, log).send(letter, vault.nonce())
+
+
+async def send_test_mail(node: Node, to: str) -> MailTrial:
+    """Send a test mail by the mail server that is set, and tell what came of it to somebody who may
+    not see the server's settings. All that the mail server said is in the log."""
+    try:
+        await send_trial(node.config, node.log, node.vault, to)
+    except NotSent as error:
+        logger.warning("a test mail was not sent", extra={"fields": {"reason": str(error)}})
+        return MailTrial(error.trouble, _without_secrets(error.reply, node.config))
+    logger.info("a test mail was sent")
+    return MailTrial(None)
+
+
+def _without_secrets(reply: str, config: Config) -> str:
+    known = {config.smtp_host, config.smtp_user, config.smtp_password} - {""}
+    known |= {base64.b64encode(one.encode()).decode() for one in known}
+    for one in sorted(known, key=len, reverse=True):
+        reply = reply.replace(one, HIDDEN)
+    # Cut last: half a secret would not be found.
+    return _ADDRESSES.sub(HIDDEN, reply)[:_LONGEST_REPLY]

@@ -9,22 +9,21 @@ from typing import NamedTuple
 from tertulia.delivery.delivery import Delivery
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
-from tertulia.model.messages import Rendered
-from tertulia.model.previews import LinkPreview
+from tertulia.model.messages import LinkPreview, Rendered
 from tertulia.outbound.http_client import Web
 from tertulia.outbound.web_push import PushKey
 from tertulia.service.config import Config
+from tertulia.service.credentials import Vault
 from tertulia.service.lifecycle import Lifecycle
 from tertulia.service.links import Links
 from tertulia.service.membership import Membership
 from tertulia.service.messages.received import ReceivedScopes
 from tertulia.service.messages.recent import RecentMessages
-from tertulia.service.single_flight import SingleFlight
-from tertulia.service.vault import Vault
+from tertulia.service.tasks import SingleFlight
 from tertulia.service.webhooks.journal import Journal
 from tertulia.service.webhooks.templates import Shares
 from tertulia.state.moment import Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store.bucket_partials import BucketPartials
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
@@ -95,7 +94,7 @@ class Node:
     failing_jobs: Callable[[], Mapping[str, str]] = dict
     """The jobs that are in trouble, each with what is wrong."""
     pushed: Counter[str] = field(default_factory=Counter)
-    """How often a push came to which end: see `service/notices/pushing.py`."""
+    """How often a push came to which end: see `service/notifications/pushing.py`."""
     push_tests: set[int] = field(default_factory=set)
     """People to one of whose programs a test is pushed at the moment."""
     jobs: Callable[[], Sequence[JobFigures]] = tuple

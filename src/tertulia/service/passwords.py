@@ -1,6 +1,6 @@
 """What the installation asks of passwords."""
 
-from tertulia.domain.accounts.passwords import PasswordRules
+from tertulia.domain.accounts.signup import PasswordRules
 from tertulia.service.config import Config
 from tertulia.service.node import Node
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store import usage
 from tertulia.store.database import Connection
 from tertulia.store.store import Store

@@ -3,7 +3,7 @@ organization join a call."""
 
 import hashlib
 import secrets
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -12,7 +12,7 @@ from msgspec import Struct
 from tertulia.model.users import User
 from tertulia.outbound.http_client import NotFetched, Web
 from tertulia.service.config import Config
-from tertulia.service.vault import Vault
+from tertulia.service.credentials import Vault
 
 JOIN: Final = "/calls/bigbluebutton/join"
 LINK_DAYS: Final = 30
@@ -90,3 +90,34 @@ def _address(config: Config, what: str, asked: dict[str, str]) -> str:
     said = f"{what}{query}{config.bigbluebutton_secret}"
     checksum = hashlib.sha256(said.encode()).hexdigest()
     return f"{config.bigbluebutton_url.rstrip('/')}/api/{what}?{query}&checksum={checksum}"
+
+
+class GifService(NamedTuple):
+    """A service, as browsers are let to ask it."""
+
+    name: str
+    """As the setting of its key begins, and the field that clients are told it in."""
+    asked: str
+    """Where it answers."""
+    pictures: tuple[str, ...]
+    """Where its pictures are."""
+
+    def key(self, config: Config) -> str:
+        """The operator's; empty where there is none."""
+        key: str = getattr(config, f"{self.name}_api_key")
+        return key
+
+
+SERVICES: Final = (
+    GifService(
+        "giphy",
+        "https://api.giphy.com",
+        ("https://i.giphy.com", *(f"https://media{n}.giphy.com" for n in ("", *range(5)))),
+    ),
+    GifService("klipy", "https://api.klipy.com", ("https://static.klipy.com",)),
+)
+
+
+def gif_services(config: Config) -> tuple[GifService, ...]:
+    """Those for which the operator has a key."""
+    return tuple(service for service in SERVICES if service.key(config))

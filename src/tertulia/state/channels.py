@@ -1,19 +1,70 @@
 """Channels, their subscribers and topics: the tables and their indexes."""
 
+from __future__ import annotations
+
+import heapq
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 from pyroaring import BitMap
 
+from tertulia.model import changes
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.nouns import Noun
 from tertulia.model.users import User
-from tertulia.state.channel_activity import ChannelActivity
+from tertulia.state.folds import Folds, revised
 from tertulia.state.indexes import Grouped, Nested, TableIndex, Unique
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Index, Table
+
+if TYPE_CHECKING:
+    from tertulia.state.state import State
+
+RECENTLY = 180 * 86400
+"""Seconds without a message, after which a channel is not recently active any more."""
+
+
+def is_active(channel: Channel, now: float) -> bool:
+    """Whether the channel was created, or had a message, not too long before `now`."""
+    return now - max(channel.created_at, channel.last_message_at or 0) < RECENTLY
+
+
+class ChannelActivity(Index):
+    """An index of channels: when the `is_recently_active` of each may have to change.
+
+    It is asked after every commit, so it keeps the times in a heap: times that are over or do not
+    hold any more are removed when they come to its top.
+    """
+
+    def __init__(self, channels: Table[Channel]) -> None:
+        self._channels = channels
+        self._times: list[tuple[float, int]] = []
+        self.follow(channels, self._channel_changed)
+
+    def _channel_changed(self, before: Channel | None, after: Channel | None) -> None:
+        if after is None or (before is not None and _facts(before) == _facts(after)):
+            return
+        newest = max(after.created_at, after.last_message_at or 0)
+        # An inactive one with a new message is due at once.
+        time = newest + RECENTLY if after.is_recently_active else 0
+        heapq.heappush(self._times, (time, after.id))
+
+    def next(self, now: float) -> float | None:
+        """When the `is_recently_active` of a channel is to change, in UNIX seconds."""
+        while self._times and self._times[0][0] <= now:
+            time, channel_id = self._times[0]
+            channel = self._channels[channel_id]
+            if channel.is_recently_active != is_active(channel, now):
+                return time
+            heapq.heappop(self._times)
+        return self._times[0][0] if self._times else None
+
+
+def _facts(channel: Channel) -> tuple[int | None, bool]:
+    return channel.last_message_at, channel.is_recently_active
 
 
 class Channels(Table[Channel]):
@@ -52,7 +103,7 @@ class TopicsByNewestMessage(TableIndex[Topic]):
     """The topics of each channel in the order of their newest messages: sorted when they are first
     asked for, and then kept in order."""
 
-    def __init__(self, topics: "Topics") -> None:
+    def __init__(self, topics: Topics) -> None:
         self._ordered: dict[int, list[Topic]] = {}
         super().__init__(topics)
 
@@ -124,7 +175,7 @@ class ActiveSubscribers(Index):
         self.follow(users, self._user_changed)
         self.follow(subscriptions, self._subscription_changed)
 
-    def with_tables(self, instead: Callable[[Any], Any]) -> "ActiveSubscribers":
+    def with_tables(self, instead: Callable[[Any], Any]) -> ActiveSubscribers:
         made = self._copy_over(instead)
         made._users, made._subscriptions = instead(self._users), instead(self._subscriptions)
         made._found, made._sets, made._newest = {}, {}, {}
@@ -198,3 +249,53 @@ class ChannelShards(Shards[Channel]):
         if before is not None and after is not None and before.is_active is not after.is_active:
             for channel_id in self._subscriptions.of_user[after.id]:
                 self.touch(channel_id)
+
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.ChannelCreated)
+def _(state: State, change: changes.ChannelCreated) -> None:
+    state.channels.put(change.channel)
+
+
+@FOLDS.of(changes.ChannelChanged)
+def _(state: State, change: changes.ChannelChanged) -> None:
+    state.channels.put(revised(state.channels[change.channel_id], change.values))
+
+
+@FOLDS.of(changes.Subscribed)
+def _(state: State, change: changes.Subscribed) -> None:
+    ever = state.subscriptions.of_channel[change.channel_id]
+    span = ((change.after, None),)
+    # The entry that is being folded is the next one.
+    began = state.seq + 1
+    for user_id, color in change.colors.items():
+        past = ever.get(user_id)
+        if past is None:
+            fresh = Subscription(
+                channel_id=change.channel_id,
+                user_id=user_id,
+                color=color,
+                spans=span,
+                began=began,
+            )
+        else:
+            spans = (*past.spans, *span)
+            fresh = msgspec.structs.replace(past, color=color, spans=spans, began=began)
+        state.subscriptions.put(fresh)
+
+
+@FOLDS.of(changes.Unsubscribed)
+def _(state: State, change: changes.Unsubscribed) -> None:
+    for user_id in change.user_ids:
+        present = state.subscriptions[(change.channel_id, user_id)]
+        *before, (after, _until) = present.spans
+        span = [(after, change.until)] if change.until > after else []
+        state.subscriptions.put(msgspec.structs.replace(present, spans=(*before, *span)))
+
+
+@FOLDS.of(changes.SubscriptionChanged)
+def _(state: State, change: changes.SubscriptionChanged) -> None:
+    present = state.subscriptions[(change.channel_id, change.user_id)]
+    state.subscriptions.put(revised(present, {change.property: change.value}))

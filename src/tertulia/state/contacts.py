@@ -10,7 +10,7 @@ from pyroaring import BitMap
 from tertulia.model.channels import Subscription
 from tertulia.model.messages import DirectConversation
 from tertulia.state.channels import Subscriptions
-from tertulia.state.direct_conversations import DirectConversations
+from tertulia.state.messages import DirectConversations
 from tertulia.state.tables import Index
 
 REMEMBERED = 1024

@@ -1,9 +1,18 @@
 """Feeds that bots follow: the table and its index."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tertulia.model import changes
 from tertulia.model.feeds import Feed
 from tertulia.model.nouns import Noun
+from tertulia.state.folds import Folds, revised
 from tertulia.state.indexes import Grouped
 from tertulia.state.tables import Table
+
+if TYPE_CHECKING:
+    from tertulia.state.state import State
 
 
 class Feeds(Table[Feed]):
@@ -12,3 +21,32 @@ class Feeds(Table[Feed]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.of_bot = Grouped(self, lambda feed: feed.bot_id)
+
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.FeedAdded)
+def _(state: State, change: changes.FeedAdded) -> None:
+    state.feeds.put(change.feed)
+
+
+@FOLDS.of(changes.FeedChanged)
+def _(state: State, change: changes.FeedChanged) -> None:
+    feed = state.feeds[change.feed_id]
+    values = {"url": change.url, "channel_id": change.channel_id, "topic": change.topic}
+    has_begun = feed.has_begun and not change.begins_anew
+    state.feeds.put(revised(feed, {**values, "has_begun": has_begun}))
+
+
+@FOLDS.of(changes.FeedRead)
+def _(state: State, change: changes.FeedRead) -> None:
+    feed = state.feeds[change.feed_id]
+    forgotten = frozenset(change.forgotten)
+    seen = (*(mark for mark in feed.seen if mark not in forgotten), *change.seen)
+    state.feeds.put(revised(feed, {"seen": seen, "has_begun": True}))
+
+
+@FOLDS.of(changes.FeedRemoved)
+def _(state: State, change: changes.FeedRemoved) -> None:
+    state.feeds.remove(change.feed_id)

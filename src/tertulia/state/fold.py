@@ -3,14 +3,13 @@
 from typing import Final
 
 from tertulia.model.changes import Entry
-from tertulia.state.folds import (
+from tertulia.state import (
     agents,
     attachments,
     banners,
     channels,
     devices,
     drafts,
-    editing,
     feeds,
     folders,
     groups,
@@ -20,18 +19,15 @@ from tertulia.state.folds import (
     organization,
     personal,
     pins,
-    previews,
     profiles,
-    queues,
     reactions,
-    realm,
     scheduled,
     sessions,
     user_topics,
     users,
 )
-from tertulia.state.folds.registry import Folds
-from tertulia.state.organization import State
+from tertulia.state.folds import Folds
+from tertulia.state.state import State
 
 FOLDS: Final = Folds(
     {
@@ -40,23 +36,19 @@ FOLDS: Final = Folds(
         **channels.FOLDS,
         **drafts.FOLDS,
         **devices.FOLDS,
-        **editing.FOLDS,
+        **messages.FOLDS,
         **feeds.FOLDS,
         **banners.FOLDS,
         **folders.FOLDS,
         **groups.FOLDS,
         **invitations.FOLDS,
-        **messages.FOLDS,
         **navigation.FOLDS,
         **organization.FOLDS,
         **personal.FOLDS,
         **pins.FOLDS,
-        **previews.FOLDS,
         **profiles.FOLDS,
         **reactions.FOLDS,
-        **realm.FOLDS,
         **scheduled.FOLDS,
-        **queues.FOLDS,
         **sessions.FOLDS,
         **user_topics.FOLDS,
         **users.FOLDS,

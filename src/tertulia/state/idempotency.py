@@ -7,7 +7,7 @@ from typing import Final
 
 from tertulia.model.changes import AnyChange, MessageSent
 from tertulia.model.channels import topic_key
-from tertulia.state.direct_conversations import DirectConversations
+from tertulia.state.messages import DirectConversations
 
 KEPT: Final = 10_000
 """Sends that are remembered. The oldest are forgotten first."""

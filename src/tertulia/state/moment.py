@@ -8,7 +8,7 @@ from msgspec import Struct
 from tertulia.model.changes import AnyChange
 from tertulia.model.mail import Mail
 from tertulia.model.users import User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 T = TypeVar("T")
 

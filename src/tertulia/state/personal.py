@@ -1,18 +1,26 @@
 """What users keep for themselves: the tables and their indexes."""
 
+from __future__ import annotations
+
+import re
 from operator import attrgetter
-from typing import TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
+from tertulia.model import changes
 from tertulia.model.devices import PushSubscription
 from tertulia.model.nouns import Noun
-from tertulia.model.personal import MutedUser
+from tertulia.model.personal import AlertWords, MutedUser
 from tertulia.model.profiles import ProfileValue, UserStatus
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic
+from tertulia.state.folds import Folds
 from tertulia.state.indexes import Grouped, Ordered, Unique
-from tertulia.state.tables import Table
+from tertulia.state.tables import Index, Table
+
+if TYPE_CHECKING:
+    from tertulia.state.state import State
 
 R = TypeVar("R", bound=Struct)
 
@@ -83,3 +91,113 @@ class PushSubscriptions(PersonalTable[PushSubscription]):
         super().__init__(noun)
         self.by_endpoint = Unique(self, lambda one: one.endpoint)
         self.of_session = Grouped[PushSubscription](self, lambda one: one.session_id)
+
+
+_RUN: Final = re.compile(r"[^\W_]+")
+
+
+class AlertWordIndex(Index):
+    """The users by their alert words."""
+
+    def __init__(self, alert_words: Table[AlertWords]) -> None:
+        self.users_by_word: dict[str, set[int]] = {}
+        """By the word as it is compared."""
+        self._words_by_run: dict[str, set[str]] = {}
+        self.follow(alert_words, self._words_changed)
+
+    def _words_changed(self, before: AlertWords | None, after: AlertWords | None) -> None:
+        if before is not None:
+            for word in before.words:
+                self._remove(compared(word), before.user_id)
+        if after is not None:
+            for word in after.words:
+                key = compared(word)
+                self.users_by_word.setdefault(key, set()).add(after.user_id)
+                self._words_by_run.setdefault(_first_run(key), set()).add(key)
+
+    def _remove(self, key: str, user_id: int) -> None:
+        users = self.users_by_word[key]
+        users.discard(user_id)
+        if users:
+            return
+        del self.users_by_word[key]
+        run = _first_run(key)
+        self._words_by_run[run].discard(key)
+        if not self._words_by_run[run]:
+            del self._words_by_run[run]
+
+    def alerted_by(self, text: str) -> set[int]:
+        """The users of whose words at least one is in the text: in any case, and as whole words."""
+        if not self.users_by_word:
+            return set()
+        plain = compared(text)
+        found: set[int] = set()
+        # Words without a letter or digit are under no run of the text.
+        for run in {*_RUN.findall(plain), ""} & self._words_by_run.keys():
+            for word in self._words_by_run[run]:
+                users = self.users_by_word[word]
+                if not users <= found and _contains(plain, word):
+                    found |= users
+        return found
+
+
+def compared(word: str) -> str:
+    """The word, or a text, in the form in which case makes no difference."""
+    return word.casefold()
+
+
+def _first_run(word: str) -> str:
+    match = _RUN.search(word)
+    return match[0] if match else ""
+
+
+def _contains(text: str, word: str) -> bool:
+    """Whether the word is in the text, with no letter, digit or underscore beside it."""
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        if not (start and _is_letter(text[start - 1])) and not (
+            end < len(text) and _is_letter(text[end])
+        ):
+            return True
+        start = text.find(word, start + 1)
+    return False
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.AlertWordsChanged)
+def _(state: State, change: changes.AlertWordsChanged) -> None:
+    if change.words:
+        state.alert_words.put(AlertWords(user_id=change.user_id, words=change.words))
+    else:
+        state.alert_words.remove(change.user_id)
+
+
+@FOLDS.of(changes.UserMuted)
+def _(state: State, change: changes.UserMuted) -> None:
+    state.muted_users.put(change.muted)
+
+
+@FOLDS.of(changes.UserUnmuted)
+def _(state: State, change: changes.UserUnmuted) -> None:
+    state.muted_users.remove((change.user_id, change.muted_id))
+
+
+@FOLDS.of(changes.QuietTimesChanged)
+def _(state: State, change: changes.QuietTimesChanged) -> None:
+    after = change.quiet_times
+    if after.paused_until or after.hours:
+        state.quiet_times.put(after)
+    elif after.user_id in state.quiet_times:
+        state.quiet_times.remove(after.user_id)
+
+
+@FOLDS.of(changes.EventIdsUsedUp)
+def _(state: State, change: changes.EventIdsUsedUp) -> None:
+    """The entry alone is what it is about."""

@@ -1,11 +1,22 @@
 """Pinned messages: the table and its index."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from pyroaring import BitMap
+
+from tertulia.model import changes
 from tertulia.model.nouns import Noun
-from tertulia.model.pins import Pin
+from tertulia.model.pins import MAX_PINS, Pin
+from tertulia.state.folds import Folds
 from tertulia.state.indexes import Grouped
 from tertulia.state.tables import Table
+
+if TYPE_CHECKING:
+    from tertulia.state.state import State
 
 
 class Pins(Table[Pin]):
@@ -19,3 +30,35 @@ class Pins(Table[Pin]):
         """Those of a channel, in the order in which they are shown."""
         found = self.of_channel[channel_id]
         return sorted(found, key=lambda pin: (pin.pinned_at, pin.message_id), reverse=True)
+
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.MessagePinned)
+def _(state: State, change: changes.MessagePinned) -> None:
+    state.pins.put(change.pin)
+
+
+@FOLDS.of(changes.MessageUnpinned)
+def _(state: State, change: changes.MessageUnpinned) -> None:
+    state.pins.remove(change.pin.message_id)
+
+
+def take_pins_along(state: State, message_ids: BitMap, move: changes.MessagesMoved) -> None:
+    """The pins of messages that were moved are where the messages are. Of more than a channel may
+    have, those that were pinned first are given up."""
+    for pin in state.pins.of_channel[move.channel_id]:
+        if pin.message_id in message_ids:
+            state.pins.put(
+                msgspec.structs.replace(pin, channel_id=move.new_channel_id, topic=move.new_topic)
+            )
+    for pin in state.pins.newest_first(move.new_channel_id)[MAX_PINS:]:
+        state.pins.remove(pin.message_id)
+
+
+def forget_pins(state: State, message_ids: Iterable[int]) -> None:
+    """The messages are gone, and their pins with them."""
+    for message_id in message_ids:
+        if message_id in state.pins:
+            state.pins.remove(message_id)

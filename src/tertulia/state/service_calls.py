@@ -7,7 +7,7 @@ from typing import Final
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.model.webhooks import ServiceCall
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 _NAMED: Final = re.compile(r'class="user-mention" data-user-id="(\d{1,15})"')
 _COMMAND: Final = re.compile(r"/([a-z][a-z0-9_-]{0,29})(?:\s|$)")

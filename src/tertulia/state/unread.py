@@ -20,7 +20,7 @@ from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.state.tables import next_version
 
 if TYPE_CHECKING:
-    from tertulia.state.organization import State
+    from tertulia.state.state import State
 
 ROOM: Final = 48 * 2**20
 """Bytes that everything loaded may take. What questions under way need is never evicted."""

@@ -5,15 +5,19 @@ that makes accounts visible, and after the one that makes them invisible. It con
 whom the organization limits (`Memberships.limited_guests`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyroaring import BitMap
 
 from tertulia.model import changes
 from tertulia.model.changes import AnyChange, UserVisibility, UserVisibilityChanged
-from tertulia.state.folds.registry import revised
-from tertulia.state.organization import State
+from tertulia.state.folds import revised
+
+if TYPE_CHECKING:
+    from tertulia.state.state import State
 
 Sets = dict[int, BitMap]
 """Accounts, by the guest who sees them."""

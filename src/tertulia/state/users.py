@@ -1,16 +1,25 @@
 """Accounts, and what they sign in with: the tables and their indexes."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
+from tertulia.model import changes
 from tertulia.model.agents import AgentKey
 from tertulia.model.nouns import Noun
 from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, Role, User
+from tertulia.state.folds import Folds, revised
 from tertulia.state.indexes import Grouped, Ordered, Subset, Unique, Version
 from tertulia.state.personal import PersonalTable
 from tertulia.state.tables import Table
+from tertulia.state.user_visibility import bitmap
+
+if TYPE_CHECKING:
+    from tertulia.state.state import State
 
 
 class Users(Table[User]):
@@ -101,3 +110,53 @@ class AgentKeys(PersonalTable[AgentKey]):
     def __init__(self, noun: Noun) -> None:
         super().__init__(noun)
         self.by_digest = Unique(self, lambda key: key.digest)
+
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.UserCreated)
+def _(state: State, change: changes.UserCreated) -> None:
+    state.users.put(change.user)
+    state.credentials.put(change.credential)
+    state.settings.put(change.settings)
+    for group_id in change.group_ids:
+        group = state.groups[group_id]
+        if not group.is_system:  # Who is in those follows from the role.
+            state.groups.put(revised(group, {"members": (*group.members, change.user.id)}))
+
+
+@FOLDS.of(changes.UserChanged)
+def _(state: State, change: changes.UserChanged) -> None:
+    state.users.put(revised(state.users[change.user_id], change.values))
+
+
+@FOLDS.of(changes.UserDeactivated)
+def _(state: State, change: changes.UserDeactivated) -> None:
+    state.users.put(revised(state.users[change.user_id], {"is_active": False}))
+
+
+@FOLDS.of(changes.UserReactivated)
+def _(state: State, change: changes.UserReactivated) -> None:
+    state.users.put(revised(state.users[change.user_id], {"is_active": True}))
+
+
+@FOLDS.of(changes.UserVisibilityChanged)
+def _(state: State, change: changes.UserVisibilityChanged) -> None:
+    for one in change.gained:
+        # The entry that is being folded is the next one.
+        state.contacts.gained(state.seq + 1, one.viewers, bitmap(one.users))
+
+
+@FOLDS.of(changes.CredentialChanged)
+def _(state: State, change: changes.CredentialChanged) -> None:
+    state.credentials.put(change.credential)
+
+
+@FOLDS.of(changes.SettingsChanged)
+def _(state: State, change: changes.SettingsChanged) -> None:
+    before = state.settings[change.user_id]
+    values = dict(change.values)
+    if change.by_owner:
+        values["edited_by_owner"] = True
+    state.settings.put(revised(before, values))

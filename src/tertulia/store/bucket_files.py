@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from tertulia.model.errors import FilesUnavailable
-from tertulia.store import file_modes, signed_addresses
+from tertulia.store import file_modes, s3_addresses
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import INCOMING, Files, StoredFile, is_path, parts_of
-from tertulia.store.s3_address import S3Address
+from tertulia.store.s3_addresses import S3Address
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
@@ -266,7 +266,7 @@ class BucketFiles(Files):
         secret = self._keys.signing_secret
         if not secret:
             return None
-        lifetime = timedelta(seconds=signed_addresses.WINDOW_SECONDS)
+        lifetime = timedelta(seconds=s3_addresses.WINDOW_SECONDS)
         async with self._asking() as store:
             import obstore
 
@@ -274,9 +274,9 @@ class BucketFiles(Files):
         headers = {
             "response-content-type": media_type,
             "response-content-disposition": disposition,
-            "response-cache-control": f"private, max-age={signed_addresses.WINDOW_SECONDS}",
+            "response-cache-control": f"private, max-age={s3_addresses.WINDOW_SECONDS}",
         }
-        return signed_addresses.with_headers(address, secret, headers, now)
+        return s3_addresses.with_headers(address, secret, headers, now)
 
     async def probe(self) -> None:
         async for _ in self.below(f"{INCOMING}/offered"):

@@ -20,10 +20,10 @@ import msgspec
 
 from tertulia.model.errors import FilesUnavailable, Refused
 from tertulia.store import file_modes
+from tertulia.store.backups import nameless_file
 from tertulia.store.bucket_files import copied
 from tertulia.store.files import INCOMING, Files
 from tertulia.store.partial_uploads import Partial, Partials, Pieces, Reservation, decoder
-from tertulia.store.scratch import nameless_file
 from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, Uploads
 
 _BEGUN: Final = f"{INCOMING}/begun"

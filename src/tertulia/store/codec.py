@@ -20,10 +20,10 @@ from tertulia.model.changes import (
     SnippetCreated,
     SubmessageAdded,
 )
-from tertulia.model.changes.editing import Arrival
+from tertulia.model.edits import Arrival
 from tertulia.model.messages import Message
 from tertulia.model.nouns import NOUNS, Noun
-from tertulia.store.history import NewerDatabase
+from tertulia.store.installation import NewerDatabase
 
 
 class _Kind(msgspec.Struct):

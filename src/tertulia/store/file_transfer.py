@@ -15,8 +15,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 from tertulia.model.attachments import Attachment
-from tertulia.model.counts import counted
 from tertulia.model.errors import FilesUnavailable
+from tertulia.model.numbers import counted
 from tertulia.store import file_modes, queries
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.disk_files import DiskFiles, sync_directory

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -17,13 +17,13 @@ from tertulia.model.changes import (
     OnMessage,
     SubmessageAdded,
 )
-from tertulia.model.changes.editing import Arrival
+from tertulia.model.edits import Arrival
 from tertulia.model.messages import Message, Submessage
 from tertulia.model.nouns import NOUNS
-from tertulia.store import editing, history, queries
-from tertulia.store.codec import BLANK, decode_entry, decode_record, with_records
-from tertulia.store.database import Connection
-from tertulia.store.history import Head, HistoryChanged, HistoryPruned, Position
+from tertulia.store import editing, installation, queries
+from tertulia.store.codec import BLANK, NEEDS_TEXTS, decode_entry, decode_record, with_records
+from tertulia.store.database import Connection, TextRow
+from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, Position
 from tertulia.store.migrations import require_known
 
 _ids_decoder = msgspec.json.Decoder(list[int])
@@ -64,9 +64,9 @@ def growth(connection: Connection, after: Position, limit: int) -> Growth:
     together. HistoryChanged where the log does not have
     that one any more, HistoryPruned where one after it is pruned, NewerDatabase where a newer
     program writes it."""
-    end = history.head(connection)
+    end = installation.head_position(connection)
     require_known(end)
-    if not history.continues(connection, end, after):
+    if not installation.continues_history(connection, end, after):
         raise HistoryChanged(after, end)
     if end.seq == after.seq:
         return Growth(end, [], after)
@@ -74,7 +74,7 @@ def growth(connection: Connection, after: Position, limit: int) -> Growth:
         raise HistoryPruned(after, end)
     found = entries(connection, after.seq, limit, most_bytes=GROWTH_BYTES)
     last = found[-1].seq
-    batch = end.batch if last == end.seq else history.batch_of(connection, last)
+    batch = end.batch if last == end.seq else installation.batch_of(connection, last)
     return Growth(end, found, Position(end.history, last, batch or ""))
 
 
@@ -312,3 +312,74 @@ def _with_content(connection: Connection, sent: MessageSent) -> MessageSent:
     content = messages[0].content if messages else ""
     replace = msgspec.structs.replace
     return replace(sent, message=replace(sent.message, content=content))
+
+
+LIMIT: Final = 1000
+"""Rows that are read at most."""
+QUERY: Final = f"""
+    SELECT log.seq, log.batch, log.at, log.actor_id,
+        CASE WHEN log.batch = newest.batch THEN log.change END,
+        said.content, said.rendered, said.channel_id
+    FROM (SELECT batch FROM head WHERE id = 1 AND batch <> ?) AS newest
+    CROSS JOIN log
+    LEFT JOIN LATERAL (
+        SELECT content, rendered, channel_id FROM messages WHERE messages.id = CASE
+            WHEN log.batch = newest.batch AND log.change LIKE '{{"type":"message_sent",%'
+            THEN CAST(CAST(log.change AS json) -> 'message' ->> 'id' AS BIGINT)
+        END
+        OFFSET 0
+    ) AS said ON TRUE
+    WHERE log.seq >= ? ORDER BY log.seq LIMIT {LIMIT}
+"""
+"""The entries from one on; none where the head's batch is that one's, which is to say that nothing
+came since (two parameters: its batch and its number). Not before the head is locked: each statement
+sees what was committed when it began."""
+
+
+def newest_growth(head: Head, rows: Sequence[TextRow], known: Position) -> Growth | None:
+    """What the log has beyond a position, from the query's rows; None where they do not say it."""
+    if head.position == known:
+        return Growth(head, [], known)
+    if head.history != known.history or head.seq < known.seq or len(rows) >= LIMIT:
+        return None
+    entries: list[Entry] = []
+    before: TextRow | None = None
+    for row in rows:
+        seq = int(row[0] or 0)
+        if seq == known.seq:
+            before = row
+        elif seq > known.seq:
+            if row[4] is None:
+                return None
+            entry = decode_entry(
+                seq,
+                float(row[2] or 0),
+                None if row[3] is None else int(row[3]),
+                row[4].decode(),
+            )
+            change = _complete(entry.change, row)
+            if change is None:
+                return None
+            entries.append(Entry(seq, entry.at, entry.actor_id, change))
+    is_continued = before is not None and (before[1] or b"").decode() == known.batch
+    if not is_continued or not entries or entries[-1].seq != head.seq:
+        return None
+    if entries[0].seq != known.seq + 1:
+        return None
+    return Growth(head, entries, head.position)
+
+
+def _complete(change: AnyChange, row: TextRow) -> AnyChange | None:
+    """The change with its texts; None where the row does not have them."""
+    if not isinstance(change, NEEDS_TEXTS):
+        return change
+    if not isinstance(change, MessageSent) or change.widget is not None:
+        return None
+    _, _, _, _, _, content, rendered, channel = row
+    replace = msgspec.structs.replace
+    if content is None or rendered is None:
+        return replace(change, gone=True)
+    message = replace(change.message, content=content.decode(), rendered=rendered.decode())
+    channel_id = None if channel is None else int(channel)
+    moved_to = channel_id if channel_id != message.channel_id else None
+    return replace(change, message=message, moved_to=moved_to)

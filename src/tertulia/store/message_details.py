@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.model.changes.editing import Arrival
+from tertulia.model.edits import Arrival
 from tertulia.model.messages import Edit, Flag, Message, Submessage
 from tertulia.model.reactions import EmojiKind, Reaction
 from tertulia.store import bitmaps, editing, log_entries, queries

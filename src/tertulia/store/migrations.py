@@ -9,15 +9,9 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tertulia.store import history, installation, nodes, search_index
-from tertulia.store.database import (
-    MIGRATING,
-    Connection,
-    Database,
-    DatabaseError,
-    Dialect,
-)
-from tertulia.store.history import Head, NewerDatabase
+from tertulia.store import installation, nodes, search_index
+from tertulia.store.database import MIGRATING, Connection, Database, DatabaseError, Dialect
+from tertulia.store.installation import Head, NewerDatabase
 from tertulia.store.log_formats import LOG_FORMAT
 from tertulia.store.nodes import NodeEntry
 
@@ -240,7 +234,9 @@ def _history(dialect: Dialect) -> Sequence[Step]:
             for name in ("schema_version", "log_format")
         ),
         # (Not `history.renew`: the queues that there are stay valid.)
-        lambda connection, _: connection.run("UPDATE head SET history = ?", (history.new_id(),)),
+        lambda connection, _: connection.run(
+            "UPDATE head SET history = ?", (installation.new_id(),)
+        ),
     )
 
 
@@ -516,7 +512,7 @@ def require_usable(connection: Connection) -> None:
     NewerDatabase where it is too new for the program."""
     version = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
     if version >= WITH_HISTORY:
-        require_known(history.head(connection))
+        require_known(installation.head_position(connection))
     if version < _wanted_at_start(version):
         raise DatabaseError(
             f"The database has schema version {version}, but this version of Tertulia needs"
@@ -557,7 +553,7 @@ def migrate(
     with _migrating(database) as connection:
         before = version_of(connection)
         if before >= WITH_HISTORY:
-            require_known(history.head(connection))
+            require_known(installation.head_position(connection))
         elif before > len(MIGRATIONS):
             raise NewerDatabase(_newer(before, len(MIGRATIONS)))
         target = _wanted_at_start(before) if until is None else until
@@ -579,7 +575,9 @@ def migrate(
 def is_settled(connection: Connection) -> bool:
     """Whether there is nothing to `settle`, as far as this program knows."""
     made = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
-    return made >= len(MIGRATIONS) and history.head(connection).log_format >= LOG_FORMAT
+    return (
+        made >= len(MIGRATIONS) and installation.head_position(connection).log_format >= LOG_FORMAT
+    )
 
 
 def settle(database: Database, report: Report) -> None:
@@ -587,7 +585,7 @@ def settle(database: Database, report: Report) -> None:
     for that, and let be written to the log what those could not read. Where some are left, as far
     as these allow."""
     with _migrating(database) as connection:
-        require_known(history.head(connection))
+        require_known(installation.head_position(connection))
         before = version_of(connection)
         for statement in connection.dialect.beside_others:
             connection.run(statement)

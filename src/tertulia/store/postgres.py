@@ -17,13 +17,13 @@ from tertulia.store.database import (
     Database,
     DatabaseError,
     DatabaseUnavailable,
+    Hearing,
     Limits,
 )
-from tertulia.store.hearing import Hearing
+from tertulia.store.installation import this_process
 from tertulia.store.postgres_connection import PostgresConnection
 from tertulia.store.postgres_dialect import CHANNEL, DIALECT
 from tertulia.store.postgres_driver import TooLate, opened
-from tertulia.store.server_lock import this_process
 
 _BRIEF = Limits(statement=3, lock=3, idle=5)
 """For connections that listen or notify: none of their statements takes long."""

@@ -8,7 +8,7 @@ import psycopg
 from psycopg import errors
 from psycopg.pq import TransactionStatus
 
-from tertulia.store import newest_entries
+from tertulia.store import log_entries
 from tertulia.store.database import (
     WRITING,
     AnswerNeeded,
@@ -23,7 +23,7 @@ from tertulia.store.database import (
     TimeLimitReached,
     never,
 )
-from tertulia.store.history import HEAD_COLUMNS
+from tertulia.store.installation import HEAD_COLUMNS
 from tertulia.store.pipeline import (
     Answer,
     Encoded,
@@ -283,7 +283,7 @@ class PostgresConnection:
     # On the event loop (`database.Exchanges`)
 
     async def take_head(self, batch: str, seq: int) -> tuple[TextRow, Sequence[TextRow]]:
-        query = Statement(newest_entries.QUERY, (batch, seq))
+        query = Statement(log_entries.QUERY, (batch, seq))
         try:
             answers = await self._exchanged(encoded([*map(Statement, _TAKE_HEAD), query]))
         except psycopg.Error as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apsw
 
+from tertulia.store.bus import LocalBus
 from tertulia.store.database import (
     LONG,
     READING,
@@ -16,11 +17,10 @@ from tertulia.store.database import (
     DatabaseError,
     DatabaseReplaced,
     DatabaseUnavailable,
+    Hearing,
     Limits,
 )
-from tertulia.store.hearing import Hearing
-from tertulia.store.local_bus import LocalBus
-from tertulia.store.server_lock import exclusive_server, running_server
+from tertulia.store.installation import exclusive_server, running_server
 from tertulia.store.sqlite_connection import (
     WAL_BYTES,
     OnlyConnection,

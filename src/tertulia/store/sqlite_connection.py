@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 
 from tertulia.store import file_modes
+from tertulia.store.bus import LocalBus
 from tertulia.store.database import (
     CommitUnknown,
     ConnectionLost,
@@ -23,7 +24,6 @@ from tertulia.store.database import (
     TimeLimitReached,
     never,
 )
-from tertulia.store.local_bus import LocalBus
 from tertulia.store.sqlite_dialect import DIALECT
 
 _CHECK_STEPS = 200_000

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from tertulia import tracing
 from tertulia.model.narrow import Search
-from tertulia.store import history, log_entries, message_search, newest_entries, telling
+from tertulia.store import installation, log_entries, message_search, telling
 from tertulia.store.database import (
     READING,
     WRITING,
@@ -23,9 +23,9 @@ from tertulia.store.database import (
     DatabaseError,
     DatabaseUnavailable,
     Exchanges,
+    Hearing,
 )
-from tertulia.store.hearing import Hearing
-from tertulia.store.history import Head, Position
+from tertulia.store.installation import Head, Position
 from tertulia.store.log_entries import Growth
 from tertulia.store.migrations import is_settled, migrate, require_known, settle
 from tertulia.store.readers import Readers
@@ -171,7 +171,7 @@ class Store:
                 self._look_connection = self.database.connect(readonly=True, limits=READING)
                 if self._serves:
                     self.database.say_serving(self._look_connection)
-            head = history.head(self._look_connection)
+            head = installation.head_position(self._look_connection)
         except Exception:  # Whatever it was, the next look has a new connection.
             self._drop_look_connection()
             raise
@@ -201,7 +201,7 @@ class Store:
                 await self.rollback()
         # (Where no other writer is in the way, a turn of the thread takes several times as long.)
         elif connection is not None and connection.begin_at_once():
-            head = history.head(connection)
+            head = installation.head_position(connection)
             if head.position == after:
                 require_known(head)
                 return Growth(head, [], after)
@@ -217,11 +217,11 @@ class Store:
     ) -> Growth:
         """Begin without a thread."""
         row, rows = await exchanges.take_head(after.batch, after.seq)
-        head = history.head_of(row)
+        head = installation.head_of(row)
         require_known(head)
         self.hear()
         known = heard() if heard is not None else after
-        found = newest_entries.growth(head, rows, known)
+        found = log_entries.newest_growth(head, rows, known)
         if found is None:
             found = await self._writer.run(self._since, connection, known)
         return found
@@ -320,8 +320,8 @@ class Store:
         connection = self._locked()
         try:
             if batch.entries:
-                return history.batch_of(connection, batch.entries[0].seq) == batch.id
-            noted = history.head(connection).noted
+                return installation.batch_of(connection, batch.entries[0].seq) == batch.id
+            noted = installation.head_position(connection).noted
         finally:
             connection.run("ROLLBACK")
         return True if noted == batch.id else False if noted == before.noted else None

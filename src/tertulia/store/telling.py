@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.model.changes import AnyChange, Entry
-from tertulia.store.history import Position
+from tertulia.store.installation import Position
 
 LONGEST_TEXT: Final = 7900
 """Bytes of one text from one node to the others, on either database: PostgreSQL's notifications

@@ -10,16 +10,17 @@ import base64
 import contextlib
 import os
 import secrets
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import msgspec
 from msgspec import Struct
 
-from tertulia.model.counts import counted
-from tertulia.store import encrypted_backups, history, installation, search_index
+from tertulia.model.numbers import counted
+from tertulia.store import backups, consistency, installation, search_index
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.file_transfer import add_files, restored
@@ -93,7 +94,7 @@ def back_up(
             (
                 contextlib.nullcontext(opened)
                 if not encrypt_to
-                else encrypted_backups.encrypted(opened, encrypt_to)
+                else backups.encrypted_backup(opened, encrypt_to)
             ) as file,
             zipfile.ZipFile(file, "w", packing) as archive,
         ):
@@ -194,7 +195,7 @@ class Backup:
 
     def __init__(self, path: Path, decrypted: BinaryIO | None = None) -> None:
         """`decrypted` is what is in the file, where that is encrypted."""
-        if decrypted is None and encrypted_backups.is_encrypted(path):
+        if decrypted is None and backups.is_encrypted(path):
             raise DatabaseError(
                 f"{path} is encrypted. Pass the file with the key that decrypts it:"
                 " --identity FILE."
@@ -268,8 +269,8 @@ def restore(
                 raise DatabaseError(f"The backup's table {table.name} has different columns.")
             _fill(connection, backup, table, progress)
         if manifest.schema_version >= WITH_HISTORY:
-            require_known(history.head(connection))
-            history.renew(connection)
+            require_known(installation.head_position(connection))
+            installation.renew_history(connection)
         if manifest.schema_version >= SEARCHED_BY_OUR_WORDS:
             search_index.add_all(connection, report)
         if manifest.schema_version >= WITH_TOPIC_IDS:
@@ -332,3 +333,49 @@ def _transaction(connection: Connection, begin: Sequence[str]) -> Iterator[None]
         connection.run("ROLLBACK")
         raise
     connection.run("COMMIT")
+
+
+_NOT_TRIED: Final = "a trial"
+
+
+def try_restore(file: Path, directory: Path, decrypted: BinaryIO | None = None) -> Manifest:
+    """Restore the backup's tables into an SQLite database of the directory, which goes afterwards,
+    and read each of its files. `decrypted` is what is in it, where it is to be encrypted. Returns
+    what the backup is. DatabaseError where it is damaged."""
+    from tertulia.store.sqlite import NamelessDatabase  # Loaded on use, as by `database_at`.
+
+    with contextlib.closing(Backup(file, decrypted)) as backup:
+        manifest = backup.manifest
+        if manifest.files and (damaged := _damaged(backup.archive)) is not None:
+            raise DatabaseError(f"The backup is damaged at {damaged}.")
+        # Its files would need as much room again, and are whole.
+        backup.manifest = msgspec.structs.replace(manifest, files_left_at=_NOT_TRIED)
+        with (
+            tempfile.TemporaryDirectory(dir=directory) as empty,
+            contextlib.closing(NamelessDatabase(Path(empty) / "trial.db")) as database,
+        ):
+            none = DiskFiles(Path(empty) / "files")
+            restore(database, none, none, backup, _nobody, _nothing)
+            with contextlib.closing(database.connect(readonly=True)) as connection:
+                if wrong := consistency.dangling(connection):
+                    reference, count = wrong[0]
+                    raise DatabaseError(
+                        f"The backup is damaged: {count} references in {reference.table}."
+                        f"{reference.column} point to missing rows."
+                    )
+    return manifest
+
+
+def _damaged(archive: zipfile.ZipFile) -> str | None:
+    try:
+        return archive.testzip()
+    except (zipfile.BadZipFile, EOFError, OSError) as error:
+        return str(error)
+
+
+def _nobody(_: str) -> None:
+    """Nobody is told of migrations."""
+
+
+def _nothing(_: str, __: int, ___: int) -> None:
+    """Nobody watches it."""

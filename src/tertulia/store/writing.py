@@ -19,18 +19,9 @@ from tertulia.model.queues import QueueRecord
 from tertulia.model.ranges import ids_of
 from tertulia.model.reactions import Reaction
 from tertulia.model.webhooks import ServiceCall
-from tertulia.store import (
-    bitmaps,
-    bot_storage,
-    editing,
-    history,
-    installation,
-    outbox,
-    search_index,
-    service_calls,
-)
+from tertulia.store import bitmaps, bots, editing, installation, outbox, search_index, webhooks
 from tertulia.store.bitmaps import Chunks
-from tertulia.store.bot_storage import StorageChanged
+from tertulia.store.bots import StorageChanged
 from tertulia.store.codec import encode, encode_change
 from tertulia.store.database import Connection, Dialect, Question
 
@@ -114,7 +105,7 @@ class Batch(Struct):
     records: Mapping[str, Mapping[Key, Any]]
     """New records by table and key; None for those that were removed."""
     notes: Sequence[Note] = ()
-    id: str = field(default_factory=history.new_id)
+    id: str = field(default_factory=installation.new_id)
     """By this ID it can be looked up whether the batch was committed."""
 
 
@@ -484,12 +475,12 @@ def _write_note(connection: Connection, note: Note) -> None:
                 (user_id, day),
             )
         case StorageChanged():
-            bot_storage.write(connection, note)
+            bots.write(connection, note)
         case FactNoted(key=key, value=value):
             installation.put(connection, key, value)
         case MailAsked(mail=mail, at=at, id=mail_id):
             outbox.put(connection, mail, at, mail_id)
         case CallAsked(call=call, at=at, id=call_id):
-            service_calls.put(connection, call, at, call_id)
+            webhooks.put_calls(connection, call, at, call_id)
         case Probe():
             pass  # `head.noted` says that the batch was committed.

@@ -7,26 +7,22 @@ from starlette.types import ASGIApp
 from tertulia.wire.api import documentation
 from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.files.downloads import file_pages
-from tertulia.wire.files.external_content import external_pages
+from tertulia.wire.files.pictures import external_pages
 from tertulia.wire.files.tus import tus_pages
 from tertulia.wire.http.at_position import at_position
 from tertulia.wire.http.dispatch import Methods, dispatcher, interface_of
-from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.paths import Paths
-from tertulia.wire.http.readiness import fresh_only, readiness_pages
+from tertulia.wire.http.node import HttpNode, fresh_only, readiness_pages
+from tertulia.wire.http.request_head import Paths
 from tertulia.wire.mcp.page import agent_pages
 from tertulia.wire.metrics.page import metrics_page
-from tertulia.wire.pages.calls import call_pages
 from tertulia.wire.pages.form_flow import error_page
 from tertulia.wire.pages.help import help_pages
-from tertulia.wire.pages.installation import installing_pages
 from tertulia.wire.pages.join import join_pages
 from tertulia.wire.pages.login import login_pages
-from tertulia.wire.pages.mail_previews import mail_previews
+from tertulia.wire.pages.mail_pages import mail_previews, unsubscribe_pages
 from tertulia.wire.pages.public import public_pages
-from tertulia.wire.pages.unsubscribe import unsubscribe_pages
-from tertulia.wire.pages.usual_addresses import usual_addresses
-from tertulia.wire.pages.web_client import client_files
+from tertulia.wire.pages.usual_addresses import call_pages, usual_addresses
+from tertulia.wire.pages.web_client import client_files, installing_pages
 
 
 @cache

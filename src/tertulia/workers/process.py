@@ -5,18 +5,91 @@ input, or is gone. What takes more of the processor than it may ends the process
 timer: so there is no step that goes on for longer.
 """
 
+import contextlib
 import importlib
 import os
+import resource
 import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from tertulia.workers.frames import HEADER, Request, Response, framed
-from tertulia.workers.limits import restrict
+HEADER: Final = 4
+"""Bytes of a frame's length."""
+MAX_FRAME: Final = 128 * 1024 * 1024
+
+
+class Request(msgspec.Struct, array_like=True):
+    """What is to be done."""
+
+    function: str
+    """`module:function`."""
+    load: str
+    """The same, called before and with the same arguments; its time does not count. May be
+    empty."""
+    seconds: float
+    """Of the processor, that it may take."""
+    arguments: list[object]
+
+
+class Response(msgspec.Struct, array_like=True):
+    """What has become of it."""
+
+    seconds: float
+    """Of the processor, that it took."""
+    result: msgspec.Raw = msgspec.Raw(b"\xc0")
+    """What the function returned."""
+    error: str = ""
+    """The name of the exception's class; empty where there was none."""
+    text: str = ""
+    """What the exception says."""
+
+
+def framed(frame: msgspec.Struct) -> bytes:
+    """The frame as bytes, with its length. ValueError where it is too long."""
+    content = msgspec.msgpack.encode(frame)
+    if len(content) > MAX_FRAME:
+        raise ValueError("a frame is too long")
+    return len(content).to_bytes(HEADER, "big") + content
+
+
+_NICE: Final = 5
+"""By how much the server comes first where both want the processor."""
+_PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+"""No secrets."""
+
+
+def restrict(memory: int, *, files: int | None = None, file_size: int | None = None) -> None:
+    """Restrict this process: to so many bytes of memory, so many files that are open, and files
+    that it writes to so many bytes; None leaves them as they are."""
+    with contextlib.suppress(OSError):
+        os.nice(_NICE)
+    limits = {
+        resource.RLIMIT_AS: memory,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: files,
+        resource.RLIMIT_FSIZE: file_size,
+    }
+    for kind, limit in limits.items():
+        # Not every system has each of them, and an operator may have set a lower one.
+        with contextlib.suppress(OSError, ValueError):
+            _, hard = resource.getrlimit(kind)
+            if limit is not None:
+                within = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+                resource.setrlimit(kind, (within, within))
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process that runs a module of ours."""
+    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    # As in this process: a package may be in a place that only it was told.
+    path = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
+    return {**passed_on, "PYTHONPATH": os.pathsep.join(path)}
+
 
 _OURS: Final = "tertulia."
 

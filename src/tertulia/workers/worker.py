@@ -18,8 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from tertulia.workers.frames import HEADER, MAX_FRAME, Request, Response, framed
-from tertulia.workers.limits import environment
+from tertulia.workers.process import HEADER, MAX_FRAME, Request, Response, environment, framed
 
 logger = logging.getLogger("tertulia.workers")
 

@@ -1,7 +1,7 @@
 /**
  * Notes about messages while nobody looks: shown by conversation, answered and marked as read from
  * where they are, and taken back when the messages are read elsewhere.
- * (`service/notices/push_payloads.py` says what is pushed.)
+ * (`service/notifications/push.py` says what is pushed.)
  */
 /// <reference lib="webworker" />
 

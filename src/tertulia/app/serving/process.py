@@ -20,17 +20,19 @@ from typing import Final
 import msgspec
 
 from tertulia.app import logs
-from tertulia.app.serving.notifying import READY, STOPPING, notify
 from tertulia.app.serving.supervisor import STOP_SECONDS, Supervisor
 from tertulia.app.serving.worker import (
     COUNTS_BYTES,
     LEAVE,
+    READY,
     SLOTS,
     STOP,
+    STOPPING,
     VARIABLE,
     Counts,
     Place,
     Report,
+    notify,
 )
 
 _LONGEST_PATH: Final = 70

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import mmap
 import os
 import socket
@@ -9,6 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, MutableMapping
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -144,3 +146,56 @@ class Counts:
             if slot != self._slot and at and now - at < _ALIVE_SECONDS
         ]
         return min(found, default=None)
+
+
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+def usable_cores(cgroups: Path = _CGROUPS, own: Path = Path("/proc/self/cgroup")) -> int:
+    """The cores that the process may run on, or fewer, where it is allowed less of their time; 1
+    at least."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    quota = _quota(cgroups, own)
+    return max(cores if quota is None else min(cores, math.ceil(quota)), 1)
+
+
+def _quota(cgroups: Path, own: Path) -> float | None:
+    """The least number of cores whose time the control groups (version 2) around the process
+    allow; None where nothing is said."""
+    try:
+        line = next(one for one in own.read_text().splitlines() if one.startswith("0::"))
+    except (OSError, StopIteration):
+        return None
+    place = cgroups / line.removeprefix("0::").lstrip("/")
+    found = []
+    for directory in (place, *place.parents):
+        try:
+            allowed, period = (directory / "cpu.max").read_text().split()
+        except (OSError, ValueError):
+            allowed, period = "max", "1"
+        if allowed != "max":
+            found.append(int(allowed) / int(period))
+        if directory == cgroups:
+            break
+    return min(found, default=None)
+
+
+_VARIABLE: Final = "NOTIFY_SOCKET"
+READY: Final = "READY=1"
+STOPPING: Final = "STOPPING=1"
+
+
+def notify(*facts: str) -> None:
+    """Tell whoever listens at the socket that the environment names. Nobody does, mostly."""
+    address = os.environ.get(_VARIABLE, "")
+    if not address.startswith(("/", "@")):
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    # Whoever is to be told may be gone, and nothing here may wait for it.
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as plug:
+        plug.setblocking(False)
+        plug.sendto("\n".join(facts).encode(), address)

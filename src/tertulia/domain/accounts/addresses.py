@@ -6,15 +6,14 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import account_mails, invitation_rules, users
-from tertulia.domain.organization import admitted_addresses
+from tertulia.domain.accounts import account_mails, admission, users
 from tertulia.model.changes import AnyChange, ConfirmationAsked, ConfirmationsEnded
 from tertulia.model.errors import Refused
 from tertulia.model.invitations import Confirmation
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 DAY: Final = 86400
 CONFIRMATION_SECONDS: Final = DAY
@@ -26,7 +25,7 @@ CONFIRMATIONS_PER_ACCOUNT: Final = 5
 def usable(state: State, text: str) -> str:
     """The address in its final form. Refused when an account has it, or none may have it here."""
     address = users.free_address(state, text)
-    admitted_addresses.require(state, address)
+    admission.require_allowed_email(state, address)
     return address
 
 
@@ -109,7 +108,7 @@ def confirm_change(moment: Moment, confirmation_id: int, site: str) -> Decision[
     mine = tuple(sorted(c.id for c in others if c.user_id == user.id))
     changes: list[AnyChange] = [
         *([ConfirmationsEnded(confirmation_ids=mine)] if mine else []),
-        *invitation_rules.answered(state, address),
+        *admission.invitations_accepted(state, address),
         *users.changed(moment, user, {"address": address}),
     ]
     mails = account_mails.about(MailKind.ADDRESS_CHANGED, user, site, address=address)

@@ -19,7 +19,7 @@ from tertulia.model.errors import NoSuchChannel, NoSuchItem, NotPermitted, Refus
 from tertulia.model.mail import MailKind
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment, Verb
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_KEYS: Final = 50
 """Of one account."""

@@ -10,15 +10,15 @@ from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import names, permissions, quotas
 from tertulia.domain.accounts import avatars, users
-from tertulia.domain.messages import notices
-from tertulia.domain.messages.notices import Notice, Render
+from tertulia.domain.messages import announcements
+from tertulia.domain.messages.announcements import Notice, Render
 from tertulia.domain.messages.sending import ToPeople
-from tertulia.model.counts import counted
 from tertulia.model.errors import Refused
+from tertulia.model.numbers import counted
 from tertulia.model.users import Bot, BotKind, Credential, NewKey, Role, User
 from tertulia.model.webhooks import EmbeddedService, IncomingOptions, OutgoingService, ServiceFormat
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_URL: Final = 2000
 MAX_COMMANDS: Final = 20
@@ -277,7 +277,7 @@ def tell_of_failures(
         " day after each was sent."
     )
     notice = Notice(ToPeople(frozenset({owner.id})), text)
-    return Decision(None, notices.sent(moment, [notice], render))
+    return Decision(None, announcements.sent(moment, [notice], render))
 
 
 def change_incoming(

@@ -11,7 +11,7 @@ from tertulia.model.changes import (
 from tertulia.model.devices import Device, PushService, PushToken
 from tertulia.model.errors import NoSuchPushToken, PushNotOffered, Refused
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_DEVICES = 200
 """Of one account; and as many push tokens."""

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tertulia.domain.accounts import invitation_rules, profiles, statuses, users
+from tertulia.domain.accounts import admission, personal, profiles, users
 from tertulia.model.changes import (
     AlertWordsChanged,
     AnyChange,
@@ -20,7 +20,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.personal import QuietTimes
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 
 def delete(moment: Moment, user_id: int, host: str) -> Decision[str]:
@@ -45,8 +45,8 @@ def delete(moment: Moment, user_id: int, host: str) -> Decision[str]:
         "avatar_version": target.avatar_version + 1,
         "timezone": "",
     }
-    changes += invitation_rules.answered(moment.state, target.address)
-    changes += invitation_rules.redacted(moment.state, target.address)
+    changes += admission.invitations_accepted(moment.state, target.address)
+    changes += admission.invitations_redacted(moment.state, target.address)
     changes += [*users.changed(moment, target, blank), *_emptied(moment, target)]
     changes += _own(moment.state, target.id)
     return Decision(target.avatar_file, changes)
@@ -90,7 +90,7 @@ def _emptied(moment: Moment, target: User) -> list[AnyChange]:
     if fields:
         changes += profiles.emptied(moment, target, fields)
     if target.id in state.statuses:
-        changes.append(statuses.taken_away(state, target.id))
+        changes.append(personal.taken_away(state, target.id))
     pending = tuple(sorted(one.id for one in state.confirmations if one.user_id == target.id))
     if pending:
         changes.append(ConfirmationsEnded(confirmation_ids=pending))

@@ -8,14 +8,14 @@ import msgspec
 
 from tertulia.domain import names, permissions
 from tertulia.domain.accounts import bots
-from tertulia.domain.channels import user_topics
+from tertulia.domain.channels import topics
 from tertulia.domain.messages.sending import Draft
 from tertulia.model.changes import FeedAdded, FeedChanged, FeedRead, FeedRemoved
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.feeds import Feed
 from tertulia.model.users import BotKind
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_FEEDS: Final = 200
 """Of the organization."""
@@ -159,7 +159,7 @@ def tell(
         raise Refused("Only the feed's bot can post its entries.")
     if mark in now.seen:
         return Decision(None)
-    sent = user_topics.send(moment, draft)
+    sent = topics.send(moment, draft)
     return Decision(sent.result.message_id, (*sent.changes, _read(now, (mark,), present)))
 
 

@@ -9,7 +9,7 @@ from tertulia.model.changes import FullMembersChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role, User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 DAY = 86400
 

@@ -7,8 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.domain import names, permissions
-from tertulia.domain.accounts import addresses, invitation_rules
-from tertulia.domain.organization import admitted_addresses
+from tertulia.domain.accounts import addresses, admission
 from tertulia.model.changes import InvitationSentAgain, InvitationsMade
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
@@ -17,7 +16,7 @@ from tertulia.model.invitations import Invitation, InvitationStatus
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import Role, User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 DAY: Final = 86400
 MAX_WELCOME_TEXT: Final = 8000
@@ -92,7 +91,7 @@ def invite(moment: Moment, addressees: str, terms: Terms, post: Post) -> Decisio
     for text in wanted:
         try:
             address = names.address(text)
-            admitted_addresses.require(state, address)
+            admission.require_allowed_email(state, address)
         except Refused as refusal:
             bad.append(NotInvited(text[:100], str(refusal)))
             continue
@@ -270,7 +269,7 @@ def _sent_today(state: State, now: float) -> int:
 def shown(state: State, viewer: User, now: float) -> list[Invitation]:
     """The usable invitations that the viewer looks after, in the order in which they were made."""
     return sorted(
-        (one for one in state.invitations if invitation_rules.is_managed(state, one, viewer, now)),
+        (one for one in state.invitations if admission.is_managed(state, one, viewer, now)),
         key=lambda one: one.id,
     )
 
@@ -279,13 +278,13 @@ def revoke(moment: Moment, invitation_id: int) -> Decision[None]:
     """End an invitation by mail. Refused for those that are unknown, over, or not the actor's to
     end, all alike."""
     invitation = _managed(moment, invitation_id, reusable=False)
-    return Decision(None, invitation_rules.ended([invitation], InvitationStatus.REVOKED))
+    return Decision(None, admission.invitations_ended([invitation], InvitationStatus.REVOKED))
 
 
 def revoke_link(moment: Moment, invitation_id: int) -> Decision[None]:
     """End a link. Refused as `revoke`."""
     invitation = _managed(moment, invitation_id, reusable=True)
-    return Decision(None, invitation_rules.ended([invitation], InvitationStatus.REVOKED))
+    return Decision(None, admission.invitations_ended([invitation], InvitationStatus.REVOKED))
 
 
 def send_again(moment: Moment, invitation_id: int, post: Post) -> Decision[None]:
@@ -308,7 +307,7 @@ def _managed(moment: Moment, invitation_id: int, *, reusable: bool) -> Invitatio
     if (
         invitation is None
         or invitation.is_reusable is not reusable
-        or not invitation_rules.is_managed(state, invitation, actor, moment.now)
+        or not admission.is_managed(state, invitation, actor, moment.now)
     ):
         raise Refused("This invitation doesn't exist.")
     return invitation

@@ -12,7 +12,7 @@ from tertulia.domain import permissions
 from tertulia.domain.accounts import account_mails, addresses, signing_out, users
 from tertulia.domain.accounts.addresses import NewAddress
 from tertulia.domain.messages import drafts
-from tertulia.domain.organization.languages import LANGUAGES
+from tertulia.domain.organization.realms import LANGUAGES
 from tertulia.model.changes import AnyChange, CredentialChanged, SessionConfirmed, SettingsChanged
 from tertulia.model.errors import Refused
 from tertulia.model.mail import Mail, MailKind

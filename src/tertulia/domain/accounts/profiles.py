@@ -1,20 +1,249 @@
-"""What people's profiles have in the fields that there are."""
+"""The fields that profiles have: administrators decide which."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from tertulia.domain import names, permissions
-from tertulia.domain.accounts.profile_fields import existing, is_link
-from tertulia.model.changes import AnyChange, ProfileChanged
+from tertulia.model.changes import (
+    AnyChange,
+    ProfileChanged,
+    ProfileFieldChanged,
+    ProfileFieldCreated,
+    ProfileFieldDeleted,
+    ProfileFieldsOrdered,
+)
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Rendered
-from tertulia.model.profiles import FieldKind, ProfileField, ProfileValue
+from tertulia.model.profiles import Choice, FieldKind, ProfileField, ProfileValue
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
+from tertulia.state.state import State
+
+MAX_NAME: Final = 40
+MAX_HINT: Final = 80
+MAX_IN_SUMMARY: Final = 2
+MAX_CHOICE: Final = 50
+CUSTOM: Final = "custom"
+USERNAME: Final = "%(username)s"
+
+
+class Service(NamedTuple):
+    """A place elsewhere where people have accounts."""
+
+    name: str
+    text: str
+    hint: str
+    url_pattern: str
+    """Where the account of a `%(username)s` is."""
+
+
+SERVICES: Final[Mapping[str, Service]] = {
+    "github": Service(
+        "GitHub", "GitHub", "Your GitHub user name", "https://github.com/%(username)s"
+    ),
+    "twitter": Service("X (Twitter)", "X", "Your X user name", "https://x.com/%(username)s"),
+}
+"""The services whose accounts a field can hold by their name alone."""
+
+
+class Details(Struct, frozen=True, kw_only=True):
+    """What is particular to a kind: the choices, or the service and the pattern of its addresses.
+    Where a field is changed, None is to stay as it is."""
+
+    choices: tuple[Choice, ...] | None = None
+    account: str | None = None
+    url_pattern: str | None = None
+
+
+class Revision(Struct, frozen=True, kw_only=True):
+    """What is given about a field; None is the default, or to stay as it is."""
+
+    name: str | None = None
+    hint: str | None = None
+    details: Details | None = None
+    in_summary: bool | None = None
+    required: bool | None = None
+    editable_by_user: bool | None = None
+    used_for_matching: bool | None = None
+
+
+def create_field(moment: Moment, kind: FieldKind, given: Revision) -> Decision[ProfileField]:
+    """Add a field to the end, for administrators (NotPermitted otherwise). A known service gives
+    the field its name.
+
+    Refused for names blank, too long or in use, for details that do not fit the kind, and for one
+    more in the summary than there is room for.
+    """
+    permissions.require_administrator(moment.state, moment.actor)
+    state = moment.state
+    blank = ProfileField(
+        id=state.profile_fields.next_id(),
+        kind=kind,
+        name="",
+        order=max((field.order for field in state.profile_fields), default=0) + 1,
+    )
+    service = SERVICES.get((given.details and given.details.account) or "")
+    if kind is FieldKind.EXTERNAL_ACCOUNT and service is not None:
+        given = msgspec.structs.replace(given, name=service.name, hint=service.hint)
+    detailed = msgspec.structs.replace(
+        given, name=given.name or "", details=given.details or Details()
+    )
+    field = _revised(state, blank, detailed)
+    return Decision(field, (ProfileFieldCreated(field=field),))
+
+
+def change_field(moment: Moment, field_id: int, given: Revision) -> Decision[None]:
+    """Change a field, for administrators. What is no choice any more goes from the profiles.
+
+    Refused for a field unknown, for what a known service decides, and as `create`.
+    """
+    permissions.require_administrator(moment.state, moment.actor)
+    state = moment.state
+    before = existing_field(state, field_id)
+    named = given.name is not None or given.hint is not None or given.details is not None
+    if before.account in SERVICES and named:
+        raise Refused("You can't change the name, hint, or address of a field for a known service.")
+    after = _revised(state, before, given)
+    if after == before:
+        return Decision(None)
+    keys = {choice.key for choice in after.choices}
+    dropped = [
+        value.user_id
+        for value in state.profile_values.of_field[field_id]
+        if after.kind is FieldKind.CHOICE and value.value not in keys
+    ]
+    return Decision(None, (ProfileFieldChanged(field=after, dropped=tuple(sorted(dropped))),))
+
+
+def order_fields(moment: Moment, field_ids: Sequence[int]) -> Decision[None]:
+    """Put the fields in this order, for administrators. Refused unless it names each once."""
+    permissions.require_administrator(moment.state, moment.actor)
+    state = moment.state
+    if sorted(field_ids) != sorted(field.id for field in state.profile_fields):
+        raise Refused("The order must list every field exactly once.")
+    if list(field_ids) == [field.id for field in in_order(state)]:
+        return Decision(None)
+    return Decision(None, (ProfileFieldsOrdered(field_ids=tuple(field_ids)),))
+
+
+def delete_field(moment: Moment, field_id: int) -> Decision[None]:
+    """Take a field from all profiles, for administrators. Refused where there is none."""
+    permissions.require_administrator(moment.state, moment.actor)
+    changes: list[AnyChange] = [
+        ProfileFieldDeleted(field_id=existing_field(moment.state, field_id).id)
+    ]
+    return Decision(None, changes)
+
+
+def existing_field(state: State, field_id: int) -> ProfileField:
+    """The field of that ID. Refused where there is none."""
+    field = state.profile_fields.get(field_id)
+    if field is None:
+        raise Refused(f"No profile field with ID {field_id} exists.")
+    return field
+
+
+def in_order(state: State) -> list[ProfileField]:
+    """All fields, as they follow each other."""
+    return sorted(state.profile_fields, key=lambda field: (field.order, field.id))
+
+
+def _revised(state: State, before: ProfileField, given: Revision) -> ProfileField:
+    after = before
+    if given.name is not None:
+        after = msgspec.structs.replace(after, name=_free_name(state, given.name, before.id))
+    if given.hint is not None:
+        after = msgspec.structs.replace(after, hint=_hint(given.hint))
+    if given.details is not None:
+        after = _detailed(after, given.details)
+    flags = {
+        name: value
+        for name in ("in_summary", "required", "editable_by_user", "used_for_matching")
+        if (value := getattr(given, name)) is not None
+    }
+    after = msgspec.structs.replace(after, **flags)
+    if after.in_summary and not before.in_summary:
+        _require_room_in_summary(state, after)
+    return after
+
+
+def _free_name(state: State, text: str, field_id: int) -> str:
+    name = text.strip()
+    if not name or len(name) > MAX_NAME or not names.is_printable(name):
+        raise Refused(f"The name of a profile field must have 1 to {MAX_NAME} visible characters.")
+    if any(field.name == name and field.id != field_id for field in state.profile_fields):
+        raise Refused("A profile field with this name already exists.")
+    return name
+
+
+def _hint(text: str) -> str:
+    hint = text.strip()
+    if len(hint) > MAX_HINT or not names.is_printable(hint):
+        raise Refused(
+            f"The hint of a profile field can have at most {MAX_HINT} visible characters."
+        )
+    return hint
+
+
+def _require_room_in_summary(state: State, field: ProfileField) -> None:
+    if field.kind is FieldKind.PEOPLE:
+        raise Refused('Fields of type "users" can\'t be shown on the user card.')
+    others = [f for f in state.profile_fields if f.in_summary and f.id != field.id]
+    if len(others) >= MAX_IN_SUMMARY:
+        raise Refused(f"At most {MAX_IN_SUMMARY} fields can be shown on the user card.")
+
+
+def _detailed(field: ProfileField, details: Details) -> ProfileField:
+    if field.kind is FieldKind.CHOICE:
+        return msgspec.structs.replace(field, choices=_choices(details.choices or ()))
+    if field.kind is FieldKind.EXTERNAL_ACCOUNT:
+        account = details.account or ""
+        if account in SERVICES:
+            return msgspec.structs.replace(field, account=account)
+        if account != CUSTOM:
+            raise Refused("This type of external account doesn't exist.")
+        pattern = _url_pattern(details.url_pattern or "")
+        return msgspec.structs.replace(field, account=CUSTOM, url_pattern=pattern)
+    return field
+
+
+def _choices(choices: Sequence[Choice]) -> tuple[Choice, ...]:
+    if not choices:
+        raise Refused("The field needs at least one option.")
+    found = tuple(msgspec.structs.replace(choice, text=choice.text.strip()) for choice in choices)
+    texts = [choice.text for choice in found]
+    if any(not text or len(text) > MAX_CHOICE or not names.is_printable(text) for text in texts):
+        raise Refused(f"Each option must have 1 to {MAX_CHOICE} visible characters.")
+    if len({text.casefold() for text in texts}) < len(texts):
+        raise Refused("Two options are the same.")
+    if any(not choice.key.strip() or len(choice.key) > MAX_CHOICE for choice in found):
+        raise Refused("An option has no key.")
+    return found
+
+
+def _url_pattern(text: str) -> str:
+    pattern = text.strip()
+    if pattern.count(USERNAME) != 1 or not is_link(pattern.replace(USERNAME, "username")):
+        raise Refused(f"The account's address must be a URL that contains {USERNAME}.")
+    return pattern
+
+
+def is_link(text: str) -> bool:
+    """Whether it is the whole address of a page."""
+    if len(text) > 2000 or re.search(r"[\s\"<>\\]", text) or not names.is_printable(text):
+        return False
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        return False
+
 
 MAX_SHORT = 50
 MAX_LONG = 500
@@ -65,7 +294,7 @@ def changed(moment: Moment, user: User, new: NewProfile) -> list[AnyChange]:
     put: dict[int, ProfileValue] = {}
     emptied: set[int] = set()
     for field_id, given in new.values:
-        field = existing(state, field_id)
+        field = existing_field(state, field_id)
         if not field.editable_by_user and not permissions.is_administrator(state, moment.actor):
             raise Refused("Only administrators can change this field.")
         text = _text(moment, field, given)

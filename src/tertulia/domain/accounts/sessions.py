@@ -14,7 +14,7 @@ from tertulia.model.mail import MailKind
 from tertulia.model.sessions import Session
 from tertulia.model.users import NewKey, User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_SESSIONS: Final = 100
 """Of one account. One more ends the one that was not used for the longest time."""

@@ -7,7 +7,7 @@ from tertulia.model.changes import AgentKeysEnded, PushUnsubscribed, SessionsEnd
 from tertulia.model.errors import NoSuchItem
 from tertulia.model.sessions import Session
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 
 def ended(sessions: Iterable[Session]) -> list[SessionsEnded]:

@@ -1,17 +1,17 @@
 """People make their own accounts: with an invitation, or by signing up."""
 
+import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
 
 from tertulia.domain import names, permissions
-from tertulia.domain.accounts import account_mails, addresses, invitation_rules, users
+from tertulia.domain.accounts import account_mails, addresses, admission, users
 from tertulia.domain.channels import subscription_changes
-from tertulia.domain.messages import notices
-from tertulia.domain.messages.notices import Notice, Render
+from tertulia.domain.messages import announcements
+from tertulia.domain.messages.announcements import Notice, Render
 from tertulia.domain.messages.sending import ToPeople
-from tertulia.domain.organization import admitted_addresses
 from tertulia.domain.organization.realms import WELCOME_BOT
 from tertulia.model.changes import AnyChange
 from tertulia.model.channels import Channel
@@ -20,7 +20,7 @@ from tertulia.model.invitations import Confirmation, Invitation, InvitationStatu
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import Credential, User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 SIGN_UPS: Final = "signups"
 """The topic where new accounts are announced."""
@@ -67,7 +67,7 @@ def sign_up(
     else:
         usable_invitation(state, invitation_id, moment.now)
     address = names.address(text)
-    admitted_addresses.require(state, address)
+    admission.require_allowed_email(state, address)
     if state.user_with_address(address) is not None:
         return Decision(None, mails=[Mail(kind=MailKind.HAS_ACCOUNT, to=address, site=site)])
     waiting = [c for c in state.confirmations if c.user_id is None and c.expires_at > moment.now]
@@ -107,7 +107,7 @@ def usable_invitation(state: State, invitation_id: int, now: float) -> Invitatio
             raise LinkExpired("This invitation has been revoked.")
     if not invitation.is_open(now):
         raise LinkExpired("This invitation has expired. Ask for a new one.")
-    if not invitation_rules.is_usable(state, invitation, now):
+    if not admission.is_usable(state, invitation, now):
         raise LinkExpired("This invitation has been revoked.")
     return invitation
 
@@ -179,13 +179,15 @@ def _join(
     )
     # An invitation gives what its inviter has to give now, whatever it was then.
     groups = (
-        [group.id for group in invitation_rules.groups(state, invitation)] if invitation else []
+        [group.id for group in admission.groups_of_invitation(state, invitation)]
+        if invitation
+        else []
     )
     changes: list[AnyChange] = [
         users.created(state, user, joining.credential, groups),
         *subscription_changes.first(state, user, _channels(state, invitation)),
-        *invitation_rules.answered(state, user.address),
-        *notices.sent(moment, list(_notices(state, user, invitation)), render, users=[user]),
+        *admission.invitations_accepted(state, user.address),
+        *announcements.sent(moment, list(_notices(state, user, invitation)), render, users=[user]),
     ]
     mails = (
         account_mails.about(MailKind.WELCOME, user, joining.site)
@@ -200,7 +202,7 @@ def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
     named = (
         set()
         if invitation is None
-        else {channel.id for channel in invitation_rules.channels(state, invitation)}
+        else {channel.id for channel in admission.channels_of_invitation(state, invitation)}
     )
     with_defaults = invitation is None or invitation.default_channels
     return [
@@ -214,7 +216,7 @@ def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
 def _notices(state: State, user: User, invitation: Invitation | None) -> Iterable[Notice]:
     """The welcome; a word to the inviter; an announcement where the organization wants one."""
     yield Notice(ToPeople(frozenset({user.id})), _welcome_of(state, invitation), WELCOME_BOT)
-    who = notices.person(user)
+    who = announcements.person(user)
     if invitation is not None and invitation.tell_inviter:
         inviter = state.users[invitation.inviter_id]
         if inviter.is_active:
@@ -222,7 +224,9 @@ def _notices(state: State, user: User, invitation: Invitation | None) -> Iterabl
             yield Notice(ToPeople(frozenset({inviter.id})), text)
     board = state.channels.get(state.realm.signup_announcements_channel_id)
     if board is not None and not board.is_archived:
-        yield notices.in_channel(state, board, f"{who} has joined the organization.", SIGN_UPS)
+        yield announcements.in_channel(
+            state, board, f"{who} has joined the organization.", SIGN_UPS
+        )
 
 
 def show_welcome(moment: Moment, render: Render, text: str) -> Decision[int]:
@@ -235,7 +239,7 @@ def show_welcome(moment: Moment, render: Render, text: str) -> Decision[int]:
     if len(text) > names.MAX_WELCOME_TEXT:
         raise Refused(f"The text can have at most {names.MAX_WELCOME_TEXT} characters.")
     notice = Notice(ToPeople(frozenset({actor.id})), _welcome(state, text), WELCOME_BOT)
-    (sent,) = notices.sent(moment, [notice], render)
+    (sent,) = announcements.sent(moment, [notice], render)
     return Decision(sent.message.id, (sent,))
 
 
@@ -250,3 +254,71 @@ def _welcome(state: State, more: str) -> str:
         " one for each conversation. Write to anybody directly as well, as I do to you."
     )
     return f"{text}\n\n{more}" if more.strip() else text
+
+
+MAX_LENGTH: Final = 100
+_JUDGED: Final = 24
+"""Characters that are judged: it takes long for long texts that are made for it, and what is good
+is so by then."""
+
+
+class PasswordRules(Struct, frozen=True, kw_only=True):
+    """What an installation asks of new passwords. Those that people have go on."""
+
+    min_length: int
+    min_guesses: int
+    """Guesses that somebody would need who knows how people make up passwords; 0 for any."""
+
+    def require(self, text: str, own: Iterable[str] = ()) -> str:
+        """The password as it is. Refused for one that is too short, too long, or guessed too
+        easily. `own` is what others know of its person: address, name, organization. None of these
+        is a password, whatever the installation asks for.
+
+        It computes for a quarter of a second at most, and so does not belong on the event loop.
+        """
+        if not self.min_length <= len(text) <= MAX_LENGTH:
+            raise Refused(f"Passwords must have {self.min_length} to {MAX_LENGTH} characters.")
+        own = tuple(own)
+        if not _cores(text).isdisjoint(core for one in own for core in _own_cores(one)):
+            raise Refused(
+                "This password is too easy to guess because it's your email address, your"
+                " name, or the organization's name. Use a few words that have nothing to do"
+                " with these."
+            )
+        if self.min_guesses and _guesses(text, own) < self.min_guesses:
+            raise Refused(
+                "This password is too easy to guess. Use a few words that don't belong together."
+            )
+        return text
+
+
+def _own_cores(own: str) -> set[str]:
+    """Those of a name, or of an address and of what is before its @."""
+    return _cores(own) | _cores(own.partition("@")[0])
+
+
+def _cores(text: str) -> set[str]:
+    """The text's letters and digits, whatever their case and width, and the same without digits at
+    its ends."""
+    plain = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
+    return {plain, plain.strip("0123456789")} - {""}
+
+
+def _guesses(text: str, own: Iterable[str]) -> int:
+    from zxcvbn import zxcvbn  # type: ignore[import-untyped]  # Its lists take a moment.
+
+    # Full-width letters are typed as others are guessed.
+    forms = {text[:_JUDGED], unicodedata.normalize("NFKC", text[:_JUDGED])[:_JUDGED]}
+    known = sorted(_known(own))
+    return min(int(zxcvbn(form, user_inputs=known)["guesses"]) for form in forms)
+
+
+def _known(own: Iterable[str]) -> set[str]:
+    """The texts and the words in them."""
+    words: set[str] = set()
+    for text in own:
+        plain = text.casefold()[:200]
+        for mark in "@.-_+":
+            plain = plain.replace(mark, " ")
+        words |= {*text[:200].split("@"), text[:200], plain.replace(" ", ""), *plain.split()}
+    return {word for word in words if len(word) > 2}

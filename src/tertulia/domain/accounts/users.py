@@ -7,18 +7,17 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import lookalikes, names, permissions
+from tertulia.domain import names, permissions
 from tertulia.domain.accounts import (
     account_mails,
+    admission,
     devices,
     full_members,
-    invitation_rules,
     profiles,
     signing_out,
 )
 from tertulia.domain.accounts.profiles import NewProfile
 from tertulia.domain.channels import subscription_changes, visibility
-from tertulia.domain.organization import admitted_addresses
 from tertulia.model.changes import (
     AnyChange,
     CredentialChanged,
@@ -33,7 +32,7 @@ from tertulia.model.groups import Members
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import Credential, NewKey, Role, User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 # Finding
 
@@ -86,7 +85,7 @@ def create(moment: Moment, new: NewUser) -> Decision[User]:
         [
             created(state, user, new.credential),
             *subscription_changes.to_defaults(state, user),
-            *invitation_rules.answered(state, user.address),
+            *admission.invitations_accepted(state, user.address),
         ],
     )
 
@@ -111,7 +110,7 @@ def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
         permissions.may_create_users(moment.state, moment.actor),
         "You don't have permission to create accounts.",
     )
-    admitted_addresses.require(moment.state, free_address(moment.state, address))
+    admission.require_allowed_email(moment.state, free_address(moment.state, address))
     free_name(moment.state, full_name)
     return Decision(None)
 
@@ -162,14 +161,14 @@ def free_name(state: State, text: str, user_id: int | None = None) -> str:
     bots = map(state.users.__getitem__, state.users.bots)
     names.require_unlike(name, (bot.full_name for bot in bots if bot.is_system_bot))
     by_name = state.users.by_name
-    for taken in lookalikes.alike_among(name, by_name):
+    for taken in names.alike_among(name, by_name):
         if not any(state.users[one].is_active for one in by_name.keys(taken) if one != user_id):
             continue
         if state.realm.require_unique_names:
             raise Refused(
                 "Someone already has this name, and names must be unique in this organization."
             )
-        if lookalikes.plain(taken) != lookalikes.plain(name):
+        if names.without_lookalikes(taken) != names.without_lookalikes(name):
             raise Refused(
                 f"This name looks the same as '{taken}', which is the name of another account."
             )
@@ -210,8 +209,8 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
         address = names.address(revision.address)
         if address.casefold() != target.address.casefold():
             address = free_address(state, address)
-            admitted_addresses.require(state, address)
-            over = invitation_rules.answered(state, address)
+            admission.require_allowed_email(state, address)
+            over = admission.invitations_accepted(state, address)
             mails = account_mails.about(
                 MailKind.ADDRESS_CHANGED, target, revision.site, address=address
             )
@@ -357,7 +356,7 @@ def deactivate(
             *signing_out.all_ended(state, target.id),
             *signing_out.agents_ended(state, target.id),
             *signing_out.pushes_ended(state, target.id),
-            *invitation_rules.withdrawn(state, target),
+            *admission.invitations_withdrawn(state, target),
         ],
         mails,
     )

@@ -3,9 +3,9 @@
 import msgspec
 
 from tertulia.domain.channels import channels
-from tertulia.state.channel_activity import is_active
+from tertulia.state.channels import is_active
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 
 def update(moment: Moment) -> Decision[None]:

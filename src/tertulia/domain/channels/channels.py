@@ -6,19 +6,19 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import lookalikes, names, permissions
+from tertulia.domain import names, permissions
 from tertulia.domain.channels import default_groups, folders
 from tertulia.domain.groups import group_settings
 from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS, Given
-from tertulia.domain.messages import notices
-from tertulia.domain.messages.notices import Render
+from tertulia.domain.messages import announcements
+from tertulia.domain.messages.announcements import Render
 from tertulia.model.changes import ChannelChanged
 from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.errors import NoSuchChannel, Refused
 from tertulia.model.groups import GroupSetting, Members, SystemGroup
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 FOR_EVER = -1
 """The value of `retention_days` for messages that are never deleted."""
@@ -78,7 +78,7 @@ def known(state: State, actor: User, channel_id: int) -> Channel:
 def check_unlike(others: Iterable[Channel], name: str, *, but: int | None = None) -> None:
     """Refuse a name that looks like that of one of these channels, other than the channel `but`."""
     names_of_others = (one.name for one in others if one.id != but)
-    if next(lookalikes.alike_among(name, names_of_others), None) is not None:
+    if next(names.alike_among(name, names_of_others), None) is not None:
         raise Refused(f"Another channel has a similar name: '{name}'.")
 
 
@@ -262,7 +262,7 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
         [
             changed(state, channel, after),
             *(default_groups.without(state, channel) if after.is_private else ()),
-            *notices.sent(moment, notices.changed(moment, channel, after), render),
+            *announcements.sent(moment, announcements.changed(moment, channel, after), render),
         ],
     )
 

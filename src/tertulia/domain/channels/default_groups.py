@@ -5,13 +5,13 @@ from typing import Final
 
 import msgspec
 
-from tertulia.domain import lookalikes, names, permissions
+from tertulia.domain import names, permissions
 from tertulia.model.changes import DefaultChannelGroupRemoved, DefaultChannelGroupSet
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
 from tertulia.model.organization import DefaultChannelGroup
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_NAME: Final = 60
 MAX_DESCRIPTION: Final = 1024
@@ -112,7 +112,7 @@ def _free_name(state: State, text: str, group_id: int | None = None) -> str:
     if not 0 < len(name) <= MAX_NAME or not names.is_plain(name):
         raise Refused(f"A group's name must have 1 to {MAX_NAME} visible characters.")
     if any(
-        lookalikes.alike(group.name, name)
+        names.look_alike(group.name, name)
         for group in state.default_channel_groups
         if group.id != group_id
     ):

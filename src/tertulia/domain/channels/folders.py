@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import lookalikes, names, permissions
-from tertulia.domain.messages.notices import Render
+from tertulia.domain import names, permissions
+from tertulia.domain.messages.announcements import Render
 from tertulia.model.changes import (
     ChannelFolderChanged,
     ChannelFolderCreated,
@@ -16,7 +16,7 @@ from tertulia.model.changes import (
 from tertulia.model.errors import Refused
 from tertulia.model.folders import ChannelFolder
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_FOLDERS = 1000
 
@@ -116,7 +116,7 @@ def _free_name(state: State, text: str) -> str:
 
 def _check_free(state: State, name: str, *, but: int | None = None) -> None:
     if any(
-        lookalikes.alike(folder.name, name) and not folder.is_archived and folder.id != but
+        names.look_alike(folder.name, name) and not folder.is_archived and folder.id != but
         for folder in state.folders
     ):
         raise Refused(f"A channel folder named '{name}' already exists.")

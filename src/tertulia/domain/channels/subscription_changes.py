@@ -9,7 +9,7 @@ from tertulia.domain import permissions
 from tertulia.model.changes import AnyChange, Subscribed, Unsubscribed
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.users import User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 COLORS = (
     *("#76ce90", "#fae589", "#a6c7e5", "#e79ab5", "#bfd56f", "#f4ae55", "#b0a5fd", "#addfe5"),

@@ -9,8 +9,8 @@ from msgspec import Struct
 from tertulia.domain import names, permissions, quotas
 from tertulia.domain.channels import channels, subscription_changes
 from tertulia.domain.channels.channels import NewChannel
-from tertulia.domain.messages import notices
-from tertulia.domain.messages.notices import Notice, Render
+from tertulia.domain.messages import announcements
+from tertulia.domain.messages.announcements import Notice, Render
 from tertulia.model.changes import (
     AnyChange,
     ChannelCreated,
@@ -21,7 +21,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_BULK_NEW_SUBSCRIPTION_MESSAGES = 100
 """Of more people at once, none gets a direct message that they were subscribed."""
@@ -153,8 +153,8 @@ def subscribe(
     fresh = _subscribed(moment, wanted, people, allowed, outcome)
     changes.extend(change for _, change in fresh)
     notified, messages = _messages_to_subscribed(actor, people, fresh, wanted)
-    texts = [*notices.created(moment, created, announce=wanted.announce), *messages]
-    changes.extend(notices.sent(moment, texts, render, created))
+    texts = [*announcements.created(moment, created, announce=wanted.announce), *messages]
+    changes.extend(announcements.sent(moment, texts, render, created))
     return Decision(msgspec.structs.replace(outcome, notified=notified), changes)
 
 
@@ -237,8 +237,8 @@ def notify_subscribed(
         found = (state.channel_named(name) for name in named)
         new_to = [one for one in found if one and state.is_subscribed(user_id, one.id)]
         if new_to and user_id != moment.actor.id and not state.users[user_id].is_bot:
-            messages.append(notices.subscribed(moment.actor, user_id, new_to))
-    return Decision(True, [*notices.sent(moment, messages, render)])
+            messages.append(announcements.subscribed(moment.actor, user_id, new_to))
+    return Decision(True, [*announcements.sent(moment, messages, render)])
 
 
 def each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
@@ -338,7 +338,7 @@ def _messages_to_subscribed(
     for user in people:
         new_to = [channel for channel, change in fresh if user.id in change.colors]
         if new_to and user.id != actor.id and not user.is_bot:
-            messages.append(notices.subscribed(actor, user.id, new_to))
+            messages.append(announcements.subscribed(actor, user.id, new_to))
     return True, messages
 
 

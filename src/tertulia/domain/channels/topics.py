@@ -6,9 +6,18 @@ import msgspec
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.model.changes.editing import Arrival
-from tertulia.model.channels import Channel, Topic, topic_key
+from tertulia.domain import names, permissions
+from tertulia.domain.messages import sending
+from tertulia.domain.messages.sending import Draft
+from tertulia.model.changes import MessageSent, MessagesMoved, UserTopicChanged
+from tertulia.model.channels import Channel, Subscription, Topic, topic_key
+from tertulia.model.edits import Arrival
+from tertulia.model.errors import Refused
 from tertulia.model.messages import Flag
+from tertulia.model.user_topics import Visibility
+from tertulia.model.users import PersonalSettings
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.state import State
 
 RESOLVED = "✔ "
 """A topic that begins so is resolved."""
@@ -102,3 +111,196 @@ def first_without(channel: Channel, excerpt: TopicExcerpt, gone: Collection[int]
 def toggles_resolution(old: str, new: str) -> bool:
     """Whether the only difference between the two names is that one is resolved."""
     return old != new and old.removeprefix(RESOLVED) == new.removeprefix(RESOLVED)
+
+
+MAX_USER_TOPICS = 20_000
+"""Topics for which one user may have a setting."""
+
+PARTICIPATING, SENDING, BEGINNING = 1, 2, 3
+"""What it takes for a topic to be followed or unmuted by itself; any other number is never."""
+
+
+class Sent(Struct, frozen=True, kw_only=True):
+    """A message that was sent, and the sender's setting of its topic, where sending changed it."""
+
+    message_id: int
+    visibility: Visibility | None = None
+
+
+def set_visibility(
+    moment: Moment, channel_id: int, topic: str, visibility: Visibility
+) -> Decision[None]:
+    """Follow, mute or unmute a topic, or take that back. The topic need not have messages.
+
+    Refused for topics that cannot be, for too many of them, and for channels whose messages the
+    actor cannot read: of those a setting can only be taken back.
+    """
+    state, actor, now = moment.state, moment.actor, moment.now
+    if len(topic.strip()) > names.MAX_TOPIC:
+        raise Refused(f"Topic names can have at most {names.MAX_TOPIC} characters.")
+    name = names.topic_name(topic)
+    key = topic_key(name)
+    known = state.visibility(actor.id, channel_id, key)
+    channel = state.channels.get(channel_id)
+    taken_back = visibility is Visibility.INHERIT and known is not Visibility.INHERIT
+    if channel is None or not (taken_back or permissions.reads_channel(state, actor, channel)):
+        raise Refused("This channel doesn't exist.")
+    if known is Visibility.INHERIT and state.user_topics.of_user.count(actor.id) >= MAX_USER_TOPICS:
+        raise Refused(f"You can have settings for at most {MAX_USER_TOPICS} topics.")
+    if known is visibility:
+        return Decision(None)
+    return Decision(None, [_changed(state, actor.id, channel_id, name, visibility, now)])
+
+
+def mute_topic(moment: Moment, channel: int | str, topic: str, muted: bool) -> Decision[None]:
+    """Mute a topic of the channel of that ID or name, or end that. Raises as `set_visibility`."""
+    state = moment.state
+    named = state.channel_named(channel) if isinstance(channel, str) else None
+    channel_id = channel if isinstance(channel, int) else named.id if named else 0
+    if not muted:
+        known = state.visibility(moment.actor.id, channel_id, topic_key(names.topic_name(topic)))
+        if known in {Visibility.UNMUTED, Visibility.FOLLOWED}:
+            return Decision(None)
+    wanted = Visibility.MUTED if muted else Visibility.INHERIT
+    return set_visibility(moment, channel_id, topic, wanted)
+
+
+def send(moment: Moment, draft: Draft) -> Decision[Sent]:
+    """Send the message. Its topic is followed or unmuted for the sender and for mentioned users
+    whose settings say so. If the same request (by the draft's queue ID and local ID) was sent
+    before, the result is that message. Raises as `sending.send`."""
+    before = sent_before(moment, draft)
+    if before is not None:
+        return Decision(Sent(message_id=before))
+    sent = sending.send(moment, draft)
+    changes = list(sent.changes)
+    own: Visibility | None = None
+    for change in sent.changes:
+        if isinstance(change, MessageSent):
+            followed = after_sending(moment, change)
+            changes += followed
+            mine = [one.visibility for one in followed if one.user_id == change.message.sender_id]
+            own = mine[0] if mine else None
+    return Decision(Sent(message_id=sent.result, visibility=own), changes)
+
+
+def sent_before(moment: Moment, draft: Draft) -> int | None:
+    """Return the ID of the message that the same request sent before, if any."""
+    digest = draft.request_digest(moment.state, moment.actor.id)
+    if not digest:
+        return None
+    return moment.state.sent.find(moment.actor.id, digest)
+
+
+def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:
+    """The settings of the message's topic that its sender, and users whom it mentions by name, get
+    by its being sent."""
+    state, message = moment.state, sent.message
+    channel = state.channels.get(message.channel_id)
+    if channel is None:
+        return []
+    key = topic_key(message.topic)
+    is_first = key not in state.topics.of_channel[channel.id]
+    wanted: dict[int, Visibility] = {
+        user_id: Visibility.FOLLOWED
+        for user_id, flags in sent.flags.items()
+        # (Where there are very many, they have this flag alone.)
+        if (flags is Flag.MENTIONED or flags & Flag.MENTIONED)
+        and user_id != message.sender_id
+        and _settings(state, user_id).automatically_follow_topics_where_mentioned
+    }
+    occasions = {PARTICIPATING, SENDING, BEGINNING} if is_first else {PARTICIPATING, SENDING}
+    own = _wanted(state, message.sender_id, channel, occasions)
+    if sent.flags.get(message.sender_id, Flag(0)) & Flag.MENTIONED and (
+        _settings(state, message.sender_id).automatically_follow_topics_where_mentioned
+    ):
+        own = Visibility.FOLLOWED
+    wanted[message.sender_id] = own
+    return _raised(state, channel, message.topic, wanted, moment.now)
+
+
+_MERGED = (Visibility.MUTED, Visibility.INHERIT, Visibility.UNMUTED, Visibility.FOLLOWED)
+"""In ascending order of interest: of two topics that become one, the later setting wins."""
+
+
+def after_moving(moment: Moment, moved: MessagesMoved, *, joins: bool) -> list[UserTopicChanged]:
+    """The settings of topics that the move leaves empty: they go with the messages, for users who
+    may read them there. `joins` is whether the new topic had messages before the move."""
+    state, now = moment.state, moment.now
+    target = state.channels[moved.new_channel_id]
+    key = topic_key(moved.new_topic)
+    changes = []
+    for old in (one for place in moved.emptied for one in state.user_topics.of_topic[place]):
+        changes.append(
+            _changed(state, old.user_id, old.channel_id, old.name, Visibility.INHERIT, now)
+        )
+        there = state.visibility(old.user_id, target.id, key)
+        wanted = max(old.visibility, there, key=_MERGED.index) if joins else old.visibility
+        user = state.users[old.user_id]
+        if wanted is not there and permissions.reads_channel(state, user, target):
+            changes.append(_changed(state, user.id, target.id, moved.new_topic, wanted, now))
+    return changes
+
+
+def is_muted(visibility: Visibility, subscription: Subscription | None) -> bool:
+    """Whether a topic is muted for a user, by their own setting of it or with its channel."""
+    if visibility is not Visibility.INHERIT:
+        return visibility is Visibility.MUTED
+    return subscription is not None and subscription.is_muted
+
+
+def _wanted(state: State, user_id: int, channel: Channel, occasions: set[int]) -> Visibility:
+    settings = _settings(state, user_id)
+    if settings.automatically_follow_topics_policy in occasions:
+        return Visibility.FOLLOWED
+    subscription = state.subscription(user_id, channel.id)
+    if (
+        subscription is not None
+        and subscription.is_active
+        and subscription.is_muted
+        and settings.automatically_unmute_topics_in_muted_channels_policy in occasions
+    ):
+        return Visibility.UNMUTED
+    return Visibility.INHERIT
+
+
+def _raised(
+    state: State, channel: Channel, topic: str, wanted: dict[int, Visibility], now: float
+) -> list[UserTopicChanged]:
+    """The changes for users whose setting is less than the wanted one; never for bots."""
+    channel_id, key, at = channel.id, topic_key(topic), int(now)
+    users, count = state.users.rows, state.user_topics.of_user.count
+    return [
+        UserTopicChanged(
+            user_id=user_id,
+            channel_id=channel_id,
+            topic=topic,
+            visibility=visibility,
+            was=was,
+            at=at,
+        )
+        for user_id, visibility in sorted(wanted.items())
+        if visibility > (was := state.visibility(user_id, channel_id, key))
+        and not users[user_id].is_bot
+        and count(user_id) < MAX_USER_TOPICS
+    ]
+
+
+_USUAL = PersonalSettings(user_id=0)
+
+
+def _settings(state: State, user_id: int) -> PersonalSettings:
+    return state.settings.get(user_id) or _USUAL
+
+
+def _changed(
+    state: State, user_id: int, channel_id: int, topic: str, visibility: Visibility, now: float
+) -> UserTopicChanged:
+    return UserTopicChanged(
+        user_id=user_id,
+        channel_id=channel_id,
+        topic=topic,
+        visibility=visibility,
+        was=state.visibility(user_id, channel_id, topic_key(topic)),
+        at=int(now),
+    )

@@ -9,7 +9,7 @@ from tertulia.domain import permissions
 from tertulia.model.changes import ChannelSight
 from tertulia.model.channels import Channel
 from tertulia.model.groups import GroupSetting, Members
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 
 def moved(

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from tertulia.model.errors import Refused, StaleExpectation, SystemGroupRequired
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup, normalized
-from tertulia.model.realm import Realm
+from tertulia.model.organization import Realm
 from tertulia.model.settings import Permission, declared_settings
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 CHANNEL_CREATOR: Final = "channel_creator"
 GROUP_CREATOR: Final = "group_creator"

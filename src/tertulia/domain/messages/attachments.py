@@ -1,16 +1,158 @@
 """Uploaded files: adding and deleting them, and which of them a message links."""
 
+import mimetypes
+import re
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from tertulia.domain import permissions
-from tertulia.domain.messages import file_names, upload_quotas
+from tertulia.domain.accounts import users
 from tertulia.model.attachments import Attachment, Picture, linked_paths
 from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, FilesDeleted
-from tertulia.model.errors import Refused
+from tertulia.model.errors import Refused, UploadQuotaReached
+from tertulia.model.organization import MAX_MEBIBYTES
+from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
+
+MIB: Final = 2**20
+UNLIMITED: Final = -1
+"""In place of a number of MiB: this person's files may come to as much as they like."""
+NOTHING: Final[Mapping[int, int]] = {}
+
+
+class Room(Struct, frozen=True, kw_only=True):
+    """How much room a person's files take, with those of their bots. In bytes."""
+
+    used: int
+    limit: int | None
+    """None without a limit."""
+    own_limit_mib: int | None = None
+    """The exception for this person, in MiB, or `UNLIMITED`; None where there is none."""
+
+
+def room_of(state: State, user: User) -> Room:
+    """The room of the person, or of the bot's owner. Bots of nobody, the server's own, have no
+    limit, and keep no files themselves."""
+    person = state.users.person_of(user)
+    own = person.upload_quota_mib
+    mib = state.realm.upload_quota_per_user_mib if own is None else own
+    return Room(
+        used=sum(state.uploads.space_of(one) for one in state.users.accounts_of(person)),
+        limit=None if person.is_bot or mib is None or mib == UNLIMITED else mib * MIB,
+        own_limit_mib=own,
+    )
+
+
+def is_limited(state: State, user: User, quota: int | None) -> bool:
+    """Whether anything says how much the user's files may come to."""
+    return quota is not None or room_of(state, user).limit is not None
+
+
+def check_upload_quota(
+    state: State, user: User, size: int, quota: int | None, reserved: Mapping[int, int] = NOTHING
+) -> None:
+    """Refuse (UploadQuotaReached) where so many more bytes of the user's are more than their limit
+    allows, or in all more than `quota` does. `reserved` are the bytes of files that have begun to
+    arrive, by whose they are: there is no room for others where these will be."""
+    room = room_of(state, user)
+    if room.limit is not None:
+        accounts = state.users.accounts_of(state.users.person_of(user))
+        used = room.used + sum(reserved.get(one, 0) for one in accounts)
+        if used + size > room.limit:
+            raise UploadQuotaReached(left=room.limit - used, of_person=True)
+    used = state.uploads.space_used + sum(reserved.values())
+    if quota is not None and used + size > quota:
+        raise UploadQuotaReached(left=quota - used, of_person=False)
+
+
+def looked_at(moment: Moment, user_id: int) -> Decision[Room]:
+    """The room of a person, for themselves and for administrators. Refused for others, and for
+    accounts that are no person's."""
+    target = permissions.visible_user(moment.state, moment.actor, user_id)
+    if target.id != moment.actor.id:
+        permissions.require_administrator(moment.state, moment.actor)
+    _require_person(target)
+    return Decision(room_of(moment.state, target))
+
+
+def set_limit(moment: Moment, user_id: int, mib: int | None) -> Decision[None]:
+    """Give a person a limit of their own, in MiB, or `UNLIMITED`; None takes it away. What is there
+    already stays. For administrators.
+
+    Refused for what is no limit, and for accounts that are no person's.
+    """
+    permissions.require_administrator(moment.state, moment.actor)
+    target = users.managed_user(moment, user_id)
+    _require_person(target)
+    if mib is not None and mib != UNLIMITED and not 0 < mib <= MAX_MEBIBYTES:
+        raise Refused(f"An upload limit must be 1 to {MAX_MEBIBYTES} MiB.")
+    return Decision(None, users.changed(moment, target, {"upload_quota_mib": mib}))
+
+
+def _require_person(user: User) -> None:
+    if user.is_bot:
+        raise Refused(
+            "Bots don't have their own upload limit. Their files count toward their owner's."
+        )
+
+
+NAMELESS: Final = "uploaded-file"
+MAX_NAME: Final = 200
+"""Characters of a file's name; longer ones lose the part before their ending."""
+UNKNOWN_TYPE: Final = "application/octet-stream"
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
+_guesses = mimetypes.MimeTypes()
+for _ending, _type in {
+    ".apng": "image/apng",
+    ".avif": "image/avif",
+    ".flac": "audio/flac",
+    ".heic": "image/heic",
+    ".m4a": "audio/mp4",
+    ".md": "text/markdown",
+    ".weba": "audio/webm",
+    ".webm": "video/webm",
+    ".webp": "image/webp",
+}.items():
+    _guesses.add_type(_type, _ending)
+
+
+def shown_file_name(name: str) -> str:
+    """The file's name as its owner reads it: without the directories that it was in, and without
+    characters that cannot be seen."""
+    last = re.split(r"[/\\]", name)[-1]
+    seen = "".join(c for c in last if unicodedata.category(c) not in {"Cc", "Cf", "Cs", "Co", "Cn"})
+    return _shortened(seen.strip()) or NAMELESS
+
+
+def in_address(name: str) -> str:
+    """The file's name as a part of its address: letters and digits of any script, `-`, `_`, `.`."""
+    normal = unicodedata.normalize("NFKC", name)
+    kept = re.sub(r"[^\w\s.-]", "", normal).strip()
+    joined = _shortened(re.sub(r"[-\s]+", "-", kept))
+    return NAMELESS if set(joined) <= {"."} else joined
+
+
+def _shortened(name: str) -> str:
+    """At most `MAX_NAME` characters, the ending among them."""
+    if len(name) <= MAX_NAME:
+        return name
+    stem, dot, ending = name.rpartition(".")
+    if not stem or len(ending) > 20:
+        return name[:MAX_NAME]
+    return stem[: MAX_NAME - len(ending) - 1] + dot + ending
+
+
+def media_type(said: str, name: str) -> str:
+    """The file's type: what the uploader said, or what its name tells where that says nothing."""
+    plain = said.partition(";")[0].strip().lower()
+    if _MEDIA_TYPE.fullmatch(plain) and plain != UNKNOWN_TYPE:
+        return plain
+    return _guesses.guess_type(name.rpartition("/")[2], strict=False)[0] or UNKNOWN_TYPE
+
 
 DAY = 86400
 AT_ONCE = 100
@@ -33,7 +175,7 @@ class NewFile(Struct, frozen=True, kw_only=True):
 
 def path_of(state: State, new: NewFile) -> str:
     """By what a new file will be known."""
-    name = file_names.in_address(file_names.shown(new.name))
+    name = in_address(shown_file_name(new.name))
     return f"{state.realm.id}/{new.key[:2]}/{new.key}/{name}"
 
 
@@ -41,7 +183,7 @@ def add(
     moment: Moment,
     new: NewFile,
     quota: int | None,
-    reserved: Mapping[int, int] = upload_quotas.NOTHING,
+    reserved: Mapping[int, int] = NOTHING,
 ) -> Decision[Attachment]:
     """The file is the actor's from now on. `quota` are the bytes that all files together may have,
     and `reserved` those of others that have begun to arrive, by whose they are. Nothing changes
@@ -54,15 +196,15 @@ def add(
     known = state.uploads.at_path(path)
     if known is not None:
         return Decision(known)
-    upload_quotas.check(state, moment.actor, new.size, quota, reserved)
-    name = file_names.shown(new.name)
+    check_upload_quota(state, moment.actor, new.size, quota, reserved)
+    name = shown_file_name(new.name)
     attachment = Attachment(
         id=state.attachments.next_id(),
         user_id=moment.actor.id,
         name=name,
         path=path,
         size=new.size,
-        media_type=file_names.media_type(new.media_type, name),
+        media_type=media_type(new.media_type, name),
         created_at=int(moment.now),
         picture=new.picture,
     )

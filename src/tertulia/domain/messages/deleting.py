@@ -15,7 +15,7 @@ from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, Refused
 from tertulia.model.messages import Message
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 DAY: Final = 86400
 PIECE = 300

@@ -8,12 +8,12 @@ from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.domain.messages import attachments, sending
-from tertulia.model.changes import MessageEdited
+from tertulia.model.changes import MessageEdited, PreviewsGivenUp
 from tertulia.model.errors import Conflict, NoSuchMessage, Refused
-from tertulia.model.messages import ANY_MENTION, Flag, Message
+from tertulia.model.messages import ANY_MENTION, Flag, Message, PendingPreview, Rendered
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
 from tertulia.state.recent_writes import touching
+from tertulia.state.state import State
 
 GRACE_SECONDS: Final = 20
 """Who began to type within the limit is let finish."""
@@ -169,3 +169,40 @@ def _with(
     for user_id, flag in gained.items():
         found[user_id] = found.get(user_id, Flag(0)) | flag
     return {user_id: flag for user_id, flag in sorted(found.items()) if flag}
+
+
+def show_preview(
+    moment: Moment, pending: PendingPreview, found: Found, rendered: Rendered
+) -> Decision[None]:
+    """Show the message as it is rendered with its previews, as the server itself. Nothing happens
+    where it does not await these any more: it says something else now, or another node was faster.
+
+    Conflict where the message has changed in another way since it was found.
+    """
+    state, message = moment.state, found.message
+    if state.pending_previews.get(message.id) != pending:
+        return Decision(None)
+    if state.recent_writes.since(found.seq, touching(message)):
+        raise Conflict
+    if rendered.html == message.rendered or not state.realm.inline_url_embed_preview:
+        return give_up(moment, pending)
+    change = MessageEdited(
+        # A file that it shows may have been deleted since it was written.
+        message=msgspec.structs.replace(
+            message,
+            rendered=rendered.html,
+            has_link=rendered.has_link,
+            has_image=rendered.has_image,
+        ),
+        flags=dict(sorted(found.flags.items())),
+        read_by=read_by(state, found),
+        rendering_only=True,
+    )
+    return Decision(None, (change,))
+
+
+def give_up(moment: Moment, pending: PendingPreview) -> Decision[None]:
+    """The message awaits its previews no longer. Nothing happens where it does not anyway."""
+    if moment.state.pending_previews.get(pending.message_id) != pending:
+        return Decision(None)
+    return Decision(None, (PreviewsGivenUp(message_id=pending.message_id),))

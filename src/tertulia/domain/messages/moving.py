@@ -10,16 +10,11 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.domain import names, permissions
-from tertulia.domain.channels import topics, user_topics
-from tertulia.domain.channels.topics import (
-    RESOLVED,
-    TopicExcerpt,
-    TopicMessage,
-    TopicMessages,
-)
-from tertulia.domain.messages import editing, notices, sending
+from tertulia.domain.channels import topics
+from tertulia.domain.channels.topics import RESOLVED, TopicExcerpt, TopicMessage, TopicMessages
+from tertulia.domain.messages import announcements, editing, sending
+from tertulia.domain.messages.announcements import Notice, Render
 from tertulia.domain.messages.editing import Found, still_so
-from tertulia.domain.messages.notices import Notice, Render
 from tertulia.domain.messages.sending import Composed, ToChannel
 from tertulia.domain.permissions import ChannelReaders
 from tertulia.model.changes import (
@@ -29,8 +24,8 @@ from tertulia.model.changes import (
     TopicMoveEnded,
     TopicMoveStarted,
 )
-from tertulia.model.changes.editing import Arrival, Groups
 from tertulia.model.channels import Channel, topic_key
+from tertulia.model.edits import Arrival, Groups, TopicMove
 from tertulia.model.errors import Conflict, Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
 from tertulia.model.messages import Flag, Message, Propagation
@@ -44,11 +39,10 @@ from tertulia.model.ranges import (
     places,
     ranges_of,
 )
-from tertulia.model.topic_moves import TopicMove
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
 from tertulia.state.recent_writes import moving, renaming
+from tertulia.state.state import State
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -171,8 +165,8 @@ def move(
     )
     changes: list[AnyChange] = [
         change,
-        *user_topics.after_moving(moment, change, joins=plan.joins),
-        *notices.sent(moment, written, render),
+        *topics.after_moving(moment, change, joins=plan.joins),
+        *announcements.sent(moment, written, render),
     ]
     return Decision(None, changes)
 
@@ -257,7 +251,7 @@ def move_piece(moment: Moment, piece: MovePiece, render: Render) -> Decision[boo
     if ids:
         lines = [line for line in excerpt.lines if line.id in ids]
         change = _moved(moment, move, piece.found, excerpt, lines)
-        changes = [change, *user_topics.after_moving(moment, change, joins=move.joins)]
+        changes = [change, *topics.after_moving(moment, change, joins=move.joins)]
     # Where the messages stay in the topic, what is left does not follow from that.
     left = move.before(piece.ids[0]) if move.respells and ids else move.ranges
     is_last = piece.is_last or not left
@@ -271,7 +265,7 @@ def move_piece(moment: Moment, piece: MovePiece, render: Render) -> Decision[boo
         written = _notices(state, user, move, wanted, is_all=move.is_whole, count=move.count)
         # Even if the channel no longer takes messages, the move has to end.
         with contextlib.suppress(Refused):
-            changes += notices.sent(moment, written, render)
+            changes += announcements.sent(moment, written, render)
     return Decision(not is_last, changes)
 
 
@@ -649,7 +643,7 @@ def _notices(
     is_all: bool,
     count: int,
 ) -> list[Notice]:
-    who = notices.person(user)
+    who = announcements.person(user)
     source, target = state.channels[moved.channel_id], state.channels[moved.new_channel_id]
     here = ToChannel(topic=moved.topic, channel=source)
     there = ToChannel(topic=moved.new_topic, channel=target)

@@ -21,7 +21,7 @@ from tertulia.model.narrow import Condition, Scope, Span, Term
 from tertulia.model.tokenizer import phrases_of
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 RESOLVED_PREFIX = "✔ "
 _LISTED = 500

@@ -8,7 +8,7 @@ from tertulia.model.messages import MessagePlace
 from tertulia.model.pins import MAX_PINS, Pin
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 
 def pin(moment: Moment, found: Found) -> Decision[None]:

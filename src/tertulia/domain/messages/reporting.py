@@ -3,12 +3,12 @@
 from typing import Final
 
 from tertulia.domain import permissions
-from tertulia.domain.messages import notices
-from tertulia.domain.messages.notices import Render
+from tertulia.domain.messages import announcements
+from tertulia.domain.messages.announcements import Render
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Message
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_DESCRIPTION: Final = 1000
 MAX_QUOTED: Final = 8000
@@ -47,18 +47,16 @@ def report(
     if message is None or not permissions.reads_message(state, actor, message):
         raise NoSuchMessage
     author = state.users[message.sender_id]
-    text = (
-        f"{notices.person(actor)} reported {_called(state, message)} by {notices.person(author)}."
-        f"\n\n**{KINDS[kind]}**"
-    )
+    reporter, reported = announcements.person(actor), announcements.person(author)
+    text = f"{reporter} reported {_called(state, message)} by {reported}.\n\n**{KINDS[kind]}**"
     if words:
-        text += f"\n{notices.quoted(words, 'quote')}"
+        text += f"\n{announcements.quoted(words, 'quote')}"
     content = message.content
     if len(content) > MAX_QUOTED:
         content = content[:MAX_QUOTED] + "…"
-    text += f"\n\nThe message:\n{notices.quoted(content, 'spoiler')}"
-    notice = notices.in_channel(state, channel, text, _topic(author.full_name))
-    return Decision(None, tuple(notices.sent(moment, [notice], render)))
+    text += f"\n\nThe message:\n{announcements.quoted(content, 'spoiler')}"
+    notice = announcements.in_channel(state, channel, text, _topic(author.full_name))
+    return Decision(None, tuple(announcements.sent(moment, [notice], render)))
 
 
 def _topic(name: str) -> str:

@@ -8,21 +8,25 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tertulia.domain import permissions
-from tertulia.domain.channels import user_topics
-from tertulia.domain.messages import notices, sending
-from tertulia.domain.messages.notices import Notice, Render
+from tertulia.domain import names, permissions
+from tertulia.domain.channels import topics
+from tertulia.domain.messages import announcements, sending
+from tertulia.domain.messages.announcements import Notice, Render
+from tertulia.domain.messages.sending import ToPeople
 from tertulia.model.changes import (
     AnyChange,
     MessageScheduled,
     MessageSent,
+    ReminderRemoved,
+    ReminderSet,
     ScheduledMessageChanged,
     ScheduledMessageRemoved,
 )
 from tertulia.model.errors import NoSuchItem, Refused
+from tertulia.model.messages import Message
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_SCHEDULED = 1000
 """Of one author."""
@@ -110,7 +114,7 @@ def deliver(
     as_author = msgspec.structs.replace(moment, actor_id=scheduled.user_id)
     try:
         permissions.require(as_author.actor.is_active, "The sender's account is deactivated.")
-        sent = user_topics.send(as_author, draft)
+        sent = topics.send(as_author, draft)
     except Refused as refusal:
         return Decision(None, _failed(moment, render, scheduled, str(refusal)))
     return Decision(None, (*sent.changes, _removed(scheduled)))
@@ -118,13 +122,13 @@ def deliver(
 
 def send_now(
     moment: Moment, scheduled: ScheduledMessage, draft: sending.Draft
-) -> Decision[user_topics.Sent | None]:
+) -> Decision[topics.Sent | None]:
     """Send one's own message before its time, of which `draft` was made: it is sent and waits no
     more, in one step. None where it is not as it was looked at any more. NoSuchItem, or Refused as
     any message is: then it goes on waiting."""
     if own(moment.state, moment.actor.id, scheduled.id) != scheduled:
         return Decision(None)
-    sent = user_topics.send(moment, draft)
+    sent = topics.send(moment, draft)
     return Decision(sent.result, (*sent.changes, _removed(scheduled)))
 
 
@@ -162,11 +166,11 @@ def _failed(
     changes: list[AnyChange] = [ScheduledMessageChanged(user_id=scheduled.user_id, message=failed)]
     if moment.state.users[scheduled.user_id].is_active:
         text = (
-            f"A message that you scheduled couldn't be sent:\n{notices.quoted(reason)}\n"
+            f"A message that you scheduled couldn't be sent:\n{announcements.quoted(reason)}\n"
             "It's still in your scheduled messages. Choose a new time to send it."
         )
         notice = Notice(sending.ToPeople(frozenset({scheduled.user_id})), text)
-        changes += notices.sent(moment, [notice], render)
+        changes += announcements.sent(moment, [notice], render)
     return changes
 
 
@@ -198,3 +202,121 @@ def _as_scheduled(
 
 def _removed(scheduled: ScheduledMessage) -> ScheduledMessageRemoved:
     return ScheduledMessageRemoved(user_id=scheduled.user_id, scheduled_id=scheduled.id)
+
+
+MAX_REMINDERS = 1000
+"""Of one account."""
+MAX_QUOTED = 8000
+"""Characters of the message that a reminder quotes."""
+
+
+def set_reminder(
+    moment: Moment,
+    render: Render,
+    message_id: int,
+    message: Message | None,
+    deliver_at: int,
+    note: str,
+) -> Decision[int]:
+    """Remind the actor of the message at that time (UNIX seconds). Returns the reminder's ID.
+
+    `message` is what was found under `message_id`. Refused where there is none that the actor may
+    read, for a time that is over, for a note that is too long, and where too many wait.
+    """
+    state, actor = moment.state, moment.actor
+    if message is None or not permissions.reads_message(state, actor, message):
+        raise Refused(f"No message with ID {message_id} exists.")
+    require_future(moment, deliver_at)
+    if len(note) > names.MAX_REMINDER_NOTE:
+        raise Refused(f"A note can have at most {names.MAX_REMINDER_NOTE} characters.")
+    if state.reminders.of_user.count(actor.id) >= MAX_REMINDERS:
+        raise Refused(f"You can have at most {MAX_REMINDERS} reminders.")
+    content = _heading(state, message) + _noted(note)
+    reminder = Reminder(
+        id=state.reminders.next_id(),
+        user_id=actor.id,
+        message_id=message.id,
+        note=note,
+        content=content,
+        rendered=render(moment, content).html,
+        deliver_at=deliver_at,
+    )
+    require_text_room(state.reminders.of_user[actor.id], reminder)
+    return Decision(reminder.id, (ReminderSet(user_id=actor.id, reminder=reminder),))
+
+
+def delete_reminder(moment: Moment, reminder_id: int) -> Decision[None]:
+    """Do not remind of it. NoSuchItem."""
+    reminder = moment.state.reminders.get(reminder_id)
+    if reminder is None or reminder.user_id != moment.actor.id:
+        raise NoSuchItem("reminder")
+    return Decision(None, (_removed_of_reminders(reminder),))
+
+
+def reminders_of(state: State, user_id: int) -> list[Reminder]:
+    """Somebody's reminders, in the order of their times."""
+    return sorted(state.reminders.of_user[user_id], key=lambda one: (one.deliver_at, one.id))
+
+
+def deliver_reminder(
+    moment: Moment, render: Render, reminder: Reminder, message: Message | None
+) -> Decision[None]:
+    """Remind somebody, if their account is active, of a message as it is now (None: it is gone).
+    They are shown what they may still read."""
+    state = moment.state
+    if state.reminders.get(reminder.id) != reminder:
+        return Decision(None)
+    reader = state.users[reminder.user_id]
+    if not reader.is_active:
+        return Decision(None, (_removed_of_reminders(reminder),))
+    if message is not None and permissions.reads_message(state, reader, message):
+        text = _heading(state, message) + _noted(reminder.note) + _quoted(state, message)
+    else:
+        text = "You asked to be reminded of a message that you cannot read any more."
+        text += _noted(reminder.note)
+    notice = Notice(ToPeople(frozenset({reader.id})), text)
+    # It quotes what the reader can read, and links what they can see.
+    as_reader = msgspec.structs.replace(moment, actor_id=reader.id)
+    sent = announcements.sent(as_reader, [notice], render)
+    return Decision(None, (*sent, _removed_of_reminders(reminder)))
+
+
+def give_up_reminder(moment: Moment, render: Render, reminder: Reminder) -> Decision[None]:
+    """The reminder cannot show the message: the user gets a message that says so, without
+    anything that it says."""
+    state = moment.state
+    if state.reminders.get(reminder.id) != reminder:
+        return Decision(None)
+    text = (
+        f"You asked to be reminded of message {reminder.message_id}, and the server could not"
+        " prepare the reminder."
+    )
+    is_active = state.users[reminder.user_id].is_active
+    people = [Notice(ToPeople(frozenset({reminder.user_id})), text)] if is_active else []
+    return Decision(
+        None, (*announcements.sent(moment, people, render), _removed_of_reminders(reminder))
+    )
+
+
+def _heading(state: State, message: Message) -> str:
+    if message.channel_id is None:
+        return "You asked to be reminded of a direct message."
+    channel = state.channels[message.channel_id]
+    place = f"#**{channel.name}>{message.topic}@{message.id}**"
+    return f"You asked to be reminded of {place}."
+
+
+def _noted(note: str) -> str:
+    return f" Your note:\n{announcements.quoted(note, 'quote')}" if note.strip() else ""
+
+
+def _quoted(state: State, message: Message) -> str:
+    content = message.content
+    if len(content) > MAX_QUOTED:
+        content = content[:MAX_QUOTED] + "…"
+    author = announcements.person(state.users[message.sender_id])
+    return f"\n\n{author} wrote:\n{announcements.quoted(content, 'quote')}"
+
+
+def _removed_of_reminders(reminder: Reminder) -> ReminderRemoved:
+    return ReminderRemoved(user_id=reminder.user_id, reminder_id=reminder.id)

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.domain import names, permissions
-from tertulia.domain.messages import attachments, widgets
+from tertulia.domain.messages import attachments, reactions
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy, topic_key
 from tertulia.model.errors import NoSuchChannel, Refused, WildcardNotAllowed
@@ -14,7 +14,7 @@ from tertulia.model.messages import DirectConversation, Flag, Message, Rendered,
 from tertulia.model.users import User
 from tertulia.state.idempotency import channel_destination, direct_destination, request_digest
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 WILDCARD_FREE = 15
 """Mentioning more people at once takes a permission."""
@@ -98,7 +98,7 @@ def sent_by_several(drafts: Sequence[tuple[Moment, Draft]]) -> list[MessageSent]
     begun_widgets = 0
     for n, (moment, draft) in enumerate(drafts):
         message_id = moment.state.last_message_id + 1 + n
-        part_id = widgets.next_id(moment.state) + begun_widgets
+        part_id = reactions.next_id(moment.state) + begun_widgets
         change = _with_widget(_sent(moment, draft, message_id, begun), draft, part_id)
         begun_widgets += change.widget is not None
         sent.append(change)
@@ -106,7 +106,7 @@ def sent_by_several(drafts: Sequence[tuple[Moment, Draft]]) -> list[MessageSent]
 
 
 def _with_widget(change: MessageSent, draft: Draft, part_id: int) -> MessageSent:
-    content = draft.form or widgets.begun_by(draft.content)
+    content = draft.form or reactions.begun_by(draft.content)
     if content is None:
         return change
     message = change.message
@@ -114,7 +114,7 @@ def _with_widget(change: MessageSent, draft: Draft, part_id: int) -> MessageSent
         id=part_id,
         message_id=message.id,
         sender_id=message.sender_id,
-        kind=widgets.WIDGET,
+        kind=reactions.WIDGET,
         content=content,
     )
     return msgspec.structs.replace(change, widget=widget)

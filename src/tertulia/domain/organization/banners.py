@@ -3,13 +3,13 @@
 from typing import Final
 
 from tertulia.domain import names, permissions
-from tertulia.domain.messages import notices
-from tertulia.domain.messages.notices import Render
+from tertulia.domain.messages import announcements
+from tertulia.domain.messages.announcements import Render
 from tertulia.model.banners import Banner
 from tertulia.model.changes import AnyChange, BannerPosted, BannersEnded
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_CONTENT: Final = 500
 """Characters."""
@@ -51,8 +51,10 @@ def post(
     changes: list[AnyChange] = [BannerPosted(banner=banner)]
     board = state.channels.get(state.realm.updates_announcements_channel_id)
     if announce and board is not None and not board.is_archived:
-        said = f"{notices.person(actor)} announced:\n{notices.quoted(text)}"
-        changes += notices.sent(moment, [notices.in_channel(state, board, said, TOPIC)], render)
+        said = f"{announcements.person(actor)} announced:\n{announcements.quoted(text)}"
+        changes += announcements.sent(
+            moment, [announcements.in_channel(state, board, said, TOPIC)], render
+        )
     return Decision(banner, changes)
 
 

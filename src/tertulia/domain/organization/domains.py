@@ -11,7 +11,7 @@ from tertulia.model.changes import AnyChange, DomainAdded, DomainChanged, Domain
 from tertulia.model.errors import Refused
 from tertulia.model.organization import Domain
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _DOMAIN: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")

@@ -12,7 +12,7 @@ from tertulia.model.emoji import codes_by_name, is_called, told_name
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.reactions import EXTRA_NAMES, CustomEmoji, Emoji, EmojiKind
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MAX_NAME: Final = 100
 MAX_OF_PERSON: Final = 500

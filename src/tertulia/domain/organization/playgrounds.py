@@ -3,7 +3,7 @@
 from typing import Final
 
 from tertulia.domain import names, permissions
-from tertulia.domain.organization import url_templates
+from tertulia.domain.organization import linkifiers
 from tertulia.model.changes import PlaygroundAdded, PlaygroundRemoved
 from tertulia.model.errors import Refused
 from tertulia.model.organization import Playground
@@ -20,7 +20,7 @@ def add(moment: Moment, name: str, language: str, url_template: str) -> Decision
     """
     permissions.require_administrator(moment.state, moment.actor)
     state = moment.state
-    template, variables = url_templates.url_template(url_template)
+    template, variables = linkifiers.url_template(url_template)
     if variables != {"code"}:
         raise Refused("The URL template must contain the variable 'code', and no other.")
     playground = Playground(

@@ -1,16 +1,14 @@
 """The organization itself."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from tertulia.domain import names
 from tertulia.domain.permissions import require_owner
-from tertulia.model.changes import (
-    RealmCreated,
-    RealmDeactivated,
-    RealmReactivated,
-    UserCreated,
-)
+from tertulia.model.changes import RealmCreated, RealmDeactivated, RealmReactivated, UserCreated
 from tertulia.model.errors import Refused
 from tertulia.model.groups import SYSTEM_GROUPS
-from tertulia.model.realm import Realm
+from tertulia.model.organization import Realm
 from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, Role, User
 from tertulia.state.moment import Decision, Moment
 
@@ -103,3 +101,64 @@ def reactivate(moment: Moment) -> Decision[None]:
     if not moment.state.realm.deactivated:
         raise Refused("This organization isn't deactivated.")
     return Decision(None, (RealmReactivated(),))
+
+
+LANGUAGES: Final[Mapping[str, str]] = {
+    "ar": "العربيّة",
+    "be": "беларуская",
+    "bg": "български",
+    "bn": "বাংলা",
+    "ca": "català",
+    "cs": "česky",
+    "cy": "Cymraeg",
+    "da": "dansk",
+    "de": "Deutsch",
+    "el": "Ελληνικά",
+    "en": "English",
+    "en-gb": "British English",
+    "eo": "Esperanto",
+    "es": "español",
+    "fa": "فارسی",
+    "fi": "suomi",
+    "fr": "français",
+    "gl": "galego",
+    "gu": "ગુજરાતી",
+    "hi": "हिन्दी",
+    "hr": "hrvatski",
+    "hu": "magyar",
+    "id": "Bahasa Indonesia",
+    "it": "italiano",
+    "ja": "日本語",
+    "ka": "ქართული",
+    "ko": "한국어",
+    "lt": "lietuviškai",
+    "lv": "latviešu",
+    "ml": "മലയാളം",
+    "mn": "Монгол",
+    "nl": "Nederlands",
+    "nn": "norsk (nynorsk)",
+    "no": "norsk",
+    "pl": "polski",
+    "pt": "português",
+    "pt-br": "português brasileiro",
+    "pt-pt": "português europeu",
+    "ro": "română",
+    "ru": "русский",
+    "si": "සිංහල",
+    "sk": "slovenčina",
+    "sl": "slovenščina",
+    "sr": "српски",
+    "sv": "svenska",
+    "ta": "தமிழ்",
+    "te": "తెలుగు",
+    "tl": "Tagalog",
+    "tr": "Türkçe",
+    "uk": "українська",
+    "ur": "اردو",
+    "uz": "o'zbekcha",
+    "vi": "Tiếng Việt",
+    "zh-hans": "简体中文",
+    "zh-hant": "繁體中文",
+    "zh-tw": "臺灣繁體中文",
+}
+"""Their own names, by their codes."""

@@ -12,12 +12,12 @@ from tertulia.domain.accounts import full_members, personal_settings
 from tertulia.domain.channels import channels
 from tertulia.domain.groups import group_settings
 from tertulia.domain.groups.group_settings import REALM_SETTINGS, Given
-from tertulia.domain.messages.notices import Render
-from tertulia.domain.organization.languages import LANGUAGES
+from tertulia.domain.messages.announcements import Render
+from tertulia.domain.organization.realms import LANGUAGES
 from tertulia.model.changes import AnyChange, RealmChanged, RealmDefaultsChanged
 from tertulia.model.errors import Refused
 from tertulia.model.groups import normalized
-from tertulia.model.realm import Picture, Realm
+from tertulia.model.organization import Picture, Realm
 from tertulia.model.settings import declared_settings
 from tertulia.state.moment import Decision, Moment
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from tertulia.integrations.incoming import Integration, Post, Request, Translated
-from tertulia.integrations.payload import Malformed, Part
-from tertulia.integrations.prose import code, link, paragraphs
+from tertulia.integrations.payloads import Malformed, Part, code, link, paragraphs
 from tertulia.integrations.signatures import hmac_hex
-from tertulia.model.counts import counted
+from tertulia.model.numbers import counted
 
 MAX_ALERTS: Final = 20
 """Alerts of a group that are told one by one."""

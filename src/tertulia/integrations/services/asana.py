@@ -3,8 +3,7 @@
 from typing import Final
 
 from tertulia.integrations.incoming import Handshake, Integration, Post, Request, Translated
-from tertulia.integrations.payload import Malformed, Part
-from tertulia.integrations.prose import code, link, title_case
+from tertulia.integrations.payloads import Malformed, Part, code, link, title_case
 from tertulia.integrations.signatures import hmac_hex
 
 EVENTS: Final = ("task", "story", "project", "section", "tag", "attachment")

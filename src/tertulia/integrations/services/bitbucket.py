@@ -14,8 +14,7 @@ from tertulia.integrations.forge import (
     topic_of,
 )
 from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
-from tertulia.integrations.payload import Part
-from tertulia.integrations.prose import code, link, paragraphs, title_case
+from tertulia.integrations.payloads import Part, code, link, paragraphs, title_case
 from tertulia.integrations.signatures import hmac_hex
 
 _SIGNED: Final = hmac_hex("x-hub-signature", "sha256=")

@@ -3,10 +3,9 @@
 from typing import Final
 
 from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
-from tertulia.integrations.payload import Part
-from tertulia.integrations.prose import code, link, paragraphs, short, title_case
+from tertulia.integrations.payloads import Part, code, link, paragraphs, short, title_case
 from tertulia.integrations.signatures import hmac_base64, versions, web_token
-from tertulia.model.counts import counted
+from tertulia.model.numbers import counted
 
 _ENDS: Final = {
     "success": "succeeded",

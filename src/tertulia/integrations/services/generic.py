@@ -6,8 +6,7 @@ import json
 from typing import Final
 
 from tertulia.integrations.incoming import Integration, Post, Request, Translated
-from tertulia.integrations.payload import Part
-from tertulia.integrations.prose import fenced
+from tertulia.integrations.payloads import Part, fenced
 
 MAX_SHOWN: Final = 20_000
 """Characters of a payload that are shown as they are: a message has fewer."""

@@ -15,8 +15,7 @@ from tertulia.integrations.forge import (
     topic_of,
 )
 from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
-from tertulia.integrations.payload import Part
-from tertulia.integrations.prose import code, link, title_case
+from tertulia.integrations.payloads import Part, code, link, title_case
 from tertulia.integrations.signatures import any_of, hmac_hex
 
 _QUIET: Final = frozenset({"label_updated", "label_cleared", "synchronized", "synchronize"})

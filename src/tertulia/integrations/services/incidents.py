@@ -4,8 +4,7 @@ from typing import Final
 
 from tertulia.integrations.forge import said
 from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
-from tertulia.integrations.payload import Part
-from tertulia.integrations.prose import code, link, listed, paragraphs, title_case
+from tertulia.integrations.payloads import Part, code, link, listed, paragraphs, title_case
 from tertulia.integrations.signatures import versions
 
 _PAGERDUTY: Final = {

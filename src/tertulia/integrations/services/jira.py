@@ -5,8 +5,7 @@ from urllib.parse import urlsplit
 
 from tertulia.integrations.forge import said
 from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
-from tertulia.integrations.payload import Part
-from tertulia.integrations.prose import code, link, title_case
+from tertulia.integrations.payloads import Part, code, link, title_case
 from tertulia.integrations.signatures import hmac_hex
 
 EVENTS: Final = (

@@ -3,9 +3,9 @@
 from typing import Final
 
 from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
-from tertulia.integrations.prose import code, link
+from tertulia.integrations.payloads import code, link
 from tertulia.integrations.signatures import hmac_hex
-from tertulia.model.counts import counted
+from tertulia.model.numbers import counted
 
 _NOUNS: Final = {
     "page": "page",

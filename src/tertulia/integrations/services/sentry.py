@@ -4,8 +4,7 @@ from typing import Final
 
 from tertulia.integrations.forge import said
 from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
-from tertulia.integrations.payload import Part
-from tertulia.integrations.prose import code, fenced, link, paragraphs, title_case
+from tertulia.integrations.payloads import Part, code, fenced, link, paragraphs, title_case
 from tertulia.integrations.signatures import hmac_hex
 
 EVENTS: Final = ("event_alert", "issue", "metric_alert", "error", "comment", "installation")

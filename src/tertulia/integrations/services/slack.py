@@ -5,8 +5,15 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tertulia.integrations.incoming import Handshake, Integration, Post, Request, Translated
-from tertulia.integrations.payload import Malformed, Part
-from tertulia.integrations.prose import fenced, harmless, link, paragraphs, quote
+from tertulia.integrations.payloads import (
+    Malformed,
+    Part,
+    fenced,
+    harmless,
+    link,
+    paragraphs,
+    quote,
+)
 
 MAX_PIECES: Final = 100
 """Blocks and attachments of a message, and fields of each, that are shown."""

@@ -3,8 +3,7 @@
 from typing import Final
 
 from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
-from tertulia.integrations.payload import Part
-from tertulia.integrations.prose import link, paragraphs, title_case
+from tertulia.integrations.payloads import Part, link, paragraphs, title_case
 from tertulia.integrations.signatures import timed
 
 _WHOLE: Final = frozenset(

@@ -4,8 +4,7 @@ from typing import Final
 
 from tertulia.integrations.forge import said
 from tertulia.integrations.incoming import Integration, Post, Request, Translated, Unsupported
-from tertulia.integrations.payload import Part
-from tertulia.integrations.prose import code, link
+from tertulia.integrations.payloads import Part, code, link
 from tertulia.integrations.signatures import hmac_base64
 
 EVENTS: Final = (

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from tertulia.model.users import User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 LANGUAGES: Final = tuple(
     sorted(

@@ -2,19 +2,29 @@
 
 import asyncio
 import contextlib
+import logging
+import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
+from msgspec import Struct
+
 from tertulia import pictures
-from tertulia.domain.messages import attachments, file_names, upload_quotas
+from tertulia.domain.messages import attachments, narrow
 from tertulia.domain.messages.attachments import NewFile
 from tertulia.model.attachments import Attachment, Picture
-from tertulia.model.errors import FilesUnavailable, UploadQuotaReached
+from tertulia.model.errors import Conflict, FilesUnavailable, Unavailable, UploadQuotaReached
+from tertulia.model.narrow import Scope
 from tertulia.model.users import User
 from tertulia.pictures import BadPicture
+from tertulia.service.caller import retry_on_conflict
 from tertulia.service.node import Node
+from tertulia.store import message_search
+from tertulia.store.database import Connection
+from tertulia.store.files import StoredFile
 from tertulia.store.uploads import ArrivedFile
 
 LEAST_FREE: Final = 2**30
@@ -62,7 +72,7 @@ async def reserved(node: Node, user: User, besides: str = "") -> Mapping[int, in
     the person has a limit, and nothing without one.
     """
     found = Counter[int]()
-    if upload_quotas.is_limited(node.state, user, node.config.upload_quota):
+    if attachments.is_limited(node.state, user, node.config.upload_quota):
         users = node.state.users
         own_only = node.config.upload_quota is None
         accounts = [*users.accounts_of(users.person_of(user))] if own_only else None
@@ -78,10 +88,166 @@ async def reserved(node: Node, user: User, besides: str = "") -> Mapping[int, in
 
 async def _picture(file: ArrivedFile) -> Picture | None:
     """What is known of the picture, where the file is said to be one."""
-    if not file_names.media_type(file.content_type, file.name).startswith("image/"):
+    if not attachments.media_type(file.content_type, file.name).startswith("image/"):
         return None
     try:
         found = await pictures.described(file.arriving.place)
     except BadPicture:
         return None
     return Picture(width=found.width, height=found.height, animated=found.animated)
+
+
+class FileAccess:
+    """Which of some files a user may open: their own, and those that a message links which the
+    user can read. None is a spectator, who reads channels that are open to the public.
+
+    In three steps: made from the state; `opened` on a connection, when that state is settled;
+    `require_unchanged`, since rights may be gone by then and messages may have been moved.
+    """
+
+    def __init__(self, node: Node, user: User | None, files: Iterable[Attachment]) -> None:
+        self._node = node
+        self._user = user
+        own: set[int] = set()
+        self._linked_by: dict[int, tuple[int, ...]] = {}
+        """By the file's ID, the messages that link it."""
+        for file in files:
+            if user is not None and file.user_id == user.id:
+                own.add(file.id)
+            elif message_ids := node.state.uploads.message_ids(file.id):
+                self._linked_by[file.id] = message_ids
+        self.own = frozenset(own)
+        """The files that are the user's own: nothing needs to be read for them."""
+        self._seq = node.state.seq
+        self._scope = self._readable() if self._linked_by else None
+
+    @property
+    def needs_look(self) -> bool:
+        """Whether something must be read to know of the others."""
+        return bool(self._linked_by)
+
+    def opened(self, connection: Connection) -> frozenset[int]:
+        """The IDs of the files that the user may open. In a thread."""
+        if self._scope is None:
+            return self.own
+        scope = self._scope
+        return self.own | {
+            file_id
+            for file_id, message_ids in self._linked_by.items()
+            if message_search.any_in(connection, scope, message_ids)
+        }
+
+    def require_unchanged(self) -> None:
+        """Conflict where what `opened` answered may not be so any more."""
+        if self._scope is None:
+            return
+        message_ids = set[int]().union(*self._linked_by.values())
+        touched = self._node.state.recent_writes.since(self._seq, message_ids)
+        if touched or self._readable() != self._scope:
+            raise Conflict
+
+    def _readable(self) -> Scope:
+        """All that the user may read, as they are by now."""
+        node, user = self._node, self._user
+        reader = narrow.Reader(
+            state=node.state,
+            user=None if user is None else node.state.users[user.id],
+            host=node.config.address_host,
+        )
+        return narrow.everything_readable(reader)
+
+
+async def may_open(node: Node, user: User | None, file: Attachment) -> bool:
+    """Whether the user (None: a spectator) may open the file."""
+    return bool(await files_opened(node, user, [file]))
+
+
+async def files_opened(
+    node: Node, user: User | None, files: Sequence[Attachment]
+) -> frozenset[int]:
+    """The IDs of those of the files that the user (None: a spectator) may open."""
+
+    async def attempt() -> frozenset[int]:
+        access = FileAccess(node, user, files)
+        if not access.needs_look:
+            return access.own
+        await node.log.settled()
+        opened = await node.store.read(access.opened)
+        access.require_unchanged()
+        return opened
+
+    return await retry_on_conflict(attempt)
+
+
+logger = logging.getLogger("tertulia.http")
+
+WAITING: Final = 100
+"""Pictures that may wait to be made smaller; beyond that, requests are answered with 503."""
+_SIZE = re.compile(r"(\d{1,5})x(\d{1,5})(-anim)?(?:\.\w+)?")
+
+
+class ThumbnailFormat(Struct, kw_only=True, frozen=True):
+    """A form in which pictures can be had. The picture fits into `max_width` by `max_height`
+    pixels, and is never larger than the original; `animated` forms are of moving pictures only."""
+
+    name: str
+    max_width: int
+    max_height: int
+    format: str
+    animated: bool
+
+
+FORMATS: Final = (
+    ThumbnailFormat(
+        name="840x560.webp", max_width=840, max_height=560, format="webp", animated=False
+    ),
+    ThumbnailFormat(
+        name="840x560-anim.webp", max_width=840, max_height=560, format="webp", animated=True
+    ),
+)
+
+
+def nearest_thumbnail(name: str, *, moving: bool) -> ThumbnailFormat:
+    """The form of that name, or the one that is most like it. One that moves is no form of a
+    picture that does not."""
+    match = _SIZE.fullmatch(name)
+    width = int(match[1]) if match else 0
+    wants_moving = bool(match and match[3]) and moving
+    fitting = [form for form in FORMATS if form.animated is wants_moving]
+    return min(fitting, key=lambda form: (form.name != name, abs(form.max_width - width)))
+
+
+async def thumbnail(node: Node, attachment: Attachment, name: str) -> StoredFile:
+    """The smaller picture. BadPicture where there is none; Unavailable where too many are waiting,
+    and where files are away."""
+    if attachment.picture is None:
+        raise BadPicture("This file doesn't have a thumbnail.")
+    form = nearest_thumbnail(name, moving=attachment.picture.animated)
+    kept = node.uploads.thumbnail(attachment.path, form.name)
+    found = await node.files.found(kept)
+    if found is None:
+        make = partial(_make, node, attachment, form, kept)
+        await node.thumbnails.do(kept, make, WAITING)
+        found = await node.files.found(kept)
+    if found is None:
+        raise BadPicture("This file no longer exists.")
+    return found
+
+
+async def _make(node: Node, attachment: Attachment, form: ThumbnailFormat, kept: str) -> None:
+    found = await node.uploads.found(attachment.path)
+    if found is None:
+        raise BadPicture("This file no longer exists.")
+    try:
+        async with node.copies, found.files.local(found) as place:
+            scaled = await pictures.thumbnail(
+                place, form.max_width, form.max_height, moving=form.animated
+            )
+        await node.files.put(kept, scaled.content)
+    except FileNotFoundError:
+        raise BadPicture("This file no longer exists.") from None
+    except OSError as error:
+        logger.exception("a smaller picture could not be kept")
+        raise Unavailable("The server couldn't save the thumbnail. Try again later.") from error
+    if attachment.id not in node.state.attachments:
+        await node.uploads.delete(attachment.path)

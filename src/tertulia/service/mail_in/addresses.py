@@ -9,8 +9,8 @@ from msgspec import Struct
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.service.config import Config
-from tertulia.service.vault import Vault
-from tertulia.state.organization import State
+from tertulia.service.credentials import Vault
+from tertulia.state.state import State
 
 ANSWER_DAYS: Final = 30
 """For so long an answer to a mail about missed messages is taken."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from tertulia.outbound.html_markdown import soup_of, whole_markdown
-from tertulia.service.mail_in.mails import MailFile, ReceivedMail
+from tertulia.service.mail_in.receiving import MailFile, ReceivedMail
 
 MAX_TEXT: Final = 40_000
 """Characters of a mail's plain text that are looked at: a message has a quarter of them, and what

@@ -4,29 +4,100 @@ import contextlib
 import hashlib
 import logging
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from tertulia.domain import names, permissions
 from tertulia.domain.channels import channels
-from tertulia.domain.messages import attachments, file_names
+from tertulia.domain.messages import attachments
 from tertulia.domain.messages.sending import ToChannel as ToTopic
 from tertulia.domain.messages.sending import ToPeople, check_topic
-from tertulia.integrations.prose import harmless, short
+from tertulia.integrations.payloads import harmless, short
 from tertulia.model.channels import TopicsPolicy
-from tertulia.model.errors import NoSuchMessage, Refused, WildcardNotAllowed
+from tertulia.model.errors import NoSuchMessage, Refused, Unavailable, WildcardNotAllowed
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
 from tertulia.service.files import uploads
-from tertulia.service.mail_in import reading
 from tertulia.service.mail_in.addresses import Options, Target, ToAnswer, ToChannel
-from tertulia.service.mail_in.mails import MailFile, ReceivedMail
-from tertulia.service.messages import recipients, sending
+from tertulia.service.messages import sending
 from tertulia.service.node import Node
 from tertulia.store import queries
 from tertulia.store.uploads import ArrivedFile
+from tertulia.workers import FILES, Allowance, Exceeded, Failed, Job, Unanswered
+
+
+class MailFile(Struct, frozen=True, kw_only=True):
+    """A file in a mail."""
+
+    name: str
+    content_type: str
+    size: int
+    """Bytes."""
+
+
+class ReceivedMail(Struct, frozen=True, kw_only=True):
+    """A mail, as far as a message is made of it."""
+
+    message_id: str
+    """As its header has it; empty where it has none."""
+    title: str
+    sender: str
+    """Who sent it, as its header says: nobody has proved it."""
+    is_answered_by_itself: bool
+    """Whether a program wrote it in answer to another mail: somebody's absence, a bounce."""
+    is_automatic: bool
+    """Whether a program wrote it at all."""
+    hops: int
+    """Servers that it has come through."""
+    text: str
+    """In Markdown."""
+    files: tuple[MailFile, ...]
+
+
+T = TypeVar("T")
+
+MAX_SECONDS: Final = 5.0
+"""Of the processor, for one mail; one of 25 MiB takes one or two."""
+PATIENCE: Final = 60.0
+"""Seconds until it is given up, waiting for its turn included."""
+_WORK: Final = "tertulia.service.mail_in.mail_work"
+READ: Final[Job[ReceivedMail]] = Job(f"{_WORK}:read", ReceivedMail, load=f"{_WORK}:load")
+UNPACK: Final[Job[None]] = Job(f"{_WORK}:unpack", type(None), load=f"{_WORK}:load")
+
+
+class TakesTooLong(Refused):
+    """The mail takes longer to read than any may."""
+
+    def __init__(self) -> None:
+        super().__init__("This email takes too long to process.")
+
+
+async def read_mail(place: Path, *, quotes: bool, footers: bool, prefer_html: bool) -> ReceivedMail:
+    """What the mail in the file says. Refused where it cannot be read, TakesTooLong among them;
+    Unavailable where too much waits."""
+    return await _done(READ, str(place), quotes, footers, prefer_html)
+
+
+async def unpack_mail(place: Path, into: Sequence[Path]) -> None:
+    """Write the mail's files into these, in their order."""
+    await _done(UNPACK, str(place), [str(one) for one in into])
+
+
+async def _done(job: Job[T], *arguments: object) -> T:
+    try:
+        return await FILES.call(job, *arguments, allowance=Allowance(MAX_SECONDS, PATIENCE))
+    except Failed:
+        raise Refused("This email couldn't be read.") from None
+    except Exceeded:
+        raise TakesTooLong from None
+    except Unanswered as error:
+        raise Unavailable(
+            "Too many emails are waiting to be processed. Try again later."
+        ) from error
+
 
 logger = logging.getLogger("tertulia.mail_in")
 
@@ -51,7 +122,7 @@ async def receive(node: Node, target: Target, place: Path) -> int | None:
     """
     sender = _sender(node, target)
     options = target.options if isinstance(target, ToChannel) else Options()
-    mail = await reading.read(
+    mail = await read_mail(
         place,
         quotes=options.include_quotes,
         footers=options.include_footer,
@@ -135,7 +206,7 @@ async def _destination(caller: Caller, target: Target, mail: ReceivedMail) -> To
         topic = _topic(mail.title) if has_topics else ""
         # The gateway may begin topics anywhere, the people who get addresses may not.
         check_topic(state, state.users[target.asked_by], channel, topic)
-        return recipients.to_topic(target.channel_id, topic)
+        return sending.to_topic(target.channel_id, topic)
     found = await caller.node.store.read(
         lambda connection: queries.messages(connection, [target.message_id])
     )
@@ -146,13 +217,13 @@ async def _destination(caller: Caller, target: Target, mail: ReceivedMail) -> To
         members = state.directs[message.direct_id].members
         if caller.user.id not in members:
             raise NoSuchMessage
-        return recipients.to_people(sorted(set(members) - {caller.user.id}) or [caller.user.id])
+        return sending.to_people(sorted(set(members) - {caller.user.id}) or [caller.user.id])
     channel_id = message.channel_id
     if channel_id is None or not permissions.sees_channel(
         state, caller.user, state.channels[channel_id]
     ):
         raise NoSuchMessage
-    return recipients.to_topic(channel_id, message.topic or "")
+    return sending.to_topic(channel_id, message.topic or "")
 
 
 def _topic(title: str) -> str:
@@ -191,10 +262,10 @@ async def _keep(
             open_files.callback(draft.discard)
             drafts.append(draft)
         if drafts:
-            await reading.unpack(place, [draft.arriving.place for draft in drafts])
+            await unpack_mail(place, [draft.arriving.place for draft in drafts])
         for file, draft in zip(chosen, drafts, strict=True):
             size = draft.finish()
-            name = file_names.shown(file.name).replace("[", "(").replace("]", ")")
+            name = attachments.shown_file_name(file.name).replace("[", "(").replace("]", ")")
             if size > most:
                 kept.lines.append(f"{name} (too large to be kept)")
                 continue

@@ -11,5 +11,5 @@ The way of a message that somebody sends:
                              the verb: refuses it, or returns the change
 
 What is read of the database is read at one entry of the log. Where that has changed before the verb
-decides, it raises Conflict, and the use begins again (`tertulia.service.conflicts`).
+decides, it raises Conflict, and the use begins again (`tertulia.service.caller`).
 """

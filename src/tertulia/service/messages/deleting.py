@@ -11,8 +11,7 @@ from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, NoSuchMessage
 from tertulia.model.narrow import LARGEST
-from tertulia.service.caller import Caller
-from tertulia.service.conflicts import retry_on_conflict
+from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages import preconditions
 from tertulia.store import editing as rows
 

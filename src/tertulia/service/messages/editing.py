@@ -9,10 +9,9 @@ from tertulia.domain.messages.moving import Move
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, StaleExpectation
 from tertulia.model.messages import Message
-from tertulia.service.caller import Caller
-from tertulia.service.conflicts import retry_on_conflict
+from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages import preconditions
-from tertulia.service.messages.composing import Topic, compose
+from tertulia.service.messages.sending import Topic, compose
 from tertulia.service.node import Node
 
 DELETED = "(deleted)"

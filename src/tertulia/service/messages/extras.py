@@ -6,8 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from pyroaring import BitMap
 
+from tertulia.domain.messages import editing
+from tertulia.domain.messages.editing import Found
+from tertulia.markup.external_media import ExternalMedia
+from tertulia.model.messages import PendingPreview, Rendered
 from tertulia.model.users import User
-from tertulia.service.node import Node
+from tertulia.service.caller import retry_on_conflict
+from tertulia.service.config import Config
+from tertulia.service.links import Links
+from tertulia.service.messages import preconditions
+from tertulia.service.node import Node, Previews
 from tertulia.state.unread import Reader
 from tertulia.store import queries
 from tertulia.store.message_details import MessageDetails
@@ -57,3 +65,39 @@ def loaded_relations(reader: Reader, ids: Iterable[int]) -> dict[int, Relation]:
             flags[message_id] |= flag
     marks = Marks(flags, reader.read)
     return {message_id: marks.relation(message_id) for message_id in wanted}
+
+
+def external_media(config: Config, links: Links) -> ExternalMedia:
+    """What messages show of other servers, by the settings."""
+    if not config.external_content:
+        return ExternalMedia()
+    return ExternalMedia(proxy_address=links.external, fetches_pages=config.link_previews)
+
+
+async def linked_pages(node: Node, pending: PendingPreview) -> Sequence[str]:
+    """The URLs of the pages of which the message awaits previews. NoSuchMessage."""
+    # Nothing is asked for because of a message that a crash could undo.
+    await node.log.settled()
+    return (await _rendered(node, pending, {}))[1].pages
+
+
+async def show_previews(node: Node, pending: PendingPreview, known: Previews) -> None:
+    """Show the message with these previews, as the server itself. NoSuchMessage."""
+
+    async def attempt() -> None:
+        found, rendered = await _rendered(node, pending, known)
+        await node.log.submit(None, editing.show_preview, pending, found, rendered)
+
+    await retry_on_conflict(attempt)
+
+
+async def give_up_previews(node: Node, pending: PendingPreview) -> None:
+    """The message awaits its previews no longer."""
+    await node.log.submit(None, editing.give_up, pending)
+
+
+async def _rendered(node: Node, pending: PendingPreview, known: Previews) -> tuple[Found, Rendered]:
+    """The message, as it is rendered with what is known."""
+    found = await preconditions.to_edit(node.log, pending.message_id)
+    message = found.message
+    return found, await node.rendered(message.content, message.sender_id, known)

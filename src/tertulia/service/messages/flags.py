@@ -6,18 +6,17 @@ from typing import Any, TypeVar
 
 from pyroaring import BitMap
 
-from tertulia.domain.accounts import muting
+from tertulia.domain.accounts import personal
 from tertulia.domain.messages import flags
 from tertulia.domain.messages.flags import KnownMessage, Updated
 from tertulia.model.channels import Subscription
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import ANY_MENTION, Flag, Message
-from tertulia.service.caller import Caller
-from tertulia.service.conflicts import retry_on_conflict
+from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages.reading import readable
 from tertulia.service.node import Node
 from tertulia.state.moment import Decision, Moment, Verb
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store import message_details, queries
 from tertulia.store.database import Connection
 from tertulia.store.queries import Relation
@@ -131,7 +130,7 @@ async def mark_topic_read(caller: Caller, channel_id: int, topic: str) -> None:
 
 async def mute_user(caller: Caller, muted_id: int) -> None:
     """Mute somebody: what they wrote counts as read, and so does what they will write."""
-    await caller.submit(muting.mute, muted_id)
+    await caller.submit(personal.mute_user, muted_id)
 
     unread = await unread_ids(caller.node, caller.user.id)
     theirs = await caller.node.store.read(message_details.from_sender, muted_id, list(unread))

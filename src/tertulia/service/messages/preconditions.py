@@ -5,24 +5,19 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tertulia.domain.channels.topics import (
-    Flags,
-    TopicExcerpt,
-    TopicMessage,
-    TopicMessages,
-)
+from tertulia.domain.channels.topics import Flags, TopicExcerpt, TopicMessage, TopicMessages
 from tertulia.domain.messages import moving
 from tertulia.domain.messages.deleting import MessagesToDelete
 from tertulia.domain.messages.editing import Found, may_be_unread
 from tertulia.domain.messages.moving import PIECE, Move, MovePiece
 from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
+from tertulia.model.edits import TopicMove
 from tertulia.model.errors import Conflict, NoSuchMessage
 from tertulia.model.messages import Flag, Message, Propagation
-from tertulia.model.topic_moves import TopicMove
 from tertulia.state.moment import Moment
-from tertulia.state.organization import State
-from tertulia.store import editing, history, message_details, queries
+from tertulia.state.state import State
+from tertulia.store import editing, installation, message_details, queries
 from tertulia.store.database import Connection
 
 _NO_TOPIC = TopicExcerpt(lines=(), first_elsewhere=None)
@@ -36,7 +31,9 @@ _One = tuple[Message, dict[int, Flag], bool] | None
 
 async def to_edit(log: Log, message_id: int) -> Found:
     """The message, and who has something to do with it. Refused where there is none."""
-    head, looked = await log.store.read(lambda c: (history.head(c), _one(c, message_id)))
+    head, looked = await log.store.read(
+        lambda c: (installation.head_position(c), _one(c, message_id))
+    )
     if head.seq > log.state.seq:  # Another node wrote it.
         await log.reached(head.seq)
     return await _with_readers(log, _found(head.seq, looked))

@@ -1,10 +1,14 @@
 """What people add to messages: reactions, and what they do with widgets."""
 
-from tertulia.domain.messages import reactions, widgets
+from collections.abc import Sequence
+
+from tertulia.domain import permissions
+from tertulia.domain.messages import pins, reactions
 from tertulia.domain.messages.reactions import ReactedMessage, RequestedEmoji
 from tertulia.model.errors import NoSuchMessage
-from tertulia.service.caller import Caller
-from tertulia.service.conflicts import retry_on_conflict
+from tertulia.model.pins import Pin
+from tertulia.service.caller import Caller, retry_on_conflict
+from tertulia.service.messages import preconditions
 from tertulia.state.moment import Verb
 from tertulia.store import message_details
 
@@ -37,12 +41,12 @@ async def _react(caller: Caller, message_id: int, verb: Verb[None], emoji: Reque
 
 async def use_widget(caller: Caller, message_id: int, kind: str, content: str) -> None:
     """Vote in a poll, add to a list of things to do, and the like: JSON text, as the widget takes
-    it. Raises as `tertulia.domain.messages.widgets.submit`."""
+    it. Raises as `tertulia.domain.messages.reactions.add_submessage`."""
 
     async def attempt() -> None:
         seen = await _seen(caller, message_id)
         await caller.submit(
-            widgets.submit,
+            reactions.add_submessage,
             seen.message,
             seen.details.submessages,
             seen.holders,
@@ -63,3 +67,27 @@ async def _seen(caller: Caller, message_id: int) -> message_details.DetailedMess
     if found is None:
         raise NoSuchMessage
     return found
+
+
+def pins_of(caller: Caller, channel_id: int) -> Sequence[Pin]:
+    """The channel's pinned messages that the caller can read, those that were pinned last first.
+    Refused where the caller cannot read the channel."""
+    state = caller.state
+    user = caller.user if caller.user_id is not None else None
+    channel = permissions.readable_channel(state, user, channel_id)
+    found = state.pins.newest_first(channel.id)
+    if user is None:
+        return found
+    ids = tuple(sorted(pin.message_id for pin in found))
+    seen = frozenset(permissions.readable(state, user, channel, ids))
+    return [pin for pin in found if pin.message_id in seen]
+
+
+async def pin_message(caller: Caller, message_id: int) -> None:
+    """Pin a message. Raises as `tertulia.domain.messages.pins.pin`."""
+
+    async def attempt() -> None:
+        found = await preconditions.to_edit(caller.node.log, message_id)
+        await caller.submit(pins.pin, found)
+
+    await retry_on_conflict(attempt)

@@ -7,7 +7,7 @@ from typing import Final
 from tertulia.domain.messages import narrow
 from tertulia.model.narrow import Scope
 from tertulia.model.users import User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 
 MOST_CHANNELS: Final = 50_000
 """Of all scopes that are kept together; each channel takes some hundred bytes."""

@@ -16,8 +16,8 @@ from msgspec import Struct
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Message
 from tertulia.model.tokenizer import folded
-from tertulia.state.organization import State
 from tertulia.state.recent_writes import message_in, touching
+from tertulia.state.state import State
 from tertulia.store import message_details, queries
 from tertulia.store.database import Connection, TimeLimitReached
 from tertulia.store.message_details import NO_DETAILS, MessageDetails

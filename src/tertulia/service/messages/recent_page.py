@@ -14,13 +14,13 @@ from tertulia.model.messages import Flag, Message
 from tertulia.model.narrow import LARGEST, Matches, Search, Term
 from tertulia.model.tokenizer import folded_say
 from tertulia.model.users import User
-from tertulia.service.conflicts import retry_on_conflict
+from tertulia.service.caller import retry_on_conflict
 from tertulia.service.messages.extras import MessageExtras, is_loaded, relations_now
 from tertulia.service.messages.reading import readable
 from tertulia.service.messages.recent import RecentMessage
 from tertulia.service.node import Node
-from tertulia.state.organization import State
 from tertulia.state.recent_writes import message_in, touching
+from tertulia.state.state import State
 from tertulia.store import message_details, message_search, queries
 from tertulia.store.database import Connection
 from tertulia.store.message_search import Page, Seen

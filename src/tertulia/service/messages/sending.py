@@ -1,23 +1,71 @@
 """Sending a message now."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
 
 from tertulia.domain import names
-from tertulia.domain.channels import user_topics
-from tertulia.domain.channels.user_topics import Sent
-from tertulia.domain.messages import widgets
-from tertulia.domain.messages.sending import Draft, ToChannel, ToPeople
+from tertulia.domain.channels import topics
+from tertulia.domain.channels.topics import Sent
+from tertulia.domain.messages import attachments, reactions, typing
+from tertulia.domain.messages.sending import Composed, Draft, ToChannel, ToPeople
+from tertulia.domain.names import topic_name
 from tertulia.log.forwarding import Errand
 from tertulia.model.channels import topic_key
+from tertulia.model.errors import Refused
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
-from tertulia.service.caller import Caller
-from tertulia.service.messages.composing import Topic, compose
+from tertulia.service.caller import Caller, retry_on_conflict
+from tertulia.service.files.uploads import FileAccess
+from tertulia.service.messages.reading import stored_message
 from tertulia.service.node import Node
-from tertulia.state.organization import State
+from tertulia.state.state import State
+from tertulia.store import queries
+from tertulia.store.database import Connection
+
+Topic = tuple[int, str]
+"""The channel's ID and the topic's key."""
+
+
+async def compose(
+    node: Node, author: User, content: str, topic_of: Callable[[], Topic | None]
+) -> Composed:
+    """The content, which is final (`names.message_content`), of a message of the author's.
+
+    `topic_of` returns the topic that the message is in, or is sent to; None for direct messages.
+    It is called only for content that mentions the topic's participants.
+    """
+    rendered = await node.rendered(content, author.id)
+    linked = [
+        attachment
+        for attachment in attachments.linked(node.state, content)
+        if attachment.user_id != author.id
+    ]
+    topic = topic_of() if rendered.mentions_topic else None
+
+    async def attempt() -> Composed:
+        access = FileAccess(node, author, linked)
+        if topic is None and not access.needs_look:
+            return Composed(content=content, rendered=rendered)
+        await node.log.settled()
+
+        def look(connection: Connection) -> tuple[frozenset[int], frozenset[int]]:
+            participants = (
+                frozenset[int]() if topic is None else queries.topic_senders(connection, *topic)
+            )
+            return participants, access.opened(connection)
+
+        participants, opened = await node.store.read(look)
+        access.require_unchanged()
+        return Composed(
+            content=content,
+            rendered=rendered,
+            topic_participants=participants,
+            opened_attachments=opened,
+        )
+
+    return await retry_on_conflict(attempt)
 
 
 def _marked(draft: Draft, mark: str) -> Draft:
@@ -27,7 +75,7 @@ def _marked(draft: Draft, mark: str) -> Draft:
     return msgspec.structs.replace(draft, queue_id="node", local_id=mark)
 
 
-SENDING: Final = Errand(user_topics.send, Draft, Sent, _marked)
+SENDING: Final = Errand(topics.send, Draft, Sent, _marked)
 """Sending, as another node does it for this one."""
 
 
@@ -60,11 +108,11 @@ async def send_message(
         read_by_sender=read_by_sender,
         queue_id=queue_id,
         local_id=local_id if queue_id else None,
-        form=None if form is None else widgets.form(form),
+        form=None if form is None else reactions.form(form),
         files=files,
         identity=identity,
     )
-    return await caller.submit(user_topics.send, draft)
+    return await caller.submit(topics.send, draft)
 
 
 def sent_before(
@@ -79,7 +127,7 @@ def sent_before(
         local_id=local_id,
         identity=identity,
     )
-    return user_topics.sent_before(caller.moment(), draft)
+    return topics.sent_before(caller.moment(), draft)
 
 
 async def draft_of(
@@ -124,3 +172,60 @@ def _topic(state: State, to: ToChannel | ToPeople) -> Topic | None:
         else state.channel_named(to.name or "")
     )
     return None if channel is None else (channel.id, topic_key(names.topic_name(to.topic)))
+
+
+def people_addressed(caller: Caller, named: Iterable[int | str]) -> list[int]:
+    """The IDs of people who are named by ID or by address. Refused for unknown addresses."""
+    found: list[int] = []
+    for one in named:
+        if isinstance(one, int):
+            found.append(one)
+            continue
+        user = caller.account_with(one)
+        if user is None:
+            raise Refused(f"No user has the email address '{one[:100]}'.")
+        found.append(user.id)
+    return found
+
+
+def to_people(user_ids: Sequence[int]) -> ToPeople:
+    """A direct message to these people. Refused where there are none."""
+    if not user_ids:
+        raise Refused("A message needs at least one recipient.")
+    return ToPeople(frozenset(user_ids))
+
+
+def to_topic(channel: int | str, topic: str | None) -> ToChannel:
+    """A message to a topic of the channel of that ID or name. Refused without a topic."""
+    if topic is None:
+        raise Refused("The topic is missing.")
+    if isinstance(channel, int):
+        return ToChannel(topic=topic, channel_id=channel)
+    return ToChannel(topic=topic, name=channel)
+
+
+def default_channel(caller: Caller) -> int:
+    """The ID of the channel to which a bot writes that names none. Refused for everybody else."""
+    bot = caller.user.bot
+    if bot is None or bot.default_sending_channel_id is None:
+        raise Refused("A channel message needs a channel.")
+    return bot.default_sending_channel_id
+
+
+def type_to_people(caller: Caller, user_ids: Sequence[int], *, started: bool) -> None:
+    """The caller began or ceased to type a direct message. Refused as that would be."""
+    notice = caller.consider(typing.to_people, tuple(user_ids), started)
+    caller.node.delivery.publish(notice)
+
+
+def type_in_topic(caller: Caller, channel_id: int, topic: str, *, started: bool) -> None:
+    """The caller began or ceased to type in a topic. Refused as a message there would be."""
+    notice = caller.consider(typing.in_topic, channel_id, topic_name(topic), started)
+    caller.node.delivery.publish(notice)
+
+
+async def type_edit(caller: Caller, message_id: int, *, started: bool) -> None:
+    """The caller began or ceased to edit a message. Refused as that would be."""
+    message = await stored_message(caller.node, message_id)
+    notice = caller.consider(typing.edit, message, started)
+    caller.node.delivery.publish(notice)

@@ -15,28 +15,25 @@ from tertulia.domain import names
 from tertulia.domain.accounts import bots
 from tertulia.domain.messages.sending import ToChannel, ToPeople
 from tertulia.embedded.hosting import NotNow
-from tertulia.integrations.prose import short
-from tertulia.model.counts import counted
+from tertulia.integrations.payloads import short
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.messages import Message
+from tertulia.model.numbers import counted
 from tertulia.model.users import User
-from tertulia.model.webhooks import (
-    Delivered,
-    Outcome,
-    OutgoingService,
-    ServiceCall,
-)
-from tertulia.outbound.http_client import NotFetched, Reply, seconds_to_wait
+from tertulia.model.webhooks import Delivered, Outcome, OutgoingService, ServiceCall
+from tertulia.outbound import addresses
+from tertulia.outbound.http_client import NotFetched, Reply, Web, seconds_to_wait
 from tertulia.service.caller import Caller
-from tertulia.service.fair_tasks import FairTasks
+from tertulia.service.config import Config
 from tertulia.service.messages import sending
 from tertulia.service.messages.history import one_message
 from tertulia.service.node import Node
+from tertulia.service.tasks import FairTasks
 from tertulia.service.webhooks.embedded import EmbeddedBots, Interface
-from tertulia.store import service_calls
+from tertulia.store import webhooks
 from tertulia.store.database import DatabaseError
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
-from tertulia.store.service_calls import Lane, WaitingCall
+from tertulia.store.webhooks import Lane, WaitingCall
 
 logger = logging.getLogger("tertulia.webhooks")
 
@@ -119,12 +116,12 @@ class ServiceCaller:
         store, clock = self._node.store, self._node.clock
         if self._node.state.is_closed:
             return LONGEST_SLEEP
-        lanes, now = await store.read(service_calls.lanes), clock()
+        lanes, now = await store.read(webhooks.call_lanes), clock()
         if chosen := self.tasks.due(lanes, now):
-            taken = await store.write(lambda c: service_calls.take(c, now, LEASE_SECONDS, chosen))
+            taken = await store.write(lambda c: webhooks.take_calls(c, now, LEASE_SECONDS, chosen))
             for lane in taken:
                 self.tasks.begin(lane.bot_id, self._lane(lane))
-            lanes = await store.read(service_calls.lanes)
+            lanes = await store.read(webhooks.call_lanes)
         return self.tasks.pause(lanes, clock(), LONGEST_SLEEP)
 
     async def close(self) -> None:
@@ -154,7 +151,7 @@ class ServiceCaller:
             pause *= random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
             until = now + max(pause, *(min(one.wait, LONGEST_PAUSE) for one in failures))
         trouble = str(failures[0]) if failures else ""
-        await node.store.write(lambda c: service_calls.finish(c, lane, done, now, until, trouble))
+        await node.store.write(lambda c: webhooks.finish_calls(c, lane, done, now, until, trouble))
         if failures and lane.failures + 1 == TOLD_AFTER:
             await self._tell_owner(lane.bot_id, trouble)
 
@@ -268,7 +265,7 @@ class ServiceCaller:
 
     async def _tell_owner(self, bot_id: int, reason: str) -> None:
         node = self._node
-        number = await node.store.read(service_calls.waiting, bot_id)
+        number = await node.store.read(webhooks.calls_waiting, bot_id)
         try:
             await node.log.submit(
                 None, bots.tell_of_failures, bot_id, reason, number, node.renderer.render
@@ -299,3 +296,11 @@ def _back(node: Node, bot: User, message: Message, *, only_to_asker: bool) -> To
         return ToChannel(topic=message.topic, channel_id=message.channel_id)
     members = node.state.directs[message.direct_id].members
     return ToPeople(frozenset(members) - {bot.id})
+
+
+def services_web(config: Config) -> Web:
+    """By any port, at public addresses and those that the operator lists."""
+    networks = addresses.networks(config.outgoing_webhook_networks)
+    # So that no call waits for those of others, who have slow services.
+    at_once = AT_ONCE * webhooks.AT_ONCE
+    return Web(config.external_url, ports=None, networks=networks, at_once=at_once)

@@ -13,7 +13,7 @@ from tertulia.embedded.hosting import Host, HostedBot, NotHandled, NotNow
 from tertulia.model.users import User
 from tertulia.model.webhooks import EmbeddedService, Outcome
 from tertulia.service.node import Node
-from tertulia.store.service_calls import WaitingCall
+from tertulia.store.webhooks import WaitingCall
 
 logger = logging.getLogger("tertulia.embedded")
 

@@ -11,7 +11,7 @@ import msgspec
 from tertulia.domain import names
 from tertulia.domain.accounts import feeds as verbs
 from tertulia.domain.messages.sending import ToChannel
-from tertulia.integrations.prose import address, harmless, link, paragraphs, short
+from tertulia.integrations.payloads import address, harmless, link, paragraphs, short
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.feeds import Feed
 from tertulia.model.webhooks import Delivered, Outcome
@@ -19,10 +19,10 @@ from tertulia.outbound import feeds as documents
 from tertulia.outbound.feeds import FeedDocument, FeedEntry, NoFeed
 from tertulia.outbound.http_client import Answer, NotFetched, NotModified
 from tertulia.service.caller import Caller
-from tertulia.service.fair_tasks import FairTasks
 from tertulia.service.messages import sending
 from tertulia.service.node import Node
-from tertulia.state.organization import State
+from tertulia.service.tasks import FairTasks
+from tertulia.state.state import State
 from tertulia.store import feeds as rounds
 from tertulia.store.database import DatabaseError
 from tertulia.store.feeds import Round, Standing

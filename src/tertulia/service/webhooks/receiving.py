@@ -18,8 +18,7 @@ from tertulia.integrations.incoming import (
     Request,
     Unsupported,
 )
-from tertulia.integrations.payload import Malformed, Part
-from tertulia.integrations.prose import harmless, short
+from tertulia.integrations.payloads import Malformed, Part, harmless, short
 from tertulia.model.errors import (
     NotJson,
     Refused,
@@ -30,7 +29,7 @@ from tertulia.model.errors import (
 from tertulia.model.users import Bot, BotKind
 from tertulia.model.webhooks import Delivered, IncomingOptions, Outcome
 from tertulia.service.caller import Caller
-from tertulia.service.messages import recipients, sending
+from tertulia.service.messages import sending
 from tertulia.service.webhooks import templates
 
 logger = logging.getLogger("tertulia.webhooks")
@@ -253,13 +252,13 @@ def _topic(text: str) -> str:
 
 def _destination(caller: Caller, address: Address, topic: str) -> ToChannel | ToPeople:
     if address.people:
-        return recipients.to_people(recipients.people(caller, address.people))
+        return sending.to_people(sending.people_addressed(caller, address.people))
     topic = address.topic if address.topic is not None else topic
     if address.channel is not None:
-        return recipients.to_topic(address.channel, topic)
+        return sending.to_topic(address.channel, topic)
     bot = caller.user.bot
     if bot is not None and bot.default_sending_channel_id is not None:
-        return recipients.to_topic(bot.default_sending_channel_id, topic)
+        return sending.to_topic(bot.default_sending_channel_id, topic)
     if bot is None or bot.owner_id is None:
         raise Refused("The webhook URL doesn't say where to send messages. Add a channel to it.")
-    return recipients.to_people([bot.owner_id])
+    return sending.to_people([bot.owner_id])

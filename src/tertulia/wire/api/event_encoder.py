@@ -11,7 +11,7 @@ from tertulia.model.changes import AnyChange, Change, Entry
 from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import Transient
 from tertulia.service.config import Config
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.wire.api.events import Event, HeartbeatEvent, with_id
 from tertulia.wire.api.projection import Grouping, Projection, ProjectionContext, Viewer, unseen
 

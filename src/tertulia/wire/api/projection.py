@@ -19,7 +19,7 @@ from tertulia.delivery.event_ids import Numbering
 from tertulia.model.changes import Change, Entry
 from tertulia.model.queues import QueueRecord, Registration
 from tertulia.model.users import User
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.wire.api.events import EncodedEvent, Event, encoded
 
 C = TypeVar("C", bound=Change)

@@ -9,12 +9,12 @@ from tertulia.delivery.presence import OFFLINE_SECONDS
 from tertulia.domain import permissions
 from tertulia.model.messages import Message
 from tertulia.model.transients import EditTyping, PresenceChanged, Transient, Typing
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.wire.api.event_encoder import TransientViews
 from tertulia.wire.api.events import Event, HeartbeatEvent
-from tertulia.wire.api.objects.topics import topic_shown
-from tertulia.wire.api.objects.users import api_email, presence_key
 from tertulia.wire.api.projection import Viewer
+from tertulia.wire.api.topics import topic_shown
+from tertulia.wire.api.users.objects import api_email, presence_key
 
 TYPING_LIMIT = 100
 """In channels with more subscribers, typing is not shown."""

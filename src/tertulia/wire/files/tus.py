@@ -15,13 +15,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.domain import quotas
-from tertulia.domain.messages import upload_quotas
+from tertulia.domain.messages import attachments
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
 from tertulia.service.files.uploads import require_disk_space, reserved, stored
 from tertulia.store.partial_uploads import InUse, Partial, Pieces, new_key
-from tertulia.wire.api.resources.uploads import UploadedFile
+from tertulia.wire.api.attachments import UploadedFile
 from tertulia.wire.files.tus_headers import (
     ALGORITHMS,
     NUMBER,
@@ -32,13 +32,11 @@ from tertulia.wire.files.tus_headers import (
 )
 from tertulia.wire.http.authentication import authenticate
 from tertulia.wire.http.errors import TusRefused, error_response
-from tertulia.wire.http.file_bodies import Body, drained
-from tertulia.wire.http.forms import MIB
+from tertulia.wire.http.forms import MIB, Body, drained
 from tertulia.wire.http.fragments import body_of
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.positions import POSITION
-from tertulia.wire.http.response_headers import EXPOSED
-from tertulia.wire.http.responses import JsonResponse, failure, success
+from tertulia.wire.http.responses import EXPOSED, JsonResponse, failure, success
 from tertulia.wire.http.routing import PREFIX
 
 logger = logging.getLogger("tertulia.http")
@@ -201,7 +199,7 @@ class _Tus:
         others = await reserved(node, user)
         with _as_too_large():
             await require_disk_space(node, length)
-            upload_quotas.check(node.state, user, length, quota, others)
+            attachments.check_upload_quota(node.state, user, length, quota, others)
 
     async def _require_few_unfinished(self, user: User) -> None:
         """Refuse where the person has more unfinished uploads than the quota, with the one that has

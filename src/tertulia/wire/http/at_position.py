@@ -6,9 +6,8 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tertulia.model.errors import Unavailable
-from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.node import HEALTH, READY, HttpNode
 from tertulia.wire.http.positions import POSITION_NAME
-from tertulia.wire.http.readiness import HEALTH, READY
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.routing import PREFIX
 

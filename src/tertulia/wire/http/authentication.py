@@ -20,11 +20,10 @@ from tertulia.model.errors import (
 from tertulia.model.sessions import Session
 from tertulia.model.users import User
 from tertulia.service.config import Config
-from tertulia.service.vault import Vault, digest
-from tertulia.wire.http.cookie_names import SESSION_COOKIE, cookie_name
+from tertulia.service.credentials import Vault, key_digest
 from tertulia.wire.http.errors import BadAuthorization, CsrfFailed
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.request_headers import header
+from tertulia.wire.http.request_head import SESSION_COOKIE, cookie_name, header
 
 logger = logging.getLogger("tertulia.http")
 
@@ -104,7 +103,7 @@ def _named_in(authorization: str) -> tuple[str, str]:
         raise NotAuthenticated("The Authorization header isn't valid.") from None
     if not colon:
         raise NotAuthenticated("The Authorization header isn't valid.")
-    return email.strip().casefold(), digest(api_key)
+    return email.strip().casefold(), key_digest(api_key)
 
 
 known_header = lru_cache(maxsize=KNOWN_HEADERS)(_named_in)
@@ -116,7 +115,7 @@ def owner_of_key(node: HttpNode, api_key: str) -> User:
 
     Raises WrongApiKey, AccountDeactivated.
     """
-    return _active(node, _with_key(node, digest(api_key)))
+    return _active(node, _with_key(node, key_digest(api_key)))
 
 
 def _with_key(node: HttpNode, hashed: str) -> User:
@@ -154,7 +153,7 @@ def agent_of(node: HttpNode, request: Request) -> AgentKey:
     scheme, _, api_key = authorization.partition(" ")
     if scheme.lower() != "bearer":
         raise NotAuthenticated("This endpoint accepts only agent keys, as Bearer tokens.")
-    state, hashed = node.state, digest(api_key.strip())
+    state, hashed = node.state, key_digest(api_key.strip())
     key = state.agent_keys.get(state.agent_keys.by_digest.get(hashed))
     if key is None or not hmac.compare_digest(key.digest, hashed):
         raise WrongApiKey("The agent key is invalid.")
@@ -168,7 +167,7 @@ def agent_of(node: HttpNode, request: Request) -> AgentKey:
 def session_of(node: HttpNode, request: Request) -> Session | None:
     """The session whose cookie came with the request, if it is not over."""
     token = request.cookies.get(cookie_name(node.config, SESSION_COOKIE))
-    return session_with(node, digest(token)) if token else None
+    return session_with(node, key_digest(token)) if token else None
 
 
 def session_with(node: HttpNode, hashed: str) -> Session | None:

@@ -5,8 +5,8 @@ from starlette.requests import Request
 
 from tertulia.service.caller import Caller
 from tertulia.store.uploads import ArrivedFile
-from tertulia.wire.http.hosts import site_of
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.request_head import site_of
 
 
 class Call(Caller, frozen=True, kw_only=True):

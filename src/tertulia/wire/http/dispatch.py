@@ -15,12 +15,12 @@ from tertulia.model.errors import FilesUnavailable
 from tertulia.wire.http.endpoint import Endpoint
 from tertulia.wire.http.errors import MethodNotAllowed, NotFound
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.paths import Paths
+from tertulia.wire.http.request_head import Paths
 from tertulia.wire.http.request_log import RequestLog
+from tertulia.wire.http.request_measures import SlowRequests
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.routing import BROWSER_PREFIX, PREFIX, Route
 from tertulia.wire.http.session_cookies import SessionCookies
-from tertulia.wire.http.slow_requests import SlowRequests
 
 
 class Methods(NamedTuple):

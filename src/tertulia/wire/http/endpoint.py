@@ -19,12 +19,11 @@ from tertulia.wire.http.authentication import (
 )
 from tertulia.wire.http.call import Call, Upload
 from tertulia.wire.http.errors import MethodNotAllowed
-from tertulia.wire.http.file_bodies import drained, received_file
-from tertulia.wire.http.forms import MIB, received, received_payload
+from tertulia.wire.http.forms import MIB, drained, received, received_file, received_payload
 from tertulia.wire.http.fragments import body_of, compress_fragments, plain
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.parameters import decode
-from tertulia.wire.http.request_headers import header
+from tertulia.wire.http.request_head import header
 from tertulia.wire.http.responses import Failure, JsonResponse, failure, success
 from tertulia.wire.http.routing import Access, Redirect, Route
 

@@ -304,3 +304,7 @@ def _known(params: type[Params]) -> frozenset[str]:
     """The names that may be sent."""
     sent = [parameter for parameter in declared(params) if not parameter.in_path]
     return frozenset(name for one in sent for name in (one.name, *one.aliases))
+
+
+class NoParams(Params, kw_only=True, frozen=True):
+    """An endpoint without parameters."""

@@ -8,7 +8,7 @@ from typing import Final
 from tertulia.log.freshness import STALE_SECONDS
 from tertulia.log.log import Log
 from tertulia.service.config import Config
-from tertulia.wire.http.cookie_names import POSITION_COOKIE, cookie_name
+from tertulia.wire.http.request_head import POSITION_COOKIE, cookie_name
 
 POSITION: Final = "Tertulia-Position"
 POSITION_NAME: Final = POSITION.lower().encode()

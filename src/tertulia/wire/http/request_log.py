@@ -14,14 +14,11 @@ from tertulia.model.errors import Unavailable
 from tertulia.service import links
 from tertulia.service.config import Config
 from tertulia.tracing.waits import Waits, counted_in, counted_no_more
-from tertulia.wire.http.client_address import client_address
 from tertulia.wire.http.rate_limits import rate_headers
-from tertulia.wire.http.request_headers import header
-from tertulia.wire.http.request_measures import RequestMeasures
-from tertulia.wire.http.response_headers import HEADERS_API, HEADERS_PAGES, encoded
-from tertulia.wire.http.responses import failure
+from tertulia.wire.http.request_head import client_address, header
+from tertulia.wire.http.request_measures import RequestMeasures, SlowRequests
+from tertulia.wire.http.responses import HEADERS_API, HEADERS_PAGES, encoded, failure
 from tertulia.wire.http.routing import POLLS
-from tertulia.wire.http.slow_requests import SlowRequests
 
 logger = logging.getLogger("tertulia.http")
 

@@ -1,10 +1,15 @@
 """Counts of the requests that a node has answered, by what they were for: plain numbers, so that a
 request pays next to nothing for them."""
 
-from collections.abc import Iterable, Set
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Set
 from typing import Final
 
+import msgspec
+
 from tertulia.log.measures import SECONDS, Histogram
+from tertulia.store.nodes import SlowRequest
 
 OTHERS: Final = "other"
 """The group of what is nowhere."""
@@ -62,3 +67,61 @@ def _begin_of(path: str, api: str) -> str:
     """The path up to its first part that tells what it is for."""
     end = path.find("/", len(api) if path.startswith(api) else 1)
     return path if end < 0 else path[:end]
+
+
+logger = logging.getLogger("tertulia.http")
+
+
+class SlowRequests:
+    """One node's."""
+
+    def __init__(
+        self,
+        after_ms: int,
+        kept: deque[SlowRequest],
+        loop_lag: Histogram,
+        measures: RequestMeasures,
+        clock: Callable[[], float],
+    ) -> None:
+        """Those that take `after_ms` milliseconds (0: none) are `kept`."""
+        self._after = after_ms / 1000
+        self._kept = kept
+        self._loop_lag = loop_lag
+        self._measures = measures
+        self._clock = clock
+
+    @property
+    def lag(self) -> float:
+        """By how many seconds the event loop has been late altogether."""
+        return self._loop_lag.total
+
+    def look(
+        self,
+        method: str,
+        route: str,
+        user_id: int | None,
+        status: int,
+        seconds: float,
+        on_database: float,
+        lag: float,
+    ) -> None:
+        """Write the request down if it took long: so many `seconds` without what was waited for
+        the client, and of these so many for the database. `lag` is what `lag` was when it began."""
+        if not self._after or seconds < self._after:
+            return
+        self._measures.slow += 1
+        found = SlowRequest(
+            at=int(self._clock()),
+            method=method,
+            route=route,
+            user_id=user_id,
+            status=status,
+            ms=round(seconds * 1000),
+            database_ms=round(min(on_database, seconds) * 1000),
+            loop_ms=round(min(self.lag - lag, seconds) * 1000),
+        )
+        self._kept.append(found)
+        said = msgspec.structs.asdict(found)
+        del said["at"]
+        said["user"] = said.pop("user_id") or "-"
+        logger.warning("slow request", extra={"fields": said})

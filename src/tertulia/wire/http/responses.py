@@ -1,6 +1,7 @@
 """What answers of the API look like: JSON with `result`, and an answer's or an error's fields."""
 
 import contextlib
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import partial
@@ -12,9 +13,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from tertulia.model.users import User
-from tertulia.wire.http.client_address import client_network
 from tertulia.wire.http.errors import TooMuchUnread, error_response
 from tertulia.wire.http.fragments import FragmentedAnswer, Part
+from tertulia.wire.http.positions import POSITION
+from tertulia.wire.http.rate_limits import LIMIT, REMAINING, RESET
+from tertulia.wire.http.request_head import client_network
 
 _SUCCESS_WITH_MSG = b'{"result":"success"'
 SUCCESS = _SUCCESS_WITH_MSG + b',"msg":""'
@@ -147,3 +150,44 @@ def failure(error: Exception) -> Failure:
     response = Failure(body, status_code=status, headers=headers)
     response.code = fields["code"]
     return response
+
+
+NOTHING: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+"""Of answers that are no pages, should a browser be led to show one: it loads and runs nothing, and
+is shown within no other page."""
+PICTURE: Final = f"{NOTHING}; sandbox"
+"""Of pictures."""
+
+EXPOSED = f"{LIMIT}, {REMAINING}, {RESET}, Retry-After, {POSITION}"
+"""What a script of another server's page may read of every answer."""
+
+_CORS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Headers": f"Authorization, Content-Type, {POSITION}",
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS",
+    "Access-Control-Expose-Headers": EXPOSED,
+}
+
+
+def encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """The headers as ASGI takes them."""
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+
+HEADERS_PAGES = encoded({"X-Content-Type-Options": "nosniff", "Content-Security-Policy": NOTHING})
+HEADERS_API = HEADERS_PAGES + encoded({**_CORS, "Cache-Control": "no-store"})
+
+
+def unless_known(
+    request: Request, content: bytes, media_type: str, headers: Mapping[str, str]
+) -> Response:
+    """The content with its ETag, or 304 where the client says that it has it."""
+    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    sent = {"ETag": tag, **headers}
+    header = request.headers.get("if-none-match", "")
+    known = {one.strip().removeprefix("W/") for one in header.split(",")}
+    if tag in known or "*" in known:
+        # It has no content, and so none that is packed.
+        sent.pop("Content-Encoding", None)
+        return Response(status_code=304, headers=sent)
+    return Response(content, media_type=media_type, headers=sent)

@@ -14,18 +14,18 @@ from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.sessions import LIFETIME, Session
 from tertulia.model.users import Credential, User
 from tertulia.service.config import Config
+from tertulia.service.credentials import Vault
 from tertulia.service.links import Links
-from tertulia.service.vault import Vault
 from tertulia.wire.http.authentication import csrf_token, session_in, session_of
-from tertulia.wire.http.cookie_names import (
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.request_head import (
     CSRF_COOKIE,
     DEVICE_COOKIE,
     SESSION_COOKIE,
     cookie_name,
+    first_of_each,
+    site_of,
 )
-from tertulia.wire.http.hosts import site_of
-from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.request_headers import first_of_each
 
 _CHALLENGE: Final = b"www-authenticate"
 _FORGET: Final = (b"clear-site-data", b'"storage"')

@@ -16,13 +16,13 @@ from tertulia.model.errors import (
 )
 from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, User
-from tertulia.service.vault import digest
+from tertulia.service.credentials import key_digest
 from tertulia.wire.http import session_cookies
 from tertulia.wire.http.authentication import require_open, session_of
 from tertulia.wire.http.call import Call
-from tertulia.wire.http.client_address import client_address, client_network
 from tertulia.wire.http.errors import ConfirmationRequired
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.request_head import client_address, client_network
 
 logger = logging.getLogger("tertulia.sign_in")
 
@@ -125,7 +125,7 @@ def new_session(
     token = secrets.token_urlsafe(32)
     before = session_of(node, request)
     new = sessions.NewSession(
-        digest=digest(token),
+        digest=key_digest(token),
         agent=request.headers.get("user-agent", ""),
         replaced_id=before.id if before else None,
         password_hash=checked.password_hash if checked else None,

@@ -21,8 +21,7 @@ from msgspec.structs import replace
 
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.service.mail_in.addresses import MailAddresses, Options, Target, ToChannel
-from tertulia.service.mail_in.reading import TakesTooLong
-from tertulia.service.mail_in.receiving import receive
+from tertulia.service.mail_in.receiving import TakesTooLong, receive
 from tertulia.wire.http.node import HttpNode
 
 if TYPE_CHECKING:

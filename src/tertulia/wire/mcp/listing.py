@@ -9,23 +9,24 @@ from msgspec import Meta, Struct
 from pyroaring import BitMap
 
 from tertulia.domain import permissions
-from tertulia.domain.channels.user_topics import is_muted
+from tertulia.domain.channels.topics import is_muted
 from tertulia.model.agents import Reach
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
-from tertulia.service.messages.topics import topics_of
-from tertulia.state.organization import State
+from tertulia.service.messages.reading import topics_of
+from tertulia.state.state import State
 from tertulia.wire.mcp.objects import (
     ChannelName,
+    ChannelRef,
     PersonName,
+    channel_called,
     channel_name,
     iso,
     person_name,
     topic_shown,
 )
-from tertulia.wire.mcp.places import ChannelRef, channel_called
 from tertulia.wire.mcp.tool import Arguments, Name, Number, Outcome, ToolCall
 
 Limit = Annotated[int, Meta(ge=1, le=100, description="Items in one page.")]

@@ -16,10 +16,18 @@ from tertulia.model.errors import (
     WrongApiKey,
 )
 from tertulia.wire.mcp.catalog import TOOLS
-from tertulia.wire.mcp.results import failed, succeeded
-from tertulia.wire.mcp.rpc import INVALID_PARAMS, METHOD_NOT_FOUND, Request, RpcError
+from tertulia.wire.mcp.objects import failed, succeeded
+from tertulia.wire.mcp.rpc import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    SERVER_INFO,
+    SUPPORTED,
+    Era,
+    Request,
+    RpcError,
+    agreed,
+)
 from tertulia.wire.mcp.tool import Json, ToolCall
-from tertulia.wire.mcp.versions import SERVER_INFO, SUPPORTED, Era, agreed
 
 LIST_SECONDS: Final = 60
 """How long a client may keep a list of tools: a key's reach does not change, its owner's might."""

@@ -1,25 +1,28 @@
 """Messages, channels and people, as agents are shown them."""
 
+import secrets
 from collections import Counter
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta, Struct
 
 from tertulia.domain import permissions
 from tertulia.domain.names import EMPTY_TOPIC_NAME
-from tertulia.markup.narrow_links import address_of
+from tertulia.markup.addresses import address_of
 from tertulia.model.channels import Channel
+from tertulia.model.errors import NoSuchChannel
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.service.messages.extras import MessageExtras
 from tertulia.service.messages.flags import is_read
 from tertulia.service.messages.history import Found
-from tertulia.state.organization import State
+from tertulia.state.state import State
 from tertulia.store.message_details import NO_DETAILS
 from tertulia.store.queries import Relation
-from tertulia.wire.api.objects.users import UNKNOWN_NAME
-from tertulia.wire.mcp.tool import Outcome, ToolCall
+from tertulia.wire.api.users.objects import UNKNOWN_NAME
+from tertulia.wire.mcp.tool import NOTICE, Json, Number, Outcome, ToolCall
 
 SHOWN_TEXT: Final = 2000
 """Characters of a message's text in a page of messages; alone it is shown whole."""
@@ -150,3 +153,45 @@ def written(
         text=text,
         is_cut=len(text) < len(message.content),
     )
+
+
+def succeeded(outcome: Outcome) -> Json:
+    """The result of a tool that did what it was asked for."""
+    structured = msgspec.to_builtins(outcome)
+    mark = secrets.token_hex(4)
+    return {
+        "content": [
+            _text(f"{NOTICE} It ends at the mark {mark}."),
+            _text(msgspec.json.encode(structured).decode()),
+            _text(f"(mark {mark}: end of the data)"),
+        ],
+        "structuredContent": structured,
+        "isError": False,
+    }
+
+
+def failed(sentence: str) -> Json:
+    """The result of a tool that did not, with the reason: a model can often do better then."""
+    return {"content": [_text(sentence)], "isError": True}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+ChannelRef = Annotated[
+    Number | Annotated[str, Meta(max_length=200)], Meta(description="A channel's ID or name.")
+]
+
+
+def channel_called(call: ToolCall, ref: int | str) -> Channel:
+    """The channel of that ID or name. NoSuchChannel where the agent may not know of it."""
+    if isinstance(ref, int):
+        return call.agent.channel(ref)
+    named = call.agent.state.channel_named(ref)
+    if named is None:
+        raise NoSuchChannel(name=ref)
+    try:
+        return call.agent.channel(named.id)
+    except NoSuchChannel:
+        raise NoSuchChannel(name=ref) from None

@@ -22,14 +22,20 @@ from tertulia.service.agent import Agent
 from tertulia.service.config import Config
 from tertulia.wire.http.authentication import agent_of
 from tertulia.wire.http.errors import MethodNotAllowed, error_response
-from tertulia.wire.http.file_bodies import drained
-from tertulia.wire.http.forms import whole_body
-from tertulia.wire.http.hosts import site_of
+from tertulia.wire.http.forms import drained, whole_body
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.request_head import site_of
 from tertulia.wire.mcp import rpc
-from tertulia.wire.mcp.rpc import INTERNAL_ERROR, Notification, RpcError
+from tertulia.wire.mcp.rpc import (
+    INTERNAL_ERROR,
+    VERSION_HEADER,
+    Notification,
+    RpcError,
+    era_of,
+    header_of,
+    require_supported,
+)
 from tertulia.wire.mcp.tool import ToolCall
-from tertulia.wire.mcp.versions import VERSION_HEADER, era_of, header_of, require_supported
 
 logger = logging.getLogger("tertulia.http")
 

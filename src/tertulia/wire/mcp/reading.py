@@ -7,8 +7,14 @@ from msgspec import Meta
 from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.service.messages.history import Query
-from tertulia.wire.mcp.objects import MessagePage, WrittenMessage, page, written
-from tertulia.wire.mcp.places import ChannelRef, channel_called
+from tertulia.wire.mcp.objects import (
+    ChannelRef,
+    MessagePage,
+    WrittenMessage,
+    channel_called,
+    page,
+    written,
+)
 from tertulia.wire.mcp.tool import Arguments, Name, Number, Outcome, ToolCall
 
 Limit = Annotated[int, Meta(ge=1, le=50, description="Messages in one page.")]

@@ -5,17 +5,16 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.domain.channels import user_topics
+from tertulia.domain.channels import topics
 from tertulia.domain.messages.reactions import RequestedEmoji
 from tertulia.domain.messages.sending import ToChannel, ToPeople
 from tertulia.domain.names import MAX_MESSAGE, topic_name
-from tertulia.markup.narrow_links import direct_message_address, message_address
+from tertulia.markup.addresses import direct_message_address, message_address
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.user_topics import Visibility
-from tertulia.service.messages import editing, flags, reactions, recipients, sending
-from tertulia.wire.mcp.objects import link_to
-from tertulia.wire.mcp.places import ChannelRef, channel_called
+from tertulia.service.messages import editing, flags, reactions, sending
+from tertulia.wire.mcp.objects import ChannelRef, channel_called, link_to
 from tertulia.wire.mcp.tool import Arguments, Name, Number, Outcome, ToolCall
 
 Text = Annotated[
@@ -47,9 +46,7 @@ async def send_message(call: ToolCall, asked: SendMessage) -> SentMessage:
     """Send a message to a topic of a channel, in your owner's name. A topic that there is not yet
     begins with it."""
     channel = channel_called(call, asked.channel)
-    return await _send(
-        call, recipients.to_topic(channel.id, asked.topic), asked.text, asked.attempt
-    )
+    return await _send(call, sending.to_topic(channel.id, asked.topic), asked.text, asked.attempt)
 
 
 class SendDirect(Arguments, kw_only=True, frozen=True):
@@ -66,7 +63,7 @@ async def send_direct_message(call: ToolCall, asked: SendDirect) -> SentMessage:
     """Send a direct message to one person or several, in your owner's name."""
     for user_id in asked.people:
         permissions.visible_user(call.agent.state, call.agent.user, user_id)
-    return await _send(call, recipients.to_people(asked.people), asked.text, asked.attempt)
+    return await _send(call, sending.to_people(asked.people), asked.text, asked.attempt)
 
 
 class Reply(Arguments, kw_only=True, frozen=True):
@@ -84,7 +81,7 @@ async def reply(call: ToolCall, asked: Reply) -> SentMessage:
     if message.channel_id is None:
         to = ToPeople(frozenset(call.agent.state.directs[message.direct_id].members))
     else:
-        to = recipients.to_topic(message.channel_id, message.topic)
+        to = sending.to_topic(message.channel_id, message.topic)
     return await _send(call, to, asked.text, asked.attempt)
 
 
@@ -190,5 +187,5 @@ async def follow_topic(call: ToolCall, asked: Follow) -> Done:
     wanted = Visibility.FOLLOWED if asked.follow else Visibility.INHERIT
     known = state.visibility(user.id, channel.id, topic_key(topic_name(asked.topic)))
     if asked.follow or known is Visibility.FOLLOWED:
-        await call.agent.submit(user_topics.set_visibility, channel.id, asked.topic, wanted)
+        await call.agent.submit(topics.set_visibility, channel.id, asked.topic, wanted)
     return Done()

@@ -8,21 +8,18 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from tertulia.domain.accounts.passwords import MAX_LENGTH
-from tertulia.domain.accounts.signup import HasAccount, LinkExpired
+from tertulia.domain.accounts.signup import MAX_LENGTH, HasAccount, LinkExpired
 from tertulia.model.errors import OrganizationDeactivated, Refused, Unavailable
 from tertulia.model.users import User
 from tertulia.service.config import Config
-from tertulia.wire.api.objects.realm import picture_url
+from tertulia.wire.api.organization.objects import picture_url
 from tertulia.wire.http.authentication import require_own_page, session_of
-from tertulia.wire.http.client_address import client_network
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.forms import received
-from tertulia.wire.http.hosts import site_of
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.rate_limiter import RateLimiter
-from tertulia.wire.pages.html import from_template
-from tertulia.wire.pages.speaking import Speech, speech_for
+from tertulia.wire.http.request_head import client_network, site_of
+from tertulia.wire.pages.html import Speech, from_template, speech_for
 
 MAX_BODY: Final = 64 * 1024
 """Bytes of a form."""

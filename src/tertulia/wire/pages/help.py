@@ -6,14 +6,51 @@ from typing import Final
 
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.pages import manual
+from tertulia.wire.http.responses import unless_known
 from tertulia.wire.pages.form_flow import Link, note_page
-from tertulia.wire.pages.manual import HELP
-from tertulia.wire.pages.speaking import ENGLISH
+from tertulia.wire.pages.html import ENGLISH
+from tertulia.wire.pages.web_client import BuiltFiles
+
+HELP: Final = "/help"
+_MANUAL: Final = BuiltFiles("manual")
+_FIRST: Final = "index.html"
+_HEADERS: Final = {
+    # Their names are the same in every release.
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self';"
+        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "same-origin",
+}
+_SHOWN: Final = ("text/html", "text/css", "text/javascript", "image/")
+
+
+def is_built() -> bool:
+    """Whether there is a manual: a package of a release has it."""
+    return _FIRST in _MANUAL.names
+
+
+def manual_answer(request: Request, name: str) -> Response | None:
+    """What the manual has at that path below `/help/`; None where it has nothing there."""
+    if not is_built():
+        return None
+    if not name:
+        if request.url.path == HELP:  # Links on the page begin from a folder.
+            return RedirectResponse(f"{HELP}/", status_code=302)
+        name = _FIRST
+    if (found := _MANUAL.file(name)) is not None:
+        content, headers = found.encoded(request)
+        is_shown = found.media_type.startswith(_SHOWN)
+        media_type = found.media_type if is_shown else "text/plain"
+        return unless_known(request, content, media_type, {**headers, **_HEADERS})
+    if f"{name}.html" in _MANUAL.names:
+        return RedirectResponse(f"{HELP}/{name}.html", status_code=302)
+    return None
 
 
 class Topic(Struct, frozen=True):
@@ -199,11 +236,11 @@ def help_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
     async def page(request: Request) -> Response:
         name = str(request.path_params.get("name", "")).rstrip("/")
-        if (found := manual.manual_answer(request, name)) is not None:
+        if (found := manual_answer(request, name)) is not None:
             return found
         topic = topic_for(name.strip("/").lower())
         others = {one.title: f"{HELP}/{name}" for name, one in PAGES.items() if one is not topic}
-        if manual.is_built():
+        if is_built():
             others = {"Full manual": f"{HELP}/", **others}
         return note_page(
             node,

@@ -22,7 +22,7 @@ from tertulia.model.errors import (
 from tertulia.model.mail import Mail, MailKind
 from tertulia.service import links
 from tertulia.service.passwords import good_password
-from tertulia.wire.api.objects.users import avatar_address
+from tertulia.wire.api.users.objects import avatar_address
 from tertulia.wire.http import session_cookies, sign_in
 from tertulia.wire.http.authentication import (
     CSRF_HEADER,

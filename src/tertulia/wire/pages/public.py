@@ -13,24 +13,22 @@ from starlette.routing import BaseRoute, Route
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import users
-from tertulia.markup.emoji_addresses import extra_address
+from tertulia.markup.addresses import extra_address
 from tertulia.model.errors import Refused
 from tertulia.model.reactions import EXTRA_NAMES
 from tertulia.model.users import User
 from tertulia.wire.api.emoji import EMOJI_PATH, emoji_data
-from tertulia.wire.api.objects.realm import (
+from tertulia.wire.api.organization.objects import (
     LOGO_PATH,
     NIGHT_LOGO_PATH,
     PICTURES,
     picture_path,
 )
-from tertulia.wire.api.objects.users import UNKNOWN_AVATAR, avatar_address
-from tertulia.wire.files.avatars import avatar_pages
-from tertulia.wire.files.emoji import emoji_pages
+from tertulia.wire.api.users.objects import UNKNOWN_AVATAR, avatar_address
+from tertulia.wire.files.pictures import avatar_pages, emoji_pages
 from tertulia.wire.http.authentication import authenticated
-from tertulia.wire.http.caching import unless_known
-from tertulia.wire.http.content_policies import PICTURE
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.responses import PICTURE, unless_known
 
 DAY_SECONDS: Final = 86400
 _PICTURES: Final = {

@@ -19,19 +19,17 @@ from tertulia.wire.http.errors import (
     TooManyAtOnce,
     TooManyConnections,
 )
+from tertulia.wire.http.node import METRICS
 from tertulia.wire.http.rate_limits import GONE
-from tertulia.wire.http.readiness import METRICS
-from tertulia.wire.http.response_headers import HEADERS_API
-from tertulia.wire.http.responses import PART_BYTES, failure
+from tertulia.wire.http.responses import HEADERS_API, PART_BYTES, failure
 from tertulia.wire.http.routing import POLLS
+from tertulia.wire.protocol.addresses import unmapped
 from tertulia.wire.protocol.asgi_exchange import AsgiExchange
-from tertulia.wire.protocol.connections import Admission, Connections, Wait
-from tertulia.wire.protocol.handshakes import Handshake
+from tertulia.wire.protocol.connections import Admission, Connections, Handshake, Wait
 from tertulia.wire.protocol.load import Load
 from tertulia.wire.protocol.outgoing import Outgoing
 from tertulia.wire.protocol.polling import TARGET, Polls, UsualPoll, WaitingPoll, head_of
 from tertulia.wire.protocol.request_head import MAX_HEAD, RequestHead
-from tertulia.wire.protocol.trusted_addresses import unmapped
 
 MAX_PIPELINED: Final = 32
 """Requests that may wait on a connection behind the one that is being answered."""

@@ -8,8 +8,10 @@ import asyncio
 import logging
 import math
 import time
+from collections import deque
 from collections.abc import Callable
-from typing import Final
+from contextvars import Context
+from typing import Final, Protocol
 
 logger = logging.getLogger("tertulia.http")
 
@@ -131,3 +133,42 @@ class Load:
 
 def _weighed(before: float, now: float) -> float:
     return before + _WEIGHT * (now - before) if before else now
+
+
+class Waiting(Protocol):
+    """A connection whose next request waits for its turn."""
+
+    def begin_next(self) -> bool:
+        """Begin it. False where there is none any more."""
+
+
+class Turns:
+    """Those of one server. To be used on its event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Waiting] = deque()
+        self._context = Context()
+        """Of none of the requests before, which call this."""
+
+    def want(self, connection: Waiting) -> None:
+        """Its next request is to begin."""
+        self._waiting.append(connection)
+        if len(self._waiting) == 1:
+            self._soon()
+
+    def _soon(self) -> None:
+        asyncio.get_running_loop().call_soon(self._next, context=self._context)
+
+    def _next(self) -> None:
+        # It stays there until it has begun, so that `want` knows that there is a next turn.
+        has_begun = False
+        try:
+            while self._waiting and not has_begun:
+                try:
+                    has_begun = self._waiting[0].begin_next()
+                finally:
+                    self._waiting.popleft()
+        finally:
+            # Also where one fails: the others are to go on.
+            if self._waiting:
+                self._soon()

@@ -1,7 +1,7 @@
 """GET /events without a task: for connections on which such a request waits below ASGI.
 
 Only plain requests are answered here. Anything unusual, and everything that is to be refused, is
-the endpoint's (`tertulia.wire.api.resources.events`), which answers the same.
+the endpoint's (`tertulia.wire.api.register`), which answers the same.
 """
 
 import time
@@ -25,10 +25,9 @@ from tertulia.wire.http.authentication import (
 )
 from tertulia.wire.http.errors import TooMuchUnread
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.request_headers import Headers, first_of_each
+from tertulia.wire.http.request_head import Headers, first_of_each
 from tertulia.wire.http.request_log import log_request, logs_polls
-from tertulia.wire.http.response_headers import HEADERS_API
-from tertulia.wire.http.responses import PART_BYTES, SUCCESS, failure
+from tertulia.wire.http.responses import HEADERS_API, PART_BYTES, SUCCESS, failure
 from tertulia.wire.http.routing import POLLS
 from tertulia.wire.http.session_cookies import asked_by_browser, without_dialogue
 from tertulia.wire.protocol.outgoing import Outgoing

@@ -9,7 +9,7 @@ from typing import Final
 import httptools
 
 from tertulia.wire.http.errors import BadHttp, HeadTooLarge
-from tertulia.wire.http.hosts import is_authority
+from tertulia.wire.http.request_head import is_authority
 
 MAX_HEAD: Final = 64 * 1024
 """Bytes of a request line and its headers; and of what stands around a body's bytes."""

@@ -15,7 +15,7 @@ from tertulia.wire.api.openapi.responses import answered, error
 from tertulia.wire.api.openapi.schemas import Json, Schemas
 from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.api.versions import FEATURE_LEVEL
-from tertulia.wire.http.cookie_names import CSRF_COOKIE, SESSION_COOKIE
+from tertulia.wire.http.request_head import CSRF_COOKIE, SESSION_COOKIE
 from tertulia.wire.http.routing import PREFIX, Route
 
 _EVENT_MODULES: Final = (projections, transients)

@@ -4,25 +4,21 @@ from functools import partial
 from typing import Any, Final
 
 from tertulia.embedded.catalog import offered
-from tertulia.service import gifs
-from tertulia.service.gifs import GifService
-from tertulia.wire.api.objects.administration import (
-    domain_objects,
-    linkifier_objects,
-    playground_objects,
-)
-from tertulia.wire.api.objects.banners import banner_objects
-from tertulia.wire.api.objects.integrations import integration_objects
-from tertulia.wire.api.objects.profiles import FIELD_TYPES, profile_fields
-from tertulia.wire.api.objects.reactions import custom_emoji
-from tertulia.wire.api.objects.realm import realm_extensions
+from tertulia.service import video_calls
+from tertulia.service.video_calls import GifService
+from tertulia.wire.api.administration import domain_objects, linkifier_objects, playground_objects
+from tertulia.wire.api.banners import banner_objects
+from tertulia.wire.api.emoji import custom_emoji
+from tertulia.wire.api.organization.objects import realm_extensions
+from tertulia.wire.api.profiles import FIELD_TYPES, profile_field_objects
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
+from tertulia.wire.api.webhooks import integration_objects
 
 
 def fields(context: SnapshotContext) -> dict[str, Any]:
     """The fields that profiles have beside the name, and the types that such a field can have.
     Spectators see no profiles."""
-    shown = [] if context.viewer is None else profile_fields(context.state)
+    shown = [] if context.viewer is None else profile_field_objects(context.state)
     return {"custom_profile_fields": shown, "custom_profile_field_types": FIELD_TYPES}
 
 
@@ -74,7 +70,7 @@ SECTIONS: Final[Sections] = {
     ("realm_billing",): lambda _: {"realm_billing": {"has_pending_sponsorship_request": False}},
     ("stop_words",): lambda _: {"stop_words": []},
     ("video_calls",): calls,
-    **{(service.name,): partial(_gif_key, service) for service in gifs.SERVICES},
+    **{(service.name,): partial(_gif_key, service) for service in video_calls.SERVICES},
     # Tenor answers nobody any more.
     ("tenor",): lambda _: {"tenor_api_key": ""},
 }

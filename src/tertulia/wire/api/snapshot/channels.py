@@ -9,8 +9,8 @@ from typing import Any, Final
 from tertulia.domain import permissions
 from tertulia.domain.channels.folders import in_order
 from tertulia.model.channels import Subscription
-from tertulia.wire.api.objects.administration import default_group_objects
-from tertulia.wire.api.objects.channels import (
+from tertulia.wire.api.administration import default_group_objects
+from tertulia.wire.api.channels.objects import (
     ChannelObject,
     OwnSettings,
     channel_object,
@@ -19,7 +19,7 @@ from tertulia.wire.api.objects.channels import (
     own_settings,
     subscription_fields,
 )
-from tertulia.wire.api.objects.folders import folder_object
+from tertulia.wire.api.folders import folder_object
 from tertulia.wire.api.shard_ranges import ShardRange, shard_ranges
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
 from tertulia.wire.http.fragments import Fragment, array_items, encode, json_array, object_fields

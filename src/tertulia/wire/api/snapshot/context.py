@@ -9,8 +9,8 @@ from tertulia.domain import permissions
 from tertulia.model.channels import Channel
 from tertulia.model.queues import Registration
 from tertulia.model.users import User
-from tertulia.state.organization import State
-from tertulia.wire.api.objects.channels import weekly_traffic
+from tertulia.state.state import State
+from tertulia.wire.api.channels.objects import weekly_traffic
 from tertulia.wire.http.fragments import Fragment
 from tertulia.wire.http.node import HttpNode
 

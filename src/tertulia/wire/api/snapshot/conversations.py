@@ -10,16 +10,16 @@ from typing import Any, Final
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.domain.channels.user_topics import is_muted
+from tertulia.domain.channels.topics import is_muted
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import User
-from tertulia.state.organization import State
-from tertulia.wire.api.objects.messages import unread_key
-from tertulia.wire.api.objects.topics import topic_shown
-from tertulia.wire.api.objects.user_topics import muted_topics as shown_muted_topics
-from tertulia.wire.api.objects.user_topics import user_topic
+from tertulia.state.state import State
+from tertulia.wire.api.messages.objects import unread_key
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
+from tertulia.wire.api.topics import topic_shown
+from tertulia.wire.api.user_topics import muted_topics as shown_muted_topics
+from tertulia.wire.api.user_topics import user_topic
 from tertulia.wire.http.fragments import (
     Fragments,
     JsonParts,

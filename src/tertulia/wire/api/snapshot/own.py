@@ -5,14 +5,14 @@ A spectator has nothing of it."""
 from typing import Any, Final
 
 from tertulia.domain.messages import drafts as author_drafts
-from tertulia.domain.messages import reminders as reader_reminders
 from tertulia.domain.messages import scheduled as author_scheduled
-from tertulia.wire.api.objects.devices import DeviceObject
-from tertulia.wire.api.objects.drafts import draft_object, snippet_object
-from tertulia.wire.api.objects.navigation import view_object
-from tertulia.wire.api.objects.quiet_times import QuietTimesObject
-from tertulia.wire.api.objects.quiet_times import quiet_times as quiet_times_object
-from tertulia.wire.api.objects.scheduled import reminder_object, scheduled_object
+from tertulia.domain.messages import scheduled as reader_reminders
+from tertulia.wire.api.devices import DeviceObject
+from tertulia.wire.api.drafts import draft_object, snippet_object
+from tertulia.wire.api.navigation import view_object
+from tertulia.wire.api.quiet_times import QuietTimesObject
+from tertulia.wire.api.quiet_times import quiet_times_object as quiet_times_object
+from tertulia.wire.api.scheduled import reminder_object, scheduled_object
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
 
 _NOBODY = 0
@@ -42,7 +42,7 @@ def scheduled(context: SnapshotContext) -> dict[str, Any]:
 
 def reminders(context: SnapshotContext) -> dict[str, Any]:
     """Of what the viewer is to be reminded, in the order of the times."""
-    own = reader_reminders.of_user(context.state, _owner(context))
+    own = reader_reminders.reminders_of(context.state, _owner(context))
     return {"reminders": [reminder_object(reminder) for reminder in own]}
 
 

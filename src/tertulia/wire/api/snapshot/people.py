@@ -8,12 +8,15 @@ from typing import Any, Final
 
 from tertulia.domain import permissions
 from tertulia.model.users import Role, User
-from tertulia.wire.api.objects import people
-from tertulia.wire.api.objects.bots import bot_objects
-from tertulia.wire.api.objects.groups import all_groups
-from tertulia.wire.api.objects.muting import muted_users
-from tertulia.wire.api.objects.statuses import status_object
-from tertulia.wire.api.objects.users import (
+from tertulia.wire.api.bots import bot_objects
+from tertulia.wire.api.groups.objects import all_groups
+from tertulia.wire.api.personal import muted_users
+from tertulia.wire.api.presence import all_presences
+from tertulia.wire.api.presence import presences as presences_seen
+from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
+from tertulia.wire.api.statuses import status_object
+from tertulia.wire.api.users import objects as people
+from tertulia.wire.api.users.objects import (
     UNKNOWN_AVATAR,
     UserObject,
     api_email,
@@ -21,9 +24,6 @@ from tertulia.wire.api.objects.users import (
     avatar_url,
     user_object,
 )
-from tertulia.wire.api.resources.presence import all_presences
-from tertulia.wire.api.resources.presence import presences as presences_seen
-from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
 from tertulia.wire.http.fragments import JsonParts, json_array, json_object, object_fields
 
 NAMED_CONVERSATIONS: Final = 250

@@ -5,20 +5,20 @@ from typing import Any, Final
 
 from tertulia.delivery.presence import OFFLINE_SECONDS, PING_SECONDS
 from tertulia.domain import names
-from tertulia.domain.accounts.passwords import MAX_LENGTH
+from tertulia.domain.accounts.signup import MAX_LENGTH
 from tertulia.domain.channels.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.domain.groups import group_settings
 from tertulia.domain.groups.group_settings import PermissionSetting
 from tertulia.domain.messages.reporting import KINDS
 from tertulia.domain.organization.settings import BIG_BLUE_BUTTON, VIDEO_CALLS
-from tertulia.model.realm import Realm
+from tertulia.model.organization import Realm
 from tertulia.service import video_calls
 from tertulia.service.config import Config
-from tertulia.service.files.avatars import MAX_PICTURE_MIB
-from tertulia.service.files.thumbnails import FORMATS
+from tertulia.service.files.pictures import MAX_PICTURE_MIB
+from tertulia.service.files.uploads import FORMATS
 from tertulia.wire.api.emoji import emoji_url
-from tertulia.wire.api.objects.profiles import EXTERNAL_ACCOUNTS
-from tertulia.wire.api.objects.realm import authentication_methods, realm_settings
+from tertulia.wire.api.organization.objects import authentication_methods, realm_settings
+from tertulia.wire.api.profiles import EXTERNAL_ACCOUNTS
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
 from tertulia.wire.http.fragments import Fragment, object_fields
 

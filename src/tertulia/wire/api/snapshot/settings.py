@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from tertulia.domain.accounts import onboarding as steps
-from tertulia.wire.api.objects.administration import onboarding_objects
-from tertulia.wire.api.objects.settings import LEGACY_DISPLAY, LEGACY_NOTIFICATIONS, settings_object
+from tertulia.domain.accounts import navigation
+from tertulia.wire.api.administration import onboarding_objects
+from tertulia.wire.api.settings import LEGACY_DISPLAY, LEGACY_NOTIFICATIONS, settings_object
 from tertulia.wire.api.snapshot.context import Section, Sections, SnapshotContext
 
 
@@ -45,7 +45,11 @@ def defaults(context: SnapshotContext) -> dict[str, Any]:
 
 def onboarding(context: SnapshotContext) -> dict[str, Any]:
     """The hints for beginners that the viewer has not seen. There is no tour to watch."""
-    left = [] if context.viewer is None else steps.left(context.state, context.viewer.id)
+    left = (
+        []
+        if context.viewer is None
+        else navigation.onboarding_steps_left(context.state, context.viewer.id)
+    )
     return {"onboarding_steps": onboarding_objects(left), "navigation_tour_video_url": None}
 
 

@@ -1,0 +1,144 @@
+"""Who may use and manage an invitation, what it gives, and the changes that end it."""
+
+from collections.abc import Sequence
+
+from tertulia.domain import permissions
+from tertulia.model.changes import (
+    AnyChange,
+    ConfirmationsEnded,
+    InvitationsEnded,
+    InvitationsRedacted,
+)
+from tertulia.model.channels import Channel
+from tertulia.model.errors import Refused
+from tertulia.model.groups import UserGroup
+from tertulia.model.invitations import Invitation, InvitationStatus
+from tertulia.model.users import Role, User
+from tertulia.state.state import State
+
+
+def is_usable(state: State, invitation: Invitation, now: float) -> bool:
+    """Whether somebody can join with it: it is open, and its inviter is active, no guest, and could
+    still give such a role."""
+    inviter = state.users[invitation.inviter_id]
+    return (
+        invitation.is_open(now)
+        and inviter.is_active
+        and not permissions.is_guest(state, inviter)
+        and permissions.role_of(state, inviter) <= invitation.role
+    )
+
+
+def channels_of_invitation(state: State, invitation: Invitation) -> list[Channel]:
+    """The channels that it names and its inviter may still invite to, ascending."""
+    inviter = state.users[invitation.inviter_id]
+    named = (state.channels.get(channel_id) for channel_id in sorted(invitation.channel_ids))
+    return [
+        channel
+        for channel in named
+        if channel is not None and permissions.may_invite_to(state, inviter, channel)
+    ]
+
+
+def groups_of_invitation(state: State, invitation: Invitation) -> list[UserGroup]:
+    """The groups that it names and to which its inviter may still add members."""
+    inviter = state.users[invitation.inviter_id]
+    named = (state.groups.get(group_id) for group_id in invitation.group_ids)
+    return [
+        group
+        for group in named
+        if group is not None
+        and not group.deactivated
+        and permissions.may_add_members(state, inviter, group)
+    ]
+
+
+def is_managed(state: State, invitation: Invitation, viewer: User, now: float) -> bool:
+    """Whether the viewer may change it and see its link: its inviter and administrators; only
+    owners where it gives the role of an owner."""
+    if not is_usable(state, invitation, now):
+        return False
+    if invitation.inviter_id == viewer.id:
+        return True
+    role = permissions.role_of(state, viewer)
+    return role <= Role.ADMINISTRATOR and role <= invitation.role
+
+
+def invitations_ended(
+    invitations: Sequence[Invitation], status: InvitationStatus
+) -> list[AnyChange]:
+    """The change that ends the invitations; none where there are none."""
+    if not invitations:
+        return []
+    return [
+        InvitationsEnded(
+            invitation_ids=tuple(sorted(one.id for one in invitations)),
+            inviter_ids=tuple(sorted({one.inviter_id for one in invitations})),
+            status=status,
+        )
+    ]
+
+
+def invitations_withdrawn(state: State, inviter: User) -> list[AnyChange]:
+    """The change that ends the open invitations of a user who is deactivated."""
+    mine = [
+        one
+        for one in state.invitations
+        if one.inviter_id == inviter.id and one.status is InvitationStatus.OPEN
+    ]
+    return invitations_ended(mine, InvitationStatus.REVOKED)
+
+
+def invitations_redacted(state: State, address: str) -> list[AnyChange]:
+    """The change that removes the address from its invitations, which must be over (`answered`)."""
+    folded = address.casefold()
+    made = (one for one in state.invitations if one.address)
+    ids = tuple(sorted(one.id for one in made if (one.address or "").casefold() == folded))
+    return [InvitationsRedacted(invitation_ids=ids)] if ids else []
+
+
+def invitations_accepted(state: State, address: str) -> list[AnyChange]:
+    """The changes that end all open invitations and confirmations of the address, which has an
+    account now."""
+    folded = address.casefold()
+    used = [
+        one
+        for one in state.invitations
+        if one.status is InvitationStatus.OPEN
+        and one.address is not None
+        and one.address.casefold() == folded
+    ]
+    confirmed = [c.id for c in state.confirmations if c.address.casefold() == folded]
+    changes = invitations_ended(used, InvitationStatus.USED)
+    if confirmed:
+        changes.append(ConfirmationsEnded(confirmation_ids=tuple(sorted(confirmed))))
+    return changes
+
+
+class NotAdmitted(Refused):
+    """The organization takes no accounts with such an address."""
+
+
+def require_allowed_email(state: State, address: str) -> None:
+    """NotAdmitted for an address that the organization's rules leave out: where it restricts
+    addresses to its domains, also one with a `+`, of which a mailbox has many."""
+    local, _, host = address.casefold().rpartition("@")
+    if not state.realm.emails_restricted_to_domains:
+        if state.realm.disallow_disposable_email_addresses and is_disposable(host):
+            raise NotAdmitted("This organization doesn't accept disposable email addresses.")
+        return
+    if "+" in local:
+        raise NotAdmitted("This organization doesn't accept email addresses that contain '+'.")
+    if not any(
+        host == domain.name or (domain.allow_subdomains and host.endswith("." + domain.name))
+        for domain in state.domains
+    ):
+        raise NotAdmitted("This organization doesn't accept email addresses in this domain.")
+
+
+def is_disposable(host: str) -> bool:
+    """Whether it, or a domain that it is below of, gives addresses to anybody for a moment."""
+    from disposable_email_domains import blocklist  # Thousands, which few organizations ask for.
+
+    labels = host.casefold().split(".")
+    return any(".".join(labels[start:]) in blocklist for start in range(len(labels) - 1))

@@ -1,0 +1,277 @@
+"""The words of whose use somebody wants to hear."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import names, permissions
+from tertulia.domain.accounts import personal_settings
+from tertulia.domain.accounts.users import require_person
+from tertulia.domain.notifications import quiet
+from tertulia.domain.organization import emoji
+from tertulia.model.changes import (
+    AlertWordsChanged,
+    AnyChange,
+    QuietTimesChanged,
+    StatusChanged,
+    UserMuted,
+    UserUnmuted,
+)
+from tertulia.model.errors import Refused
+from tertulia.model.personal import MutedUser, QuietHours, QuietTimes
+from tertulia.model.profiles import NO_EMOJI, UserStatus
+from tertulia.model.reactions import Emoji, EmojiKind
+from tertulia.model.users import User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.personal import compared
+from tertulia.state.state import State
+
+MAX_LENGTH: Final = 100
+MAX_ALERT_WORDS: Final = 1000
+"""Of one account."""
+
+
+def own_alert_words(moment: Moment) -> Decision[list[str]]:
+    """The actor's words."""
+    return Decision(list(_present(moment)))
+
+
+def add_alert_words(moment: Moment, words: Sequence[str]) -> Decision[list[str]]:
+    """Add words, without those that are there already in any case. Returns all of them.
+
+    Refused for words that are too long, or too many.
+    """
+    present = _present(moment)
+    known = {compared(word): word for word in present}
+    for word in _tidy(words):
+        if len(word) > MAX_LENGTH:
+            raise Refused(f"Alert words can have at most {MAX_LENGTH} characters.")
+        known.setdefault(compared(word), word)
+    if len(known) > MAX_ALERT_WORDS:
+        raise Refused(f"You can have at most {MAX_ALERT_WORDS} alert words.")
+    return _become(moment, present, tuple(known.values()))
+
+
+def remove_alert_words(moment: Moment, words: Sequence[str]) -> Decision[list[str]]:
+    """Remove words, in any case; unknown ones are passed over. Returns what is left."""
+    present = _present(moment)
+    gone = {compared(word) for word in _tidy(words)}
+    return _become(moment, present, tuple(w for w in present if compared(w) not in gone))
+
+
+def _present(moment: Moment) -> tuple[str, ...]:
+    record = moment.state.alert_words.get(moment.actor.id)
+    return record.words if record else ()
+
+
+def _tidy(words: Sequence[str]) -> list[str]:
+    return [word.strip() for word in words if word.strip()]
+
+
+def _become(
+    moment: Moment, present: tuple[str, ...], words: tuple[str, ...]
+) -> Decision[list[str]]:
+    if words == present:
+        return Decision(list(present))
+    return Decision(list(words), (AlertWordsChanged(user_id=moment.actor.id, words=words),))
+
+
+def mute_user(moment: Moment, user_id: int) -> Decision[None]:
+    """Mute a user. Refused for oneself, unknown users, and users who are muted already."""
+    state, actor = moment.state, moment.actor
+    user = permissions.visible_user(state, actor, user_id)
+    if user.id == actor.id:
+        raise Refused("You can't mute yourself.")
+    if (actor.id, user.id) in state.muted_users:
+        raise Refused("This user is already muted.")
+    muted = MutedUser(user_id=actor.id, muted_id=user.id, since=int(moment.now))
+    return Decision(None, (UserMuted(muted=muted),))
+
+
+def unmute_user(moment: Moment, user_id: int) -> Decision[None]:
+    """Unmute a user. Refused where the user is not muted."""
+    actor = moment.actor
+    if (actor.id, user_id) not in moment.state.muted_users:
+        raise Refused("This user isn't muted.")
+    return Decision(None, (UserUnmuted(user_id=actor.id, muted_id=user_id),))
+
+
+def kept_apart(state: State, user_id: int) -> set[int]:
+    """The users whom this one muted, and the users who muted this one."""
+    return {muted.muted_id for muted in state.muted_users.of_user[user_id]} | {
+        muted.user_id for muted in state.muted_users.of_muted[user_id]
+    }
+
+
+MAX_STATUS_TEXT = 60
+LATEST_END: Final = 366 * 86400
+"""Seconds from now on within which a status ends, if it does."""
+AT_ONCE: Final = 500
+"""Statuses that are taken away by one command; the others follow."""
+
+
+class NewStatus(Struct, frozen=True, kw_only=True):
+    """What is to be new; None stays as it is. An empty text or emoji name takes it away."""
+
+    text: str | None = None
+    emoji_name: str | None = None
+    emoji_code: str | None = None
+    emoji_kind: EmojiKind | None = None
+    ends_at: int | None = None
+    """When it is taken away, in UNIX seconds; 0 for never. None leaves it as it is where the status
+    stays what it was; a new one stays until it is changed."""
+    invisible: bool | None = None
+    """Of old: the opposite of the setting `presence_enabled`."""
+
+
+def change_own(moment: Moment, new: NewStatus) -> Decision[bool]:
+    """Change the actor's own status. Whether the actor's presence shall be seen is new, is the
+    result. Refused where nothing is given, for a text too long, an emoji unknown, and an end
+    that is over, more than a year away, or of no status."""
+    return _change(moment, moment.actor, new)
+
+
+def change_status(moment: Moment, user_id: int, new: NewStatus) -> Decision[bool]:
+    """The same for somebody else, by an administrator (NotPermitted otherwise)."""
+    permissions.require_administrator(moment.state, moment.actor)
+    user = permissions.visible_user(moment.state, moment.actor, user_id)
+    permissions.require(user.is_active and not user.is_system_bot, "This user doesn't exist.")
+    return _change(moment, user, new)
+
+
+def next_end(state: State, now: float) -> float | None:
+    """When the next status ends by itself."""
+    first = state.statuses.by_end.first
+    return None if first is None else first.ends_at
+
+
+def end_status(moment: Moment) -> Decision[None]:
+    """Take away the statuses that are over."""
+    over = moment.state.statuses.by_end.between(None, moment.now)
+    return Decision(None, [taken_away(moment.state, user_id) for user_id in over[:AT_ONCE]])
+
+
+def taken_away(state: State, user_id: int) -> StatusChanged:
+    """The change that leaves an account, which has a status, without one."""
+    ends_at = 0 if state.statuses[user_id].ends_at else None
+    return StatusChanged(user_id=user_id, text="", emoji=NO_EMOJI, ends_at=ends_at)
+
+
+def _change(moment: Moment, user: User, new: NewStatus) -> Decision[bool]:
+    says_nothing = new.text is None and new.ends_at is None and _says_nothing_of_emoji(new)
+    if says_nothing and new.invisible is None:
+        raise Refused("Nothing to change: the request has no new value.")
+    before = moment.state.statuses.get(user.id) or UserStatus(user_id=user.id)
+    text = None if new.text is None else _text(new.text)
+    chosen = None if _says_nothing_of_emoji(new) else _emoji(moment.state, new)
+    changed = StatusChanged(
+        user_id=user.id,
+        text=None if text == before.text else text,
+        emoji=None if chosen == (before.emoji or NO_EMOJI) else chosen,
+    )
+    ends_at = _end(moment, before, changed, new.ends_at)
+    changed = msgspec.structs.replace(
+        changed, ends_at=None if ends_at == before.ends_at else ends_at
+    )
+    changes: list[AnyChange] = []
+    if changed != StatusChanged(user_id=user.id):
+        changes.append(changed)
+    presence: list[AnyChange] = []
+    if new.invisible is not None:
+        enabled = {"presence_enabled": not new.invisible}
+        presence = personal_settings.settings_changed(moment, user, enabled)
+    return Decision(bool(presence), [*changes, *presence])
+
+
+def _end(moment: Moment, before: UserStatus, changed: StatusChanged, wanted: int | None) -> int:
+    """When the status ends that it is with the change."""
+    text = before.text if changed.text is None else changed.text
+    emoji = (before.emoji or NO_EMOJI) if changed.emoji is None else changed.emoji
+    is_new = changed.text is not None or changed.emoji is not None
+    if not wanted:
+        # An end that was meant for another status does not take this one away.
+        return before.ends_at if wanted is None and not is_new else 0
+    if not text and emoji == NO_EMOJI:
+        raise Refused("There's no status to set an end time for.")
+    if not moment.now < wanted <= moment.now + LATEST_END:
+        raise Refused("A status must end within a year from now.")
+    return wanted
+
+
+def _says_nothing_of_emoji(new: NewStatus) -> bool:
+    return new.emoji_name is None and new.emoji_code is None and new.emoji_kind is None
+
+
+def _text(text: str) -> str:
+    found = text.strip()
+    if len(found) > MAX_STATUS_TEXT:
+        raise Refused(f"A status can have at most {MAX_STATUS_TEXT} characters.")
+    if not names.is_printable(found):
+        raise Refused("A status can't contain invisible characters.")
+    return found
+
+
+def _emoji(state: State, new: NewStatus) -> Emoji:
+    if new.emoji_name is None:
+        raise Refused("An emoji's code and type require its name.")
+    if not new.emoji_name:
+        if new.emoji_code:
+            raise Refused("An emoji's code requires its name.")
+        return NO_EMOJI
+    return emoji.chosen(state, new.emoji_name, new.emoji_code or None, new.emoji_kind)
+
+
+LONGEST_PAUSE: Final = 366 * 86400
+"""Seconds."""
+MAX_HOURS: Final = 7
+"""Of one account."""
+_DAY_MINUTES: Final = 1440
+
+
+def change_quiet_times(
+    moment: Moment,
+    paused_until: int | UnsetType = UNSET,
+    hours: Sequence[QuietHours] | UnsetType = UNSET,
+) -> Decision[None]:
+    """Leave the actor in peace until that UNIX time (0, or one that is over, to go on), or in these
+    hours of each week.
+
+    NotPermitted for bots; Refused for a pause of more than a year, for hours that cannot be, and
+    for more than `MAX_HOURS` of them.
+    """
+    require_person(moment.actor)
+    user_id = moment.actor.id
+    before = moment.state.quiet_times.get(user_id) or QuietTimes(user_id=user_id)
+    after = before
+    if paused_until is not UNSET:
+        if not 0 <= paused_until <= moment.now + LONGEST_PAUSE:
+            raise Refused("You can pause notifications for at most a year.")
+        is_over = paused_until <= moment.now
+        after = msgspec.structs.replace(after, paused_until=0 if is_over else paused_until)
+    if hours is not UNSET:
+        if len(hours) > MAX_HOURS:
+            raise Refused(f"You can have at most {MAX_HOURS} sets of quiet hours.")
+        checked = tuple(map(_checked, hours))
+        if quiet.leave_no_time(checked):
+            raise Refused(
+                "Quiet hours can't cover the whole week. To stop notifications completely,"
+                " turn them off."
+            )
+        after = msgspec.structs.replace(after, hours=checked)
+    return Decision(None, () if after == before else (QuietTimesChanged(quiet_times=after),))
+
+
+def _checked(hours: QuietHours) -> QuietHours:
+    days = tuple(sorted(set(hours.days)))
+    if not days or not 0 <= days[0] <= days[-1] <= 6:
+        raise Refused("Choose at least one day for quiet hours, from 0 (Monday) to 6 (Sunday).")
+    if not (0 <= hours.begin < _DAY_MINUTES and 0 < hours.end <= _DAY_MINUTES):
+        raise Refused(
+            "Quiet hours must begin and end within one day. Give both times in minutes after"
+            " midnight."
+        )
+    if hours.begin == hours.end:
+        raise Refused("Quiet hours must end at a different time than they begin.")
+    return msgspec.structs.replace(hours, days=days)

@@ -1,0 +1,235 @@
+"""Messages of the server's bots about a change, as part of the same decision."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import names
+from tertulia.domain.messages import sending
+from tertulia.domain.messages.sending import Draft, ToChannel, ToPeople
+from tertulia.domain.organization.realms import NOTIFICATION_BOT
+from tertulia.model.changes import MessageSent
+from tertulia.model.channels import Channel, TopicsPolicy
+from tertulia.model.groups import GroupSetting, Members, UserGroup
+from tertulia.model.messages import Rendered
+from tertulia.model.numbers import counted
+from tertulia.model.users import User
+from tertulia.state.moment import Moment
+from tertulia.state.state import State
+
+CHANNEL_EVENTS = "channel events"
+"""The topic for what happens to the channel itself."""
+NEW_CHANNELS = "new channels"
+CLIENT = "Internal"
+
+Render = Callable[[Moment, str], Rendered]
+"""Markdown to HTML, as the actor of a moment writes it."""
+
+
+class Notice(Struct, frozen=True):
+    """A message to send in a bot's name."""
+
+    to: ToChannel | ToPeople
+    content: str
+    sender_id: int = NOTIFICATION_BOT
+    """The bot."""
+
+
+def sent(
+    moment: Moment,
+    notices: Sequence[Notice],
+    render: Render,
+    new: Sequence[Channel] = (),
+    users: Sequence[User] = (),
+) -> list[MessageSent]:
+    """The messages of the bots, in order. They notify nobody by a mention, whatever they quote.
+
+    `new` are channels, and `users` accounts, that the same decision creates: the notices can be
+    sent to them, link them and mention them.
+    """
+    state = moment.state.with_changes(*new, *users) if new or users else moment.state
+    seen = msgspec.structs.replace(moment, state=state)
+    rendered: dict[str, Rendered] = {}
+    drafts = []
+    for notice in notices:
+        content = names.message_content(notice.content)
+        if content not in rendered:
+            rendered[content] = msgspec.structs.replace(
+                render(seen, content),
+                mentions=frozenset(),
+                mentioned_groups=frozenset(),
+                mentions_all=False,
+                mentions_topic=False,
+            )
+        drafts.append(
+            (
+                msgspec.structs.replace(seen, actor_id=notice.sender_id),
+                Draft(to=notice.to, content=content, rendered=rendered[content], client=CLIENT),
+            )
+        )
+    return sending.sent_by_several(drafts)
+
+
+def in_channel(state: State, channel: Channel, content: str, topic: str = CHANNEL_EVENTS) -> Notice:
+    """A notice in a topic of the channel, or in its general chat where it has no other."""
+    policy = channel.topics_policy
+    if policy is TopicsPolicy.INHERIT:
+        policy = TopicsPolicy(state.realm.topics_policy)
+    return Notice(
+        ToChannel(topic="" if policy is TopicsPolicy.EMPTY_ONLY else topic, channel=channel),
+        content,
+    )
+
+
+def created(moment: Moment, channels: Sequence[Channel], *, announce: bool) -> list[Notice]:
+    """The notices of new channels: one in each of them, and one of those that are not private in
+    the channel for announcements."""
+    state = moment.state
+    found: list[Notice] = []
+    public = [channel for channel in channels if not channel.is_private]
+    board = state.channels.get(state.realm.new_channel_announcements_channel_id)
+    if announce and public and board is not None and not board.is_archived:
+        what = "a new channel" if len(public) == 1 else "new channels"
+        text = f"{person(moment.actor)} created {what}: {_links(public)}."
+        found.append(in_channel(state, board, text, NEW_CHANNELS))
+    if state.realm.send_channel_events_messages:
+        for channel in channels:
+            text = f"**{privacy(channel)}** channel created by {person(moment.actor)}."
+            if channel.description:
+                text += f" **Description:**\n{quoted(channel.description)}"
+            found.append(in_channel(state, channel, text))
+    return found
+
+
+def subscribed(actor: User, user_id: int, channels: Sequence[Channel]) -> Notice:
+    """The notice to a user whom somebody else subscribed to channels."""
+    one = len(channels) == 1
+    which = f"channel {_links(channels)}" if one else f"channels {_links(channels)}"
+    text = f"{person(actor)} subscribed you to the {which}."
+    return Notice(ToPeople(frozenset({user_id})), text)
+
+
+def group_changed(actor: User, user_id: int, group: UserGroup, *, added: bool) -> Notice:
+    """The notice to a user whom somebody else added to a user group, or removed from it."""
+    done = "added you to" if added else "removed you from"
+    return Notice(
+        ToPeople(frozenset({user_id})), f"{person(actor)} {done} the group {_silent(group)}."
+    )
+
+
+def changed(moment: Moment, before: Channel, after: Channel) -> list[Notice]:
+    """The notices of a change of a channel, in it."""
+    state = moment.state
+    if not state.realm.send_channel_events_messages or after.is_archived:
+        return []
+    who = person(moment.actor)
+    texts: list[str] = []
+    if before.name != after.name:
+        texts.append(f"{who} renamed this channel from **{before.name}** to **{after.name}**.")
+    if before.description != after.description:
+        texts.append(
+            f"{who} changed the description of this channel.\n\n"
+            f"**Old description:**\n{quoted(before.description or 'No description.')}\n"
+            f"**New description:**\n{quoted(after.description or 'No description.')}"
+        )
+    if privacy(before) != privacy(after):
+        texts.append(
+            f"{who} changed the privacy of this channel from **{privacy(before)}** to"
+            f" **{privacy(after)}**."
+        )
+    if before.retention_days != after.retention_days:
+        texts.append(
+            f"{who} changed how long messages of this channel are kept from"
+            f" **{_retention(before)}** to **{_retention(after)}**."
+        )
+    if before.folder_id != after.folder_id:
+        texts.append(
+            f"{who} moved this channel from {_folder(state, before)} to {_folder(state, after)}."
+        )
+    for name, right in _RIGHTS.items():
+        old, new = getattr(before, name), getattr(after, name)
+        if old != new:
+            texts.append(
+                f"{who} changed who may {right} from {_holders(state, old)} to"
+                f" {_holders(state, new)}."
+            )
+    return [in_channel(state, after, text) for text in texts]
+
+
+_RIGHTS = {
+    "can_add_subscribers_group": "subscribe others to this channel",
+    "can_administer_channel_group": "administer this channel",
+    "can_create_topic_group": "begin topics in this channel",
+    "can_delete_any_message_group": "delete any message in this channel",
+    "can_delete_own_message_group": "delete their own messages in this channel",
+    "can_move_messages_out_of_channel_group": "move messages out of this channel",
+    "can_move_messages_within_channel_group": "move messages within this channel",
+    "can_remove_subscribers_group": "unsubscribe others from this channel",
+    "can_resolve_topics_group": "resolve topics in this channel",
+    "can_send_message_group": "write in this channel",
+    "can_subscribe_group": "subscribe to this channel",
+}
+
+
+def person(user: User) -> str:
+    """A mention that notifies nobody."""
+    return f"@_**{user.full_name}|{user.id}**"
+
+
+def privacy(channel: Channel) -> str:
+    """The kind of channel, in words."""
+    if channel.is_web_public:
+        return "Web-public"
+    if not channel.is_private:
+        return "Public"
+    return f"Private, {'shared' if channel.history_public else 'protected'} history"
+
+
+def quoted(text: str, kind: str = "text") -> str:
+    """The text in a block that nothing in it can end: as it was typed (`text`), or as what it is
+    among messages (`quote`)."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence} {kind}\n{text}\n{fence}"
+
+
+def _links(channels: Iterable[Channel]) -> str:
+    return ", ".join(f"#**{channel.name}**" for channel in channels)
+
+
+def _retention(channel: Channel) -> str:
+    match channel.retention_days:
+        case None:
+            return "as long as the organization's"
+        case -1:
+            return "for ever"
+        case days:
+            return counted(days, "day")
+
+
+def _folder(state: State, channel: Channel) -> str:
+    if channel.folder_id is None:
+        return "no folder"
+    return f"the folder **{state.folders[channel.folder_id].name}**"
+
+
+def _holders(state: State, setting: GroupSetting) -> str:
+    if isinstance(setting, int):
+        return _group(state, setting)
+    return _members(state, setting) or "nobody"
+
+
+def _members(state: State, members: Members) -> str:
+    people = [person(state.users[user_id]) for user_id in members.direct_members]
+    return ", ".join([*people, *(_group(state, group) for group in members.direct_subgroups)])
+
+
+def _group(state: State, group_id: int) -> str:
+    group = state.groups[group_id]
+    return f"**{group.name.removeprefix('role:')}**" if group.is_system else _silent(group)
+
+
+def _silent(group: UserGroup) -> str:
+    return f"@_*{group.name}*"

@@ -1,0 +1,101 @@
+"""The digest: on which day, and who gets one."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from tertulia.domain.accounts import personal_settings
+from tertulia.domain.notifications import quiet
+from tertulia.model.changes import AnyChange, SubscriptionChanged
+from tertulia.model.mail import Unsubscribing
+from tertulia.model.organization import Realm
+from tertulia.model.user_topics import Visibility
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.state import State
+
+AWAY_SECONDS: Final = 5 * 86400
+"""Who was there within that time gets none."""
+SPAN_SECONDS: Final = 7 * 86400
+"""What was written within that time is in it."""
+PUT_OFF_LONGEST: Final = 6 * 86400
+"""Whoever is left in peace for longer gets none this week: the next one is not far then."""
+HOUR: Final = 6
+"""From that hour (UTC) of the organization's day on."""
+
+
+def day_of(realm: Realm, now: float) -> str | None:
+    """The date, as YYYY-MM-DD, if digests are sent now: on the organization's day."""
+    then = datetime.fromtimestamp(now, UTC)
+    if not realm.digest_emails_enabled or realm.deactivated:
+        return None
+    is_time = then.weekday() == realm.digest_weekday and then.hour >= HOUR
+    return f"{then:%Y-%m-%d}" if is_time else None
+
+
+def wants_digest(state: State, user_id: int, seen_at: float, now: float) -> bool:
+    """Whether the account gets a digest, perhaps when it is not left in peace any more. `seen_at`
+    is when its person was last there, in UNIX seconds; 0 for never."""
+    user, until = state.users[user_id], quiet.quiet_until(state, user_id, now)
+    return (
+        user.is_active
+        and not user.is_bot
+        and not user.awaits_arrival
+        and max(seen_at, user.joined_at) <= now - AWAY_SECONDS
+        and state.settings[user_id].enable_digest_emails
+        and (until is None or until <= now + PUT_OFF_LONGEST)
+    )
+
+
+def people_after(state: State, user_id: int) -> Iterator[int]:
+    """The accounts with greater IDs, ascending."""
+    return (one for one in sorted(state.users.rows) if one > user_id)
+
+
+def hears_of(state: State, user_id: int, channel_id: int, key: str) -> bool:
+    """Whether the user is subscribed to the channel and has muted neither it nor the topic of that
+    key."""
+    own = state.subscription(user_id, channel_id)
+    if own is None or not own.is_active or state.channels[channel_id].is_archived:
+        return False
+    policy = state.visibility(user_id, channel_id, key)
+    if policy is Visibility.INHERIT:
+        return not own.is_muted
+    return policy is not Visibility.MUTED
+
+
+_SETTINGS: Final[Mapping[Unsubscribing, Mapping[str, bool]]] = {
+    Unsubscribing.MISSED: {
+        "enable_offline_email_notifications": False,
+        "enable_followed_topic_email_notifications": False,
+        "enable_channel_email_notifications": False,
+    },
+    Unsubscribing.DIGEST: {"enable_digest_emails": False},
+    Unsubscribing.SIGN_IN: {"enable_login_emails": False},
+}
+
+
+def unsubscribe(moment: Moment, user_id: int, what: Unsubscribing) -> Decision[None]:
+    """No more such mails to the account. Those about what it has missed are turned off for the
+    channels too for which it had chosen them."""
+    user = moment.state.users[user_id]
+    changes: list[AnyChange] = list(
+        personal_settings.settings_changed(moment, user, _SETTINGS[what])
+    )
+    if what is Unsubscribing.MISSED:
+        changes += _from_channels(moment, user_id)
+    return Decision(None, changes)
+
+
+def _from_channels(moment: Moment, user_id: int) -> list[SubscriptionChanged]:
+    state = moment.state
+    return [
+        SubscriptionChanged(
+            channel_id=channel_id,
+            user_id=user_id,
+            property="email_notifications",
+            value=False,
+            archived=state.channels[channel_id].is_archived,
+        )
+        for channel_id, one in sorted(state.subscriptions.of_user[user_id].items())
+        if one.email_notifications
+    ]

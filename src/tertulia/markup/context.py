@@ -1,0 +1,172 @@
+"""One message while it is rendered: its author, and what rendering gathers about it."""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from tertulia.domain import permissions
+from tertulia.markup.external_media import ExternalMedia
+from tertulia.markup.worker_rendering import ExpensiveParts
+from tertulia.model.channels import Channel
+from tertulia.model.groups import UserGroup
+from tertulia.model.messages import MessagePlace
+from tertulia.model.organization import Realm
+from tertulia.model.users import User
+from tertulia.state.moment import Moment
+from tertulia.state.state import State
+
+_KEY: Final = "page"
+MAX_NESTING: Final = 24
+"""Depth of blocks inside of blocks; deeper ones are shown as text."""
+
+
+@dataclass
+class RenderContext:
+    """A message that is being rendered."""
+
+    moment: Moment
+    site: str = ""
+    """The server's own URL, without a slash at its end; empty where it is not known."""
+    external_media: ExternalMedia = field(default_factory=ExternalMedia)
+    mentioned_users: set[int] = field(default_factory=set)
+    mentioned_groups: set[int] = field(default_factory=set)
+    mentions_all: bool = False
+    mentions_topic: bool = False
+    has_link: bool = False
+    has_image: bool = False
+    pages_to_preview: list[str] = field(default_factory=list)
+    """URLs of linked pages that should have previews."""
+    in_quotation: bool = False
+    """Whether the parser is in a quotation, where mentions notify nobody."""
+    marks: "Marks | None" = None
+    """Pairs of signs in the inline text that is being parsed."""
+    expensive: ExpensiveParts = field(default_factory=ExpensiveParts)
+    lone_markers: dict[tuple[int, int], bool] = field(default_factory=dict)
+    """By line and column: whether only signs of quotation (`>`) follow, up to an empty line."""
+    quotation_checks: int = 0
+    """How many times the rule for quotations was tried."""
+    table_cells: int = 0
+    """Cells of the tables so far."""
+    next_empty: dict[int, int] = field(default_factory=dict)
+    """The next empty line, by line."""
+    is_plain: bool = False
+    """Whether emoji and formulas in a line of text stay as they were typed."""
+
+    @property
+    def state(self) -> State:
+        return self.moment.state
+
+    @property
+    def realm(self) -> Realm | None:
+        """The organization; None while it is being founded."""
+        return self.state.realm if len(self.state.realms) else None
+
+    @property
+    def author(self) -> User | None:
+        """The author; None where the server itself writes."""
+        return None if self.moment.actor_id is None else self.moment.actor
+
+    def may_link(self, channel: Channel) -> bool:
+        """Whether the author may know of the channel."""
+        author = self.author
+        if author is None:
+            return not channel.is_private
+        return permissions.sees_channel(self.state, author, channel)
+
+    def may_read(self, channel: Channel, message_id: int) -> bool:
+        """Whether the author may read that message of the channel."""
+        author = self.author
+        if author is None:
+            return not channel.is_private
+        place = MessagePlace(id=message_id, channel_id=channel.id)
+        return permissions.reads_message(self.state, author, place)
+
+    def may_name(self, user: User) -> bool:
+        """Whether the author may know of the user."""
+        author = self.author
+        return author is None or permissions.sees_user(self.state, author, user)
+
+    def may_mention(self, group: UserGroup) -> bool:
+        """Whether the author may notify the group's members."""
+        author = self.author
+        return author is not None and permissions.may_mention_group(self.state, author, group)
+
+
+def context_of(state: StateInline | StateBlock | StateCore) -> RenderContext:
+    """The context of the message that is being parsed."""
+    context: RenderContext = state.env[_KEY]
+    return context
+
+
+def environment(context: RenderContext) -> dict[str, RenderContext]:
+    """The parser's `env`, which gives rules the context."""
+    return {_KEY: context}
+
+
+@dataclass
+class Marks:
+    """Which brackets and runs of backticks of a text belong together. Found in one pass, so that
+    many of them take no more than linear time."""
+
+    text: str
+    closing: Mapping[int, int]
+    """Positions of closing brackets, by those of their opening ones."""
+    backticks: Mapping[int, list[int]]
+    """Positions of runs of backticks, ascending, by the length of the run."""
+
+    def next_backticks(self, length: int, after: int) -> int | None:
+        """The position of the next run of exactly that length."""
+        narrow_links = self.backticks.get(length, [])
+        index = bisect_left(narrow_links, after)
+        return narrow_links[index] if index < len(narrow_links) else None
+
+
+def marks_of(state: StateInline) -> Marks:
+    """The marks of the inline text that is being parsed."""
+    context = context_of(state)
+    if context.marks is None or context.marks.text is not state.src:
+        context.marks = _marks(state.src)
+    return context.marks
+
+
+def _marks(text: str) -> Marks:
+    backticks: dict[int, list[int]] = {}
+    closing: dict[int, int] = {}
+    pending: list[int] = []
+    position, end = 0, len(text)
+    while position < end:
+        match text[position]:
+            case "`":
+                begin = position
+                while position < end and text[position] == "`":
+                    position += 1
+                backticks.setdefault(position - begin, []).append(begin)
+                continue
+            case "\\":
+                position += 1
+            case "[":
+                pending.append(position)
+            case "]" if pending:
+                closing[pending.pop()] = position
+        position += 1
+    return Marks(text, closing, backticks)
+
+
+def add_html(state: StateInline, html: str, **meta: object) -> None:
+    """Add finished HTML to the inline text that is being parsed."""
+    token = state.push("html", "", 0)
+    token.content = html
+    token.meta = meta
+
+
+def html_token(html: str, kind: str = "html") -> Token:
+    """A token of finished HTML."""
+    token = Token(kind, "", 0)
+    token.content = html
+    return token

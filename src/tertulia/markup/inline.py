@@ -1,0 +1,136 @@
+"""Inline markup by its signs: at a sign only the rules that begin with it are tried."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.parser_inline import ParserInline, RuleFuncInlineType
+from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline.state_inline import Delimiter
+from markdown_it.token import Token
+from markdown_it.utils import EnvType
+
+from tertulia.markup.context import add_html, marks_of
+from tertulia.markup.elements import element, escaped
+
+
+class InlineParser(ParserInline):
+    """markdown-it's parser, whose own way is to try all rules at all signs. What comes after the
+    rules (its `ruler2`) is done as there."""
+
+    def __init__(self, rules: Mapping[str, Sequence[RuleFuncInlineType]], max_nesting: int) -> None:
+        """`rules` by the character at which they begin, in the order in which they are tried."""
+        super().__init__()
+        self._rules = rules
+        self._sign = re.compile(f"[{re.escape(''.join(rules))}]")
+        self._max_nesting = max_nesting
+
+    def tokenize(self, state: StateInline) -> None:
+        text, end = state.src, state.posMax
+        while state.pos < end:
+            begin = state.pos
+            sign = self._sign.search(text, begin, end) if state.level < self._max_nesting else None
+            at = end if sign is None else sign.start()
+            if at > begin:
+                state.append_pending(text[begin:at])
+                state.pos = at
+            if sign is None:
+                break
+            for rule in self._rules[text[at]]:
+                if rule(state, False):
+                    if state.pos <= at:
+                        raise RuntimeError(f"the rule did not go on: {rule}")
+                    break
+            else:
+                state.append_pending(text[at])
+                state.pos = at + 1
+        if state.pending:
+            state.pushPending()
+
+    def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
+        if self._sign.search(src) is not None:
+            return super().parse(src, md, env, tokens)
+        if src:
+            token = Token("text", "", 0)
+            token.content = src
+            tokens.append(token)
+        return tokens
+
+
+_ESCAPED: Final = re.compile(r"\\([\\`*_{}\[\]()>#+\-.!])")
+_BOTH: Final = frozenset({"em_open", "em_close", "strong_open", "strong_close"})
+_BACKTICKS: Final = re.compile(r"`+")
+
+
+def escape(state: StateInline, silent: bool) -> bool:
+    """A backslash before a sign of markup makes the sign text."""
+    if state.src[state.pos] != "\\":
+        return False
+    match = _ESCAPED.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        state.append_pending(match[1])
+    state.pos = match.end()
+    return True
+
+
+def code(state: StateInline, silent: bool) -> bool:
+    """Code between two runs of equally many backticks."""
+    if state.src[state.pos] != "`":
+        return False
+    begin = _BACKTICKS.match(state.src, state.pos, state.posMax)
+    if begin is None:
+        return False
+    length = len(begin[0])
+    end = marks_of(state).next_backticks(length, begin.end())
+    if end is None or end + length > state.posMax:
+        if not silent:
+            state.append_pending(begin[0])
+        state.pos = begin.end()
+        return True
+    if not silent:
+        add_html(state, element("code", {}, escaped(state.src[begin.end() : end])))
+    state.pos = end + length
+    return True
+
+
+def struck(state: StateInline, silent: bool) -> bool:
+    """`~~struck~~`, also with spaces inside. More or fewer of the signs are themselves."""
+    if silent or state.src[state.pos] != "~":
+        return False
+    length = state.scanDelims(state.pos, True).length
+    token = state.push("text", "", 0)
+    token.content = "~" * length
+    if length != len("~~"):
+        state.pos += length
+        return True
+    sign = Delimiter(
+        marker=ord("~"), length=0, token=len(state.tokens) - 1, end=-1, open=True, close=True
+    )
+    state.delimiters.append(sign)
+    state.pos += len("~~")
+    return True
+
+
+def strong_outside(state: StateInline) -> None:
+    """Where a text is both strong and emphasized, the strong element is the outer one."""
+    tokens = [token for token in state.tokens if token.type != "text" or token.content]
+    if len(tokens) != len(state.tokens):
+        state.tokens[:] = tokens
+    pending: list[int] = []
+    begins: dict[int, int] = {}
+    for index, token in enumerate(tokens):
+        if token.nesting > 0:
+            pending.append(index)
+        elif token.nesting < 0 and pending:
+            begin = begins[index] = pending.pop()
+            if token.type == "em_close" and begins.get(index - 1) == begin + 1:
+                _exchange(state.tokens, begin, begin + 1)
+                _exchange(state.tokens, index - 1, index)
+
+
+def _exchange(tokens: list[Token], one: int, other: int) -> None:
+    if {tokens[one].type, tokens[other].type} <= _BOTH:
+        tokens[one], tokens[other] = tokens[other], tokens[one]

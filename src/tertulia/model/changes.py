@@ -1,0 +1,375 @@
+"""Changes: the facts in the log, by noun.
+
+A change is in the past tense and complete. Folding it needs only the state before it. Projecting it
+may happen later, from a later state: what cannot be derived from that is in the change itself, like
+the users who gained or lost sight of a channel.
+"""
+
+from msgspec import Struct
+
+from tertulia.model.agents import AgentKeyMade, AgentKeysEnded, AgentKeyUsed
+from tertulia.model.attachments import AttachmentAdded, AttachmentRemoved, FilesDeleted
+from tertulia.model.banners import BannerPosted, BannersEnded
+from tertulia.model.change import Change
+from tertulia.model.channels import (
+    ChannelChanged,
+    ChannelCreated,
+    Subscribed,
+    SubscriptionChanged,
+    Unsubscribed,
+)
+from tertulia.model.devices import (
+    DeviceAdded,
+    DeviceRemoved,
+    PushSubscribed,
+    PushTokenAdded,
+    PushTokensRemoved,
+    PushUnsubscribed,
+)
+from tertulia.model.drafts import (
+    DraftChanged,
+    DraftDeleted,
+    DraftsCreated,
+    SnippetChanged,
+    SnippetCreated,
+    SnippetDeleted,
+)
+from tertulia.model.edits import (
+    MessageEdited,
+    MessagesDeleted,
+    MessagesMoved,
+    PreviewsGivenUp,
+    TopicMoveEnded,
+    TopicMoveStarted,
+)
+from tertulia.model.feeds import FeedAdded, FeedChanged, FeedRead, FeedRemoved
+from tertulia.model.folders import (
+    ChannelFolderChanged,
+    ChannelFolderCreated,
+    ChannelFoldersReordered,
+)
+from tertulia.model.groups import (
+    ChannelSight,
+    FullMembersChanged,
+    UserGroupChanged,
+    UserGroupCreated,
+    UserGroupMembersChanged,
+)
+from tertulia.model.invitations import (
+    ConfirmationAsked,
+    ConfirmationsEnded,
+    InvitationsEnded,
+    InvitationSentAgain,
+    InvitationsMade,
+    InvitationsRedacted,
+)
+from tertulia.model.messages import (
+    FlagsChanged,
+    MessageSent,
+    MessagesRead,
+    MessagesUnread,
+    UnreadMessage,
+)
+from tertulia.model.navigation import (
+    NavigationViewAdded,
+    NavigationViewChanged,
+    NavigationViewRemoved,
+)
+from tertulia.model.organization import (
+    DefaultChannelGroupRemoved,
+    DefaultChannelGroupSet,
+    DomainAdded,
+    DomainChanged,
+    DomainRemoved,
+    LinkifierRemoved,
+    LinkifierSet,
+    LinkifiersOrdered,
+    OnboardingStepTaken,
+    PlaygroundAdded,
+    PlaygroundRemoved,
+    RealmChanged,
+    RealmCreated,
+    RealmDeactivated,
+    RealmDefaultsChanged,
+    RealmReactivated,
+)
+from tertulia.model.personal import AlertWordsChanged, QuietTimesChanged, UserMuted, UserUnmuted
+from tertulia.model.pins import MessagePinned, MessageUnpinned
+from tertulia.model.profiles import (
+    ProfileChanged,
+    ProfileFieldChanged,
+    ProfileFieldCreated,
+    ProfileFieldDeleted,
+    ProfileFieldsOrdered,
+    StatusChanged,
+)
+from tertulia.model.queues import EventIdsUsedUp
+from tertulia.model.reactions import (
+    CustomEmojiAdded,
+    CustomEmojiDeactivated,
+    ReactionAdded,
+    ReactionRemoved,
+    SubmessageAdded,
+)
+from tertulia.model.scheduled import (
+    MessageScheduled,
+    ReminderRemoved,
+    ReminderSet,
+    ScheduledMessageChanged,
+    ScheduledMessageRemoved,
+)
+from tertulia.model.sessions import SessionBegun, SessionConfirmed, SessionsEnded, SessionUsed
+from tertulia.model.user_topics import UserTopicChanged
+from tertulia.model.users import (
+    CredentialChanged,
+    Named,
+    SettingsChanged,
+    UserChanged,
+    UserCreated,
+    UserDeactivated,
+    UserReactivated,
+    UserVisibility,
+    UserVisibilityChanged,
+)
+
+__all__ = [
+    "AgentKeyMade",
+    "AgentKeyUsed",
+    "AgentKeysEnded",
+    "AlertWordsChanged",
+    "AnyChange",
+    "AttachmentAdded",
+    "AttachmentRemoved",
+    "BannerPosted",
+    "BannersEnded",
+    "Change",
+    "ChannelChanged",
+    "ChannelCreated",
+    "ChannelFolderChanged",
+    "ChannelFolderCreated",
+    "ChannelFoldersReordered",
+    "ChannelSight",
+    "ConfirmationAsked",
+    "ConfirmationsEnded",
+    "CredentialChanged",
+    "CustomEmojiAdded",
+    "CustomEmojiDeactivated",
+    "DefaultChannelGroupRemoved",
+    "DefaultChannelGroupSet",
+    "DeviceAdded",
+    "DeviceRemoved",
+    "DomainAdded",
+    "DomainChanged",
+    "DomainRemoved",
+    "DraftChanged",
+    "DraftDeleted",
+    "DraftsCreated",
+    "Entry",
+    "EventIdsUsedUp",
+    "FeedAdded",
+    "FeedChanged",
+    "FeedRead",
+    "FeedRemoved",
+    "FilesDeleted",
+    "FlagsChanged",
+    "FullMembersChanged",
+    "InvitationSentAgain",
+    "InvitationsEnded",
+    "InvitationsMade",
+    "InvitationsRedacted",
+    "LinkifierRemoved",
+    "LinkifierSet",
+    "LinkifiersOrdered",
+    "MessageEdited",
+    "MessagePinned",
+    "MessageScheduled",
+    "MessageSent",
+    "MessageUnpinned",
+    "MessagesDeleted",
+    "MessagesMoved",
+    "MessagesRead",
+    "MessagesUnread",
+    "Named",
+    "NavigationViewAdded",
+    "NavigationViewChanged",
+    "NavigationViewRemoved",
+    "OnMessage",
+    "OnboardingStepTaken",
+    "PlaygroundAdded",
+    "PlaygroundRemoved",
+    "PreviewsGivenUp",
+    "ProfileChanged",
+    "ProfileFieldChanged",
+    "ProfileFieldCreated",
+    "ProfileFieldDeleted",
+    "ProfileFieldsOrdered",
+    "PushSubscribed",
+    "PushTokenAdded",
+    "PushTokensRemoved",
+    "PushUnsubscribed",
+    "QuietTimesChanged",
+    "ReactionAdded",
+    "ReactionRemoved",
+    "RealmChanged",
+    "RealmCreated",
+    "RealmDeactivated",
+    "RealmDefaultsChanged",
+    "RealmReactivated",
+    "ReminderRemoved",
+    "ReminderSet",
+    "ScheduledMessageChanged",
+    "ScheduledMessageRemoved",
+    "SessionBegun",
+    "SessionConfirmed",
+    "SessionUsed",
+    "SessionsEnded",
+    "SettingsChanged",
+    "SnippetChanged",
+    "SnippetCreated",
+    "SnippetDeleted",
+    "StatusChanged",
+    "SubmessageAdded",
+    "Subscribed",
+    "SubscriptionChanged",
+    "TopicMoveEnded",
+    "TopicMoveStarted",
+    "UnreadMessage",
+    "Unsubscribed",
+    "UserChanged",
+    "UserCreated",
+    "UserDeactivated",
+    "UserGroupChanged",
+    "UserGroupCreated",
+    "UserGroupMembersChanged",
+    "UserMuted",
+    "UserReactivated",
+    "UserTopicChanged",
+    "UserUnmuted",
+    "UserVisibility",
+    "UserVisibilityChanged",
+]
+
+AnyChange = (
+    AttachmentAdded
+    | AttachmentRemoved
+    | FilesDeleted
+    | ChannelCreated
+    | ChannelChanged
+    | Subscribed
+    | Unsubscribed
+    | SubscriptionChanged
+    | DraftsCreated
+    | DraftChanged
+    | DraftDeleted
+    | SnippetCreated
+    | SnippetChanged
+    | SnippetDeleted
+    | DeviceAdded
+    | DeviceRemoved
+    | PushTokenAdded
+    | PushTokensRemoved
+    | MessageEdited
+    | MessagesMoved
+    | PreviewsGivenUp
+    | TopicMoveStarted
+    | TopicMoveEnded
+    | MessagesDeleted
+    | ChannelFolderCreated
+    | ChannelFolderChanged
+    | ChannelFoldersReordered
+    | UserGroupCreated
+    | UserGroupChanged
+    | UserGroupMembersChanged
+    | FullMembersChanged
+    | InvitationsMade
+    | InvitationsRedacted
+    | InvitationSentAgain
+    | InvitationsEnded
+    | ConfirmationAsked
+    | ConfirmationsEnded
+    | MessageSent
+    | FlagsChanged
+    | MessagesRead
+    | MessagesUnread
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
+    | DomainAdded
+    | DomainChanged
+    | DomainRemoved
+    | LinkifierSet
+    | LinkifierRemoved
+    | LinkifiersOrdered
+    | PlaygroundAdded
+    | PlaygroundRemoved
+    | DefaultChannelGroupSet
+    | DefaultChannelGroupRemoved
+    | RealmDefaultsChanged
+    | OnboardingStepTaken
+    | AlertWordsChanged
+    | UserMuted
+    | UserUnmuted
+    | StatusChanged
+    | ProfileFieldCreated
+    | ProfileFieldChanged
+    | ProfileFieldsOrdered
+    | ProfileFieldDeleted
+    | ProfileChanged
+    | ReactionAdded
+    | ReactionRemoved
+    | SubmessageAdded
+    | CustomEmojiAdded
+    | CustomEmojiDeactivated
+    | RealmCreated
+    | RealmChanged
+    | RealmDeactivated
+    | RealmReactivated
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
+    | UserTopicChanged
+    | UserCreated
+    | UserChanged
+    | UserDeactivated
+    | UserReactivated
+    | UserVisibilityChanged
+    | CredentialChanged
+    | SessionBegun
+    | SessionConfirmed
+    | SessionUsed
+    | SessionsEnded
+    | AgentKeyMade
+    | AgentKeyUsed
+    | AgentKeysEnded
+    | PushSubscribed
+    | PushUnsubscribed
+    | QuietTimesChanged
+    | FeedAdded
+    | FeedChanged
+    | FeedRead
+    | FeedRemoved
+    | BannerPosted
+    | BannersEnded
+    | MessagePinned
+    | MessageUnpinned
+    | SettingsChanged
+    | EventIdsUsedUp
+)
+
+OnMessage = ReactionAdded | ReactionRemoved | SubmessageAdded | MessagePinned | MessageUnpinned
+"""What hangs on a message: such a change has its `place`. Of an entry that is read from the
+database, `gone` and `moved_to` say what became of the message since."""
+
+
+class Entry(Struct, frozen=True):
+    """A change at its place in the log."""
+
+    seq: int
+    """1, 2, 3, … without a gap."""
+    at: float
+    """UNIX seconds."""
+    actor_id: int | None
+    """Who did it; None for the server itself."""
+    change: AnyChange

@@ -1,0 +1,183 @@
+"""Messages that are sent later: scheduling them, changing that, and sending them in the end."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tertulia.domain import names
+from tertulia.domain.channels.topics import Sent
+from tertulia.domain.messages import scheduled
+from tertulia.domain.messages import scheduled as reminders
+from tertulia.domain.messages.sending import Draft, ToChannel, ToPeople
+from tertulia.model.errors import Conflict, Refused
+from tertulia.model.scheduled import Reminder, ScheduledMessage
+from tertulia.service.caller import Caller, retry_on_conflict
+from tertulia.service.messages.reading import stored_message
+from tertulia.service.messages.sending import draft_of, to_people, to_topic
+from tertulia.service.node import Node
+
+
+def scheduled_destination(
+    is_direct: bool, ids: Sequence[int], topic: str | None
+) -> ToChannel | ToPeople:
+    """Where a message goes: to these people, or to a topic of the one channel."""
+    if is_direct:
+        return to_people(ids)
+    if len(ids) != 1:
+        raise Refused("A message can go to only one channel.")
+    return to_topic(ids[0], topic)
+
+
+async def schedule_message(
+    caller: Caller,
+    to: ToChannel | ToPeople,
+    content: str,
+    deliver_at: int,
+    *,
+    client: str,
+    read_by_sender: bool,
+) -> int:
+    """Send a message as the caller at that time (UNIX seconds). The ID of what waits.
+
+    Raises as `tertulia.domain.messages.scheduled.schedule`; Refused for content that cannot be.
+    """
+    draft = await draft_of(
+        caller.node,
+        caller.user,
+        to,
+        names.message_content(content),
+        client=client,
+        read_by_sender=read_by_sender,
+    )
+    return await caller.submit(scheduled.schedule, draft, deliver_at)
+
+
+class ScheduledEdit(Struct, frozen=True, kw_only=True):
+    """What a message that waits shall be. What is None stays as it is."""
+
+    is_direct: bool | None = None
+    """Needs `to`, and for channels a topic."""
+    to: Sequence[int] | None = None
+    """The channel's ID, or IDs of people."""
+    topic: str | None = None
+    content: str | None = None
+    deliver_at: int | None = None
+    """UNIX seconds."""
+
+    @property
+    def concerns_message(self) -> bool:
+        """Whether more than the time is to change."""
+        parts = (self.is_direct, self.to, self.topic, self.content)
+        return any(part is not None for part in parts)
+
+
+async def change_scheduled(
+    caller: Caller, scheduled_id: int, edit: ScheduledEdit, *, client: str
+) -> None:
+    """Change a message of the caller's that waits, or when it is sent.
+
+    Raises as `tertulia.domain.messages.scheduled.change`; Refused where nothing is to change.
+    """
+    if edit.deliver_at is None and not edit.concerns_message:
+        raise Refused("Nothing to change: the request has no new value.")
+
+    async def attempt() -> None:
+        before = scheduled.own(caller.state, caller.user.id, scheduled_id)
+        draft = await _changed(caller, before, edit, client) if edit.concerns_message else None
+        if not await caller.submit(scheduled.change, before, draft, edit.deliver_at):
+            raise Conflict
+
+    await retry_on_conflict(attempt)
+
+
+async def send_scheduled_now(caller: Caller, scheduled_id: int) -> Sent:
+    """Send a message of the caller's that waits, before its time.
+
+    Raises as `tertulia.domain.messages.scheduled.send_now`: where it was sent already, NoSuchItem.
+    """
+
+    async def attempt() -> Sent:
+        waiting = scheduled.own(caller.state, caller.user.id, scheduled_id)
+        draft = await _draft_of(caller.node, waiting)
+        sent = await caller.submit(scheduled.send_now, waiting, draft)
+        if sent is None:
+            raise Conflict
+        return sent
+
+    return await retry_on_conflict(attempt)
+
+
+async def _changed(
+    caller: Caller, before: ScheduledMessage, edit: ScheduledEdit, client: str
+) -> Draft:
+    content = before.content
+    if edit.content is not None:
+        content = names.message_content(edit.content)
+    return await draft_of(
+        caller.node,
+        caller.user,
+        _new_destination(before, edit),
+        content,
+        client=client,
+        read_by_sender=before.read_by_sender,
+    )
+
+
+def _new_destination(before: ScheduledMessage, edit: ScheduledEdit) -> ToChannel | ToPeople:
+    if edit.is_direct is not None:
+        if edit.to is None:
+            raise Refused("To change the message's type, set its recipients in 'to' as well.")
+        return scheduled_destination(edit.is_direct, edit.to, edit.topic)
+    if before.channel_id is None:
+        return scheduled.destination(before) if edit.to is None else to_people(edit.to)
+    to = [before.channel_id] if edit.to is None else edit.to
+    return scheduled_destination(False, to, before.topic if edit.topic is None else edit.topic)
+
+
+# When the time has come
+
+
+async def send_scheduled(node: Node, message: ScheduledMessage) -> None:
+    """Send a message whose time has come, as any message of its author's. Raises what composing it
+    raises; where the verb refuses, it sends the author a notice."""
+    draft = await _draft_of(node, message)
+    await node.log.submit(None, scheduled.deliver, node.renderer.render, message, draft)
+
+
+async def give_up_scheduled(node: Node, message: ScheduledMessage, reason: str) -> None:
+    """Send the author a notice that the message could not be sent, for that reason."""
+    await node.log.submit(None, scheduled.give_up, node.renderer.render, message, reason)
+
+
+async def _draft_of(node: Node, message: ScheduledMessage) -> Draft:
+    """The message as it is sent now."""
+    return await draft_of(
+        node,
+        node.state.users[message.user_id],
+        scheduled.destination(message),
+        message.content,
+        client=message.client,
+        read_by_sender=message.read_by_sender,
+    )
+
+
+async def set_reminder(caller: Caller, message_id: int, deliver_at: int, note: str) -> int:
+    """Remind the caller of a message at that time (UNIX seconds). The reminder's ID.
+
+    Raises as `tertulia.domain.messages.scheduled.set_reminder`.
+    """
+    message = await stored_message(caller.node, message_id)
+    return await caller.submit(
+        reminders.set_reminder, caller.render, message_id, message, deliver_at, note
+    )
+
+
+async def deliver_reminder(node: Node, reminder: Reminder) -> None:
+    """Send the user the message, as it is by now."""
+    message = await stored_message(node, reminder.message_id)
+    await node.log.submit(None, reminders.deliver_reminder, node.renderer.render, reminder, message)
+
+
+async def give_up_reminder(node: Node, reminder: Reminder) -> None:
+    """Send the user a notice that the message cannot be shown."""
+    await node.log.submit(None, reminders.give_up_reminder, node.renderer.render, reminder)

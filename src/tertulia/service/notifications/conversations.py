@@ -1,0 +1,131 @@
+"""Conversations as a mail shows them to one reader."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from tertulia.domain import permissions
+from tertulia.markup import addresses
+from tertulia.model.errors import Unavailable
+from tertulia.model.messages import Message
+from tertulia.model.users import User
+from tertulia.outbound.conversation_mails import ShownMessage
+from tertulia.outbound.mail_templates import InlinePicture
+from tertulia.outbound.readable_html import pictures_in, readable
+from tertulia.outbound.texts import language_for, texts
+from tertulia.pictures import BadPicture
+from tertulia.service.files.uploads import may_open, thumbnail
+from tertulia.service.node import Node
+
+logger = logging.getLogger("tertulia.notices")
+
+PICTURES: Final = 5
+"""Pictures that come with a mail; the others become links."""
+PICTURE_BYTES: Final = 500_000
+"""Of one of them."""
+_FORM: Final = "840x560.webp"
+
+
+class Reader:
+    """Somebody to whom conversations are shown in a mail, as they may see them now."""
+
+    def __init__(self, node: Node, user: User, site: str, now: float) -> None:
+        self._node = node
+        self.user = user
+        self.site = site.rstrip("/")
+        self.settings = node.state.settings[user.id]
+        self.language = language_for(node.state, user)
+        self.words = texts(self.language, "conversations")
+        self._now = now
+        self._pictures: dict[str, InlinePicture] = {}
+
+    @property
+    def pictures(self) -> tuple[InlinePicture, ...]:
+        """Those that come with the mail, of all messages that were shown."""
+        return tuple(self._pictures.values())
+
+    def name_of(self, user_id: int) -> str:
+        """What the account is called to the reader."""
+        state, other = self._node.state, self._node.state.users[user_id]
+        seen = permissions.sees_user(state, self.user, other)
+        return other.full_name if seen else self.words("unknown")
+
+    def conversation_name(self, message: Message) -> str:
+        """What the message's conversation is called."""
+        state = self._node.state
+        if message.direct_id is not None:
+            members = state.directs[message.direct_id].members
+            others = [one for one in members if one != self.user.id] or [self.user.id]
+            return self.words("direct", names=", ".join(map(self.name_of, others)))
+        channel = state.channels[message.channel_id]
+        return f"#{channel.name} > {message.topic or self.words('general')}"
+
+    def link_to(self, message: Message) -> str:
+        """Where the reader finds the message in its conversation."""
+        return self.site + addresses.address_of(self._node.state, message)
+
+    async def shown(self, messages: Iterable[Message], own: Iterable[int]) -> list[ShownMessage]:
+        """The messages for the mail; those that are not among its `own` are there for sense."""
+        told = set(own)
+        return [await self._shown(message, message.id not in told) for message in messages]
+
+    async def _shown(self, message: Message, is_before: bool) -> ShownMessage:
+        pictures = await self._pictures_of(message)
+        text = readable(message.rendered, self.site, pictures)
+        return ShownMessage(
+            sender=self.name_of(message.sender_id),
+            time=self._time(message.sent_at),
+            html=text.html,
+            text=text.text,
+            is_before=is_before,
+        )
+
+    def _time(self, at: int) -> str:
+        zone = ZoneInfo(self.user.timezone) if self.user.timezone else UTC
+        then, now = datetime.fromtimestamp(at, zone), datetime.fromtimestamp(self._now, zone)
+        is_half = self.settings.twenty_four_hour_time is False
+        hours = f"{then:%I:%M %p}".lstrip("0") if is_half else f"{then:%H:%M}"
+        day = "" if then.date() == now.date() else f"{then:%Y-%m-%d} "
+        return day + hours + ("" if self.user.timezone else " UTC")
+
+    async def _pictures_of(self, message: Message) -> dict[str, str]:
+        """The pictures that the message shows and that come with the mail: their `Content-ID`, by
+        path. What the reader may not open does not, nor what cannot be had now."""
+        found: dict[str, str] = {}
+        if not message.has_image:
+            return found
+        for path in pictures_in(message.rendered):
+            if path not in self._pictures and len(self._pictures) < PICTURES:
+                content = await self._picture(path)
+                if content is not None:
+                    name = f"picture-{len(self._pictures) + 1}@tertulia"
+                    self._pictures[path] = InlinePicture(
+                        content_id=name, media_type="image/webp", content=content
+                    )
+            if path in self._pictures:
+                found[path] = self._pictures[path].content_id
+        return found
+
+    async def _picture(self, path: str) -> bytes | None:
+        node = self._node
+        attachment = node.state.uploads.at_path(path)
+        if attachment is None or not await may_open(node, self.user, attachment):
+            return None
+        try:
+            small = await thumbnail(node, attachment, _FORM)
+            content = await small.files.read(small.path)
+        except (BadPicture, Unavailable) as error:
+            logger.info("a picture is left out of a mail: %s", error)
+            return None
+        return content if content is not None and len(content) <= PICTURE_BYTES else None
+
+
+def people(reader: Reader, sender_ids: Sequence[int], most: int) -> str:
+    """The names of those who wrote, each once, at most so many."""
+    names = list(dict.fromkeys(map(reader.name_of, sender_ids)))
+    listed = ", ".join(names[:most])
+    if len(names) <= most:
+        return listed
+    return reader.words("digest_and_others", people=listed)

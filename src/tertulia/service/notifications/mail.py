@@ -1,0 +1,210 @@
+"""Telling by mail: what is to be told becomes a mail in the outbox, which is written when it is
+sent."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct
+from pyroaring import BitMap
+
+from tertulia.domain.accounts import account_mails
+from tertulia.domain.notifications import rules
+from tertulia.domain.notifications import rules as telling
+from tertulia.domain.notifications.rules import Reason, Way
+from tertulia.log.log import Log
+from tertulia.model.mail import Mail, MailKind, Unsubscribing
+from tertulia.model.messages import Message
+from tertulia.model.users import User
+from tertulia.outbound.conversation_mails import ConversationMail, ShownConversation, rendered
+from tertulia.outbound.mail_templates import RenderedMail
+from tertulia.service.mail_in.addresses import MailAddresses
+from tertulia.service.messages.flags import is_read
+from tertulia.service.node import Node
+from tertulia.service.notifications.channels import IDLE_PATIENCE, Told
+from tertulia.service.notifications.conversations import Reader
+from tertulia.state.state import State
+from tertulia.store import outbox, queries
+from tertulia.store.database import Connection
+
+MESSAGES = "messages"
+"""The fact of a mail that says which messages it is about."""
+
+
+class ByMail:
+    """Tells by mail. `site` is where the links in mails lead; `wanted` is called when there are
+    some to be sent."""
+
+    way = Way.MAIL
+    patience = IDLE_PATIENCE
+    reaches_somebody = True
+
+    def __init__(self, log: Log, site: str, wanted: Callable[[], None]) -> None:
+        self._log = log
+        self._site = site
+        self.recorded = wanted
+
+    def reached(self, people: BitMap) -> BitMap:
+        """All: everybody has an address."""
+        return people
+
+    def records(self, told: Sequence[Told], now: float) -> Callable[[Connection], None]:
+        users = self._log.state.users
+        mails = {
+            outbox.new_id(): mail
+            for one in told
+            for mail in account_mails.about(
+                MailKind.MISSED_MESSAGES,
+                users[one.user_id],
+                self._site,
+                **{MESSAGES: " ".join(map(str, one.message_ids))},
+            )
+        }
+        return partial(outbox.put_all, mails=mails, at=now)
+
+
+def reason_now(
+    state: State, user: User, message: Message, relation: queries.Relation, way: Way
+) -> Reason | None:
+    """Why the user is told of the message in that way; None where they are not, as of now: they
+    have read it, may not read it, or do not want to be told."""
+    if not rules.may_be_told(state, user.id, message) or is_read(state, user.id, message, relation):
+        return None
+    found = rules.concerned(state, message, {user.id: relation.flags}, way)
+    return next((reason for reason, people in found.items() if user.id in people), None)
+
+
+SHOWN: Final = 20
+"""Messages that one mail shows, at most: the first ones."""
+BEFORE: Final = 2
+"""Messages before them that it shows for sense..."""
+BEFORE_SECONDS: Final = 86400
+"""... if they are no older than that."""
+SETTINGS: Final = "/#settings/notifications"
+_ALWAYS: Final = 2
+"""The policy by which the organization's name is in the subject: what it says where one has
+accounts in several (1) never is so on a server of one."""
+_OPENINGS: Final = {
+    Reason.MENTIONED: "opening_mentioned",
+    Reason.WILDCARD: "opening_wildcard",
+    Reason.FOLLOWED: "opening_followed",
+    Reason.CHANNEL: "opening_channel",
+}
+
+
+class _Known(Struct, frozen=True):
+    """What the database says of the messages."""
+
+    messages: list[Message]
+    relations: dict[int, queries.Relation]
+    before: list[Message]
+
+
+async def missed_messages(node: Node, mail: Mail, now: float) -> RenderedMail | None:
+    """The mail in words; None where nothing is left of what it is about."""
+    user = node.state.users.get(mail.about)
+    if user is None or not user.is_active:
+        return None
+    ids = [int(one) for one in mail.facts[MESSAGES].split()]
+
+    def look(connection: Connection) -> _Known:
+        found = queries.messages(connection, ids)
+        before = queries.before_in_conversation(connection, found[0], BEFORE) if found else []
+        return _Known(found, queries.relations(connection, user.id, ids), before)
+
+    known = await node.store.read(look)
+    missed: list[Message] = []
+    reasons: set[Reason] = set()
+    for message in known.messages:
+        reason = reason_now(node.state, user, message, known.relations[message.id], Way.MAIL)
+        if reason is not None:
+            missed.append(message)
+            reasons.add(reason)
+    if not missed:
+        return None
+    reader = Reader(node, user, mail.site, now)
+    opening = _opening(node, reader, missed[0], next(one for one in Reason if one in reasons))
+    parts = await _parts(node, reader, mail, missed, known.before, opening)
+    return rendered(parts, node.config.address_host)
+
+
+async def _parts(
+    node: Node,
+    reader: Reader,
+    mail: Mail,
+    missed: Sequence[Message],
+    earlier: Sequence[Message],
+    opening: str,
+) -> ConversationMail:
+    state, user, words = node.state, reader.user, reader.words
+    organization, newest = state.realm.name, missed[-1]
+    unsubscribe = node.links.unsubscribing(mail.site, user.id, Unsubscribing.MISSED)
+    common: dict[str, Any] = {
+        "to": user.address,
+        "language": reader.language,
+        "unsubscribe": unsubscribe,
+        "unsubscribe_words": words("unsubscribe"),
+        "organization": organization,
+        "site": reader.site,
+    }
+    why = words("why", settings=reader.site + SETTINGS)
+    by_realm = not state.realm.message_content_allowed_in_email_notifications
+    if by_realm or not reader.settings.message_content_in_email_notifications:
+        return ConversationMail(
+            **common,
+            title=_title(reader, organization, words("hidden_subject")),
+            opening=words("hidden", count=len(missed), organization=organization),
+            conversations=(),
+            link=reader.site,
+            button=words("hidden_button", organization=organization),
+            endings=(words("hidden_by_realm" if by_realm else "hidden_by_self"), why),
+            list_id="messages",
+        )
+    before = [
+        one
+        for one in earlier
+        if one.sent_at >= missed[0].sent_at - BEFORE_SECONDS
+        and telling.may_be_told(state, user.id, one)
+        and (user.id, one.sender_id) not in state.muted_users
+    ]
+    shown = missed[:SHOWN]
+    name = reader.conversation_name(newest)
+    reply_to = MailAddresses(node.config, node.vault).of_answer(state, user, newest, node.clock())
+    conversation = ShownConversation(
+        name=name,
+        link=reader.link_to(shown[0]),
+        messages=tuple(await reader.shown([*before, *shown], [one.id for one in missed])),
+        more=words("more", count=len(missed) - SHOWN) if len(missed) > SHOWN else "",
+    )
+    direct = newest.direct_id is not None
+    return ConversationMail(
+        **common,
+        title=_title(reader, organization, name),
+        opening=opening,
+        conversations=(conversation,),
+        link=reader.link_to(shown[0]),
+        button=words("button"),
+        endings=(
+            words("reply") if reply_to else words("no_reply", organization=organization),
+            why,
+        ),
+        list_id="direct" if direct else f"channel-{newest.channel_id}",
+        thread=f"{newest.direct_id}" if direct else f"{newest.channel_id}/{newest.conversation[1]}",
+        reply_to=reply_to,
+        pictures=reader.pictures,
+    )
+
+
+def _title(reader: Reader, organization: str, text: str) -> str:
+    if reader.settings.realm_name_in_email_notifications_policy == _ALWAYS:
+        return f"[{organization}] {text}"
+    return text
+
+
+def _opening(node: Node, reader: Reader, message: Message, reason: Reason) -> str:
+    """Why the mail was sent, by what concerns the reader most."""
+    state = node.state
+    key = _OPENINGS.get(reason, "opening_direct")
+    if message.direct_id is not None and len(state.directs[message.direct_id].members) > 2:
+        key = "opening_group"
+    return reader.words(key, name=reader.name_of(message.sender_id), organization=state.realm.name)

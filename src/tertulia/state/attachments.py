@@ -1,0 +1,177 @@
+"""Uploaded files, and which messages link them: the indexes over their tables."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tertulia.model import changes
+from tertulia.model.attachments import (
+    Attachment,
+    AttachmentMessage,
+    RemovedFile,
+    key_in,
+    linked_paths,
+)
+from tertulia.state.folds import Folds
+from tertulia.state.indexes import Grouped, Unique
+from tertulia.state.tables import Index, Table
+
+if TYPE_CHECKING:
+    from tertulia.state.state import State
+
+
+class Uploads(Index):
+    """The uploaded files by their uploader, path and messages, and those that nothing links."""
+
+    def __init__(
+        self,
+        attachments: Table[Attachment],
+        claims: Table[AttachmentMessage],
+        unsent: Iterable[Table[Any]],
+    ) -> None:
+        """`claims` are the links in messages. What the `content` of the records of `unsent` links
+        is in use too, although nothing of it was sent yet."""
+        self._attachments = attachments
+        self.of_user = Grouped(attachments, lambda attachment: attachment.user_id)
+        self.claims_of = Grouped(claims, lambda claim: claim.attachment_id)
+        """The links to a file, by the file's ID."""
+        self.of_message = Grouped(claims, lambda claim: claim.message_id)
+        """The links in a message, by the message's ID."""
+        self._by_key = Unique(attachments, lambda attachment: attachment.key)
+        self.space_used = 0
+        """Bytes of all files together."""
+        self._space_of: Counter[int] = Counter()
+        """The same of each account."""
+        self._unused: set[tuple[int, int]] = set()
+        """When each file that nothing links was uploaded, and its ID."""
+        self._oldest: list[tuple[int, int]] = []
+        """A heap of them, with some that are linked by now."""
+        self._unsent_links: Counter[str] = Counter()
+        """How often a file is linked in what was not sent yet, by the file's path."""
+        self.follow(attachments, self._attachment_changed)
+        self.follow(claims, self._claim_changed)
+        for table in unsent:
+            self.follow(table, self._unsent_changed)
+
+    def _attachment_changed(self, before: Attachment | None, after: Attachment | None) -> None:
+        if before is not None:
+            self.space_used -= before.size
+            self._add_space(before.user_id, -before.size)
+            self._unused.discard((before.created_at, before.id))
+        if after is not None:
+            self.space_used += after.size
+            self._add_space(after.user_id, after.size)
+            self._update_unused(after)
+
+    def _add_space(self, user_id: int, size: int) -> None:
+        self._space_of[user_id] += size
+        if not self._space_of[user_id]:
+            del self._space_of[user_id]
+
+    def space_of(self, user_id: int) -> int:
+        """Bytes of the account's files together."""
+        return self._space_of[user_id]
+
+    def largest(self, limit: int) -> Sequence[tuple[int, int]]:
+        """The accounts whose files come to most bytes, and how many, the largest first."""
+        return heapq.nsmallest(limit, self._space_of.items(), key=lambda one: (-one[1], one[0]))
+
+    def _claim_changed(
+        self, before: AttachmentMessage | None, after: AttachmentMessage | None
+    ) -> None:
+        claim = before or after
+        attachment = self._attachments.get(claim.attachment_id) if claim else None
+        if attachment is not None:
+            self._update_unused(attachment)
+
+    def _unsent_changed(self, before: Any, after: Any) -> None:
+        for record, more in ((before, -1), (after, 1)):
+            for paths in linked_paths(record.content) if record is not None else ():
+                for path in paths:
+                    self._unsent_links[path] += more
+                    if not self._unsent_links[path]:
+                        del self._unsent_links[path]
+                    attachment = self.at_path(path)
+                    if attachment is not None:
+                        self._update_unused(attachment)
+
+    def _update_unused(self, attachment: Attachment) -> None:
+        entry = (attachment.created_at, attachment.id)
+        if self.claims_of.count(attachment.id) or self._unsent_links[attachment.path]:
+            self._unused.discard(entry)
+        elif entry not in self._unused:
+            self._unused.add(entry)
+            heapq.heappush(self._oldest, entry)
+
+    def at_path(self, path: str) -> Attachment | None:
+        """The file that has this path."""
+        found = self.with_key(key_in(path))
+        return None if found is None or found.path != path else found
+
+    def with_key(self, key: str) -> Attachment | None:
+        """The file whose path has this key in it."""
+        attachment_id = self._by_key.get(key)
+        return None if attachment_id is None else self._attachments[attachment_id]
+
+    def message_ids(self, attachment_id: int) -> tuple[int, ...]:
+        """The messages that link the file, ascending."""
+        return tuple(claim.message_id for claim in self.claims_of[attachment_id])
+
+    def linked_by(self, message_ids: Iterable[int]) -> tuple[int, ...]:
+        """The files that these messages link, ascending."""
+        found = {one.attachment_id for id_ in message_ids for one in self.of_message[id_]}
+        return tuple(sorted(found))
+
+    def unclaimed(self, until: float, limit: int) -> Sequence[int]:
+        """The IDs of files that were uploaded until that UNIX time and that neither a message nor
+        anything unsent links: the oldest, at most so many."""
+        oldest = heapq.nsmallest(limit, self._unused)
+        return [attachment_id for created_at, attachment_id in oldest if created_at <= until]
+
+    @property
+    def oldest_unclaimed(self) -> int | None:
+        """When the oldest of these files was uploaded, in UNIX seconds."""
+        while self._oldest and self._oldest[0] not in self._unused:
+            heapq.heappop(self._oldest)
+        return self._oldest[0][0] if self._oldest else None
+
+
+FOLDS = Folds()
+
+
+def claim(state: State, message_id: int, attachment_ids: Iterable[int]) -> None:
+    """The message links these files."""
+    for attachment_id in attachment_ids:
+        state.attachment_messages.put(
+            AttachmentMessage(attachment_id=attachment_id, message_id=message_id)
+        )
+
+
+def release(state: State, message_id: int, attachment_ids: Iterable[int] | None = None) -> None:
+    """The message does not link these files any more; or none at all, because it is gone."""
+    for record in state.uploads.of_message[message_id]:
+        if attachment_ids is None or record.attachment_id in attachment_ids:
+            state.attachment_messages.remove((record.attachment_id, message_id))
+
+
+@FOLDS.of(changes.AttachmentAdded)
+def _(state: State, change: changes.AttachmentAdded) -> None:
+    state.attachments.put(change.attachment)
+
+
+@FOLDS.of(changes.AttachmentRemoved)
+def _(state: State, change: changes.AttachmentRemoved) -> None:
+    attachment = state.attachments[change.attachment_id]
+    for record in state.uploads.claims_of[attachment.id]:
+        state.attachment_messages.remove((attachment.id, record.message_id))
+    state.attachments.remove(attachment.id)
+    state.removed_files.put(RemovedFile(id=attachment.id, path=attachment.path))
+
+
+@FOLDS.of(changes.FilesDeleted)
+def _(state: State, change: changes.FilesDeleted) -> None:
+    for attachment_id in change.attachment_ids:
+        state.removed_files.remove(attachment_id)

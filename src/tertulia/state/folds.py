@@ -1,0 +1,51 @@
+"""How a fold is declared, and what folds have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.model.changes import Change, Entry
+
+if TYPE_CHECKING:
+    from tertulia.state.state import State
+
+C = TypeVar("C", bound=Change)
+R = TypeVar("R", bound=Struct)
+
+
+class Folds(dict[type[Change], "Callable[[State, Entry], None]"]):
+    """The folds of one noun's changes."""
+
+    def of(self, kind: type[C]) -> Callable[[Callable[[State, C], None]], None]:
+        """Declare the function as the fold of that change."""
+
+        def register(function: Callable[[State, C], None]) -> None:
+            # The change is of `kind`: by that it is looked up.
+            self[kind] = lambda state, entry: function(state, entry.change)  # type: ignore[arg-type]
+
+        return register
+
+
+def revised(record: R, values: Mapping[str, Any]) -> R:
+    """The record with new values, which may be as they are in memory or as they are in JSON."""
+    fields = _fields(type(record))
+    new = {}
+    for name, value in values.items():
+        field = fields[name]
+        converted = msgspec.convert(value, field.type)
+        # A default is left out where it is written down, and known by being the very same.
+        new[name] = field.default if converted == field.default else converted
+    return msgspec.structs.replace(record, **new)
+
+
+_FIELDS: dict[type, dict[str, msgspec.structs.FieldInfo]] = {}
+
+
+def _fields(kind: type[Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    if kind not in _FIELDS:
+        _FIELDS[kind] = {field.name: field for field in msgspec.structs.fields(kind)}
+    return _FIELDS[kind]

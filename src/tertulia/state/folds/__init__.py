@@ -1,1 +1,0 @@
-"""How each change alters the state: one function per change, by noun."""

@@ -1,0 +1,264 @@
+"""User groups, and who is in them: the table, its indexes, and what follows from roles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from pyroaring import BitMap
+
+from tertulia.model import changes
+from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
+from tertulia.model.nouns import Noun
+from tertulia.model.organization import Realm
+from tertulia.model.users import Role, User
+from tertulia.state.folds import Folds, revised
+from tertulia.state.indexes import Grouped, TableIndex, Unique
+from tertulia.state.tables import Index, Table, next_version
+from tertulia.state.users import Users
+
+if TYPE_CHECKING:
+    from tertulia.state.state import State
+
+_ROLE_OF_GROUP = {
+    SystemGroup.OWNERS: Role.OWNER,
+    SystemGroup.ADMINISTRATORS: Role.ADMINISTRATOR,
+    SystemGroup.MODERATORS: Role.MODERATOR,
+    SystemGroup.MEMBERS: Role.MEMBER,
+    SystemGroup.EVERYONE: Role.GUEST,
+}
+
+
+class Groups(Table[UserGroup]):
+    """The user groups, those of the roles too."""
+
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.by_name = Unique(self, lambda group: group.name.casefold())
+        self.of_creator = Grouped(self, lambda group: group.creator_id)
+        self.named_members = NamedMembers(self)
+
+
+class NamedMembers(TableIndex[UserGroup]):
+    """The accounts that each group names as its members, deactivated ones too, as a set."""
+
+    def __init__(self, groups: Table[UserGroup]) -> None:
+        self._members: dict[int, frozenset[int]] = {}
+        super().__init__(groups)
+
+    def _update(self, before: UserGroup | None, after: UserGroup | None) -> None:
+        if after is not None and (before is None or before.members != after.members):
+            self._members[after.id] = frozenset(after.members)
+
+    def _detach(self, records: Collection[UserGroup]) -> None:
+        self._members = {**self._members}
+
+    def __getitem__(self, group_id: int) -> frozenset[int]:
+        return self._members[group_id]
+
+
+class Memberships(Index):
+    """Who is in which group, by name, by role or through subgroups. What was found is remembered
+    until something changes."""
+
+    def __init__(self, users: Users, groups: Groups, realms: Table[Realm]) -> None:
+        self._users, self._groups, self._realms = users, groups, realms
+        self.version = next_version()
+        """Another one after each change of a group, or of who is in which."""
+        self._members: dict[int, frozenset[int]] = {}
+        self._limited: BitMap | None = None
+        self.follow(users, self._user_changed)
+        self.follow(groups, self._forget)
+        self.follow(realms, self._forget)
+
+    def with_tables(self, instead: Callable[[Any], Any]) -> Memberships:
+        made = self._copy_over(instead)
+        made._users, made._groups = instead(self._users), instead(self._groups)
+        made._realms = instead(self._realms)
+        made._forget()
+        return made
+
+    def _user_changed(self, before: User | None, after: User | None) -> None:
+        if before is None or after is None or _decisive(before) != _decisive(after):
+            self._forget()
+
+    def _forget(self, *_: object) -> None:
+        self._members = {}
+        self._limited = None
+        self.version = next_version()
+
+    # Members of a group
+
+    def direct_members(self, group: UserGroup) -> Collection[int]:
+        """The users who are in the group itself, deactivated ones left out."""
+        users = self._users
+        if not group.is_system:
+            return [user_id for user_id in group.members if users[user_id].is_active]
+        kind = SystemGroup(group.id)
+        if kind is SystemGroup.FULL_MEMBERS:
+            members = users.active_by_role.keys(Role.MEMBER)
+            return [user_id for user_id in members if self.is_full_member(users[user_id])]
+        role = _ROLE_OF_GROUP.get(kind)
+        return () if role is None else users.active_by_role.keys(role)
+
+    def members(self, setting: GroupSetting) -> frozenset[int]:
+        """The active accounts that are in the group (or hold the permission), directly or through
+        subgroups. A large group costs nothing to ask for again."""
+        if isinstance(setting, Members):
+            people = {
+                user_id for user_id in setting.direct_members if self._users[user_id].is_active
+            }
+            return frozenset(people).union(
+                *(self.members(group_id) for group_id in setting.direct_subgroups)
+            )
+        found = self._members.get(setting)
+        if found is None:
+            groups = [self._groups[group_id] for group_id in (setting, *self.subgroups(setting))]
+            found = frozenset().union(*(self.direct_members(group) for group in groups))
+            self._members[setting] = found
+        return found
+
+    def subgroups(self, group_id: int) -> frozenset[int]:
+        """The groups that are in the group, directly or through others."""
+        found: set[int] = set()
+        pending = list(self._groups[group_id].subgroups)
+        while pending:
+            subgroup_id = pending.pop()
+            if subgroup_id not in found:
+                found.add(subgroup_id)
+                pending.extend(self._groups[subgroup_id].subgroups)
+        return frozenset(found)
+
+    # Groups of an account
+
+    def groups_of(self, user: User) -> tuple[int, ...]:
+        """The groups whose direct member the account is while it is active, ascending."""
+        members = self._groups.named_members
+        named = [g.id for g in self._groups if not g.is_system and user.id in members[g.id]]
+        return tuple(sorted([*self.system_groups_of(user), *named]))
+
+    def system_groups_of(self, user: User) -> tuple[int, ...]:
+        """The system groups that an account of this role is directly in, ascending."""
+        if user.is_system_bot:
+            return ()
+        groups = [group.value for group, role in _ROLE_OF_GROUP.items() if role is user.role]
+        if user.role is Role.MEMBER and self.is_full_member(user):
+            groups.append(SystemGroup.FULL_MEMBERS.value)
+        return tuple(sorted(groups))
+
+    def is_full_member(self, user: User) -> bool:
+        """Whether a member's waiting period is over; everyone above a member is a full one.
+
+        It is over when the log says so (`FullMembersChanged`), so that everybody who looks at one
+        entry of the log agrees.
+        """
+        if user.role is not Role.MEMBER:
+            return user.role < Role.MEMBER
+        joined_by = self._realms[1].full_members_joined_by
+        return joined_by is None or user.joined_at <= joined_by
+
+    def holds(self, user: User, setting: GroupSetting) -> bool:
+        """Whether the user is in the group (or holds the permission), directly or through
+        subgroups."""
+        if not user.is_active:
+            return False
+        if isinstance(setting, Members):
+            if user.id in setting.direct_members:
+                return True
+            pending = list(setting.direct_subgroups)
+        else:
+            pending = [setting]
+        seen: set[int] = set()
+        while pending:
+            group_id = pending.pop()
+            if group_id in seen:
+                continue
+            seen.add(group_id)
+            group = self._groups.get(group_id)
+            if group is None:
+                continue
+            if group.is_system:
+                if self._is_in_system_group(user, SystemGroup(group.id)):
+                    return True
+                continue
+            if user.id in self._groups.named_members[group.id]:
+                return True
+            pending.extend(group.subgroups)
+        return False
+
+    def _is_in_system_group(self, user: User, group: SystemGroup) -> bool:
+        match group:
+            case SystemGroup.NOBODY:
+                return False
+            case SystemGroup.FULL_MEMBERS:
+                return self.is_full_member(user)
+            case SystemGroup.INTERNET:
+                return True
+            case _:
+                return user.role <= _ROLE_OF_GROUP[group]
+
+    # Guests who see not everybody
+
+    def is_limited_guest(self, user: User) -> bool:
+        """Whether the account, while it is active, has the rights of a guest who may not know of
+        every account: those of its owner, where it is a bot (see `permissions.role_of`)."""
+        accounts = [user]
+        if user.bot is not None and user.bot.owner_id is not None:
+            owner = self._users[user.bot.owner_id]
+            if not owner.is_active:
+                return True
+            accounts.append(owner)
+        if not any(one.is_guest for one in accounts):
+            return False
+        active = (msgspec.structs.replace(one, is_active=True) for one in accounts)
+        setting = self._realms[1].can_access_all_users_group
+        return not all(self.holds(one, setting) for one in active)
+
+    @property
+    def limited_guests(self) -> BitMap:
+        """The accounts of which that is true, not to be changed. None where the organization
+        limits nobody."""
+        if self._limited is None:
+            users = self._users
+            self._limited = BitMap(
+                user_id for user_id in users.maybe_guests if self.is_limited_guest(users[user_id])
+            )
+        return self._limited
+
+
+def _decisive(user: User) -> tuple[Role, int, bool, int | None]:
+    """What decides in which groups of the roles the account is, and whose rights it has."""
+    owner_id = None if user.bot is None else user.bot.owner_id
+    return user.role, user.joined_at, user.is_active, owner_id
+
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.UserGroupCreated)
+def _(state: State, change: changes.UserGroupCreated) -> None:
+    state.groups.put(change.group)
+
+
+@FOLDS.of(changes.UserGroupChanged)
+def _(state: State, change: changes.UserGroupChanged) -> None:
+    state.groups.put(revised(state.groups[change.group_id], change.values))
+
+
+@FOLDS.of(changes.UserGroupMembersChanged)
+def _(state: State, change: changes.UserGroupMembersChanged) -> None:
+    group = state.groups[change.group_id]
+    members = {*group.members, *change.added} - set(change.removed)
+    subgroups = {*group.subgroups, *change.added_groups} - set(change.removed_groups)
+    values = {"members": tuple(sorted(members)), "subgroups": tuple(sorted(subgroups))}
+    state.groups.put(revised(group, values))
+
+
+@FOLDS.of(changes.FullMembersChanged)
+def _(state: State, change: changes.FullMembersChanged) -> None:
+    values = {
+        "waiting_period_applied": change.period,
+        "full_members_joined_by": change.joined_by,
+    }
+    state.realms.put(revised(state.realm, values))

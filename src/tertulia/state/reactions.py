@@ -1,0 +1,55 @@
+"""Folds of what people add to messages of others, and of the organization's emoji."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tertulia.model import changes
+from tertulia.model.messages import Flag
+from tertulia.model.numbers import Counter
+from tertulia.model.reactions import Reaction
+from tertulia.state.folds import Folds, revised
+
+if TYPE_CHECKING:
+    from tertulia.state.state import State
+
+FOLDS = Folds()
+
+
+def _touch(state: State, reaction: Reaction) -> None:
+    # The entry that is being folded is the next one.
+    of_message = ("reactions", reaction.message_id)
+    state.recent_writes.note([of_message, (*of_message, reaction.user_id)], state.seq + 1)
+
+
+@FOLDS.of(changes.ReactionAdded)
+def _(state: State, change: changes.ReactionAdded) -> None:
+    reaction = change.reaction
+    _touch(state, reaction)
+    if change.recorded:
+        recorded = (reaction.message_id,)
+        state.unread.flag(reaction.user_id, recorded, Flag.RECORD, added=True)
+        state.unread.mark(reaction.user_id, recorded, read=True)
+
+
+@FOLDS.of(changes.ReactionRemoved)
+def _(state: State, change: changes.ReactionRemoved) -> None:
+    _touch(state, change.reaction)
+
+
+@FOLDS.of(changes.SubmessageAdded)
+def _(state: State, change: changes.SubmessageAdded) -> None:
+    part = change.submessage
+    state.counters.put(Counter(name="submessages", last=part.id))
+    of_message = ("submessages", part.message_id)
+    state.recent_writes.note([of_message, (*of_message, part.sender_id)], state.seq + 1)
+
+
+@FOLDS.of(changes.CustomEmojiAdded)
+def _(state: State, change: changes.CustomEmojiAdded) -> None:
+    state.custom_emoji.put(change.emoji)
+
+
+@FOLDS.of(changes.CustomEmojiDeactivated)
+def _(state: State, change: changes.CustomEmojiDeactivated) -> None:
+    state.custom_emoji.put(revised(state.custom_emoji[change.emoji_id], {"deactivated": True}))

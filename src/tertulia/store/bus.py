@@ -1,0 +1,306 @@
+"""What the processes that serve from one SQLite file tell each other: that the log has grown, what
+one of them announces, and that the file is free to write.
+
+All of it is in one directory: a socket for each that listens, and a pipe that is rung when somebody
+lets go of the file. Nothing depends on a message: one that finds its reader's queue full is lost.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import io
+import os
+import secrets
+import selectors
+import socket
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tertulia.store import file_modes
+from tertulia.store.telling import LONGEST_TEXT
+
+_BELL: Final = "free"
+_ALONE: Final = "alone"
+_LOCK_SECONDS: Final = 1.0
+"""Between two looks whether another process is still at it."""
+_SUFFIX: Final = ".socket"
+_GROWN: Final = b"+"
+_ANNOUNCED: Final = b"!"
+_DATAGRAM: Final = 32 * 1024
+"""Bytes of announcements that are sent together, so that few take a place in a reader's queue."""
+_LARGEST: Final = 2 * _DATAGRAM + 8 * LONGEST_TEXT
+"""Bytes that a datagram has at most: texts have `LONGEST_TEXT`, here encoded once more."""
+_FRESH_SECONDS: Final = 1.0
+"""How long a list of those that listen is believed where the directory looks unchanged."""
+_PATIENCE_SECONDS: Final = 0.1
+"""How long an announcement waits for readers that are behind, all of them together."""
+_PAUSE_SECONDS: Final = 0.005
+_BELL_SECONDS: Final = 0.02
+"""Between two looks whether the file is free: commands, which write to it too, do not ring."""
+
+_announced = msgspec.json.Decoder(list[str])
+
+
+class LocalBus:
+    """One process's side. Any thread may use it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._own: set[str] = set()
+        self._others: Sequence[str] = ()
+        self._listed: tuple[float, int] = (float("-inf"), 0)
+        """When the others were listed, and the directory's time of change by then."""
+        self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._sender.setblocking(False)
+        self._bell = _opened_bell(directory)
+
+    # Telling
+
+    def tell_growth(self, seq: int) -> None:
+        """The log has come to that entry. Waits for nobody."""
+        for name in self._listeners():
+            self._send(name, b"%b%d" % (_GROWN, seq))
+
+    def announce(self, messages: Iterable[str]) -> None:
+        """Send the messages to the others. Takes `_PATIENCE_SECONDS` at most."""
+        ends = time.monotonic() + _PATIENCE_SECONDS
+        for datagram in _datagrams(messages):
+            for name in self._listeners():
+                while not self._send(name, datagram) and time.monotonic() < ends:
+                    time.sleep(_PAUSE_SECONDS)  # A full socket does not tell its sender of room.
+
+    def _send(self, name: str, datagram: bytes) -> bool:
+        """Whether the listener has it, or is gone; False where its queue is full."""
+        try:
+            self._sender.sendto(datagram, str(self._directory / name))
+        except BlockingIOError:
+            return False
+        except ConnectionRefusedError:  # Its process was killed.
+            with contextlib.suppress(FileNotFoundError):
+                (self._directory / name).unlink()
+        except OSError:
+            return True
+        return True
+
+    def _listeners(self) -> Sequence[str]:
+        try:
+            changed = self._directory.stat().st_mtime_ns
+            now = time.monotonic()
+            if changed != self._listed[1] or now - self._listed[0] > _FRESH_SECONDS:
+                names = os.listdir(self._directory)
+                self._others = [n for n in names if n.endswith(_SUFFIX) and n not in self._own]
+                self._listed = now, changed
+        except OSError:  # The server is being stopped.
+            return ()
+        return self._others
+
+    # Hearing
+
+    def listener(self) -> "Listener":
+        """A new one, which hears the others from now on."""
+        name = f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
+        self._own.add(name)
+        self._listed = (float("-inf"), 0)
+        return Listener(self._directory / name)
+
+    # Taking turns
+
+    def ring(self) -> None:
+        """The file is free to write."""
+        with contextlib.suppress(OSError):  # It rings already, or nobody is there any more.
+            self._bell.write(b".")
+
+    def wait_for_bell(self, seconds: float) -> None:
+        """Return when somebody rings; after a moment in any case, or after so many seconds."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._bell, selectors.EVENT_READ)
+            selector.select(max(min(seconds, _BELL_SECONDS), 0))
+        self._bell.read(65536)  # Nothing, where another one was first.
+
+    @contextlib.contextmanager
+    def alone(self, goes_on: Callable[[], bool]) -> Iterator[bool]:
+        """For the time of the context no other process is in one of these; it is waited for. False,
+        and others may be, where `goes_on` returned False meanwhile."""
+        lock = os.open(self._directory / _ALONE, os.O_RDWR | os.O_CREAT, file_modes.FILE)
+        try:
+            while not (is_alone := _is_locked(lock)) and goes_on():
+                time.sleep(_LOCK_SECONDS)  # A wait for the lock itself could not be ended.
+            yield is_alone
+        finally:
+            os.close(lock)
+
+    def close(self) -> None:
+        """Nothing is told any more."""
+        self._sender.close()
+        self._bell.close()
+
+
+def _opened_bell(directory: Path) -> io.FileIO:
+    bell = directory / _BELL
+    with contextlib.suppress(FileExistsError):
+        os.mkfifo(bell, file_modes.FILE)
+    # For reading and writing, so that it is never without the other end.
+    return io.FileIO(os.open(bell, os.O_RDWR | os.O_NONBLOCK), "r+")
+
+
+class Listener:
+    """Hears what the others tell. Used by one thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        self._socket.setblocking(False)
+        self._socket.bind(str(path))
+        self._woken, self._waker = socket.socketpair()
+
+    def hear(
+        self,
+        seconds: float,
+        on_growth: Callable[[int | None], None],
+        on_announcement: Callable[[str], None],
+    ) -> None:
+        """Pass on everything that is waiting, and what arrives within so many seconds. `wake` ends
+        it early."""
+        ends = time.monotonic() + seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            is_over = False
+            while not is_over:
+                left = ends - time.monotonic()
+                is_over = left <= 0
+                ready = {key.fileobj for key, _ in selector.select(max(left, 0))}
+                if self._woken in ready:
+                    return
+                if self._socket in ready:
+                    self._take(on_growth, on_announcement)
+
+    def _take(
+        self, on_growth: Callable[[int | None], None], on_announcement: Callable[[str], None]
+    ) -> None:
+        """All that waits: of several growths the last one is enough."""
+        grown = 0
+        with contextlib.suppress(BlockingIOError):
+            while datagram := self._socket.recv(_LARGEST):
+                if datagram.startswith(_GROWN):
+                    grown = max(grown, int(datagram[1:]))
+                    continue
+                for message in _announced.decode(datagram[1:]):
+                    on_announcement(message)
+        if grown:
+            on_growth(grown)
+
+    def wake(self) -> None:
+        """End `hear`, now and from now on. Any thread may call it."""
+        self._waker.close()
+
+    def close(self) -> None:
+        """Hear no more."""
+        self._path.unlink(missing_ok=True)
+        for one in (self._socket, self._woken, self._waker):
+            one.close()
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Try to lock the file; whether that succeeded."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _datagrams(messages: Iterable[str]) -> Iterable[bytes]:
+    """The messages, many together."""
+    together: list[bytes] = []
+    size = 0
+    for message in messages:
+        encoded = msgspec.json.encode(message)
+        if together and size + len(encoded) > _DATAGRAM:
+            yield _datagram(together)
+            together, size = [], 0
+        together.append(encoded)
+        size += len(encoded)
+    if together:
+        yield _datagram(together)
+
+
+def _datagram(encoded: Sequence[bytes]) -> bytes:
+    return b"%b[%b]" % (_ANNOUNCED, b",".join(encoded))
+
+
+LARGEST: Final = 64 * 1024
+"""Bytes that a datagram may have."""
+_AT_ONCE: Final = 50
+"""Datagrams that are read before others have their turn of the event loop."""
+_QUEUE: Final = 4 << 20
+"""Bytes that may wait to be read, as far as the system allows it."""
+
+
+class Neighbours:
+    """One node's socket. Used on the event loop alone."""
+
+    def __init__(self, directory: Path, name: str, on_datagram: Callable[[bytes], None]) -> None:
+        """`name` is by which others send to it. OSError where there can be no such socket, or
+        others could enter the directory."""
+        self._directory = directory
+        self._on_datagram = on_datagram
+        self._loop = asyncio.get_running_loop()
+        file_modes.directory(directory)
+        found = directory.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise PermissionError(f"{directory} is not this user's alone")
+        self._path = directory / name
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            self._socket.setblocking(False)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _QUEUE)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _QUEUE)
+            self._forget_dead()
+            self._socket.bind(str(self._path))
+        except BaseException:
+            self._socket.close()
+            raise
+        self._loop.add_reader(self._socket.fileno(), self._readable)
+
+    def send(self, name: str, datagram: bytes) -> bool:
+        """Send it to the node of that name. False where it certainly does not get it."""
+        try:
+            self._socket.sendto(datagram, str(self._directory / name))
+        except OSError:  # It is gone, elsewhere, or too busy to read.
+            return False
+        return True
+
+    def close(self) -> None:
+        """Hear no more."""
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+        self._path.unlink(missing_ok=True)
+
+    def _readable(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(_AT_ONCE):
+                self._on_datagram(self._socket.recv(2 * LARGEST))
+
+    def _forget_dead(self) -> None:
+        """Remove the sockets of nodes that were killed."""
+        for path in self._directory.iterdir():
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+                try:
+                    probe.connect(str(path))
+                except ConnectionRefusedError:
+                    path.unlink(missing_ok=True)
+                except OSError:
+                    continue
+
+
+def meeting_place() -> Path:
+    """The directory in which the nodes of this user on this machine find each other."""
+    return Path(tempfile.gettempdir()) / f"tertulia-{os.getuid()}"

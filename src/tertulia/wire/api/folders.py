@@ -1,0 +1,166 @@
+"""Channel folders on the wire."""
+
+from typing import Annotated, Final
+
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain.channels import folders
+from tertulia.domain.channels.folders import FolderEdit
+from tertulia.model import changes
+from tertulia.model.folders import ChannelFolder
+from tertulia.service.caller import Caller
+from tertulia.wire.api.events import Event
+from tertulia.wire.api.projection import Projections, to_everybody
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.routing import Answer
+
+
+class ChannelFolderObject(Struct, kw_only=True):
+    """A channel folder."""
+
+    id: int
+    name: str
+    description: str
+    rendered_description: str
+    order: int
+    date_created: int | None
+    creator_id: int | None
+    is_archived: bool
+
+
+def folder_object(folder: ChannelFolder) -> ChannelFolderObject:
+    """The folder, which everybody sees alike."""
+    return ChannelFolderObject(
+        id=folder.id,
+        name=folder.name,
+        description=folder.description,
+        rendered_description=folder.rendered_description,
+        order=folder.order,
+        date_created=folder.created_at,
+        creator_id=folder.creator_id,
+        is_archived=folder.is_archived,
+    )
+
+
+class ChannelFolderAddEvent(Event, kw_only=True, tag="channel_folder"):
+    """There is a new channel folder."""
+
+    op: str = "add"
+    channel_folder: ChannelFolderObject
+
+
+class FolderData(Struct, kw_only=True):
+    """What is new of a channel folder."""
+
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    rendered_description: str | UnsetType = UNSET
+    is_archived: bool | UnsetType = UNSET
+
+
+class ChannelFolderUpdateEvent(Event, kw_only=True, tag="channel_folder"):
+    """Something of a channel folder is new."""
+
+    op: str = "update"
+    channel_folder_id: int
+    data: FolderData
+
+
+class ChannelFolderReorderEvent(Event, kw_only=True, tag="channel_folder"):
+    """The channel folders stand in this order, archived ones too."""
+
+    op: str = "reorder"
+    order: list[int]
+
+
+class CreateChannelFolder(Params, kw_only=True, frozen=True):
+    """A folder to add; the description may be empty."""
+
+    name: str
+    description: str
+
+
+class CreatedChannelFolder(Answer, kw_only=True):
+    """The new folder's ID."""
+
+    channel_folder_id: int
+
+
+async def create_channel_folder(call: Caller, params: CreateChannelFolder) -> CreatedChannelFolder:
+    """Add a channel folder."""
+    await call.prepare(params.description)
+    folder = await call.submit(folders.create, params.name, params.description, call.render)
+    return CreatedChannelFolder(channel_folder_id=folder.id)
+
+
+class GetChannelFolders(Params, kw_only=True, frozen=True):
+    """Whether to list archived folders too."""
+
+    include_archived: bool = False
+
+
+class ChannelFolders(Answer, kw_only=True):
+    """Channel folders, in their order."""
+
+    channel_folders: list[ChannelFolderObject]
+
+
+async def get_channel_folders(call: Call, params: GetChannelFolders) -> ChannelFolders:
+    """The organization's channel folders."""
+    return ChannelFolders(
+        channel_folders=[
+            folder_object(folder)
+            for folder in folders.in_order(call.state)
+            if params.include_archived or not folder.is_archived
+        ]
+    )
+
+
+class ReorderChannelFolders(Params, kw_only=True, frozen=True):
+    """The IDs of all channel folders, archived ones too."""
+
+    order: list[Int]
+
+
+async def reorder_channel_folders(call: Caller, params: ReorderChannelFolders) -> Answer:
+    """Arrange the channel folders."""
+    await call.submit(folders.reorder, params.order)
+    return Answer()
+
+
+class UpdateChannelFolder(Params, kw_only=True, frozen=True):
+    """New values for a channel folder; what is not sent stays."""
+
+    channel_folder_id: Annotated[Int, Path()]
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    is_archived: bool | UnsetType = UNSET
+
+
+async def update_channel_folder(call: Caller, params: UpdateChannelFolder) -> Answer:
+    """Change a channel folder."""
+    edit = FolderEdit(
+        name=params.name, description=params.description, is_archived=params.is_archived
+    )
+    await call.prepare(params.description)
+    await call.submit(folders.change, params.channel_folder_id, edit, call.render)
+    return Answer()
+
+
+PROJECTIONS: Final[Projections] = (
+    to_everybody(
+        changes.ChannelFolderCreated,
+        lambda _, change: ChannelFolderAddEvent(channel_folder=folder_object(change.folder)),
+    ),
+    to_everybody(
+        changes.ChannelFolderChanged,
+        lambda _, change: ChannelFolderUpdateEvent(
+            channel_folder_id=change.folder_id, data=FolderData(**change.values)
+        ),
+    ),
+    to_everybody(
+        changes.ChannelFoldersReordered,
+        lambda _, change: ChannelFolderReorderEvent(order=list(change.order)),
+    ),
+)

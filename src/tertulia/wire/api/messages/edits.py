@@ -1,0 +1,364 @@
+"""What a message was before it was edited and moved."""
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tertulia.domain import permissions
+from tertulia.domain.channels.topics import toggles_resolution
+from tertulia.domain.messages.moving import Move
+from tertulia.model.changes import MessageEdited, PreviewsGivenUp
+from tertulia.model.errors import NoSuchMessage, Refused
+from tertulia.model.messages import Edit, Flag, Message, Propagation
+from tertulia.service.messages import deleting
+from tertulia.service.messages import editing as service
+from tertulia.service.messages.reading import readable_message
+from tertulia.state.state import State
+from tertulia.store import editing as rows
+from tertulia.store.queries import Relation
+from tertulia.wire.api.attachments import AttachmentObject, WithAttachments, attachment_object
+from tertulia.wire.api.events import Event
+from tertulia.wire.api.messages.flag_objects import flags_of
+from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer, unseen
+from tertulia.wire.api.topics import TopicLink, topic_shown
+from tertulia.wire.api.visibility import reads_where_it_is
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import Alias, Int, Params, Path
+from tertulia.wire.http.routing import Answer
+
+
+class PastEdit(Struct, kw_only=True):
+    """One change of a message: what was different before."""
+
+    timestamp: int
+    user_id: int | None
+    prev_content: str | UnsetType = UNSET
+    prev_rendered_content: str | UnsetType = UNSET
+    prev_topic: str | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+    prev_stream: int | UnsetType = UNSET
+    stream: int | UnsetType = UNSET
+
+
+def edited_at(edits: Sequence[Edit]) -> int | UnsetType:
+    """When the content was last changed. `edits` are newest first, here as below."""
+    return next((edit.at for edit in edits if edit.changed_content), UNSET)
+
+
+def moved_at(edits: Sequence[Edit]) -> int | UnsetType:
+    """When the message was last moved."""
+    return next((edit.at for edit in edits if _is_move(edit)), UNSET)
+
+
+def past_edits(state: State, edits: Sequence[Edit], *, empty_topic_name: bool) -> list[PastEdit]:
+    """What the message was before, as far as the organization shows it."""
+    policy = state.realm.message_edit_history_visibility_policy
+    return [
+        _past(edit, empty_topic_name=empty_topic_name)
+        for edit in edits
+        if policy == "all" or (policy == "moves" and not edit.changed_content)
+    ]
+
+
+def _is_move(edit: Edit) -> bool:
+    """Whether the message went somewhere; a topic that is only resolved stays where it is."""
+    if edit.was_channel_id is not None:
+        return True
+    if edit.was_topic is None or edit.topic is None:
+        return False
+    return not toggles_resolution(edit.was_topic, edit.topic)
+
+
+def _past(edit: Edit, *, empty_topic_name: bool) -> PastEdit:
+    past = PastEdit(timestamp=edit.at, user_id=edit.user_id)
+    if edit.was_content is not None:
+        past.prev_content = edit.was_content
+        past.prev_rendered_content = edit.was_rendered or ""
+    if edit.was_topic is not None and edit.topic is not None:
+        past.prev_topic = topic_shown(edit.was_topic, empty_topic_name=empty_topic_name)
+        past.topic = topic_shown(edit.topic, empty_topic_name=empty_topic_name)
+    if edit.was_channel_id is not None and edit.channel_id is not None:
+        past.prev_stream, past.stream = edit.was_channel_id, edit.channel_id
+    return past
+
+
+class UpdateMessageEvent(Event, kw_only=True, tag="update_message"):
+    """A message says something else, or messages are somewhere else.
+
+    The fields of the content are there where that changed; those of the move (`propagate_mode`,
+    `orig_subject` and what follows) where the channel or the topic did.
+    """
+
+    user_id: int | None
+    rendering_only: bool
+    message_id: int
+    message_ids: list[int]
+    flags: list[str]
+    edit_timestamp: int
+    stream_id: int | UnsetType = UNSET
+    stream_name: str | UnsetType = UNSET
+    orig_content: str | UnsetType = UNSET
+    orig_rendered_content: str | UnsetType = UNSET
+    content: str | UnsetType = UNSET
+    rendered_content: str | UnsetType = UNSET
+    is_me_message: bool | UnsetType = UNSET
+    propagate_mode: str | UnsetType = UNSET
+    orig_subject: str | UnsetType = UNSET
+    subject: str | UnsetType = UNSET
+    topic_links: list[TopicLink] | UnsetType = UNSET
+    new_stream_id: int | UnsetType = UNSET
+
+
+def flags_by_name(
+    state: State,
+    user_id: int,
+    message: Message,
+    flags: dict[int, Flag],
+    read_by: Collection[int],
+) -> tuple[str, ...]:
+    relation = Relation(flags.get(user_id, Flag(0)), user_id in read_by)
+    return tuple(flags_of(state, user_id, message, relation))
+
+
+class _EditView(NamedTuple):
+    flags: tuple[str, ...]
+    empty_topic_name: bool
+
+
+class MessageEditedProjection(Projection[MessageEdited]):
+    """New content, to users who may read the message and whose client may have it."""
+
+    of = MessageEdited
+
+    def audience(self, state: State, change: MessageEdited) -> Collection[int]:
+        message = change.message
+        if message.channel_id is None:
+            return state.directs[message.direct_id].members
+        return {*state.subscriptions.of_channel[message.channel_id], *change.flags}
+
+    def view(
+        self, context: ProjectionContext, change: MessageEdited, viewer: Viewer
+    ) -> Hashable | None:
+        state, user, message = context.state, viewer.user, change.message
+        if (
+            change.gone
+            or not permissions.reads_message(state, user, message)
+            or not reads_where_it_is(context, message.id, change.moved_to, viewer)
+        ):
+            return None
+        return _EditView(
+            flags_by_name(state, user.id, message, change.flags, change.read_by),
+            viewer.registration.capabilities.empty_topic_name,
+        )
+
+    def events(
+        self, context: ProjectionContext, change: MessageEdited, view: Any
+    ) -> Iterable[Event]:
+        message = change.message
+        event = UpdateMessageEvent(
+            user_id=None if change.rendering_only else context.entry.actor_id,
+            rendering_only=change.rendering_only,
+            message_id=message.id,
+            message_ids=[message.id],
+            flags=list(view.flags),
+            edit_timestamp=int(context.at),
+            content=message.content,
+            rendered_content=message.rendered,
+        )
+        if message.channel_id is not None:
+            event.stream_id = message.channel_id
+            event.stream_name = context.state.channels[message.channel_id].name
+        if not change.rendering_only:
+            event.orig_content = change.was_content
+            event.orig_rendered_content = change.was_rendered
+            event.is_me_message = message.is_me
+        yield event
+
+
+class UpdateMessage(Params, kw_only=True, frozen=True):
+    """What shall be different."""
+
+    message_id: Annotated[Int, Path()]
+    content: str | None = None
+    prev_content_sha256: str | None = None
+    topic: Annotated[str | None, Alias("subject")] = None
+    stream_id: Int | None = None
+    propagate_mode: Literal["change_one", "change_later", "change_all"] = "change_one"
+    send_notification_to_old_thread: bool = False
+    send_notification_to_new_thread: bool = True
+
+
+class UpdatedMessage(Answer, kw_only=True):
+    """Done. `detached_uploads` are the caller's files that no message links any more."""
+
+    detached_uploads: list[AttachmentObject]
+
+
+async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
+    """Edit a message, or move it and others of its topic."""
+    moves = params.topic is not None or params.stream_id is not None
+    if params.content is None and not moves:
+        raise Refused("Nothing to change: the request has no new value.")
+    if params.content is not None and params.stream_id is not None:
+        raise Refused("You can't edit a message's content while moving it to another channel.")
+    if not moves and params.propagate_mode != "change_one":
+        raise Refused("'propagate_mode' can be used only when moving messages.")
+    move = None
+    if moves:
+        move = Move(
+            topic=params.topic,
+            channel_id=params.stream_id,
+            propagation=Propagation(params.propagate_mode),
+            tell_old=params.send_notification_to_old_thread,
+            tell_new=params.send_notification_to_new_thread,
+        )
+    detached: tuple[int, ...] = ()
+    if params.content is not None:
+        detached = await service.edit_message(
+            call,
+            params.message_id,
+            params.content,
+            expected_sha256=params.prev_content_sha256,
+            move=move,
+        )
+    elif move is not None:
+        await service.move_messages(call, params.message_id, move)
+    return UpdatedMessage(detached_uploads=_left(call, detached))
+
+
+def _left(call: Call, attachment_ids: Iterable[int]) -> list[AttachmentObject]:
+    state = call.state
+    files = (state.attachments.get(attachment_id) for attachment_id in attachment_ids)
+    shown = [
+        attachment_object(state, file) for file in files if file and file.user_id == call.user_id
+    ]
+    return [one for one in shown if not one.message_ids]
+
+
+class DeleteMessage(Params, kw_only=True, frozen=True):
+    """The message to delete."""
+
+    message_id: Annotated[Int, Path()]
+
+
+async def delete_message(call: Call, params: DeleteMessage) -> Answer:
+    """Delete a message for good."""
+    await deleting.delete_message(call, params.message_id)
+    return Answer()
+
+
+class DeleteTopic(Params, kw_only=True, frozen=True):
+    """The topic to delete."""
+
+    stream_id: Annotated[Int, Path()]
+    topic_name: str
+
+
+class DeletedTopic(Answer, kw_only=True):
+    """Whether all of it is deleted; otherwise the request is to be repeated."""
+
+    complete: bool
+
+
+async def delete_topic(call: Call, params: DeleteTopic) -> DeletedTopic:
+    """Delete all messages of a topic."""
+    complete = await deleting.delete_topic(call, params.stream_id, params.topic_name)
+    return DeletedTopic(complete=complete)
+
+
+class GetHistory(Params, kw_only=True, frozen=True):
+    """The message whose history is asked for."""
+
+    message_id: Annotated[Int, Path()]
+    allow_empty_topic_name: bool = False
+    before: Annotated[
+        Int | None, Meta(description="The `next_before` of another page, for the one before it.")
+    ] = None
+
+
+class Version(Struct, kw_only=True):
+    """The message as it was for a time. What did not change from the one before is as it was."""
+
+    topic: str
+    prev_topic: str | UnsetType = UNSET
+    stream: int | UnsetType = UNSET
+    prev_stream: int | UnsetType = UNSET
+    content: str | UnsetType = UNSET
+    rendered_content: str | UnsetType = UNSET
+    prev_content: str | UnsetType = UNSET
+    prev_rendered_content: str | UnsetType = UNSET
+    user_id: int | None
+    timestamp: int
+
+
+class MessageHistory(Answer, kw_only=True):
+    """The versions, the oldest first: the newest page of them, or the one that was asked for. If
+    there are older ones, `next_before` is the parameter that asks for these."""
+
+    message_history: list[Version]
+    next_before: int | UnsetType = UNSET
+
+
+async def get_history(call: Call, params: GetHistory) -> MessageHistory:
+    """What a message was before it was edited or moved."""
+    message = await readable_message(call.node, call.user, params.message_id)
+    if message is None:
+        raise NoSuchMessage
+    policy = call.state.realm.message_edit_history_visibility_policy
+    if policy == "none":
+        raise Refused("This organization doesn't show the edit history of messages.")
+    page = await call.node.store.read(rows.history, message.id, params.before)
+    edits = permissions.history_open(call.state, call.user, page.edits)
+    versions = _versions(message, edits, empty_topic_name=params.allow_empty_topic_name)
+    is_last = page.end >= len(edits)
+    versions = versions[page.begin : None if is_last else page.end][::-1]
+    if policy == "moves":
+        for version in versions:
+            version.content = version.rendered_content = UNSET
+            version.prev_content = version.prev_rendered_content = UNSET
+    return MessageHistory(
+        message_history=versions, next_before=UNSET if is_last else edits[page.end - 1].seq
+    )
+
+
+def _versions(message: Message, edits: Sequence[Edit], *, empty_topic_name: bool) -> list[Version]:
+    """From the newest edit back to the beginning. Only those of the page have their contents."""
+
+    def shown(topic: str) -> str:
+        return topic_shown(topic, empty_topic_name=empty_topic_name)
+
+    content, rendered, topic = message.content, message.rendered, message.topic
+    found: list[Version] = []
+    for edit in edits:
+        version = Version(
+            topic=shown(topic),
+            content=content,
+            rendered_content=rendered,
+            user_id=edit.user_id,
+            timestamp=edit.at,
+        )
+        if edit.was_topic is not None:
+            version.prev_topic, topic = shown(edit.was_topic), edit.was_topic
+        if edit.was_channel_id is not None and edit.channel_id is not None:
+            version.prev_stream, version.stream = edit.was_channel_id, edit.channel_id
+        if edit.was_content is not None and edit.was_rendered is not None:
+            version.prev_content = content = edit.was_content
+            version.prev_rendered_content = rendered = edit.was_rendered
+        found.append(version)
+    found.append(
+        Version(
+            topic=shown(topic),
+            content=content,
+            rendered_content=rendered,
+            user_id=message.sender_id,
+            timestamp=message.sent_at,
+        )
+    )
+    return found
+
+
+PROJECTIONS: Final[Projections] = (
+    WithAttachments(MessageEditedProjection(), lambda change: (*change.attached, *change.detached)),
+    unseen(PreviewsGivenUp),
+)

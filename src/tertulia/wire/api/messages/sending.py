@@ -1,0 +1,261 @@
+"""Sending messages."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal, cast
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from tertulia.domain import names
+from tertulia.domain.accounts import navigation, personal_settings
+from tertulia.domain.accounts.personal_settings import Revision
+from tertulia.domain.channels.topics import Sent
+from tertulia.domain.messages.sending import ToChannel, ToPeople
+from tertulia.model.errors import Refused
+from tertulia.service.messages import sending
+from tertulia.service.messages import sending as typing
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import SAFE_INTEGER, Alias, Int, Params, Path, Reads
+from tertulia.wire.http.routing import Answer
+
+Recipient = list[int] | list[str] | int | str
+_BEGINS_JSON: Final = re.compile(r"[\s\[\"\d-]")
+"""How a number, a list or a string in quotes begins."""
+
+
+def _read_recipient(text: str) -> Recipient:
+    """A name, an ID, or a JSON list of either: clients write it in each of these ways."""
+    if "\0" in text:
+        raise ValueError("it contains a null byte")
+    if _BEGINS_JSON.match(text) is None:
+        return text
+    try:
+        value: Any = msgspec.json.decode(text, type=list[int | str] | int | str)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return text
+    named = value if isinstance(value, list) else [value]
+    if len({type(one) for one in named}) > 1:
+        raise ValueError("it must contain either only IDs or only email addresses")
+    if any(abs(one) > SAFE_INTEGER if isinstance(one, int) else "\0" in one for one in named):
+        raise ValueError("it must be a valid ID or email address")
+    return cast(Recipient, value)
+
+
+_RECIPIENT_SCHEMA = {
+    "oneOf": [
+        {"type": "string"},
+        {"type": "integer"},
+        {"type": "array", "items": {"type": "integer"}},
+        {"type": "array", "items": {"type": "string"}},
+    ]
+}
+
+_READS_OWN = frozenset(
+    {
+        "zulipandroid",
+        "zulipios",
+        "zulipdesktop",
+        "zulipmobile",
+        "zulipelectron",
+        "zulipterminal",
+        "snipe",
+        "website",
+        "ios",
+        "android",
+    }
+)
+"""Programs in which people write: what they send counts as read by them."""
+
+
+class SendMessage(Params, kw_only=True, frozen=True):
+    """A message to send."""
+
+    type: Annotated[
+        Literal["direct", "private", "channel", "stream"],
+        Meta(description="To people or to a channel; `private` and `stream` are the older names."),
+    ]
+    to: Annotated[
+        Recipient | None,
+        Reads(_read_recipient, _RECIPIENT_SCHEMA, text=True),
+        Meta(description="The channel's name or ID; or user IDs or addresses as a JSON list."),
+    ] = None
+    content: Annotated[str, Meta(description="Markdown, at most max_message_length characters.")]
+    topic: Annotated[
+        str | None, Alias("subject"), Meta(description="Required for channel messages.")
+    ] = None
+    queue_id: Annotated[
+        str | None, Meta(description="The sender's queue, whose event gets `local_message_id`.")
+    ] = None
+    local_id: Annotated[str | None, Meta(description="What that shall be.")] = None
+    widget_content: Annotated[
+        str | None,
+        Meta(description="A form to choose from, as JSON text: how bots show one."),
+    ] = None
+    read_by_sender: Annotated[
+        bool | None,
+        Meta(description="Whether it is read already; by default, for programs people write in."),
+    ] = None
+
+
+class SentMessage(Answer, kw_only=True):
+    """The new message's ID; and how the sender hears of its topic from now on, where that is new:
+    2 even where the channel is muted, 3 it is followed."""
+
+    id: int
+    automatic_new_visibility_policy: int | UnsetType = UNSET
+
+
+async def send_message(call: Call, params: SendMessage) -> SentMessage:
+    """Send a message to a topic of a channel, or directly to people."""
+    sent = await sending.send_message(
+        call,
+        _destination(call, params),
+        params.content,
+        client=call.client,
+        read_by_sender=counts_as_read(call, params.read_by_sender),
+        queue_id=params.queue_id,
+        local_id=params.local_id,
+        form=params.widget_content,
+    )
+    return sent_message(sent)
+
+
+def sent_message(sent: Sent) -> SentMessage:
+    """What is answered of it."""
+    visibility = UNSET if sent.visibility is None else int(sent.visibility)
+    return SentMessage(id=sent.message_id, automatic_new_visibility_policy=visibility)
+
+
+def counts_as_read(call: Call, asked: bool | None) -> bool:
+    """Whether the caller has read what they write, if they do not say so themselves."""
+    return call.client.lower() in _READS_OWN if asked is None else asked
+
+
+def _destination(call: Call, params: SendMessage) -> ToChannel | ToPeople:
+    to = params.to
+    if params.type in {"direct", "private"}:
+        return sending.to_people(sending.people_addressed(call, _named(to)))
+    if params.topic is None:
+        raise Refused("The topic is missing.")
+    if isinstance(to, list):
+        if len(to) != 1:
+            raise Refused("A message can go to only one channel.")
+        to = to[0]
+    channel = sending.default_channel(call) if to is None or to == "" else to
+    return sending.to_topic(channel, params.topic)
+
+
+def _named(to: Recipient | None) -> Sequence[int | str]:
+    """The people whom a destination names, each by an ID or an address."""
+    if isinstance(to, list):
+        return to
+    if isinstance(to, str):
+        return [part for part in to.split(",") if part.strip()]
+    return [] if to is None else [to]
+
+
+class SetTyping(Params, kw_only=True, frozen=True):
+    """Where somebody began or ceased to type."""
+
+    op: Annotated[Literal["start", "stop"], Alias("operator")]
+    type: Literal["direct", "private", "channel", "stream"] = "direct"
+    to: Annotated[list[Int] | None, Meta(description="User IDs, for direct messages.")] = None
+    stream_id: Int | None = None
+    topic: str | None = None
+
+
+async def set_typing(call: Call, params: SetTyping) -> Answer:
+    """Tell those who would get the message that the caller types, or no longer does."""
+    started = params.op == "start"
+    if params.type in {"direct", "private"}:
+        if not params.to:
+            raise Refused("The recipients are missing: set 'to'.")
+        typing.type_to_people(call, params.to, started=started)
+    else:
+        if params.stream_id is None:
+            raise Refused("The channel is missing: set 'stream_id'.")
+        if params.topic is None:
+            raise Refused("The topic is missing.")
+        typing.type_in_topic(call, params.stream_id, params.topic, started=started)
+    return Answer()
+
+
+class SetTypingEdit(Params, kw_only=True, frozen=True):
+    """Which message somebody began or ceased to edit."""
+
+    message_id: Annotated[Int, Path()]
+    op: Literal["start", "stop"]
+
+
+async def set_typing_edit(call: Call, params: SetTypingEdit) -> Answer:
+    """Tell those who read a message of the caller's that it is being edited, or no longer is."""
+    await typing.type_edit(call, params.message_id, started=params.op == "start")
+    return Answer()
+
+
+class RenderMessage(Params, kw_only=True, frozen=True):
+    """A text to look at."""
+
+    content: Annotated[str, Meta(description="Markdown, at most max_message_length characters.")]
+
+
+class RenderedMessage(Answer, kw_only=True):
+    """The text as HTML."""
+
+    rendered: str
+
+
+async def render_message(call: Call, params: RenderMessage) -> RenderedMessage:
+    """How a message of this content would be shown."""
+    content = names.message_content(params.content)
+    return RenderedMessage(rendered=(await call.node.rendered(content, call.user.id)).html)
+
+
+class Command(Params, kw_only=True, frozen=True):
+    """What was typed, with its slash."""
+
+    command: str
+
+
+class Told(Answer, kw_only=True):
+    """What the command did, in words; empty for a ping."""
+
+    msg: str
+
+
+_SETTINGS: Final[dict[str, tuple[str, Any, str]]] = {
+    "dark": ("color_scheme", 2, "Dark theme is on. To switch back, use /light."),
+    "night": ("color_scheme", 2, "Dark theme is on. To switch back, use /light."),
+    "light": ("color_scheme", 3, "Light theme is on. To switch back, use /dark."),
+    "day": ("color_scheme", 3, "Light theme is on. To switch back, use /dark."),
+    "fluid-width": ("fluid_layout_width", True, "Messages now use the full width of the window."),
+    "fixed-width": ("fluid_layout_width", False, "Messages now use a limited width."),
+}
+"""Commands that are a setting: its name, its value, and what is said of it."""
+
+
+async def run_command(call: Call, params: Command) -> Told:
+    """Carry out a slash command of the caller's."""
+    slash, name = params.command[:1], params.command[1:].strip()
+    if slash != "/":
+        raise Refused("Commands must begin with a slash.")
+    if name == "ping":
+        return Told(msg="")
+    if name not in _SETTINGS:
+        raise Refused("This command doesn't exist.")
+    setting, value, said = _SETTINGS[name]
+    await call.submit(personal_settings.change, Revision(settings={setting: value}))
+    return Told(msg=said)
+
+
+class TakeStep(Params, kw_only=True, frozen=True):
+    """A hint for beginners, by its name."""
+
+    onboarding_step: str
+
+
+async def take_onboarding_step(call: Call, params: TakeStep) -> Answer:
+    """The caller has seen the hint, and does not need it again."""
+    await call.submit(navigation.complete_onboarding_step, params.onboarding_step)
+    return Answer()

@@ -1,0 +1,185 @@
+"""The organization: its settings, those that new accounts begin with, and its end."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, UnsetType
+
+from tertulia.domain import permissions
+from tertulia.domain.accounts import signup
+from tertulia.domain.groups.group_settings import REALM_SETTINGS
+from tertulia.domain.organization import realms, settings
+from tertulia.domain.organization.settings import BIG_BLUE_BUTTON, FOR_EVER, Edit
+from tertulia.model.errors import Refused
+from tertulia.model.settings import Declared, Permission
+from tertulia.service.caller import Caller
+from tertulia.service.video_calls import is_offered
+from tertulia.wire.api.groups.objects import GivenChange, given_change
+from tertulia.wire.api.organization.objects import (
+    SIGN_IN_SETTING,
+    authentication_methods,
+    shown_settings,
+    wire_name,
+)
+from tertulia.wire.api.settings import SettingParams, settings_sent
+from tertulia.wire.http import sign_in
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import SAFE_INTEGER, Int, Params, Reads, with_optional
+from tertulia.wire.http.routing import Answer
+
+
+def _read_limit(text: str) -> int | None:
+    if text.strip('"') == "unlimited":
+        return None
+    if not re.fullmatch("-?[0-9]{1,20}", text):
+        raise ValueError("it must be a number or unlimited")
+    limit = int(text)
+    if not 0 < limit < SAFE_INTEGER:
+        raise ValueError("it must be positive")
+    return limit
+
+
+LIMIT = Reads(_read_limit, {"oneOf": [{"type": "integer"}, {"const": "unlimited"}]})
+
+
+def _read_call_server(text: str) -> str | None:
+    url = text[1:-1] if len(text) >= 2 and text[0] == text[-1] == '"' else text
+    return None if url == "default" else url
+
+
+CALL_SERVER = Reads(_read_call_server, {"type": "string"})
+"""A string that clients also send as JSON, with its quotes."""
+
+_READ_AS: Final[Mapping[str, Any]] = {
+    "jitsi_server_url": CALL_SERVER,
+    "message_retention_days": LIMIT,
+}
+"""How settings are read whose type doesn't tell."""
+
+
+def _parameter(name: str, one: Declared) -> Any:
+    """The type of the parameter that changes a setting."""
+    about = Meta(description=one.description or None)
+    if isinstance(one.setting, Permission):
+        return Annotated[GivenChange, about]
+    if reads := _READ_AS.get(name) or (LIMIT if one.is_nullable else None):
+        return Annotated[Any, reads, about]
+    return Annotated[Int if one.type is int else one.type, about]
+
+
+_CHANGEABLE: Final = {
+    field: _parameter(field, one)
+    for field, one in shown_settings().items()
+    if not one.setting.read_only
+}
+
+
+@with_optional({wire_name(field): kind for field, kind in _CHANGEABLE.items()})
+class UpdateRealm(Params, kw_only=True, frozen=True):
+    """New values for settings of the organization; what is not sent stays."""
+
+    string_id: Annotated[
+        str | UnsetType,
+        Meta(description="Not supported: the organization doesn't have a subdomain."),
+    ] = UNSET
+    authentication_methods: Annotated[
+        dict[str, bool] | UnsetType,
+        Meta(
+            description="Methods from realm_authentication_methods; at least one must stay"
+            " enabled. Owners only."
+        ),
+    ] = UNSET
+
+
+async def update_realm(call: Caller, params: UpdateRealm) -> Answer:
+    """Change the organization's settings, for administrators; all that is sent, or nothing."""
+    permissions.require_administrator(call.state, call.user)
+    if params.string_id is not UNSET:
+        raise Refused("This server hosts a single organization, so its subdomain can't be changed.")
+    values = {
+        field: value
+        for field in _CHANGEABLE
+        if (value := getattr(params, wire_name(field))) is not UNSET
+    }
+    groups = {field: given_change(values.pop(field)) for field in REALM_SETTINGS if field in values}
+    if values.get("message_retention_days", FOR_EVER) is None:
+        values["message_retention_days"] = FOR_EVER
+    if values.get("enable_spectator_access") and not call.node.config.web_public_streams_enabled:
+        raise Refused("This server doesn't allow public access without an account.")
+    if values.get("video_chat_provider") == BIG_BLUE_BUTTON and not is_offered(call.node.config):
+        raise Refused("BigBlueButton isn't set up on this server.")
+    if params.authentication_methods is not UNSET:
+        values[SIGN_IN_SETTING] = _password_sign_in(call, params.authentication_methods)
+    edit = Edit(values=values, groups=groups)
+    await call.prepare(values.get("description", UNSET))
+    await call.submit(settings.change, edit, call.render)
+    return Answer()
+
+
+def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
+    """Whether people shall sign in by password. Refused for methods that there are not, and where
+    none would be left; signing in without a password is the server's own decision."""
+    realm = call.state.realm
+    known = authentication_methods(realm, dev=call.node.config.dev)
+    for name, enabled in methods.items():
+        if name not in known:
+            raise Refused(f"The sign-in method '{name[:50]}' doesn't exist.")
+        if name != "Email" and not enabled:
+            raise Refused(
+                f"'{name}' is enabled by the server, so the organization can't turn it off."
+            )
+    if not any(methods.values()):
+        raise Refused("At least one sign-in method must be enabled.")
+    return methods.get("Email", realm.password_sign_in)
+
+
+async def update_default_settings(call: Call, params: SettingParams) -> Answer:
+    """Change the settings that new accounts begin with, for administrators. Their language is a
+    setting of the organization."""
+    sent = settings_sent(params)
+    if sent.pop("default_language", None) is not None:
+        call.ignored.append("default_language")
+    await call.submit(settings.change_defaults, sent)
+    return Answer()
+
+
+class ShowWelcome(Params, kw_only=True, frozen=True):
+    """Words of the organization's own for newcomers."""
+
+    welcome_message_custom_text: str
+
+
+class WelcomeShown(Answer, kw_only=True):
+    """The message's ID."""
+
+    message_id: int
+
+
+async def show_welcome(call: Call, params: ShowWelcome) -> WelcomeShown:
+    """Send the caller, an administrator, what the Welcome Bot would say with these words."""
+    text = params.welcome_message_custom_text
+    await call.prepare(text)
+    return WelcomeShown(message_id=await call.submit(signup.show_welcome, call.render, text))
+
+
+class DeactivateRealm(Params, kw_only=True, frozen=True):
+    """What becomes of the organization's data."""
+
+    deletion_delay_days: Annotated[
+        Int | None, Meta(description="Null keeps the data. This server does not delete it.")
+    ] = None
+
+
+async def deactivate_realm(call: Call, params: DeactivateRealm) -> Answer:
+    """Deactivate the organization, for owners: nobody can use it until its operator reactivates it
+    with `tertulia reactivate`."""
+    permissions.require_owner(call.state, call.user)
+    sign_in.require_confirmed(call)
+    if params.deletion_delay_days is not None:
+        raise Refused(
+            "Organizations can't be deleted here. Ask the server's operator, who can delete the"
+            " database."
+        )
+    await call.submit(realms.deactivate)
+    return Answer()

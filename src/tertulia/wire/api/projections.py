@@ -1,0 +1,72 @@
+"""How each change is shown to clients: the projections, one module for each resource."""
+
+from typing import Final
+
+from tertulia.model import changes
+from tertulia.wire.api import (
+    administration,
+    agents,
+    attachments,
+    banners,
+    devices,
+    drafts,
+    emoji,
+    feeds,
+    folders,
+    invitations,
+    navigation,
+    personal,
+    pins,
+    profiles,
+    reactions,
+    scheduled,
+    sessions,
+    settings,
+    statuses,
+    user_topics,
+)
+from tertulia.wire.api.channels import events as channels
+from tertulia.wire.api.channels import subscription_events
+from tertulia.wire.api.groups import events as groups
+from tertulia.wire.api.messages import deletions, edits, flags, moves
+from tertulia.wire.api.messages import events as messages
+from tertulia.wire.api.organization import events as organization
+from tertulia.wire.api.projection import Projections, unseen
+from tertulia.wire.api.users import events as users
+from tertulia.wire.api.users import guest_visibility
+
+PROJECTIONS: Final[Projections] = (
+    *administration.PROJECTIONS,
+    *agents.PROJECTIONS,
+    *attachments.PROJECTIONS,
+    *channels.PROJECTIONS,
+    *devices.PROJECTIONS,
+    *drafts.PROJECTIONS,
+    *emoji.PROJECTIONS,
+    *feeds.PROJECTIONS,
+    *banners.PROJECTIONS,
+    *folders.PROJECTIONS,
+    *groups.PROJECTIONS,
+    *invitations.PROJECTIONS,
+    *deletions.PROJECTIONS,
+    *edits.PROJECTIONS,
+    *flags.PROJECTIONS,
+    *moves.PROJECTIONS,
+    *messages.PROJECTIONS,
+    *navigation.PROJECTIONS,
+    *organization.PROJECTIONS,
+    *personal.PROJECTIONS,
+    *pins.PROJECTIONS,
+    *profiles.PROJECTIONS,
+    unseen(changes.EventIdsUsedUp),
+    *reactions.PROJECTIONS,
+    *scheduled.PROJECTIONS,
+    *sessions.PROJECTIONS,
+    *settings.PROJECTIONS,
+    *statuses.PROJECTIONS,
+    *subscription_events.PROJECTIONS,
+    *user_topics.PROJECTIONS,
+    *guest_visibility.PROJECTIONS,
+    *users.PROJECTIONS,
+)
+"""One for each change: a test holds this against the changes there are."""

@@ -1,0 +1,297 @@
+"""Reactions, the parts of widgets, and custom emoji on the wire."""
+
+from collections.abc import Collection, Hashable, Iterable
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
+
+from msgspec import Meta, Struct
+
+from tertulia.domain import permissions
+from tertulia.domain.messages.reactions import RequestedEmoji
+from tertulia.model.changes import OnMessage, ReactionAdded, ReactionRemoved, SubmessageAdded
+from tertulia.model.errors import Refused
+from tertulia.model.messages import MessagePlace, Submessage
+from tertulia.model.reactions import EmojiKind, Reaction
+from tertulia.model.users import User
+from tertulia.service.messages import reactions
+from tertulia.state.state import State
+from tertulia.wire.api.emoji import NEUTRAL_TYPE, REACTION_TYPES, TYPE_OF
+from tertulia.wire.api.events import Event
+from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.users.objects import api_email, unknown_user
+from tertulia.wire.api.visibility import reads_where_it_is, sees_user
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.routing import Answer
+
+
+class Reactor(Struct, kw_only=True):
+    """Who reacted, for clients that do not look it up by the ID."""
+
+    user_id: int
+    email: str
+    full_name: str
+
+
+class ReactionObject(Struct, kw_only=True):
+    """Somebody's reaction to a message."""
+
+    emoji_name: str
+    emoji_code: str
+    reaction_type: str
+    user_id: int
+    user: Reactor
+
+
+class SubmessageObject(Struct, kw_only=True):
+    """A part of a message's widget. `content` is JSON text."""
+
+    id: int
+    message_id: int
+    sender_id: int
+    msg_type: str
+    content: str
+
+
+def reaction_type(reaction: Reaction) -> str:
+    """The kind of its emoji, by the name that its sender used where there are two."""
+    return NEUTRAL_TYPE if reaction.neutral else TYPE_OF[reaction.kind]
+
+
+def reactor(state: State, user: User, host: str, *, sees_user: bool, sees_address: bool) -> Reactor:
+    """The account as shown to a viewer who sees it and its address, or does not."""
+    if not sees_user:
+        shown = unknown_user(user, host, joined_at=state.realm.created_at)
+        return Reactor(user_id=user.id, email=shown.email, full_name=shown.full_name)
+    return Reactor(
+        user_id=user.id,
+        email=api_email(state, user, host, sees_address=sees_address),
+        full_name=user.full_name,
+    )
+
+
+def reaction_object(reaction: Reaction, by: Reactor) -> ReactionObject:
+    """The reaction as it is in a message."""
+    return ReactionObject(
+        emoji_name=reaction.name,
+        emoji_code=reaction.code,
+        reaction_type=reaction_type(reaction),
+        user_id=reaction.user_id,
+        user=by,
+    )
+
+
+def submessage_object(submessage: Submessage) -> SubmessageObject:
+    """The submessage as it is in a message."""
+    return SubmessageObject(
+        id=submessage.id,
+        message_id=submessage.message_id,
+        sender_id=submessage.sender_id,
+        msg_type=submessage.kind,
+        content=submessage.content,
+    )
+
+
+R = TypeVar("R", ReactionAdded, ReactionRemoved)
+
+
+class ReactionEvent(Event, kw_only=True, tag="reaction"):
+    """Somebody reacted to a message (`add`), or took that back (`remove`)."""
+
+    op: str
+    message_id: int
+    emoji_name: str
+    emoji_code: str
+    reaction_type: str
+    user_id: int
+    user: Reactor
+
+
+def message_audience(state: State, place: MessagePlace, own: Collection[int]) -> Collection[int]:
+    """The users who may follow a message; `own` have a relation of their own to it."""
+    if place.channel_id is None:
+        return state.directs[place.direct_id].members
+    return {*state.subscriptions.of_channel[place.channel_id], *own}
+
+
+def follows_message(
+    context: ProjectionContext, change: OnMessage, own: Collection[int], viewer: Viewer
+) -> bool:
+    """Whether the viewer can read the message, where it was and where it is, and has a reason to
+    be shown what happens to it: they received it, are subscribed to its channel or have a relation
+    of their own to it, or the queue follows all public channels."""
+    state, user, place = context.state, viewer.user, change.place
+    if (
+        change.gone
+        or not permissions.reads_message(state, user, place)
+        or not reads_where_it_is(context, place.id, change.moved_to, viewer)
+    ):
+        return False
+    if user.id in own or state.received(user.id, place):
+        return True
+    if place.channel_id is None:
+        return False
+    return state.is_subscribed(user.id, place.channel_id) or (
+        viewer.registration.all_public_channels and not state.channels[place.channel_id].is_private
+    )
+
+
+class _ReactorView(NamedTuple):
+    sees_user: bool
+    sees_address: bool
+
+
+class ReactionProjection(Projection[R]):
+    """A reaction, to those who follow the message."""
+
+    for_all_public = True
+
+    def __init__(self, of: type[R], op: str) -> None:
+        self.of = of
+        self._op = op
+
+    def audience(self, state: State, change: R) -> Collection[int]:
+        return message_audience(state, change.place, (*change.holders, change.reaction.user_id))
+
+    def view(self, context: ProjectionContext, change: R, viewer: Viewer) -> Hashable | None:
+        own = (*change.holders, change.reaction.user_id)
+        if not follows_message(context, change, own, viewer):
+            return None
+        user = context.state.users[change.reaction.user_id]
+        return _ReactorView(
+            sees_user=sees_user(context, viewer.user, user),
+            sees_address=permissions.sees_address(context.state, viewer.user, user),
+        )
+
+    def events(self, context: ProjectionContext, change: R, view: Any) -> Iterable[Event]:
+        reaction = change.reaction
+        yield ReactionEvent(
+            op=self._op,
+            message_id=reaction.message_id,
+            emoji_name=reaction.name,
+            emoji_code=reaction.code,
+            reaction_type=reaction_type(reaction),
+            user_id=reaction.user_id,
+            user=reactor(
+                context.state,
+                context.state.users[reaction.user_id],
+                context.host,
+                sees_user=view.sees_user,
+                sees_address=view.sees_address,
+            ),
+        )
+
+
+class SubmessageEvent(Event, kw_only=True, tag="submessage"):
+    """Somebody did something with a message's widget. `content` is JSON text."""
+
+    msg_type: str
+    content: str
+    message_id: int
+    sender_id: int
+    submessage_id: int
+
+
+class SubmessageAddedProjection(Projection[SubmessageAdded]):
+    """What somebody did with a widget, to those who follow the message."""
+
+    of = SubmessageAdded
+    for_all_public = True
+
+    def audience(self, state: State, change: SubmessageAdded) -> Collection[int]:
+        return message_audience(state, change.place, (*change.holders, change.submessage.sender_id))
+
+    def view(
+        self, context: ProjectionContext, change: SubmessageAdded, viewer: Viewer
+    ) -> Hashable | None:
+        own = (*change.holders, change.submessage.sender_id)
+        if not follows_message(context, change, own, viewer):
+            return None
+        return ()
+
+    def events(
+        self, context: ProjectionContext, change: SubmessageAdded, view: Any
+    ) -> Iterable[Event]:
+        part = change.submessage
+        yield SubmessageEvent(
+            msg_type=part.kind,
+            content=part.content,
+            message_id=part.message_id,
+            sender_id=part.sender_id,
+            submessage_id=part.id,
+        )
+
+
+class AddReaction(Params, kw_only=True, frozen=True):
+    """An emoji to react with."""
+
+    message_id: Annotated[Int, Path()]
+    emoji_name: str
+    emoji_code: Annotated[
+        str | None,
+        Meta(
+            description="Code points in hexadecimal joined by hyphens; a custom emoji's ID; or the"
+            " name of an emoji of the service's own."
+        ),
+    ] = None
+    reaction_type: Annotated[
+        str | None,
+        Meta(
+            description="`unicode_emoji`, `realm_emoji` or `zulip_extra_emoji`, also called"
+            " `service_extra_emoji`; by default as follows from the name."
+        ),
+    ] = None
+
+
+async def add_reaction(call: Call, params: AddReaction) -> Answer:
+    """React to a message with an emoji."""
+    emoji = _requested_emoji(params.emoji_name, params.emoji_code, params.reaction_type)
+    await reactions.add_reaction(call, params.message_id, emoji)
+    return Answer()
+
+
+class RemoveReaction(Params, kw_only=True, frozen=True):
+    """A reaction of one's own to remove, by the emoji's name or code."""
+
+    message_id: Annotated[Int, Path()]
+    emoji_name: str | None = None
+    emoji_code: str | None = None
+    reaction_type: str | None = None
+
+
+async def remove_reaction(call: Call, params: RemoveReaction) -> Answer:
+    """Take one's own reaction back."""
+    emoji = _requested_emoji(params.emoji_name, params.emoji_code, params.reaction_type)
+    await reactions.remove_reaction(call, params.message_id, emoji)
+    return Answer()
+
+
+def _requested_emoji(
+    name: str | None, code: str | None, reaction_type: str | None
+) -> RequestedEmoji:
+    kind: EmojiKind | None = None
+    if reaction_type is not None:
+        kind = REACTION_TYPES.get(reaction_type)
+        if kind is None:
+            raise Refused(f"The reaction type '{reaction_type[:50]}' doesn't exist.")
+    return RequestedEmoji(name=name, code=code, kind=kind, neutral=reaction_type == NEUTRAL_TYPE)
+
+
+class Submit(Params, kw_only=True, frozen=True):
+    """Something to do with a message's widget."""
+
+    message_id: Int
+    msg_type: Annotated[str, Meta(description="`widget`.")]
+    content: Annotated[str, Meta(description="JSON text, as the widget takes it.")]
+
+
+async def add_submessage(call: Call, params: Submit) -> Answer:
+    """Vote in a poll, add to a list of things to do, and the like."""
+    await reactions.use_widget(call, params.message_id, params.msg_type, params.content)
+    return Answer()
+
+
+PROJECTIONS: Final[Projections] = (
+    ReactionProjection(ReactionAdded, "add"),
+    ReactionProjection(ReactionRemoved, "remove"),
+    SubmessageAddedProjection(),
+)

@@ -1,1 +1,0 @@
-"""What each endpoint does with a call, one module for each resource."""

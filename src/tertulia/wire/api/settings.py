@@ -1,0 +1,394 @@
+"""Personal settings on the wire."""
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from enum import Enum
+from functools import cache
+from typing import Annotated, Any, Final, NamedTuple
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tertulia.domain import permissions
+from tertulia.domain.accounts import personal_settings
+from tertulia.domain.accounts.addresses import NewAddress
+from tertulia.domain.accounts.personal_settings import (
+    NOTIFICATION_SOUNDS,
+    RULES,
+    NewPassword,
+    Revision,
+    Targets,
+)
+from tertulia.domain.organization.realms import LANGUAGES
+from tertulia.model.changes import SettingsChanged
+from tertulia.model.errors import Refused
+from tertulia.model.settings import declared_settings
+from tertulia.model.users import AddressVisibility, PersonalSettings
+from tertulia.service.passwords import good_password
+from tertulia.state.state import State
+from tertulia.wire.api.events import Event
+from tertulia.wire.api.presence import follow_settings
+from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.statuses import UserStatusEvent
+from tertulia.wire.api.users import account_events
+from tertulia.wire.api.users.account_events import AccountView, account_view
+from tertulia.wire.api.users.objects import api_email
+from tertulia.wire.http import session_cookies, sign_in
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import Int, Params, with_optional
+from tertulia.wire.http.routing import Answer
+
+WIRE_NAMES: Final[Mapping[str, str]] = {
+    "automatically_unmute_topics_in_muted_channels_policy": (
+        "automatically_unmute_topics_in_muted_streams_policy"
+    ),
+    "demote_inactive_channels": "demote_inactive_streams",
+    "direct_content_in_desktop_notifications": "pm_content_in_desktop_notifications",
+    "enable_channel_audible_notifications": "enable_stream_audible_notifications",
+    "enable_channel_desktop_notifications": "enable_stream_desktop_notifications",
+    "enable_channel_email_notifications": "enable_stream_email_notifications",
+    "enable_channel_push_notifications": "enable_stream_push_notifications",
+    "send_channel_typing_notifications": "send_stream_typing_notifications",
+    "send_direct_typing_notifications": "send_private_typing_notifications",
+    "web_channel_unreads_count_display_policy": "web_stream_unreads_count_display_policy",
+}
+"""Settings that the wire calls differently."""
+
+EMOJI_SETS: Final[Mapping[str, str]] = {
+    "google": "Google",
+    "twitter": "Twitter",
+    "text": "Plain text",
+    "google-blob": "Google blobs",
+}
+"""How emoji can look, and what people call it."""
+
+
+FIXED: Final[Mapping[str, str]] = {"resolved_topic_notice_auto_read_policy": "never"}
+"""What is a setting elsewhere, and is as it is here: the notice that a topic was resolved is unread
+like any other message."""
+
+LEGACY_DISPLAY: Final = (
+    "color_scheme",
+    "default_language",
+    "demote_inactive_streams",
+    "display_emoji_reaction_users",
+    "emojiset",
+    "emojiset_choices",
+    "enable_drafts_synchronization",
+    "enter_sends",
+    "fluid_layout_width",
+    "high_contrast_mode",
+    "left_side_userlist",
+    "starred_message_counts",
+    "timezone",
+    "translate_emoticons",
+    "twenty_four_hour_time",
+    "web_home_view",
+)
+LEGACY_NOTIFICATIONS: Final = (
+    "available_notification_sounds",
+    "desktop_icon_count_display",
+    "email_notifications_batching_period_seconds",
+    "enable_desktop_notifications",
+    "enable_digest_emails",
+    "enable_login_emails",
+    "enable_marketing_emails",
+    "enable_offline_email_notifications",
+    "enable_offline_push_notifications",
+    "enable_online_push_notifications",
+    "enable_sounds",
+    "enable_stream_audible_notifications",
+    "enable_stream_desktop_notifications",
+    "enable_stream_email_notifications",
+    "enable_stream_push_notifications",
+    "message_content_in_email_notifications",
+    "notification_sound",
+    "pm_content_in_desktop_notifications",
+    "presence_enabled",
+    "realm_name_in_email_notifications_policy",
+    "receives_typing_notifications",
+    "wildcard_mentions_notify",
+)
+"""The settings that the legacy events and fields have: of display, and of notifications."""
+
+
+def wire_name(field: str) -> str:
+    """What clients call a setting."""
+    return WIRE_NAMES.get(field, field)
+
+
+@cache
+def field_names() -> Mapping[str, str]:
+    """The setting by the name that clients call it."""
+    return {wire_name(field): field for field in RULES}
+
+
+def settings_object(settings: PersonalSettings) -> dict[str, Any]:
+    """All settings by their wire names, with the choices that there are for two of them, and those
+    that nobody can change."""
+    shown: dict[str, Any] = {}
+    for name, field in field_names().items():
+        value = getattr(settings, field)
+        shown[name] = value.value if isinstance(value, Enum) else value
+    shown |= FIXED
+    shown["emojiset_choices"] = [{"key": key, "text": text} for key, text in EMOJI_SETS.items()]
+    shown["available_notification_sounds"] = list(NOTIFICATION_SOUNDS)
+    return shown
+
+
+@with_optional(
+    {
+        wire_name(field): Annotated[one.type, Meta(description=one.description or None)]
+        for field, one in sorted(declared_settings(PersonalSettings).items())
+    }
+)
+class SettingParams(Params, kw_only=True, frozen=True):
+    """Personal settings as parameters: those that are not sent stay as they are."""
+
+
+def settings_sent(params: SettingParams) -> dict[str, Any]:
+    """The settings that were sent, by their own names."""
+    sent = ((field, getattr(params, name)) for name, field in field_names().items())
+    return {field: value for field, value in sent if value is not UNSET}
+
+
+class UserSettingsEvent(Event, kw_only=True, tag="user_settings"):
+    """One of one's own settings is new. `language_name` is with `default_language` alone."""
+
+    op: str = "update"
+    property: str
+    value: Any
+    language_name: str | UnsetType = UNSET
+
+
+class DisplaySettingEvent(Event, kw_only=True, tag="update_display_settings"):
+    """The same of old, for those who ask for it by name. `user` is the address."""
+
+    user: str
+    setting_name: str
+    setting: Any
+    language_name: str | UnsetType = UNSET
+
+
+class NotificationSettingEvent(Event, kw_only=True, tag="update_global_notifications"):
+    """The same of old, for those who ask for it by name. `user` is the address."""
+
+    user: str
+    notification_name: str
+    setting: Any
+
+
+class LegacyEvents(NamedTuple):
+    """Which of the legacy events of settings the client asked for by name."""
+
+    display: bool
+    notifications: bool
+
+
+def legacy_events(viewer: Viewer) -> LegacyEvents:
+    """The legacy events among the event types of the queue."""
+    types = viewer.registration.event_types or ()
+    return LegacyEvents("update_display_settings" in types, "update_global_notifications" in types)
+
+
+def own_setting_events(
+    context: ProjectionContext, user_id: int, legacy: LegacyEvents, name: str, value: Any
+) -> Iterable[Event]:
+    """The events of one setting, named as in the API: the current one and the legacy ones."""
+    language = LANGUAGES.get(value, UNSET) if name == "default_language" else UNSET
+    yield UserSettingsEvent(property=name, value=value, language_name=language)
+    address = api_email(context.state, context.state.users[user_id], context.host)
+    if legacy.display and name in LEGACY_DISPLAY:
+        yield DisplaySettingEvent(
+            user=address, setting_name=name, setting=value, language_name=language
+        )
+    if legacy.notifications and name in LEGACY_NOTIFICATIONS:
+        yield NotificationSettingEvent(user=address, notification_name=name, setting=value)
+
+
+class ExportConsentEvent(Event, kw_only=True, tag="realm_export_consent"):
+    """Somebody lets an export have what is private of theirs, or does not any more."""
+
+    user_id: int
+    consented: bool
+
+
+class _View(NamedTuple):
+    own: LegacyEvents | None
+    account: AccountView | None
+    address_changed: bool
+    consent: bool = False
+    """Whether the viewer administers exports."""
+
+
+_CONSENT: Final = "allow_private_data_export"
+_SEEN_BY_OTHERS: Final = frozenset({_CONSENT, "email_address_visibility", "presence_enabled"})
+
+
+class SettingsChangedProjection(Projection[SettingsChanged]):
+    """New settings, to their owner; and to others what they see of them."""
+
+    of = SettingsChanged
+
+    def audience(self, state: State, change: SettingsChanged) -> Collection[int] | None:
+        return None if _SEEN_BY_OTHERS & change.values.keys() else (change.user_id,)
+
+    def view(
+        self, context: ProjectionContext, change: SettingsChanged, viewer: Viewer
+    ) -> Hashable | None:
+        own = legacy_events(viewer) if viewer.user.id == change.user_id else None
+        if not _SEEN_BY_OTHERS & change.values.keys():
+            return None if own is None else _View(own, None, False)
+        user = context.state.users[change.user_id]
+        consent = permissions.is_administrator(context.state, viewer.user) and not user.is_bot
+        return _View(
+            own,
+            account_view(context, user, viewer),
+            _address_changes(context, change, viewer),
+            consent,
+        )
+
+    def events(
+        self, context: ProjectionContext, change: SettingsChanged, view: Any
+    ) -> Iterable[Event]:
+        if view.own is not None:
+            for name, value in change.values.items():
+                if name in RULES:  # What was one once is stored still.
+                    yield from own_setting_events(
+                        context, change.user_id, view.own, wire_name(name), value
+                    )
+        if view.consent and _CONSENT in change.values:
+            yield ExportConsentEvent(user_id=change.user_id, consented=change.values[_CONSENT])
+        if view.account is None:
+            return
+        user = context.state.users[change.user_id]
+        if view.address_changed:
+            yield from account_events.address_seen(user, view.account)
+        if _is_new_name(change) and not user.is_bot:
+            yield account_events.email(context, user)
+        if "presence_enabled" in change.values:
+            yield UserStatusEvent(user_id=user.id, away=not change.values["presence_enabled"])
+
+
+def _visibilities(change: SettingsChanged) -> tuple[AddressVisibility, AddressVisibility] | None:
+    name = "email_address_visibility"
+    if name not in change.values:
+        return None
+    return AddressVisibility(change.was[name]), AddressVisibility(change.values[name])
+
+
+def _address_changes(context: ProjectionContext, change: SettingsChanged, viewer: Viewer) -> bool:
+    """Whether the address came into the viewer's sight, or went out of it."""
+    both = _visibilities(change)
+    if both is None or viewer.user.id == change.user_id:
+        return False
+    was, now = both
+    role = permissions.role_of(context.state, viewer.user)
+    return permissions.opens_address(was, role) != permissions.opens_address(now, role)
+
+
+def _is_new_name(change: SettingsChanged) -> bool:
+    """Whether the interface knows the account by another address now."""
+    both = _visibilities(change)
+    return both is not None and (AddressVisibility.EVERYONE in both)
+
+
+class TargetUsers(Struct, kw_only=True, frozen=True):
+    """Whose settings are changed: these accounts, and all active members of these groups.
+
+    `skip_if_already_edited` leaves out those who have ever changed settings of their own.
+    """
+
+    user_ids: list[Int] = []
+    group_ids: list[Int] = []
+    skip_if_already_edited: bool = False
+
+
+class UpdateSettings(SettingParams, kw_only=True, frozen=True):
+    """What is to be new; what is not sent stays as it is."""
+
+    target_users: Annotated[
+        TargetUsers | None, Meta(description="Others, for administrators. The caller by default.")
+    ] = None
+    full_name: str | UnsetType = UNSET
+    email: Annotated[
+        str | UnsetType,
+        Meta(description="It is changed when the link is used that is mailed to this address."),
+    ] = UNSET
+    timezone: Annotated[str | UnsetType, Meta(description="An IANA name, or nothing.")] = UNSET
+    old_password: str | UnsetType = UNSET
+    new_password: Annotated[str | UnsetType, Meta(description="Needs the old one beside it.")] = (
+        UNSET
+    )
+
+
+async def update_settings(call: Call, params: UpdateSettings) -> Answer:
+    """Change personal settings. What has the value already is named among the ignored."""
+    settings = settings_sent(params)
+    revision = Revision(
+        settings=settings,
+        full_name=params.full_name,
+        timezone=params.timezone,
+        password=await _password(call, params),
+        address=_address(call, params),
+    )
+    targets = params.target_users
+    if targets is None:
+        changed = await call.submit(personal_settings.change, revision)
+    else:
+        whom = Targets(
+            user_ids=tuple(targets.user_ids),
+            group_ids=tuple(targets.group_ids),
+            skip_if_already_edited=targets.skip_if_already_edited,
+        )
+        changed = await call.submit(personal_settings.change_for, whom, revision)
+    for user_id in changed.users_with("presence_enabled"):
+        follow_settings(call.node, user_id, is_here=user_id == call.user.id)
+    new = frozenset[str]().union(*changed.names.values())
+    asked = [
+        *settings,
+        *(n for n in ("full_name", "email", "timezone") if getattr(params, n) is not UNSET),
+    ]
+    if "password" in new and call.session_id is not None:
+        session_cookies.know_device(call.node, call.request, call.user.id)
+    call.ignored.extend(wire_name(name) for name in asked if name not in new)
+    if params.old_password is not UNSET and "password" not in new:
+        call.ignored.append("old_password")
+    return Answer()
+
+
+def _address(call: Call, params: UpdateSettings) -> NewAddress | UnsetType:
+    if isinstance(params.email, UnsetType):
+        return UNSET
+    if params.email.strip() != call.user.address:
+        sign_in.require_confirmed(call)
+    return NewAddress(
+        text=params.email, nonce=call.node.vault.nonce(), site=call.node.config.mail_site
+    )
+
+
+async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetType:
+    """The new password as it is kept, where one was sent. Refused where the old one is not the
+    present one, or the new one cannot be one."""
+    if params.new_password is UNSET:
+        return UNSET
+    if params.target_users is not None:
+        raise Refused("You can't change other people's passwords.")
+    if params.old_password is UNSET:
+        raise Refused("To set a new password, include your old one.")
+    vault = call.node.vault
+    if not call.state.realm.password_sign_in:
+        raise Refused("Password sign-in is disabled in this organization.")
+    credential = await sign_in.require_own_password(
+        call, params.old_password, "The old password is incorrect."
+    )
+    user = call.user
+    password = await good_password(call.node, params.new_password, user.address, user.full_name)
+    hashed = await vault.hash_password(password)
+    return NewPassword(
+        old_hash=credential.password_hash,
+        new_hash=hashed,
+        session_id=call.session_id,
+        site=call.node.config.mail_site,
+    )
+
+
+PROJECTIONS: Final[Projections] = (SettingsChangedProjection(),)

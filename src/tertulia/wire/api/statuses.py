@@ -1,0 +1,170 @@
+"""What people say that they are doing, on the wire."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tertulia.domain import permissions
+from tertulia.domain.accounts import personal
+from tertulia.domain.accounts.personal import NewStatus
+from tertulia.model.changes import StatusChanged
+from tertulia.model.profiles import NO_EMOJI
+from tertulia.model.reactions import Emoji
+from tertulia.model.users import User
+from tertulia.state.state import State
+from tertulia.wire.api.emoji import REACTION_TYPES, TYPE_OF
+from tertulia.wire.api.events import Event
+from tertulia.wire.api.presence import follow_settings
+from tertulia.wire.api.projection import ProjectionContext, Projections, to_everybody
+from tertulia.wire.api.visibility import sees_account
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.routing import Answer
+
+
+def emoji_fields(emoji: Emoji) -> dict[str, str]:
+    """An emoji's three names; all empty for none."""
+    kind = "" if emoji == NO_EMOJI else TYPE_OF[emoji.kind]
+    return {"emoji_name": emoji.name, "emoji_code": emoji.code, "reaction_type": kind}
+
+
+def status_object(state: State, user: User) -> dict[str, Any]:
+    """What the account says, without what is not set."""
+    shown: dict[str, Any] = {}
+    status = state.statuses.get(user.id)
+    if status is not None and status.text:
+        shown["status_text"] = status.text
+    if status is not None and status.emoji is not None:
+        shown |= emoji_fields(status.emoji)
+    if status is not None and status.ends_at:
+        shown["scheduled_end_time"] = status.ends_at
+    settings = state.settings.get(user.id)
+    if settings is not None and not settings.presence_enabled:
+        shown["away"] = True
+    return shown
+
+
+class UserStatusEvent(Event, kw_only=True, tag="user_status"):
+    """Somebody's status is new: what of it is. The emoji's three names come together, empty where
+    it is taken away. `scheduled_end_time`, when it ends (null where it stays), is this server's
+    own. `away` is of old: the person is invisible."""
+
+    user_id: int
+    status_text: str | UnsetType = UNSET
+    emoji_name: str | UnsetType = UNSET
+    emoji_code: str | UnsetType = UNSET
+    reaction_type: str | UnsetType = UNSET
+    scheduled_end_time: int | UnsetType | None = UNSET
+    away: bool | UnsetType = UNSET
+
+
+def status_now(state: State, user: User) -> UserStatusEvent:
+    """The whole status of an account that has come into sight."""
+    return UserStatusEvent(user_id=user.id, **status_object(state, user))
+
+
+def _changed(_: ProjectionContext, change: StatusChanged) -> UserStatusEvent:
+    event = UserStatusEvent(user_id=change.user_id)
+    if change.text is not None:
+        event.status_text = change.text
+    if change.emoji is not None:
+        event = msgspec.structs.replace(event, **emoji_fields(change.emoji))
+    if change.ends_at is not None:
+        event.scheduled_end_time = change.ends_at or None
+    return event
+
+
+ReactionType = Literal[
+    "", "unicode_emoji", "realm_emoji", "zulip_extra_emoji", "service_extra_emoji"
+]
+
+
+class _Status(Params, kw_only=True, frozen=True):
+    """What is to be new; what is not sent stays as it is."""
+
+    status_text: Annotated[str | None, Meta(description="Empty takes it away.")] = None
+    emoji_name: Annotated[
+        str | None, Meta(description="Empty takes the emoji away, with its code and type.")
+    ] = None
+    emoji_code: str | None = None
+    reaction_type: ReactionType | None = None
+    scheduled_end_time: Annotated[
+        Int | None,
+        Meta(
+            description="When the status is taken away: a UNIX time within a year, 0 for never."
+            " Where it is not sent, a new status stays. Not of the reference's interface: this"
+            " server's."
+        ),
+    ] = None
+
+
+class UpdateOwnStatus(_Status, kw_only=True, frozen=True):
+    """The caller's own status."""
+
+    away: Annotated[
+        bool | None, Meta(description="Of old: the opposite of the setting presence_enabled.")
+    ] = None
+
+
+class UpdateStatus(_Status, kw_only=True, frozen=True):
+    """Somebody else's status."""
+
+    user_id: Annotated[Int, Path()]
+
+
+async def update_own_status(call: Call, params: UpdateOwnStatus) -> Answer:
+    """Say what one is doing."""
+    presence_is_new = await call.submit(personal.change_own, _new(params, away=params.away))
+    if presence_is_new:
+        follow_settings(call.node, call.user.id, is_here=True)
+    return Answer()
+
+
+async def update_status(call: Call, params: UpdateStatus) -> Answer:
+    """Say what somebody else is doing, for administrators."""
+    await call.submit(personal.change_status, params.user_id, _new(params))
+    return Answer()
+
+
+def _new(params: _Status, *, away: bool | None = None) -> NewStatus:
+    return NewStatus(
+        text=params.status_text,
+        emoji_name=params.emoji_name,
+        emoji_code=params.emoji_code,
+        emoji_kind=REACTION_TYPES.get(params.reaction_type or ""),
+        ends_at=params.scheduled_end_time,
+        invisible=away,
+    )
+
+
+class StatusObject(Struct, kw_only=True):
+    """What somebody says that they are doing, without what is not set."""
+
+    status_text: str | UnsetType = UNSET
+    emoji_name: str | UnsetType = UNSET
+    emoji_code: str | UnsetType = UNSET
+    reaction_type: str | UnsetType = UNSET
+    scheduled_end_time: int | UnsetType = UNSET
+    away: bool | UnsetType = UNSET
+
+
+class OneStatus(Answer, kw_only=True):
+    """An account's status."""
+
+    status: StatusObject
+
+
+class GetStatus(Params, kw_only=True, frozen=True):
+    """Whose status."""
+
+    user_id: Annotated[Int, Path()]
+
+
+async def get_status(call: Call, params: GetStatus) -> OneStatus:
+    """What somebody says that they are doing."""
+    user = permissions.visible_user(call.state, call.user, params.user_id)
+    return OneStatus(status=StatusObject(**status_object(call.state, user)))
+
+
+PROJECTIONS: Final[Projections] = (to_everybody(StatusChanged, _changed, only_if=sees_account),)

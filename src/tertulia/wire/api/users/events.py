@@ -1,0 +1,250 @@
+"""Events of accounts."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from tertulia.domain import permissions
+from tertulia.model.changes import Named, UserChanged, UserCreated, UserDeactivated, UserReactivated
+from tertulia.model.users import User
+from tertulia.state.folds import revised
+from tertulia.wire.api.bots import (
+    BotAddEvent,
+    BotObject,
+    BotView,
+    administers_bot,
+    bot_events,
+    bot_now,
+    bot_object,
+    bot_view,
+)
+from tertulia.wire.api.channels.objects import excluded
+from tertulia.wire.api.channels.subscription_events import PeerAddEvent, PeerRemoveEvent
+from tertulia.wire.api.events import Event
+from tertulia.wire.api.groups.events import (
+    groups_known,
+    holders_changed,
+    members_added,
+    members_removed,
+    named_in_sight,
+)
+from tertulia.wire.api.projection import ForEverybody, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.settings import LegacyEvents, legacy_events, own_setting_events
+from tertulia.wire.api.users import account_events
+from tertulia.wire.api.users.account_events import (
+    AccountView,
+    PersonActivity,
+    PersonBotOwner,
+    PersonDeleted,
+    PersonJoined,
+    PersonRole,
+    UserUpdateEvent,
+    account_view,
+    wants_stand_ins,
+)
+from tertulia.wire.api.users.objects import date_joined
+from tertulia.wire.api.users.roles import OwnView, own_events, own_view
+from tertulia.wire.api.visibility import sees_user
+
+
+class _CreatedView(NamedTuple):
+    account: AccountView | None
+    stand_ins: bool
+    bot: BotObject | None
+
+
+class UserCreatedProjection(ForEverybody[UserCreated]):
+    """A new account. Its groups are shown to all: every client knows all members of a group."""
+
+    of = UserCreated
+
+    def view(
+        self, context: ProjectionContext, change: UserCreated, viewer: Viewer
+    ) -> Hashable | None:
+        state, user = context.state, context.state.users[change.user.id]
+        if viewer.user.id == user.id:
+            return None  # Their queues are younger.
+        shown = None
+        if administers_bot(state, viewer.user, user):
+            shown = bot_object(state, viewer.user, account_events.as_it_was(state, change.user))
+        return _CreatedView(account_view(context, user, viewer), wants_stand_ins(viewer), shown)
+
+    def events(self, context: ProjectionContext, change: UserCreated, view: Any) -> Iterable[Event]:
+        if view.account is not None:
+            user = account_events.as_it_was(context.state, change.user)
+            yield account_events.added(context, user, view.account)
+        elif view.stand_ins:
+            yield account_events.unknown(context, change.user.id)
+        yield from members_added(change.group_ids, change.user.id)
+        if view.bot is not None:
+            yield BotAddEvent(bot=view.bot)
+
+
+class _ChangedView(NamedTuple):
+    account: AccountView | None
+    email_shown: bool
+    bot: BotView | None
+    own: OwnView | None
+    legacy: LegacyEvents | None
+    """For the owner of a new time zone, which is a setting too; None for all others."""
+
+
+class UserChangedProjection(ForEverybody[UserChanged]):
+    """New values of an account, to users who may know of it; to its owner also what a new role
+    shows and hides."""
+
+    of = UserChanged
+
+    def view(
+        self, context: ProjectionContext, change: UserChanged, viewer: Viewer
+    ) -> Hashable | None:
+        user = context.state.users[change.user_id]
+        return _ChangedView(
+            account=account_view(context, user, viewer),
+            email_shown=account_events.is_shown_to_all(context.state, user),
+            bot=bot_view(context, change, viewer),
+            own=own_view(context, change, viewer),
+            legacy=legacy_events(viewer) if self._is_own_zone(change, viewer) else None,
+        )
+
+    def _is_own_zone(self, change: UserChanged, viewer: Viewer) -> bool:
+        return viewer.user.id == change.user_id and "timezone" in change.values
+
+    def events(self, context: ProjectionContext, change: UserChanged, view: Any) -> Iterable[Event]:
+        if view.legacy is not None:
+            zone = change.values["timezone"]
+            yield from own_setting_events(context, change.user_id, view.legacy, "timezone", zone)
+        if view.account is not None:
+            yield from self._seen(context, change, view)
+        yield from members_removed(change.left, change.user_id)
+        yield from members_added(change.joined, change.user_id)
+        if view.bot is not None:
+            yield from bot_events(change, view.bot)
+        if view.own is not None:
+            yield from own_events(context, view.own)
+
+    def _seen(
+        self, context: ProjectionContext, change: UserChanged, view: _ChangedView
+    ) -> Iterable[Event]:
+        state, values, account = context.state, change.values, view.account
+        if account is None:
+            return
+        user = account_events.as_it_was(state, revised(state.users[change.user_id], values))
+        if "is_deleted" in values:
+            yield UserUpdateEvent(person=PersonDeleted(user_id=user.id))
+        if "full_name" in values:
+            yield account_events.named(user)
+        if "address" in values:
+            if account.address:
+                yield account_events.delivery_email(user, account)
+            if view.email_shown:
+                yield account_events.email(context, user)
+        if "joined_at" in values:
+            joined = PersonJoined(user_id=user.id, date_joined=date_joined(user))
+            yield UserUpdateEvent(person=joined)
+        if "timezone" in values:
+            yield account_events.timezone(context, user)
+        if self._is_other_picture(user, values, account):
+            yield account_events.avatar(user, account)
+        if "role" in values:
+            yield UserUpdateEvent(person=PersonRole(user_id=user.id, role=int(values["role"])))
+        if "bot" in values:
+            owner_id = bot_now(values["bot"]).owner_id
+            if owner_id is not None and owner_id != bot_now(change.was["bot"]).owner_id:
+                yield UserUpdateEvent(person=PersonBotOwner(user_id=user.id, bot_owner_id=owner_id))
+
+    @staticmethod
+    def _is_other_picture(user: User, values: Mapping[str, Any], account: AccountView) -> bool:
+        """Whether the picture is another, or is drawn of another name."""
+        if not values.keys().isdisjoint({"avatar_source", "avatar_version"}):
+            return True
+        by_address = user.avatar_source == "G" and account.address
+        drawn = user.avatar_source != "U" and not by_address
+        return ("address" in values and by_address) or ("full_name" in values and drawn)
+
+
+class _ActivityView(NamedTuple):
+    sees: bool
+    channel_ids: tuple[int, ...]
+    group_ids: tuple[int, ...]
+    named: Named
+
+
+def _activity_view(
+    context: ProjectionContext, change: UserDeactivated | UserReactivated, viewer: Viewer
+) -> _ActivityView:
+    state = context.state
+    return _ActivityView(
+        sees=wants_stand_ins(viewer)
+        or sees_user(context, viewer.user, state.users[change.user_id]),
+        channel_ids=_lists_seen(context, change, viewer),
+        group_ids=groups_known(change.group_ids, change.deactivated_groups, viewer),
+        named=named_in_sight(context, change.named, change.deactivated_groups, viewer),
+    )
+
+
+def _lists_seen(
+    context: ProjectionContext, change: UserDeactivated | UserReactivated, viewer: Viewer
+) -> tuple[int, ...]:
+    """The channels whose subscribers the viewer sees; none for the account itself, which is no
+    peer of its own."""
+    if viewer.user.id == change.user_id:
+        return ()
+    state, user = context.state, viewer.user
+    return tuple(
+        channel_id
+        for channel_id in change.channel_ids
+        if not excluded(state.channels[channel_id], viewer.registration)
+        and permissions.sees_subscribers(state, user, state.channels[channel_id])
+    )
+
+
+class UserDeactivatedProjection(ForEverybody[UserDeactivated]):
+    """An account went. It is in no list of subscribers or members any more."""
+
+    of = UserDeactivated
+
+    def view(
+        self, context: ProjectionContext, change: UserDeactivated, viewer: Viewer
+    ) -> Hashable | None:
+        return _activity_view(context, change, viewer)
+
+    def events(
+        self, context: ProjectionContext, change: UserDeactivated, view: Any
+    ) -> Iterable[Event]:
+        user_id = change.user_id
+        if view.channel_ids:
+            yield PeerRemoveEvent(stream_ids=list(view.channel_ids), user_ids=[user_id])
+        yield from members_removed(view.group_ids, user_id)
+        yield from holders_changed(context, view.named)
+        if view.sees:
+            yield UserUpdateEvent(person=PersonActivity(user_id=user_id, is_active=False))
+
+
+class UserReactivatedProjection(ForEverybody[UserReactivated]):
+    """An account came back, to where it was."""
+
+    of = UserReactivated
+
+    def view(
+        self, context: ProjectionContext, change: UserReactivated, viewer: Viewer
+    ) -> Hashable | None:
+        return _activity_view(context, change, viewer)
+
+    def events(
+        self, context: ProjectionContext, change: UserReactivated, view: Any
+    ) -> Iterable[Event]:
+        user_id = change.user_id
+        if view.sees:
+            yield UserUpdateEvent(person=PersonActivity(user_id=user_id, is_active=True))
+        yield from members_added(view.group_ids, user_id)
+        yield from holders_changed(context, view.named)
+        if view.channel_ids:
+            yield PeerAddEvent(stream_ids=list(view.channel_ids), user_ids=[user_id])
+
+
+PROJECTIONS: Final[Projections] = (
+    UserCreatedProjection(),
+    UserChangedProjection(),
+    UserDeactivatedProjection(),
+    UserReactivatedProjection(),
+)

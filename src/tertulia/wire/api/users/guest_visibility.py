@@ -1,0 +1,130 @@
+"""Events of accounts that come into sight of guests, and go out of it."""
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from pyroaring import BitMap, FrozenBitMap
+
+from tertulia.domain import permissions
+from tertulia.model.changes import UserVisibility, UserVisibilityChanged
+from tertulia.model.users import Role
+from tertulia.state.state import State
+from tertulia.state.user_visibility import bitmap
+from tertulia.wire.api.events import EncodedEvent, Event, encoded
+from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.statuses import status_now, status_object
+from tertulia.wire.api.users import account_events
+from tertulia.wire.api.users.account_events import AccountView, wants_stand_ins
+
+
+class _VisibilityView(NamedTuple):
+    lost: FrozenBitMap
+    gained: FrozenBitMap
+    role: Role
+    """The viewer's, by which addresses are shown."""
+    client_gravatar: bool
+    stand_ins: bool
+
+
+class _SharedEvents:
+    """The encoded events of one change: each is made once for all viewers who gain or lose the same
+    account.
+
+    Every account has places of its own among the events, so a viewer's events have the same IDs
+    whatever came into sight or went out of it since.
+    """
+
+    def __init__(self, change: UserVisibilityChanged, seq: int) -> None:
+        self.change = change
+        self.seq = seq
+        """Of the state in which the events were made."""
+        self.gained = _by_viewer(change.gained)
+        self.lost = _by_viewer(change.lost)
+        user_ids = BitMap.union(BitMap(), *self.gained.values(), *self.lost.values())
+        self.places = {user_id: place * 2 for place, user_id in enumerate(user_ids)}
+        self.events: dict[Hashable, tuple[EncodedEvent, ...]] = {}
+
+
+def _by_viewer(found: Iterable[UserVisibility]) -> dict[int, BitMap]:
+    user_ids = [(one, bitmap(one.users)) for one in found]
+    return {viewer_id: users for one, users in user_ids for viewer_id in one.viewers}
+
+
+class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
+    """To guests, the accounts that they gained and lost. A gained one is shown if it is still in
+    sight."""
+
+    of = UserVisibilityChanged
+
+    def __init__(self) -> None:
+        self._last: _SharedEvents | None = None
+
+    def _shared(self, context: ProjectionContext, change: UserVisibilityChanged) -> _SharedEvents:
+        last = self._last
+        if last is None or last.change is not change or last.seq != context.state.seq:
+            last = self._last = _SharedEvents(change, context.state.seq)
+        return last
+
+    def audience(self, state: State, change: UserVisibilityChanged) -> Collection[int]:
+        return {user_id for one in (*change.gained, *change.lost) for user_id in one.viewers}
+
+    def view(
+        self, context: ProjectionContext, change: UserVisibilityChanged, viewer: Viewer
+    ) -> Hashable | None:
+        state, user, shared = context.state, viewer.user, self._shared(context, change)
+        gained = shared.gained.get(user.id, BitMap())
+        if not permissions.sees_everybody(state, user):
+            gained = gained & state.contacts.of(user.id)
+        own = BitMap([user.id])
+        lost, gained = shared.lost.get(user.id, BitMap()) - own, gained - own
+        if not gained and not lost:
+            return None
+        return _VisibilityView(
+            lost=FrozenBitMap(lost),
+            gained=FrozenBitMap(gained),
+            role=permissions.role_of(state, user),
+            client_gravatar=viewer.registration.client_gravatar,
+            stand_ins=wants_stand_ins(viewer),
+        )
+
+    def encoded(
+        self, context: ProjectionContext, change: UserVisibilityChanged, view: Any
+    ) -> Sequence[EncodedEvent]:
+        shared = self._shared(context, change)
+        found: list[EncodedEvent] = []
+        for user_id in view.lost | view.gained:
+            key = (context.numbering, user_id, user_id in view.lost, *view[2:])
+            events = shared.events.get(key)
+            if events is None:
+                place = shared.places[user_id]
+                events = shared.events[key] = tuple(
+                    encoded(event, context.numbering, context.entry.seq, place + number)
+                    for number, event in enumerate(self._of_one(context, user_id, view))
+                )
+            found += events
+        return found
+
+    def events(
+        self, context: ProjectionContext, change: UserVisibilityChanged, view: Any
+    ) -> Iterable[Event]:
+        for user_id in view.lost | view.gained:
+            yield from self._of_one(context, user_id, view)
+
+    def _of_one(
+        self, context: ProjectionContext, user_id: int, view: _VisibilityView
+    ) -> Iterable[Event]:
+        """Two events at most."""
+        state = context.state
+        if user_id in view.lost:
+            yield account_events.removed(user_id)
+            if view.stand_ins:
+                yield account_events.unknown(context, user_id)
+            return
+        user = state.users[user_id]
+        shown = permissions.shows_address(state, user, view.role)
+        yield account_events.added(context, user, AccountView(shown, view.client_gravatar))
+        if status_object(state, user):
+            yield status_now(state, user)
+
+
+PROJECTIONS: Final[Projections] = (UserVisibilityChangedProjection(),)

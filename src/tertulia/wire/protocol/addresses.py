@@ -1,0 +1,92 @@
+"""Addresses whose connections are not bounded: this machine's own, and reverse proxies."""
+
+import ipaddress
+from collections.abc import Callable
+from typing import Final, cast
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+
+def trusting(listed: str) -> Callable[[str], bool]:
+    """Whether an address is this machine's own, or among those listed: addresses and networks,
+    separated by commas, or `*` for all."""
+    is_in_list = is_listed(listed)
+    known: dict[str, bool] = {}
+
+    def trusts(host: str) -> bool:
+        if host not in known:
+            if len(known) >= 1000:
+                known.clear()
+            known[host] = _is_own(host) or is_in_list(host)
+        return known[host]
+
+    return trusts
+
+
+def is_listed(listed: str) -> Callable[[str], bool]:
+    """Whether an address is among those listed, as `trusting` takes them."""
+    networks = []
+    for one in filter(None, (part.strip() for part in listed.split(","))):
+        if one == "*":
+            return lambda _: True
+        try:
+            networks.append(ipaddress.ip_network(one, strict=False))
+        except ValueError:
+            continue  # The path of a socket, whose connections have no address.
+    return lambda host: _is_in(host, networks)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether it is an address by which this machine reaches itself."""
+    address = _address(host)
+    return address is not None and address.is_loopback
+
+
+def unmapped(host: str) -> str:
+    """The IPv4 address that a listener of both kinds sees as `::ffff:192.0.2.1`; any other as it
+    is."""
+    return str(_address(host)) if host.startswith("::ffff:") else host
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _is_own(host: str) -> bool:
+    address = _address(host)
+    return address is None or address.is_loopback
+
+
+def _is_in(host: str, networks: "list[ipaddress.IPv4Network | ipaddress.IPv6Network]") -> bool:
+    address = _address(host)
+    return address is not None and any(address in network for network in networks)
+
+
+_NAME: Final = "unix:"
+"""Stands for whoever came by the path: it is no address that a proxy could tell of."""
+
+
+class SocketProxy:
+    """Takes X-Forwarded-For and X-Forwarded-Proto from whoever may open the socket, and lets the
+    application know nothing of the name that they have meanwhile."""
+
+    def __init__(self, app: ASGIApp, trusted: str) -> None:
+        """`trusted` are addresses of more proxies, before that one."""
+        self._app = app
+        named = trusted if trusted == "*" else f"{trusted},{_NAME}"
+        self._forwarded = cast(ASGIApp, ProxyHeadersMiddleware(self._unnamed, named))  # type: ignore[arg-type]  # uvicorn's own types of ASGI
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["client"] is None:
+            scope["client"] = (_NAME, 0)
+        await self._forwarded(scope, receive, send)
+
+    async def _unnamed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["client"] == (_NAME, 0):
+            scope["client"] = None
+        await self._app(scope, receive, send)
