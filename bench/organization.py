@@ -14,7 +14,7 @@ from tertulia.model.changes import AnyChange, ChannelCreated
 from tertulia.model.channels import Channel
 from tertulia.model.users import Credential, User
 from tertulia.service.config import Config
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 
 BATCH = 500
 """Accounts that are made in one commit."""
@@ -74,13 +74,13 @@ def _channels(people: range, count: int) -> Iterator[tuple[str, range]]:
         yield name, people[:size]
 
 
-def _join(moment: Moment, batch: Mapping[User, Credential]) -> Decision[None]:
-    state = moment.state
+def _join(context: CommandContext, batch: Mapping[User, Credential]) -> Decision[None]:
+    state = context.state
     return Decision(None, [users.created(state, user, own) for user, own in batch.items()])
 
 
-def _open(moment: Moment, channels: Iterator[tuple[str, range]]) -> Decision[None]:
-    state = moment.state
+def _open(context: CommandContext, channels: Iterator[tuple[str, range]]) -> Decision[None]:
+    state = context.state
     changes: list[AnyChange] = []
     begin = state.channels.next_id()
     for number, (name, user_ids) in enumerate(channels):

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from tertulia.model.changes import Entry
 from tertulia.service.config import Config
+from tertulia.state.decision import CommandContext, Verb
 from tertulia.state.fold import fold
-from tertulia.state.moment import Moment, Verb
 from tertulia.state.state import State
 from tertulia.store import installation
 from tertulia.store.database import Connection
@@ -34,7 +34,7 @@ def begin(config: Config, verbs: Iterable[Verb[Any]], now: float, fingerprint: s
     state = State()
     entries: list[Entry] = []
     for verb in verbs:
-        decision = verb(Moment(state, now, None))
+        decision = verb(CommandContext(state, now, None))
         assert not decision.mails
         for change in decision.changes:
             entry = Entry(state.seq + 1, now, None, change)

@@ -34,7 +34,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.users import Bot, BotKind, Credential, Role, User
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config, WorkerConfig
-from tertulia.state.moment import Decision, Moment, Verb
+from tertulia.state.decision import CommandContext, Decision, Verb
 from tertulia.wire.http.node import HttpNode
 from tests import contract, databases, postgres
 from tests.calling import called
@@ -272,7 +272,7 @@ class Organization:
     async def do(self, *changes: AnyChange, actor: str | None = None) -> None:
         """Make changes without asking anybody: to set the stage, not to test."""
 
-        def decide(_: Moment) -> Decision[None]:
+        def decide(_: CommandContext) -> Decision[None]:
             return Decision(None, changes)
 
         await self.node.log.submit(self.people[actor].user_id if actor else None, decide)
@@ -340,7 +340,7 @@ def joining(
 ) -> Verb[User]:
     """The verb that makes an account as `Organization.add` describes it."""
 
-    def decide(moment: Moment) -> Decision[User]:
+    def decide(context: CommandContext) -> Decision[User]:
         if owner_id is None:
             new = users.NewUser(
                 address=f"{name}@example.com",
@@ -349,14 +349,14 @@ def joining(
                 credential=credential,
             )
             create = users.create if follows else following_nothing(users.create)
-            return create(moment, new)
+            return create(context, new)
         user = User(
-            id=moment.state.users.next_id(),
+            id=context.state.users.next_id(),
             address=f"{name}-bot@example.com",
             full_name=f"{name.title()} Bot",
             bot=Bot(kind=BotKind.GENERIC, owner_id=owner_id),
         )
-        return Decision(user, [users.created(moment.state, user, credential)])
+        return Decision(user, [users.created(context.state, user, credential)])
 
     return decide
 
@@ -365,8 +365,8 @@ def following_nothing(verb: Verb[User]) -> Verb[User]:
     """The verb that makes an account, whose owner then follows no topic by taking part in it: so
     that a message that somebody sends is all that happens."""
 
-    def decide(moment: Moment, *arguments: Any) -> Decision[User]:
-        decision = verb(moment, *arguments)
+    def decide(context: CommandContext, *arguments: Any) -> Decision[User]:
+        decision = verb(context, *arguments)
         changes = [
             msgspec.structs.replace(
                 change,
@@ -402,11 +402,11 @@ class Newcomer:
     def joining(self, credential: Credential) -> Verb[User]:
         """The verb that makes the account."""
 
-        def decide(moment: Moment) -> Decision[User]:
+        def decide(context: CommandContext) -> Decision[User]:
             owner_id = None
             if self.owner is not None:
-                owner_id = moment.state.users.by_address[f"{self.owner}@example.com"]
-            return joining(self.name, credential, self.role, owner_id=owner_id)(moment)
+                owner_id = context.state.users.by_address[f"{self.owner}@example.com"]
+            return joining(self.name, credential, self.role, owner_id=owner_id)(context)
 
         return decide
 
@@ -415,9 +415,9 @@ def founding(credential: Credential) -> Verb[User]:
     """The verb that makes the organization and its owner, whose password is `PASSWORD`. It shows
     nothing of linked pages, so that a message is sent and not revised."""
 
-    def decide(moment: Moment) -> Decision[User]:
+    def decide(context: CommandContext) -> Decision[User]:
         decision = following_nothing(realms.found)(
-            moment,
+            context,
             "Example",
             "00000000-0000-4000-8000-000000000000",
             "ann@example.com",

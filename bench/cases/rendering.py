@@ -11,7 +11,7 @@ from tertulia.markup.render import Renderer
 from tertulia.model.groups import SYSTEM_GROUPS
 from tertulia.model.organization import Realm
 from tertulia.model.users import User
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 
 MESSAGES = {
@@ -42,14 +42,14 @@ def _sample(content: str, seconds: float) -> Sample:
     state.users.put(User(id=9, address="ann@example.com", full_name="Ann"))
     for group in SYSTEM_GROUPS:
         state.groups.put(group)
-    renderer, moment = Renderer(in_place=True), Moment(state, 0, 9)
-    renderer.render(moment, content)  # What is read once is read now.
+    renderer, context = Renderer(in_place=True), CommandContext(state, 0, 9)
+    renderer.render(context, content)  # What is read once is read now.
     clock = time.perf_counter
     took: list[float] = []
     start = clock()
     while clock() - start < seconds:
         before = clock()
-        renderer.render(moment, content)
+        renderer.render(context, content)
         took.append(clock() - before)
     return Sample(len(took), clock() - start, took)
 

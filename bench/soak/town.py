@@ -15,7 +15,7 @@ from tertulia.model.changes import ChannelCreated
 from tertulia.model.channels import Channel
 from tertulia.model.users import Credential, User
 from tertulia.service.config import Config
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 
 BATCH = 500
 CHANNELS = 100
@@ -86,16 +86,16 @@ async def founded(config: Config, people: int, mirrored: int, chance: random.Ran
     return Town(found[:people], found[people:], channels, everybody)
 
 
-def join(moment: Moment, batch: Sequence[tuple[User, Credential]]) -> Decision[None]:
+def join(context: CommandContext, batch: Sequence[tuple[User, Credential]]) -> Decision[None]:
     """Let these accounts exist, who may not exist yet."""
-    state = moment.state
+    state = context.state
     return Decision(None, [users.created(state, user, own) for user, own in batch])
 
 
-def open_channel(moment: Moment, name: str, user_ids: Sequence[int]) -> Decision[int]:
+def open_channel(context: CommandContext, name: str, user_ids: Sequence[int]) -> Decision[int]:
     """A new public channel with these subscribers; its ID."""
-    state = moment.state
-    channel = Channel(id=state.channels.next_id(), name=name, created_at=int(moment.now))
+    state = context.state
+    channel = Channel(id=state.channels.next_id(), name=name, created_at=int(context.now))
     people = [state.users[user_id] for user_id in user_ids]
     colors = dict.fromkeys(user_ids, COLORS[0])
     subscribed = subscription_changes.subscribed(state, channel, people, colors)

@@ -12,7 +12,7 @@ from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import LinkPreview
 from tertulia.outbound.http_client import Answer, Web
 from tertulia.service.messages import preconditions
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 
 if TYPE_CHECKING:
     from tests.property.histories import History
@@ -43,8 +43,8 @@ async def a_page_answers(history: History) -> None:
     except NoSuchMessage:
         raise AssertionError("a message that is gone awaits previews") from None
     said = LinkPreview(title="Example", image=history.rng.choice(["", "https://example.com/i.png"]))
-    moment = Moment(node.state, node.clock(), found.message.sender_id)
-    rendered = node.renderer.render(moment, found.message.content, {PAGE: said})
+    context = CommandContext(node.state, node.clock(), found.message.sender_id)
+    rendered = node.renderer.render(context, found.message.content, {PAGE: said})
     await node.log.submit(None, editing.show_preview, pending, found, rendered)
 
 

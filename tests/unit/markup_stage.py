@@ -8,7 +8,7 @@ from tertulia.model.messages import Rendered
 from tertulia.model.organization import Linkifier, Realm
 from tertulia.model.reactions import CustomEmoji
 from tertulia.model.users import PersonalSettings, User
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 
 ANN, BEN, EVE = 110, 111, 114
@@ -102,7 +102,7 @@ SERVING = Renderer(SITE)
 
 def rendered(content: str, author_id: int | None = ANN, state: State = STATE) -> Rendered:
     """What the author writes, rendered."""
-    return RENDERER.render(Moment(state, 0, author_id), content)
+    return RENDERER.render(CommandContext(state, 0, author_id), content)
 
 
 def html(content: str, author_id: int | None = ANN) -> str:

@@ -253,7 +253,15 @@ SHOWS_ROLES = {
     Path("wire/api/snapshot/people.py"),
 }
 """Where the role that an account was given is meant, and not what it may do."""
-WHO_ACTS = {"user", "viewer", "actor", "moment.actor", "call.user", "viewer.user", "context.viewer"}
+WHO_ACTS = {
+    "user",
+    "viewer",
+    "actor",
+    "context.actor",
+    "call.user",
+    "viewer.user",
+    "context.viewer",
+}
 
 
 def test_what_a_role_allows_is_asked_of_the_permissions() -> None:

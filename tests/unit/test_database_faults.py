@@ -24,7 +24,7 @@ from tertulia.log import freshness
 from tertulia.model.changes import Entry, RealmChanged
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import (
     installation,
     migrations,
@@ -78,8 +78,8 @@ def entry(seq: int) -> Entry:
     return Entry(seq, 5.0, None, RealmChanged(values={"name": f"N{seq}"}))
 
 
-def rename(moment: Moment, name: str) -> Decision[str]:
-    return Decision(moment.state.realm.name, (RealmChanged(values={"name": name}),))
+def rename(context: CommandContext, name: str) -> Decision[str]:
+    return Decision(context.state.realm.name, (RealmChanged(values={"name": name}),))
 
 
 START = Position("the history", 0, "")

@@ -16,7 +16,7 @@ from tertulia.log import commits
 from tertulia.model.changes import ChannelCreated, Subscribed
 from tertulia.model.channels import Channel
 from tertulia.model.transients import Typing
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 from tertulia.store.database import Connection
 from tertulia.store.writing import Batch
@@ -225,7 +225,7 @@ async def test_commands_that_take_long_let_others_have_their_turn(
     monkeypatch.setattr(commits, "TURN_SECONDS", 0)
     order: list[str] = []
 
-    def decide(_: Moment, name: str) -> Decision[None]:
+    def decide(_: CommandContext, name: str) -> Decision[None]:
         order.append(name)
         asyncio.get_running_loop().call_soon(order.append, "a turn")
         return Decision(None)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.render import Renderer
 from tertulia.model.messages import LinkPreview, Rendered
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 from tests.unit.markup_stage import ANN, SITE, STATE, organization, path
 from tests.unit.test_markup_safety import PARTS, checked
@@ -33,7 +33,7 @@ PREVIEWING = state_with(inline_url_embed_preview=True)
 def shown(
     content: str, state: State = STATE, known: dict[str, LinkPreview | None] | None = None
 ) -> Rendered:
-    return RENDERER.render(Moment(state, 0, ANN), content, known)
+    return RENDERER.render(CommandContext(state, 0, ANN), content, known)
 
 
 def a(href: str, text: str = "") -> str:
@@ -230,10 +230,10 @@ def test_the_server_can_do_without() -> None:
         (Renderer(SITE), ()),
         (Renderer(SITE, ExternalMedia(proxy_address=lambda url: url)), ()),
     ):
-        rendered = renderer.render(Moment(PREVIEWING, 0, ANN), content, {PAGE: FOUND})
+        rendered = renderer.render(CommandContext(PREVIEWING, 0, ANN), content, {PAGE: FOUND})
         assert rendered.pages == pages
         assert "message_embed" not in rendered.html
-    assert "<div" not in Renderer(SITE).render(Moment(PREVIEWING, 0, ANN), content).html
+    assert "<div" not in Renderer(SITE).render(CommandContext(PREVIEWING, 0, ANN), content).html
 
 
 LINKS = [PIC, FILM, TUBE, VIMEO, PAGE, f"[t]({PIC})", f"[t]({PAGE})", f"|{PAGE}|\n|-|\n|{PIC}|"]
@@ -254,4 +254,4 @@ def test_nothing_that_a_page_says_can_run(title: str, description: str, image: s
         SITE, ExternalMedia(lambda url: f"/P/{url.encode('utf-8', 'replace').hex()}", True)
     )
     for url in (PAGE, TUBE, VIMEO):
-        checked(renderer.render(Moment(PREVIEWING, 0, ANN), url, {url: found}).html)
+        checked(renderer.render(CommandContext(PREVIEWING, 0, ANN), url, {url: found}).html)

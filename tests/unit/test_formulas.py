@@ -8,7 +8,7 @@ import pytest
 from tertulia.markup import katex, worker_rendering
 from tertulia.markup.formulas import MAX_SOURCE
 from tertulia.markup.worker_rendering import MAX_FORMULA_SIZE, Formula, RenderCache
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tests.unit.markup_stage import ANN, SERVING, STATE, html, line
 from tests.unit.test_markup_safety import checked
 
@@ -185,7 +185,7 @@ def test_the_formulas_of_a_message_are_laid_out_as_far_as_they_do_not_become_too
 async def test_what_is_prepared_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_rendering, "formula_cache", RenderCache())
     content = "$$p_1$$ and\n```math\np_2\n\np_3\n```\n> * ~~~~math\n>   p_4\n>   ~~~~"
-    await SERVING.prepare(Moment(STATE, 0, ANN), content)
+    await SERVING.prepare(CommandContext(STATE, 0, ANN), content)
 
     def never(tex: str, *, display: bool) -> str | None:
         raise AssertionError(f"{tex} is laid out")
@@ -194,20 +194,20 @@ async def test_what_is_prepared_is_not_computed_again(monkeypatch: pytest.Monkey
     shown = html(content)
     assert shown.count('class="katex-html"') == 4
     assert "<mtext>" not in shown
-    assert SERVING.render(Moment(STATE, 0, ANN), content).html == shown
+    assert SERVING.render(CommandContext(STATE, 0, ANN), content).html == shown
 
 
 async def test_many_messages_with_formulas_can_be_prepared_at_once() -> None:
-    moment = Moment(STATE, 0, ANN)
+    context = CommandContext(STATE, 0, ANN)
     contents = [f"$$t_{n}$$ $$t_{n // 2}$$" for n in range(20)]
-    await asyncio.gather(*(SERVING.prepare(moment, content) for content in contents))
-    shown = SERVING.render(moment, " ".join(f"$$t_{n}$$" for n in range(20))).html
+    await asyncio.gather(*(SERVING.prepare(context, content) for content in contents))
+    shown = SERVING.render(context, " ".join(f"$$t_{n}$$" for n in range(20))).html
     assert "tex-error" not in shown
     assert "<mtext>" not in shown
 
 
 def test_a_formula_that_nobody_prepared_is_shown_by_its_source() -> None:
-    shown = SERVING.render(Moment(STATE, 0, ANN), "$$u_1<u_2$$").html
+    shown = SERVING.render(CommandContext(STATE, 0, ANN), "$$u_1<u_2$$").html
     checked(shown)
     assert "<mtext>u_1&lt;u_2</mtext>" in shown
 

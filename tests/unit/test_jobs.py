@@ -28,7 +28,7 @@ from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import Conflict, Refused, Unavailable
 from tertulia.service.config import Config
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 from tertulia.store.database import ConnectionLost
 from tests.support import Organization, TestClock, founded
@@ -276,21 +276,21 @@ def due_at(state: State, now: float) -> float | None:
     return float(times[0]) if times else None
 
 
-def ring(moment: Moment) -> Decision[None]:
+def ring(context: CommandContext) -> Decision[None]:
     """The first of the times is over."""
-    _, *later_times = moment.state.realm.description.split()
+    _, *later_times = context.state.realm.description.split()
     return Decision(None, (RealmChanged(values={"description": " ".join(later_times)}),))
 
 
-def refuse(moment: Moment) -> Decision[None]:
+def refuse(context: CommandContext) -> Decision[None]:
     raise Refused("not today")
 
 
-def nothing(moment: Moment) -> Decision[None]:
+def nothing(context: CommandContext) -> Decision[None]:
     return Decision(None)
 
 
-def settle(moment: Moment, times: str) -> Decision[None]:
+def settle(context: CommandContext, times: str) -> Decision[None]:
     return Decision(None, (RealmChanged(values={"description": times}),))
 
 
@@ -346,7 +346,7 @@ class Choosy(Renderer):
         super().__init__()
         self.error = error or ZeroDivisionError("a mistake")
 
-    async def prepare(self, moment: Moment, content: str) -> None:
+    async def prepare(self, context: CommandContext, content: str) -> None:
         if "bad" in content:
             raise self.error
 
@@ -455,10 +455,10 @@ async def test_a_reminder_that_cannot_be_shown_is_told_of_and_the_later_ones_com
         renderer = org.node.renderer
         render = renderer.render
 
-        def choosy(moment: Moment, content: str, *more: Any) -> Any:
+        def choosy(context: CommandContext, content: str, *more: Any) -> Any:
             if "quote\none" in content:
                 raise ZeroDivisionError("a mistake")
-            return render(moment, content, *more)
+            return render(context, content, *more)
 
         monkeypatch.setattr(renderer, "render", choosy)
         job = messages_to_be_reminded_of(org.node)
@@ -517,10 +517,10 @@ async def test_one_channel_that_fails_does_not_keep_the_others_messages(
         (lounge,) = (c.id for c in org.node.state.channels if c.name == "lounge")
         expire = deleting.expire
 
-        def choosy(moment: Moment, doomed: Any, before: int) -> Decision[bool]:
+        def choosy(context: CommandContext, doomed: Any, before: int) -> Decision[bool]:
             if doomed.messages[0].channel_id == lounge:
                 raise ZeroDivisionError("a mistake")
-            return expire(moment, doomed, before)
+            return expire(context, doomed, before)
 
         monkeypatch.setattr(deleting, "expire", choosy)
         assert lounge < bar

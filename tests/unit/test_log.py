@@ -23,7 +23,7 @@ from tertulia.model.errors import OutcomeUnknown, Refused, Unavailable
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.queues import QueueRecord, Registration
 from tertulia.service.config import Config
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation, log_entries, outbox, queries
 from tertulia.store.database import CommitUnknown, Connection, DatabaseUnavailable
 from tertulia.store.log_entries import Growth
@@ -35,25 +35,25 @@ from tests.support import Organization
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 
 
-def create(moment: Moment, name: str) -> Decision[int]:
+def create(context: CommandContext, name: str) -> Decision[int]:
     """A channel of that name, unless there is one."""
-    if moment.state.channel_named(name) is not None:
+    if context.state.channel_named(name) is not None:
         raise Refused("taken")
-    new_id = moment.state.channels.next_id()
-    channel = Channel(id=new_id, name=name, created_at=int(moment.now))
+    new_id = context.state.channels.next_id()
+    channel = Channel(id=new_id, name=name, created_at=int(context.now))
     return Decision(new_id, (ChannelCreated(channel=channel),))
 
 
-def rename(moment: Moment, name: str) -> Decision[str]:
+def rename(context: CommandContext, name: str) -> Decision[str]:
     """Call the organization so. The result is what it was called."""
-    return Decision(moment.state.realm.name, (RealmChanged(values={"name": name}),))
+    return Decision(context.state.realm.name, (RealmChanged(values={"name": name}),))
 
 
-def stumble(_: Moment) -> Decision[None]:
+def stumble(_: CommandContext) -> Decision[None]:
     raise ZeroDivisionError
 
 
-def misfold(_: Moment) -> Decision[None]:
+def misfold(_: CommandContext) -> Decision[None]:
     """A good change, and one that cannot be folded."""
     return Decision(
         None, (RealmChanged(values={"name": "Half"}), RealmChanged(values={"no such": 1}))
@@ -191,7 +191,7 @@ async def test_very_many_entries_are_folded_and_followed_in_turns(
         await log.settled()
         assert followed == names
 
-    def many(_: Moment) -> Decision[None]:
+    def many(_: CommandContext) -> Decision[None]:
         return Decision(None, tuple(RealmChanged(values={"name": name}) for name in names))
 
     async with asyncio.TaskGroup() as tasks:

@@ -41,7 +41,7 @@ from tertulia.outbound.transports import (
 from tertulia.service import mailing
 from tertulia.service.config import Config
 from tertulia.service.links import Links
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import outbox
 from tertulia.store.database import DatabaseUnavailable
 from tertulia.store.outbox import Waiting
@@ -65,7 +65,7 @@ class Nodes:
         return MailSender(self.log.store, letters, transport, self.clock)
 
     async def ask(self, *mails: Mail) -> None:
-        def decide(_: Moment) -> Decision[None]:
+        def decide(_: CommandContext) -> Decision[None]:
             return Decision(None, (), mails)
 
         await self.log.submit(None, decide)
@@ -177,7 +177,7 @@ async def test_a_mail_is_on_disk_when_its_decision_is_and_gone_when_it_is_sent(
 async def test_a_refusal_and_a_commit_that_fails_leave_no_mail(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_: Moment) -> Decision[None]:
+    def refuse(_: CommandContext) -> Decision[None]:
         raise Refused("no")
 
     with pytest.raises(Refused):
@@ -186,7 +186,7 @@ async def test_a_refusal_and_a_commit_that_fails_leave_no_mail(
     async def fail(batch: Any) -> None:
         raise OSError("the disk is full")
 
-    def decide(_: Moment) -> Decision[None]:
+    def decide(_: CommandContext) -> Decision[None]:
         return Decision(None, (RealmChanged(values={"description": "x"}),), (MAIL,))
 
     with monkeypatch.context() as patch:

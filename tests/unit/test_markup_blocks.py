@@ -7,7 +7,7 @@ import pytest
 
 from tertulia.markup import code, worker_rendering
 from tertulia.markup.elements import escaped
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tertulia.workers import TEXTS
 from tests.unit.markup_stage import ANN, SERVING, STATE, html, organization, rendered
 
@@ -215,29 +215,29 @@ BOMBS = [
 async def test_a_word_that_a_grammar_never_gets_to_the_end_of_is_shown_without_colours(
     language: str, source: str, impatient: None
 ) -> None:
-    moment = Moment(STATE, 0, ANN)
+    context = CommandContext(STATE, 0, ANN)
     content = f"```{language}\n{source}\n```"
     # Years, were it not for the worker.
-    await SERVING.prepare(moment, content)
-    shown = SERVING.render(moment, content).html
+    await SERVING.prepare(context, content)
+    shown = SERVING.render(context, content).html
     assert re.sub("<[^>]+>", "", shown) == escaped(source) + "\n"
 
 
 async def test_other_code_has_colours_after_such_a_word_was_met(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    moment = Moment(STATE, 0, ANN)
+    context = CommandContext(STATE, 0, ANN)
     bomb = "```bash\n$'" + "\\" * 54 + "\n```"
     with monkeypatch.context() as sooner:
         sooner.setattr(worker_rendering, "MAX_CODE_SECONDS", 0.05)
-        await SERVING.prepare(moment, bomb)
+        await SERVING.prepare(context, bomb)
     lost = TEXTS.process_id
     content = "```python\n99\n```"
-    await SERVING.prepare(moment, content)
-    assert '<span class="mi">99</span>' in SERVING.render(moment, content).html
+    await SERVING.prepare(context, content)
+    assert '<span class="mi">99</span>' in SERVING.render(context, content).html
     # It is known that it is one: no process is spent on it again.
     running = TEXTS.process_id
-    await SERVING.prepare(moment, bomb)
+    await SERVING.prepare(context, bomb)
     assert lost != TEXTS.process_id == running
 
 
@@ -246,28 +246,28 @@ async def test_a_language_that_ends_workers_again_and_again_is_plain_for_a_while
 ) -> None:
     lost = worker_rendering.LostLanguages()
     monkeypatch.setattr(worker_rendering, "_lost", lost)
-    moment = Moment(STATE, 0, ANN)
+    context = CommandContext(STATE, 0, ANN)
     with monkeypatch.context() as sooner:
         sooner.setattr(worker_rendering, "MAX_CODE_SECONDS", 0.05)  # They would take years.
         for number in range(worker_rendering.MAX_LOST):
             assert not lost.is_paused("Bash")
-            await SERVING.prepare(moment, "```bash\n$'" + "\\" * (70 + 2 * number) + "\n```")
+            await SERVING.prepare(context, "```bash\n$'" + "\\" * (70 + 2 * number) + "\n```")
     assert lost.is_paused("Bash")
     content = "```bash\necho hello\n```"
-    await SERVING.prepare(moment, content)
-    assert "<span class=" not in SERVING.render(moment, content).html
-    await SERVING.prepare(moment, "```python\n97\n```")
-    assert 'class="mi"' in SERVING.render(moment, "```python\n97\n```").html
+    await SERVING.prepare(context, content)
+    assert "<span class=" not in SERVING.render(context, content).html
+    await SERVING.prepare(context, "```python\n97\n```")
+    assert 'class="mi"' in SERVING.render(context, "```python\n97\n```").html
     # And then it is coloured again.
     monkeypatch.setattr(worker_rendering, "LOST_SECONDS", 0)
-    await SERVING.prepare(moment, content)
-    assert "<span class=" in SERVING.render(moment, content).html
+    await SERVING.prepare(context, content)
+    assert "<span class=" in SERVING.render(context, content).html
 
 
 def test_code_that_nobody_prepared_is_shown_without_colours() -> None:
     content = "```python\n98\n```"
     plain = CODE.format(' data-code-language="Python"', "98\n")
-    assert SERVING.render(Moment(STATE, 0, ANN), content).html == plain
+    assert SERVING.render(CommandContext(STATE, 0, ANN), content).html == plain
     assert html(content) != plain
 
 

@@ -10,7 +10,7 @@ from markdown_it.rules_inline import StateInline
 
 from tertulia.markup import blocks, markdown
 from tertulia.markup.render import Renderer
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tests.unit.markup_stage import EVE, SITE, STATE, rendered
 
 PARTS = st.sampled_from(
@@ -54,7 +54,7 @@ PROSE = st.lists(st.sampled_from(["a", "Eve ", " \n", "\n", "\n\n", "\n \n", "\t
 @settings(max_examples=300, deadline=None)
 @given((st.lists(PARTS, max_size=12) | PROSE).map("".join))
 def test_the_short_way_leads_to_the_same(content: str) -> None:
-    assert rendered(content, EVE) == THOROUGH.render(Moment(STATE, 0, EVE), content)
+    assert rendered(content, EVE) == THOROUGH.render(CommandContext(STATE, 0, EVE), content)
 
 
 def test_a_usual_message_goes_the_short_way() -> None:

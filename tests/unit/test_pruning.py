@@ -18,7 +18,7 @@ from tertulia.model.invitations import Invitation
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import log_entries, outbox, pruning, queries
 from tertulia.store.database import Connection, Database
 from tests.mails import no_postman
@@ -305,7 +305,7 @@ async def test_nothing_of_a_deleted_person_is_left_in_the_database(
     copy = Path(config.data_dir) / "tertulia.db.before-migration-from-3"
     copy.write_text(NAME)
 
-    def mailed(_: Moment) -> Decision[None]:
+    def mailed(_: CommandContext) -> Decision[None]:
         mail = Mail(kind=MailKind.HAS_ACCOUNT, to=ADDRESS.upper(), site="http://chat.test")
         return Decision(None, (), (mail,))
 

@@ -16,7 +16,7 @@ from tertulia.log.replica import Replica, Subscribers
 from tertulia.model.changes import Entry, EventIdsUsedUp, MessageSent, RealmChanged
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 from tertulia.store import queries, telling
 from tertulia.store.installation import Position
@@ -147,8 +147,8 @@ async def other(
         await store.close()
 
 
-def rename(moment: Moment, name: str) -> Decision[str]:
-    return Decision(moment.state.realm.name, (RealmChanged(values={"name": name}),))
+def rename(context: CommandContext, name: str) -> Decision[str]:
+    return Decision(context.state.realm.name, (RealmChanged(values={"name": name}),))
 
 
 async def assert_same(org: Organization, other: Other) -> None:

@@ -11,7 +11,7 @@ from tertulia.model.changes import RealmChanged, UserDeactivated, UserGroupCreat
 from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.messages import Rendered
 from tertulia.service.config import Config
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tests.support import Listener, Organization, founded, reopened, row, rows
 
 ARCHIVED = {"archived_channels": True}
@@ -169,8 +169,8 @@ async def test_a_new_channel_is_announced_where_asked(org: Organization) -> None
 async def test_a_notice_of_a_new_channel_is_rendered_as_if_it_existed(org: Organization) -> None:
     known: list[tuple[str, bool]] = []
 
-    def render(moment: Moment, content: str) -> Rendered:
-        known.append((content, moment.state.channel_named("den") is not None))
+    def render(context: CommandContext, content: str) -> Rendered:
+        known.append((content, context.state.channel_named("den") is not None))
         return Rendered(html=content)
 
     wanted = subscriptions.SubscribeRequest(

@@ -11,7 +11,7 @@ from tertulia.model.changes import RealmChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tests.support import Organization, TestClock, founded, reopened
 from tests.wire.test_group_members import channel_events, members, told
 from tests.wire.test_user_groups import create, people
@@ -170,9 +170,9 @@ async def test_who_joins_later_than_it_seemed_waits_anew(
     # Longer than the clock is set forward.
     listener = await waited["ben"].register(idle_queue_timeout=7 * DAY)
 
-    def arrive(moment: Moment) -> Decision[None]:
-        joined = {"joined_at": int(moment.now)}
-        return Decision(None, users.changed(moment, moment.state.users[ben], joined))
+    def arrive(context: CommandContext) -> Decision[None]:
+        joined = {"joined_at": int(context.now)}
+        return Decision(None, users.changed(context, context.state.users[ben], joined))
 
     await waited.node.log.submit(None, arrive)
     events = await listener.events()

@@ -13,7 +13,7 @@ from tertulia.jobs.messages import messages_to_send
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserReactivated
 from tertulia.service.config import Config
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tests.support import Organization, Person, reopened, row
 from tests.wire.own import DAY, channel_id, later, listed, timed
 
@@ -663,7 +663,7 @@ async def test_what_changed_after_it_was_prepared_is_not_sent_as_it_was(config: 
         preparing, deleted = asyncio.Event(), asyncio.Event()
 
         class Slow(Renderer):
-            async def prepare(self, moment: Moment, content: str) -> None:
+            async def prepare(self, context: CommandContext, content: str) -> None:
                 preparing.set()
                 await deleted.wait()
 

@@ -272,8 +272,8 @@ async def test_what_people_add_to_a_widget_has_a_limit_in_bytes(
 
     size = len(json.dumps(task(1), ensure_ascii=False).encode())
     first = len((await parts(org["ann"], one))[0]["content"].encode())
-    monkeypatch.setattr(reactions, "MAX_OF_PERSON", 3 * size)
-    monkeypatch.setattr(reactions, "MAX_OF_MESSAGE", first + 5 * size)
+    monkeypatch.setattr(reactions, "MAX_SUBMESSAGES_OF_PERSON", 3 * size)
+    monkeypatch.setattr(reactions, "MAX_SUBMESSAGES_OF_MESSAGE", first + 5 * size)
 
     async def add(who: str, message_id: int, key: int) -> Reply:
         reply: Reply = await use(org[who], message_id, json.dumps(task(key), ensure_ascii=False))

@@ -19,7 +19,7 @@ from tertulia.model.users import User
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, VaultError, load_secret
 from tertulia.service.membership import Membership
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 from tertulia.store import backups, file_modes, installation
 from tertulia.store.bus import meeting_place
@@ -104,7 +104,9 @@ async def found(log: Log, vault: Vault, founder: Founder) -> User:
                 NewChannel(
                     name=name,
                     description=text,
-                    rendered_description=render(Moment(log.state, log.clock(), None), text).html,
+                    rendered_description=render(
+                        CommandContext(log.state, log.clock(), None), text
+                    ).html,
                     is_default=True,
                 )
                 for name, text in FIRST_CHANNELS

@@ -23,7 +23,7 @@ from tertulia.model.changes import Entry, EventIdsUsedUp
 from tertulia.model.errors import NoSuchQueue, Refused, Unavailable
 from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import PresenceChanged, QueueGone, Transient
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import queries
 from tertulia.store.store import READ_SECONDS
 from tertulia.store.writing import Note, QueueDeleted
@@ -317,10 +317,10 @@ class Delivery:
             self._end(queue.record.id)
 
 
-def _used_up(_: Moment) -> Decision[None]:
+def _used_up(_: CommandContext) -> Decision[None]:
     return Decision(None, (EventIdsUsedUp(),))
 
 
-def _nothing(_: Moment) -> Decision[None]:
+def _nothing(_: CommandContext) -> Decision[None]:
     """A command that waits for its notes to be on disk."""
     return Decision(None)

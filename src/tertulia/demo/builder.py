@@ -36,7 +36,7 @@ from tertulia.model.messages import Propagation, Rendered
 from tertulia.model.users import User
 from tertulia.service.credentials import Vault
 from tertulia.service.messages import preconditions
-from tertulia.state.moment import Moment, Verb
+from tertulia.state.decision import CommandContext, Verb
 from tertulia.store import message_details
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
@@ -122,12 +122,12 @@ class Builder:
             raise LookupError(f"{name} doesn't exist yet")
         return channel
 
-    def render(self, moment: Moment, text: str) -> Rendered:
-        return self._renderer.render(moment, text)
+    def render(self, context: CommandContext, text: str) -> Rendered:
+        return self._renderer.render(context, text)
 
     def rendered(self, who: str, text: str) -> Rendered:
         """Render Markdown that this person writes now."""
-        return self.render(Moment(self.log.state, self.clock(), self.user(who).id), text)
+        return self.render(CommandContext(self.log.state, self.clock(), self.user(who).id), text)
 
     # Messages
 

@@ -16,7 +16,7 @@ from tertulia.domain.messages import drafts, flags, scheduled
 from tertulia.model.drafts import DraftKind
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import queries
 from tertulia.store.writing import PresenceSeen
 
@@ -138,7 +138,7 @@ def _unread(builder: Builder, talk: Conversation, name: str) -> Sequence[Scripte
     return [scripted for scripted in newer if scripted.at > builder.clock() - RECENT]
 
 
-def _mark_read(moment: Moment, kept: set[int]) -> Decision[None]:
+def _mark_read(context: CommandContext, kept: set[int]) -> Decision[None]:
     """Mark all unread messages as read, except these."""
-    unread = moment.state.unread.unread_ids(moment.state, moment.actor.id)
-    return flags.mark_given_read(moment, [one for one in unread if one not in kept])
+    unread = context.state.unread.unread_ids(context.state, context.actor.id)
+    return flags.mark_given_read(context, [one for one in unread if one not in kept])

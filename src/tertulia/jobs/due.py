@@ -15,7 +15,7 @@ from tertulia.jobs.supervisor import FailedItems, Job, is_outage
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry
 from tertulia.model.errors import Conflict, Refused
-from tertulia.state.moment import Verb
+from tertulia.state.decision import Verb
 from tertulia.state.state import State
 
 logger = logging.getLogger("tertulia.jobs")

@@ -18,8 +18,8 @@ from tertulia.log.transactions import NotBegun, Transactions
 from tertulia.model.changes import Entry, MessageSent
 from tertulia.model.errors import NotAuthenticated, NotBeforeUpgrade, Refused, Unavailable
 from tertulia.state import user_visibility
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.fold import fold
-from tertulia.state.moment import Decision, Moment
 from tertulia.state.service_calls import calls_for
 from tertulia.state.state import State
 from tertulia.store.installation import Position
@@ -84,14 +84,14 @@ async def decide(
     return decision.result
 
 
-def moment_of(state: State, now: float, actor_id: int | None) -> Moment:
+def moment_of(state: State, now: float, actor_id: int | None) -> CommandContext:
     """The state as a verb sees it. NotAuthenticated where the actor is deactivated by now."""
     if actor_id is None:
-        return Moment(state, now, None)
+        return CommandContext(state, now, None)
     actor = state.users.get(actor_id)
     if actor is None or not actor.is_active:
         raise NotAuthenticated("This account is deactivated.")
-    return Moment(state, now, actor.id)
+    return CommandContext(state, now, actor.id)
 
 
 RELOAD_WAIT_SECONDS: Final = 5.0

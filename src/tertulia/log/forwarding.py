@@ -24,7 +24,7 @@ from tertulia.log.measures import Measures
 from tertulia.log.replica import Replica
 from tertulia.log.requests import MOST_WAITING, Command, Inbox
 from tertulia.model.errors import OutcomeUnknown, Refused, Unavailable
-from tertulia.state.moment import Verb
+from tertulia.state.decision import Verb
 from tertulia.store import telling
 from tertulia.store.bus import LARGEST, Neighbours
 from tertulia.store.store import Store

@@ -33,7 +33,7 @@ from tertulia.log.writer import Writer
 from tertulia.model.errors import Unavailable
 from tertulia.model.mail import Mail
 from tertulia.model.queues import QueueRecord
-from tertulia.state.moment import Verb
+from tertulia.state.decision import Verb
 from tertulia.state.state import State
 from tertulia.store import telling
 from tertulia.store.bus import Neighbours

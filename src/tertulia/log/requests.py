@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 from tertulia.log.errors import not_done_error
 from tertulia.model.errors import OutcomeUnknown, Unavailable
 from tertulia.model.queues import QueueRecord
-from tertulia.state.moment import Verb
+from tertulia.state.decision import Verb
 from tertulia.state.state import State
 from tertulia.store.database import Connection
 from tertulia.store.writing import InputSeen, Note, PresenceSeen, Probe, QueueSeen

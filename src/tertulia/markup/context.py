@@ -18,7 +18,7 @@ from tertulia.model.groups import UserGroup
 from tertulia.model.messages import MessagePlace
 from tertulia.model.organization import Realm
 from tertulia.model.users import User
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 
 _KEY: Final = "page"
@@ -30,7 +30,7 @@ MAX_NESTING: Final = 24
 class RenderContext:
     """A message that is being rendered."""
 
-    moment: Moment
+    command: CommandContext
     site: str = ""
     """The server's own URL, without a slash at its end; empty where it is not known."""
     external_media: ExternalMedia = field(default_factory=ExternalMedia)
@@ -60,7 +60,7 @@ class RenderContext:
 
     @property
     def state(self) -> State:
-        return self.moment.state
+        return self.command.state
 
     @property
     def realm(self) -> Realm | None:
@@ -70,7 +70,7 @@ class RenderContext:
     @property
     def author(self) -> User | None:
         """The author; None where the server itself writes."""
-        return None if self.moment.actor_id is None else self.moment.actor
+        return None if self.command.actor_id is None else self.command.actor
 
     def may_link(self, channel: Channel) -> bool:
         """Whether the author may know of the channel."""

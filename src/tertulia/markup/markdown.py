@@ -31,7 +31,7 @@ from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.inline import InlineParser
 from tertulia.markup.worker_rendering import ExpensiveParts, PartsToRender, prepare
 from tertulia.model.messages import LinkPreview, Rendered
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
 _EXPENSIVE: Final = re.compile(r"```|~~~|\$\$")
@@ -68,35 +68,35 @@ class Markdown:
         self._in_place = in_place
         self._parser = _parser()
 
-    async def prepare(self, moment: Moment, content: str) -> None:
+    async def prepare(self, command: CommandContext, content: str) -> None:
         """Have a worker render the code and formulas of the content, and compile the linkifiers
         that match it, for `render` to find."""
-        await linkifiers.prepare(moment.state, content)
+        await linkifiers.prepare(command.state, content)
         if _EXPENSIVE.search(content) is None:
             return
         to_render = PartsToRender()
-        context = RenderContext(moment, self._site, expensive=ExpensiveParts(to_render=to_render))
+        context = RenderContext(command, self._site, expensive=ExpensiveParts(to_render=to_render))
         html_output.to_html(context, self._parser.parse(content, environment(context)))
         await prepare(to_render)
 
     def render(
         self,
-        moment: Moment,
+        command: CommandContext,
         content: str,
         known: Mapping[str, LinkPreview | None] | None = None,
     ) -> Rendered:
-        """The content, written by the moment's actor, as HTML. Every input renders; anything that
+        """The content, written by the command's actor, as HTML. Every input renders; anything that
         is not markup is text. `known` has the previews of linked pages that were fetched."""
         external_media = self._external_media
         if known:
             external_media = dataclasses.replace(external_media, previews=known)
         expensive = ExpensiveParts(in_place=self._in_place)
-        context = RenderContext(moment, self._site, external_media, expensive=expensive)
+        context = RenderContext(command, self._site, external_media, expensive=expensive)
         html, tokens = self._html(context, content)
         if _size(html) > MAX_HTML:
             expensive = ExpensiveParts(is_plain=True)
             plain = RenderContext(
-                moment, self._site, external_media, expensive=expensive, is_plain=True
+                command, self._site, external_media, expensive=expensive, is_plain=True
             )
             html, _ = self._html(plain, content)
         if _size(html) > MAX_HTML:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.model.messages import LinkPreview, Rendered
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 
 if TYPE_CHECKING:
     from tertulia.markup.markdown import Markdown
@@ -34,16 +34,16 @@ class Renderer:
 
         return Markdown(self._site, self._external_media, in_place=self._in_place)
 
-    async def prepare(self, moment: Moment, content: str) -> None:
+    async def prepare(self, context: CommandContext, content: str) -> None:
         """Have a worker render the code and formulas of the content, for `render` to find."""
-        await self._markdown.prepare(moment, content)
+        await self._markdown.prepare(context, content)
 
     def render(
         self,
-        moment: Moment,
+        context: CommandContext,
         content: str,
         known: Mapping[str, LinkPreview | None] | None = None,
     ) -> Rendered:
         """The content, written by the moment's actor, as HTML. Every input renders; anything that
         is not markup is text. `known` has the previews of linked pages that were fetched."""
-        return self._markdown.render(moment, content, known)
+        return self._markdown.render(context, content, known)

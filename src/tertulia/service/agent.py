@@ -14,7 +14,7 @@ from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.service.caller import Caller
 from tertulia.service.messages.history import Found, Query, find_messages
-from tertulia.state.moment import Verb
+from tertulia.state.decision import Verb
 
 T = TypeVar("T")
 

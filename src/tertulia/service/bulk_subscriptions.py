@@ -19,7 +19,7 @@ from tertulia.domain.channels.subscriptions import (
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
 from tertulia.service.caller import Caller
-from tertulia.state.moment import Verb
+from tertulia.state.decision import Verb
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from tertulia.domain.messages.announcements import Render
 from tertulia.model.errors import Conflict, NotAuthenticated
 from tertulia.model.users import User
 from tertulia.service.node import Node
-from tertulia.state.moment import Moment, Verb
+from tertulia.state.decision import CommandContext, Verb
 from tertulia.state.state import State
 
 T = TypeVar("T")
@@ -39,9 +39,9 @@ class Caller(Struct, frozen=True, kw_only=True):
             raise NotAuthenticated("This needs an account: sign in first.")
         return self.state.users[self.user_id]
 
-    def moment(self) -> Moment:
+    def context(self) -> CommandContext:
         """The caller's view of the organization as of now, for questions."""
-        return Moment(self.state, self.now, self.user.id)
+        return CommandContext(self.state, self.now, self.user.id)
 
     @property
     def render(self) -> Render:
@@ -59,7 +59,7 @@ class Caller(Struct, frozen=True, kw_only=True):
         that are no strings are ignored."""
         for text in texts:
             if isinstance(text, str):
-                await self.node.renderer.prepare(self.moment(), text)
+                await self.node.renderer.prepare(self.context(), text)
 
     async def submit(self, verb: Verb[T], *arguments: Any) -> T:
         """Let the verb decide as the caller, and return its result when it is on disk."""

@@ -22,7 +22,7 @@ from tertulia.service.messages.recent import RecentMessages
 from tertulia.service.tasks import SingleFlight
 from tertulia.service.webhooks.journal import Journal
 from tertulia.service.webhooks.templates import Shares
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 from tertulia.store.bucket_partials import BucketPartials
 from tertulia.store.disk_files import DiskFiles
@@ -147,9 +147,11 @@ class Node:
     ) -> Rendered:
         """The author's text as HTML, with what it refers to; code and formulas are computed by a
         worker. `known` is what linked pages say of themselves."""
-        await self.renderer.prepare(Moment(self.state, self.clock(), author_id), content)
-        return self.renderer.render(Moment(self.state, self.clock(), author_id), content, known)
+        await self.renderer.prepare(CommandContext(self.state, self.clock(), author_id), content)
+        return self.renderer.render(
+            CommandContext(self.state, self.clock(), author_id), content, known
+        )
 
     def render(self, content: str, author_id: int | None) -> Rendered:
         """The same at once: code and formulas that were not prepared stay plain."""
-        return self.renderer.render(Moment(self.state, self.clock(), author_id), content)
+        return self.renderer.render(CommandContext(self.state, self.clock(), author_id), content)

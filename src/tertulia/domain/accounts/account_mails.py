@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 
 _NO_MAIL: Final = (".invalid", ".example")
 """Domains that nobody has: of the system's bots, and of demonstrations."""
@@ -32,13 +32,13 @@ def about(kind: MailKind, user: User, site: str, **facts: str) -> list[Mail]:
     return [Mail(kind=kind, to=user.address, site=site, about=user.id, facts=facts)]
 
 
-def of_sign_in(moment: Moment, place: Place | None) -> list[Mail]:
+def of_sign_in(context: CommandContext, place: Place | None) -> list[Mail]:
     """The mail about the actor's signing in; none where the place is known (None), right after
     joining, and where the person's settings say so."""
-    user, now = moment.actor, moment.now
+    user, now = context.actor, context.now
     if place is None or user.awaits_arrival or now - user.joined_at < JUST_JOINED:
         return []
-    if not moment.state.settings[user.id].enable_login_emails:
+    if not context.state.settings[user.id].enable_login_emails:
         return []
     agent = "".join(filter(str.isprintable, place.agent))[:100]
     return about(
@@ -46,6 +46,6 @@ def of_sign_in(moment: Moment, place: Place | None) -> list[Mail]:
     )
 
 
-def mail_new_sign_in(moment: Moment, place: Place) -> Decision[None]:
+def mail_new_sign_in(context: CommandContext, place: Place) -> Decision[None]:
     """Send the actor a mail that a program signed in."""
-    return Decision(None, (), of_sign_in(moment, place))
+    return Decision(None, (), of_sign_in(context, place))

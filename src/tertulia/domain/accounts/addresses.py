@@ -12,7 +12,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.invitations import Confirmation
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 DAY: Final = 86400
@@ -35,10 +35,10 @@ def expired(state: State, now: float) -> tuple[int, ...]:
 
 
 def confirmation_changes(
-    moment: Moment, confirmation: Confirmation, ended: Iterable[int] = ()
+    context: CommandContext, confirmation: Confirmation, ended: Iterable[int] = ()
 ) -> list[AnyChange]:
     """The changes that begin a confirmation, and end these (`ended`) and expired ones."""
-    over = sorted({*ended, *expired(moment.state, moment.now)})
+    over = sorted({*ended, *expired(context.state, context.now)})
     cleared = [ConfirmationsEnded(confirmation_ids=tuple(over))] if over else []
     return [*cleared, ConfirmationAsked(confirmation=confirmation)]
 
@@ -52,7 +52,7 @@ class NewAddress(Struct, frozen=True, kw_only=True):
     site: str
 
 
-def ask_change(moment: Moment, new: NewAddress) -> Decision[None]:
+def ask_change(context: CommandContext, new: NewAddress) -> Decision[None]:
     """Ask for another address for the actor's own account. It is changed when the link is used
     that is mailed to the new address. Nothing happens where the account has it.
 
@@ -60,27 +60,27 @@ def ask_change(moment: Moment, new: NewAddress) -> Decision[None]:
     administrators may), for addresses that cannot be one, are in use or not admitted, and when it
     was asked for too often.
     """
-    state, actor, text = moment.state, moment.actor, new.text
+    state, actor, text = context.state, context.actor, new.text
     if actor.is_bot:
         raise Refused("You can't change a bot's email address this way.")
     if text.strip() == actor.address:
         return Decision(None)
     _require_changeable(state, actor)
     if text.strip().casefold() == actor.address.casefold():
-        return Decision(None, users.changed(moment, actor, {"address": text.strip()}))
+        return Decision(None, users.changed(context, actor, {"address": text.strip()}))
     address = usable(state, text)
-    mine = [c for c in state.confirmations if c.user_id == actor.id and c.expires_at > moment.now]
+    mine = [c for c in state.confirmations if c.user_id == actor.id and c.expires_at > context.now]
     if len(mine) >= CONFIRMATIONS_PER_ACCOUNT:
         raise Refused("You've requested too many address changes today. Try again tomorrow.")
     confirmation = Confirmation(
         id=state.confirmations.next_id(),
         address=address,
         user_id=actor.id,
-        expires_at=int(moment.now) + CONFIRMATION_SECONDS,
+        expires_at=int(context.now) + CONFIRMATION_SECONDS,
         nonce=new.nonce,
     )
     mail = Mail(kind=MailKind.CONFIRM_ADDRESS, to=address, site=new.site, about=confirmation.id)
-    return Decision(None, confirmation_changes(moment, confirmation), [mail])
+    return Decision(None, confirmation_changes(context, confirmation), [mail])
 
 
 def _require_changeable(state: State, user: User) -> None:
@@ -88,17 +88,17 @@ def _require_changeable(state: State, user: User) -> None:
         raise Refused("This organization doesn't allow people to change their email address.")
 
 
-def confirm_change(moment: Moment, confirmation_id: int, site: str) -> Decision[User]:
+def confirm_change(context: CommandContext, confirmation_id: int, site: str) -> Decision[User]:
     """Give the account the address that its confirmation was for, as the one who has the link
     that was mailed there. Returns the account as it was; a mail goes to its old address.
 
     Refused where the confirmation is over, the account is deactivated or may not be changed any
     more, or the address has been taken since.
     """
-    state = moment.state
+    state = context.state
     confirmation = state.confirmations.get(confirmation_id)
     user = None if confirmation is None else state.users.get(confirmation.user_id)
-    if confirmation is None or user is None or confirmation.expires_at <= moment.now:
+    if confirmation is None or user is None or confirmation.expires_at <= context.now:
         raise Refused("This link is no longer valid.")
     if not user.is_active:
         raise Refused("This account is deactivated.")
@@ -109,7 +109,7 @@ def confirm_change(moment: Moment, confirmation_id: int, site: str) -> Decision[
     changes: list[AnyChange] = [
         *([ConfirmationsEnded(confirmation_ids=mine)] if mine else []),
         *admission.invitations_accepted(state, address),
-        *users.changed(moment, user, {"address": address}),
+        *users.changed(context, user, {"address": address}),
     ]
     mails = account_mails.about(MailKind.ADDRESS_CHANGED, user, site, address=address)
     return Decision(user, changes, mails)

@@ -18,7 +18,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, NoSuchItem, NotPermitted, Refused, WrongApiKey
 from tertulia.model.mail import MailKind
 from tertulia.model.users import User
-from tertulia.state.moment import Decision, Moment, Verb
+from tertulia.state.decision import CommandContext, Decision, Verb
 from tertulia.state.state import State
 
 MAX_KEYS: Final = 50
@@ -50,14 +50,14 @@ class NewAgent(Struct, frozen=True, kw_only=True):
     """The server's address, for the mail about it."""
 
 
-def make(moment: Moment, new: NewAgent) -> Decision[AgentKey]:
+def make(context: CommandContext, new: NewAgent) -> Decision[AgentKey]:
     """Let an agent act for the actor. A mail tells of it.
 
     NotPermitted for bots; NoSuchChannel for channels that the actor does not see; Refused for a
     name that cannot be or that another agent of the actor's has, for too many keys, and for a key
     that would reach nothing.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     users.require_person(actor)
     own = state.agent_keys.of_user[actor.id]
     if len(own) >= MAX_KEYS:
@@ -82,7 +82,7 @@ def make(moment: Moment, new: NewAgent) -> Decision[AgentKey]:
         name=name,
         digest=new.digest,
         reach=Reach(may_write=new.may_write, channel_ids=channel_ids, directs=new.directs),
-        created_at=int(moment.now),
+        created_at=int(context.now),
     )
     mails = account_mails.about(MailKind.AGENT_KEY_MADE, actor, new.site, agent=name)
     return Decision(key, (AgentKeyMade(key=key),), mails)
@@ -95,20 +95,20 @@ def _name(text: str) -> str:
     return name
 
 
-def listed(moment: Moment, user_id: int | None = None) -> Decision[list[AgentKey]]:
+def listed(context: CommandContext, user_id: int | None = None) -> Decision[list[AgentKey]]:
     """The keys of the actor's agents, or of those of an account that the actor manages, the newest
     first. Refused for other accounts."""
-    whose = moment.actor.id
+    whose = context.actor.id
     if user_id is not None and user_id != whose:
-        whose = users.managed_user(moment, user_id).id
-    found = moment.state.agent_keys.of_user[whose]
+        whose = users.managed_user(context, user_id).id
+    found = context.state.agent_keys.of_user[whose]
     return Decision(sorted(found, key=lambda key: -key.id))
 
 
-def end(moment: Moment, key_id: int) -> Decision[None]:
+def end(context: CommandContext, key_id: int) -> Decision[None]:
     """End a key of an agent of the actor's, or of an account that the actor manages. NoSuchItem for
     others."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     key = state.agent_keys.get(key_id)
     if key is None or not (
         key.user_id == actor.id
@@ -124,13 +124,13 @@ def end(moment: Moment, key_id: int) -> Decision[None]:
 # What an agent does
 
 
-def use(moment: Moment, key_id: int) -> Decision[None]:
+def use(context: CommandContext, key_id: int) -> Decision[None]:
     """Note that the key is in use. Nothing happens where that was noted not long ago, or the key is
     over."""
-    key = moment.state.agent_keys.get(key_id)
-    if key is None or not is_stale(key, moment.now):
+    key = context.state.agent_keys.get(key_id)
+    if key is None or not is_stale(key, context.now):
         return Decision(None)
-    return Decision(None, (AgentKeyUsed(key_id=key.id, at=int(moment.now)),))
+    return Decision(None, (AgentKeyUsed(key_id=key.id, at=int(context.now)),))
 
 
 def is_stale(key: AgentKey, now: float) -> bool:
@@ -139,11 +139,11 @@ def is_stale(key: AgentKey, now: float) -> bool:
 
 
 def acting(
-    moment: Moment, key_id: int, needs: frozenset[Need], verb: Verb[Any], *arguments: Any
+    context: CommandContext, key_id: int, needs: frozenset[Need], verb: Verb[Any], *arguments: Any
 ) -> Decision[Any]:
     """What the verb decides, where the agent may do at this moment what takes these needs."""
-    require(living(moment.state, key_id), needs)
-    return verb(moment, *arguments)
+    require(living(context.state, key_id), needs)
+    return verb(context, *arguments)
 
 
 def living(state: State, key_id: int) -> AgentKey:

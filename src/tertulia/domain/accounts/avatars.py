@@ -5,35 +5,37 @@ from typing import Any
 from tertulia.domain import permissions
 from tertulia.domain.accounts import users
 from tertulia.model.users import User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 
 
-def allow(moment: Moment) -> Decision[None]:
+def allow(context: CommandContext) -> Decision[None]:
     """Refuse where the actor cannot change their own picture."""
     permissions.require(
-        permissions.is_administrator(moment.state, moment.actor)
-        or not moment.state.realm.avatar_changes_disabled,
+        permissions.is_administrator(context.state, context.actor)
+        or not context.state.realm.avatar_changes_disabled,
         "This organization doesn't allow people to change their profile picture. Ask an"
         " administrator to change it.",
     )
     return Decision(None)
 
 
-def change_own(moment: Moment, file: str | None) -> Decision[str]:
+def change_own(context: CommandContext, file: str | None) -> Decision[str]:
     """Give the actor another picture: the uploaded one of that name, or (None) the default one.
     Returns the name of the uploaded one that was there before; empty for none. Refused as `allow`.
     """
-    allow(moment)
-    actor = moment.actor
+    allow(context)
+    actor = context.actor
     if file is None and not actor.avatar_file:
         return Decision("")
-    return Decision(actor.avatar_file, users.changed(moment, actor, replaced(moment, actor, file)))
+    return Decision(
+        actor.avatar_file, users.changed(context, actor, replaced(context, actor, file))
+    )
 
 
-def replaced(moment: Moment, user: User, file: str | None) -> dict[str, Any]:
+def replaced(context: CommandContext, user: User, file: str | None) -> dict[str, Any]:
     """The fields of an account with another picture, as `change_own`."""
     return {
-        "avatar_source": moment.state.realm.default_avatar_source if file is None else "U",
+        "avatar_source": context.state.realm.default_avatar_source if file is None else "U",
         "avatar_file": file or "",
         "avatar_version": user.avatar_version + 1,
     }

@@ -17,7 +17,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.numbers import counted
 from tertulia.model.users import Bot, BotKind, Credential, NewKey, Role, User
 from tertulia.model.webhooks import EmbeddedService, IncomingOptions, OutgoingService, ServiceFormat
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_URL: Final = 2000
@@ -48,20 +48,20 @@ class NewBot(Struct, frozen=True, kw_only=True):
     """The name of an uploaded picture."""
 
 
-def create(moment: Moment, new: NewBot) -> Decision[User]:
+def create(context: CommandContext, new: NewBot) -> Decision[User]:
     """Create a bot of the actor's.
 
     NotPermitted for bots and guests; QuotaReached; Refused for those who may not have such bots,
     for names and addresses that are impossible or in use. NoSuchChannel for channels that the actor
     does not see.
     """
-    state, actor = moment.state, moment.actor
-    allow(moment, new.kind)
+    state, actor = context.state, context.actor
+    allow(context, new.kind)
     bot = User(
         id=state.users.next_id(),
         full_name=users.free_bot_name(state, new.full_name),
         address=users.free_address(state, bot_address(new.short_name, new.host)),
-        joined_at=int(moment.now),
+        joined_at=int(context.now),
         avatar_source="U" if new.avatar_file else state.realm.default_avatar_source,
         avatar_file=new.avatar_file,
         bot=Bot(
@@ -69,22 +69,22 @@ def create(moment: Moment, new: NewBot) -> Decision[User]:
             service=new.service,
             embedded=new.embedded,
             owner_id=actor.id,
-            default_sending_channel_id=_channel_id(moment, new.default_sending_channel),
-            default_events_channel_id=_channel_id(moment, new.default_events_channel),
+            default_sending_channel_id=_channel_id(context, new.default_sending_channel),
+            default_events_channel_id=_channel_id(context, new.default_events_channel),
             default_all_public_channels=new.default_all_public_channels,
         ),
     )
     return Decision(bot, (users.created(state, bot, new.credential),))
 
 
-def allow(moment: Moment, kind: BotKind) -> Decision[None]:
+def allow(context: CommandContext, kind: BotKind) -> Decision[None]:
     """Refuse where the actor cannot have a new bot of that kind, as `create` does."""
-    users.require_person(moment.actor)
+    users.require_person(context.actor)
     permissions.require(
-        permissions.may_create_bot(moment.state, moment.actor, kind),
+        permissions.may_create_bot(context.state, context.actor, kind),
         "You don't have permission to create this type of bot.",
     )
-    quotas.check(moment.state, moment.actor, quotas.BOTS)
+    quotas.check(context.state, context.actor, quotas.BOTS)
     return Decision(None)
 
 
@@ -96,11 +96,11 @@ def bot_address(short_name: str, host: str) -> str:
     return names.address(f"{short}-bot@{host}")
 
 
-def _channel_id(moment: Moment, name: str | None) -> int | None:
+def _channel_id(context: CommandContext, name: str | None) -> int | None:
     """The channel of that name; None for no name."""
     if not name:
         return None
-    return permissions.visible_channel(moment.state, moment.actor, name=name).id
+    return permissions.visible_channel(context.state, context.actor, name=name).id
 
 
 class Revision(Struct, frozen=True, kw_only=True):
@@ -124,15 +124,15 @@ class Revision(Struct, frozen=True, kw_only=True):
     """The name of an uploaded picture, where there is a new one."""
 
 
-def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
+def change(context: CommandContext, bot_id: int, revision: Revision) -> Decision[User]:
     """Change a bot that the actor owns or administers. Returns it as it is then.
 
     NotPermitted where a role needs an administrator's or owner's hand; NoSuchChannel for channels
     that the actor does not see; Refused for bots unknown or not the actor's, for impossible
     values, and for an owner who is no active person.
     """
-    state = moment.state
-    target = managed_bot(moment, bot_id)
+    state = context.state
+    target = managed_bot(context, bot_id)
     values: dict[str, Any] = {}
     if revision.full_name is not None:
         values["full_name"] = users.free_bot_name(state, revision.full_name, target.id)
@@ -142,16 +142,16 @@ def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
             address = users.free_address(state, address)
         values["address"] = address
     if revision.role is not None:
-        values["role"] = users.allowed_role(moment, target, revision.role)
+        values["role"] = users.allowed_role(context, target, revision.role)
     if revision.avatar_file:
-        values |= avatars.replaced(moment, target, revision.avatar_file)
+        values |= avatars.replaced(context, target, revision.avatar_file)
     bot: dict[str, Any] = {}
     if revision.owner_id is not None:
-        bot["owner_id"] = _new_owner(moment, target, revision.owner_id).id
+        bot["owner_id"] = _new_owner(context, target, revision.owner_id).id
     if revision.default_sending_channel is not UNSET:
-        bot["default_sending_channel_id"] = _channel_id(moment, revision.default_sending_channel)
+        bot["default_sending_channel_id"] = _channel_id(context, revision.default_sending_channel)
     if revision.default_events_channel is not UNSET:
-        bot["default_events_channel_id"] = _channel_id(moment, revision.default_events_channel)
+        bot["default_events_channel_id"] = _channel_id(context, revision.default_events_channel)
     if revision.default_all_public_channels is not None:
         bot["default_all_public_channels"] = revision.default_all_public_channels
     if revision.service_url is not None or revision.service_format is not None:
@@ -161,7 +161,7 @@ def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
     if bot and target.bot is not None:
         values["bot"] = msgspec.structs.replace(target.bot, **bot)
     return Decision(
-        msgspec.structs.replace(target, **values), users.changed(moment, target, values)
+        msgspec.structs.replace(target, **values), users.changed(context, target, values)
     )
 
 
@@ -216,7 +216,7 @@ def web_address(text: str, what: str) -> str:
 
 
 def change_service(
-    moment: Moment, bot_id: int, commands: Sequence[str] | None, token_sealed: str | None
+    context: CommandContext, bot_id: int, commands: Sequence[str] | None, token_sealed: str | None
 ) -> Decision[User]:
     """Give a bot that the actor owns or administers other commands, or its service another token.
     Returns the bot as it is then.
@@ -224,21 +224,21 @@ def change_service(
     Refused for bots without a service, and for commands that cannot be or are another bot's;
     NotPermitted where commands, which are everybody's, are not an administrator's to give.
     """
-    target = managed_bot(moment, bot_id)
+    target = managed_bot(context, bot_id)
     service = target.bot.service if target.bot else None
     if target.bot is None or service is None:
         raise Refused("This bot isn't an outgoing webhook.")
     if commands is not None:
-        permissions.require_administrator(moment.state, moment.actor)
+        permissions.require_administrator(context.state, context.actor)
         service = msgspec.structs.replace(
-            service, commands=_free_commands(moment.state, bot_id, commands)
+            service, commands=_free_commands(context.state, bot_id, commands)
         )
     if token_sealed is not None:
         service = msgspec.structs.replace(service, token_sealed=token_sealed)
     changed = msgspec.structs.replace(target.bot, service=service)
     return Decision(
         msgspec.structs.replace(target, bot=changed),
-        users.changed(moment, target, {"bot": changed}),
+        users.changed(context, target, {"bot": changed}),
     )
 
 
@@ -264,11 +264,11 @@ def _free_commands(state: State, bot_id: int, commands: Sequence[str]) -> tuple[
 
 
 def tell_of_failures(
-    moment: Moment, bot_id: int, reason: str, waiting: int, render: Render
+    context: CommandContext, bot_id: int, reason: str, waiting: int, render: Render
 ) -> Decision[None]:
     """Tell the owner of a bot, as the server, that its service does not take what it is told."""
-    bot = moment.state.users.get(bot_id)
-    owner = moment.state.users.get(bot.bot.owner_id) if bot and bot.bot else None
+    bot = context.state.users.get(bot_id)
+    owner = context.state.users.get(bot.bot.owner_id) if bot and bot.bot else None
     if bot is None or owner is None or not owner.is_active:
         return Decision(None)
     text = (
@@ -277,11 +277,11 @@ def tell_of_failures(
         " day after each was sent."
     )
     notice = Notice(ToPeople(frozenset({owner.id})), text)
-    return Decision(None, announcements.sent(moment, [notice], render))
+    return Decision(None, announcements.sent(context, [notice], render))
 
 
 def change_incoming(
-    moment: Moment,
+    context: CommandContext,
     bot_id: int,
     secret_sealed: str | UnsetType,
     topic_template: str | UnsetType,
@@ -289,7 +289,7 @@ def change_incoming(
 ) -> Decision[User]:
     """Change how a bot that the actor owns or administers takes what services send. Returns it as
     it is then. Refused for other bots."""
-    target = managed_bot(moment, bot_id)
+    target = managed_bot(context, bot_id)
     bot = target.bot
     if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
         raise Refused("This bot isn't an incoming webhook.")
@@ -306,12 +306,12 @@ def change_incoming(
     changed = msgspec.structs.replace(bot, incoming=incoming)
     return Decision(
         msgspec.structs.replace(target, bot=changed),
-        users.changed(moment, target, {"bot": changed}),
+        users.changed(context, target, {"bot": changed}),
     )
 
 
-def _new_owner(moment: Moment, bot: User, owner_id: int) -> User:
-    state, actor = moment.state, moment.actor
+def _new_owner(context: CommandContext, bot: User, owner_id: int) -> User:
+    state, actor = context.state, context.actor
     owner = permissions.visible_user(state, actor, owner_id)
     if owner.is_bot or not owner.is_active:
         raise Refused("A bot's owner must be an active person.")
@@ -325,31 +325,33 @@ def _new_owner(moment: Moment, bot: User, owner_id: int) -> User:
     return owner
 
 
-def managed_bot(moment: Moment, bot_id: int) -> User:
+def managed_bot(context: CommandContext, bot_id: int) -> User:
     """The bot, if the actor may change it. Refused otherwise; NotPermitted for bots."""
-    users.require_person(moment.actor)
-    bot = moment.state.users.get(bot_id)
+    users.require_person(context.actor)
+    bot = context.state.users.get(bot_id)
     if bot is None or bot.bot is None or bot.is_system_bot:
         raise Refused("This bot doesn't exist.")
-    return users.managed_user(moment, bot.id)
+    return users.managed_user(context, bot.id)
 
 
-def check_managed(moment: Moment, bot_id: int) -> Decision[None]:
+def check_managed(context: CommandContext, bot_id: int) -> Decision[None]:
     """Refuse where the actor may not change the bot."""
-    managed_bot(moment, bot_id)
+    managed_bot(context, bot_id)
     return Decision(None)
 
 
-def see_key(moment: Moment, bot_id: int) -> Decision[Credential]:
+def see_key(context: CommandContext, bot_id: int) -> Decision[Credential]:
     """The credential of a bot that the actor may change."""
-    return Decision(moment.state.credentials[managed_bot(moment, bot_id).id])
+    return Decision(context.state.credentials[managed_bot(context, bot_id).id])
 
 
-def replace_key(moment: Moment, bot_id: int, key: NewKey, site: str) -> Decision[Credential]:
+def replace_key(
+    context: CommandContext, bot_id: int, key: NewKey, site: str
+) -> Decision[Credential]:
     """Give a bot that the actor may change another API key. Returns the new credential."""
-    return users.replace_key(moment, managed_bot(moment, bot_id).id, key, site)
+    return users.replace_key(context, managed_bot(context, bot_id).id, key, site)
 
 
-def deactivate(moment: Moment, bot_id: int) -> Decision[None]:
+def deactivate(context: CommandContext, bot_id: int) -> Decision[None]:
     """Deactivate a bot that the actor may change."""
-    return users.deactivate(moment, managed_bot(moment, bot_id).id)
+    return users.deactivate(context, managed_bot(context, bot_id).id)

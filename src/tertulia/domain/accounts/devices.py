@@ -10,7 +10,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.devices import Device, PushService, PushToken
 from tertulia.model.errors import NoSuchPushToken, PushNotOffered, Refused
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_DEVICES = 200
@@ -20,48 +20,50 @@ _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2})+")
 _APP_ID = re.compile(r"[.a-zA-Z0-9-]{1,255}")
 
 
-def register(moment: Moment) -> Decision[int]:
+def register(context: CommandContext) -> Decision[int]:
     """Remember one more device of the actor's. Returns its ID. Refused where there are many."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     if state.devices.of_user.count(actor.id) >= MAX_DEVICES:
         raise Refused(f"You can have at most {MAX_DEVICES} devices.")
     device = Device(id=state.devices.next_id(), user_id=actor.id)
     return Decision(device.id, (DeviceAdded(user_id=actor.id, device=device),))
 
 
-def remove(moment: Moment, device_id: int) -> Decision[None]:
+def remove(context: CommandContext, device_id: int) -> Decision[None]:
     """Forget a device of the actor's. Refused for others."""
-    device = own(moment, device_id)
-    return Decision(None, (DeviceRemoved(user_id=moment.actor.id, device_id=device.id),))
+    device = own(context, device_id)
+    return Decision(None, (DeviceRemoved(user_id=context.actor.id, device_id=device.id),))
 
 
-def own(moment: Moment, device_id: int) -> Device:
+def own(context: CommandContext, device_id: int) -> Device:
     """The actor's device of that ID. Refused where there is none."""
-    device = moment.state.devices.get(device_id)
-    if device is None or device.user_id != moment.actor.id:
+    device = context.state.devices.get(device_id)
+    if device is None or device.user_id != context.actor.id:
         raise Refused(f"You don't have a device with ID {device_id}.")
     return device
 
 
-def require_push(moment: Moment, device_id: int | None) -> Decision[None]:
+def require_push(context: CommandContext, device_id: int | None) -> Decision[None]:
     """Raise PushNotOffered, since the server is joined to no service that wakes phones; Refused
     for a device (None: any) that is none of the actor's."""
     if device_id is not None:
-        own(moment, device_id)
+        own(context, device_id)
     raise PushNotOffered()
 
 
-def add_token(moment: Moment, service: PushService, token: str, app_id: str = "") -> Decision[None]:
+def add_token(
+    context: CommandContext, service: PushService, token: str, app_id: str = ""
+) -> Decision[None]:
     """Remember where a phone of the actor's is reached. Doing so again changes nothing.
 
     Refused for a token that is empty, too long, or none of the service's, and for an app's ID that
     is none.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     _require_token(service, token)
     if service is PushService.APNS and not _APP_ID.fullmatch(app_id):
         raise Refused("Invalid app ID.")
-    known = _tokens(moment, service, token)
+    known = _tokens(context, service, token)
     if known:
         return Decision(None)
     if state.push_tokens.of_user.count(actor.id) >= MAX_DEVICES:
@@ -72,28 +74,28 @@ def add_token(moment: Moment, service: PushService, token: str, app_id: str = ""
         service=service,
         token=token,
         app_id=app_id,
-        registered_at=int(moment.now),
+        registered_at=int(context.now),
     )
     return Decision(None, (PushTokenAdded(user_id=actor.id, token=added),))
 
 
-def remove_token(moment: Moment, service: PushService, token: str) -> Decision[None]:
+def remove_token(context: CommandContext, service: PushService, token: str) -> Decision[None]:
     """Forget where a phone of the actor's is reached. Refused where it was not registered."""
     _require_token(service, token)
-    known = _tokens(moment, service, token)
+    known = _tokens(context, service, token)
     if not known:
         raise Refused("No device is registered with this token.")
-    removed = PushTokensRemoved(user_id=moment.actor.id, token_ids=tuple(t.id for t in known))
+    removed = PushTokensRemoved(user_id=context.actor.id, token_ids=tuple(t.id for t in known))
     return Decision(None, (removed,))
 
 
-def test_notification(moment: Moment, token: str | None) -> Decision[None]:
+def test_notification(context: CommandContext, token: str | None) -> Decision[None]:
     """Wake the actor's phones (None), or one of them, to see whether it works.
 
     Raises NoSuchPushToken, and otherwise PushNotOffered.
     """
     if token is not None and not any(
-        one.token == token for one in moment.state.push_tokens.of_user[moment.actor.id]
+        one.token == token for one in context.state.push_tokens.of_user[context.actor.id]
     ):
         raise NoSuchPushToken()
     raise PushNotOffered()
@@ -105,10 +107,10 @@ def all_tokens_removed(state: State, user_id: int) -> list[PushTokensRemoved]:
     return [PushTokensRemoved(user_id=user_id, token_ids=ids)] if ids else []
 
 
-def _tokens(moment: Moment, service: PushService, token: str) -> list[PushToken]:
+def _tokens(context: CommandContext, service: PushService, token: str) -> list[PushToken]:
     return [
         one
-        for one in moment.state.push_tokens.of_user[moment.actor.id]
+        for one in context.state.push_tokens.of_user[context.actor.id]
         if (one.service, one.token) == (service, token)
     ]
 

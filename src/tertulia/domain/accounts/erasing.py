@@ -19,23 +19,23 @@ from tertulia.model.changes import (
 from tertulia.model.errors import Refused
 from tertulia.model.personal import QuietTimes
 from tertulia.model.users import User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 
-def delete(moment: Moment, user_id: int, host: str) -> Decision[str]:
+def delete(context: CommandContext, user_id: int, host: str) -> Decision[str]:
     """Deactivate an account that the actor manages, if it is not yet, and take its name, address,
     picture, profile, status, and what it kept for itself away. `host` is of the address that it
     has then. Returns the name of its picture; empty for none. What it wrote stays.
 
     Refused as `users.deactivate`, and where it was deleted already.
     """
-    target = users.managed_user(moment, user_id)
+    target = users.managed_user(context, user_id)
     if target.is_deleted:
         raise Refused("This account is already deleted.")
     changes: list[AnyChange] = []
     if target.is_active:
-        changes += users.deactivate(moment, user_id).changes
+        changes += users.deactivate(context, user_id).changes
     blank = {
         "is_deleted": True,
         "full_name": f"Deleted user {target.id}",
@@ -45,10 +45,10 @@ def delete(moment: Moment, user_id: int, host: str) -> Decision[str]:
         "avatar_version": target.avatar_version + 1,
         "timezone": "",
     }
-    changes += admission.invitations_accepted(moment.state, target.address)
-    changes += admission.invitations_redacted(moment.state, target.address)
-    changes += [*users.changed(moment, target, blank), *_emptied(moment, target)]
-    changes += _own(moment.state, target.id)
+    changes += admission.invitations_accepted(context.state, target.address)
+    changes += admission.invitations_redacted(context.state, target.address)
+    changes += [*users.changed(context, target, blank), *_emptied(context, target)]
+    changes += _own(context.state, target.id)
     return Decision(target.avatar_file, changes)
 
 
@@ -83,12 +83,12 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
     return changes
 
 
-def _emptied(moment: Moment, target: User) -> list[AnyChange]:
-    state = moment.state
+def _emptied(context: CommandContext, target: User) -> list[AnyChange]:
+    state = context.state
     changes: list[AnyChange] = []
     fields = [value.field_id for value in state.profile_values.of_user[target.id]]
     if fields:
-        changes += profiles.emptied(moment, target, fields)
+        changes += profiles.emptied(context, target, fields)
     if target.id in state.statuses:
         changes.append(personal.taken_away(state, target.id))
     pending = tuple(sorted(one.id for one in state.confirmations if one.user_id == target.id))

@@ -14,7 +14,7 @@ from tertulia.model.changes import FeedAdded, FeedChanged, FeedRead, FeedRemoved
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.feeds import Feed
 from tertulia.model.users import BotKind
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_FEEDS: Final = 200
@@ -24,14 +24,16 @@ KEPT: Final = 500
 """Marks of one feed's entries that are remembered; those that are still in it in any case."""
 
 
-def listed(moment: Moment, bot_id: int) -> Decision[list[Feed]]:
+def listed(context: CommandContext, bot_id: int) -> Decision[list[Feed]]:
     """The feeds of a bot that the actor owns or administers, the oldest first. Refused for
     others."""
-    bots.managed_bot(moment, bot_id)
-    return Decision(sorted(moment.state.feeds.of_bot[bot_id], key=lambda feed: feed.id))
+    bots.managed_bot(context, bot_id)
+    return Decision(sorted(context.state.feeds.of_bot[bot_id], key=lambda feed: feed.id))
 
 
-def add(moment: Moment, bot_id: int, url: str, channel: int | str, topic: str) -> Decision[Feed]:
+def add(
+    context: CommandContext, bot_id: int, url: str, channel: int | str, topic: str
+) -> Decision[Feed]:
     """Let a bot that the actor owns or administers follow a feed, whose entries it writes in the
     topic; with an empty one, in one that is called like the feed.
 
@@ -39,8 +41,8 @@ def add(moment: Moment, bot_id: int, url: str, channel: int | str, topic: str) -
     feed that the bot follows there already, and for too many; NoSuchChannel for channels that the
     actor does not see.
     """
-    state = moment.state
-    bot = bots.managed_bot(moment, bot_id).bot
+    state = context.state
+    bot = bots.managed_bot(context, bot_id).bot
     if bot is None or bot.kind is not BotKind.INCOMING_WEBHOOK:
         raise Refused("This bot isn't an incoming webhook.")
     if len(state.feeds.of_bot[bot_id]) >= MAX_OF_BOT:
@@ -51,7 +53,7 @@ def add(moment: Moment, bot_id: int, url: str, channel: int | str, topic: str) -
         id=state.feeds.next_id(),
         bot_id=bot_id,
         url=feed_url(url),
-        channel_id=_channel_id(moment, channel),
+        channel_id=_channel_id(context, channel),
         topic=names.topic_name(topic),
     )
     _require_new(state, feed)
@@ -67,8 +69,8 @@ def feed_url(text: str) -> str:
     return bots.web_address(url, "The feed's address")
 
 
-def _channel_id(moment: Moment, channel: int | str) -> int:
-    state, actor = moment.state, moment.actor
+def _channel_id(context: CommandContext, channel: int | str) -> int:
+    state, actor = context.state, context.actor
     if isinstance(channel, int):
         return permissions.visible_channel(state, actor, channel_id=channel).id
     return permissions.visible_channel(state, actor, name=channel).id
@@ -85,7 +87,7 @@ def _require_new(state: State, feed: Feed) -> None:
 
 
 def change(
-    moment: Moment,
+    context: CommandContext,
     bot_id: int,
     feed_id: int,
     url: str | None,
@@ -94,19 +96,19 @@ def change(
 ) -> Decision[Feed]:
     """Change a feed of a bot that the actor owns or administers; None is to stay as it is. Returns
     it as it is then. NoSuchItem where the bot has no such feed; else as `add`."""
-    before = _of_bot(moment, bot_id, feed_id)
+    before = _of_bot(context, bot_id, feed_id)
     new_url = before.url if url is None else feed_url(url)
     is_moved = new_url != before.url
     after = msgspec.structs.replace(
         before,
         url=new_url,
-        channel_id=before.channel_id if channel is None else _channel_id(moment, channel),
+        channel_id=before.channel_id if channel is None else _channel_id(context, channel),
         topic=before.topic if topic is None else names.topic_name(topic),
         has_begun=before.has_begun and not is_moved,
     )
     if after == before:
         return Decision(before)
-    _require_new(moment.state, after)
+    _require_new(context.state, after)
     changed = FeedChanged(
         feed_id=feed_id,
         url=after.url,
@@ -117,16 +119,16 @@ def change(
     return Decision(after, (changed,))
 
 
-def remove(moment: Moment, bot_id: int, feed_id: int) -> Decision[None]:
+def remove(context: CommandContext, bot_id: int, feed_id: int) -> Decision[None]:
     """End that a bot, which the actor owns or administers, follows a feed. NoSuchItem where it has
     no such feed."""
-    _of_bot(moment, bot_id, feed_id)
+    _of_bot(context, bot_id, feed_id)
     return Decision(None, (FeedRemoved(feed_id=feed_id),))
 
 
-def _of_bot(moment: Moment, bot_id: int, feed_id: int) -> Feed:
-    bots.managed_bot(moment, bot_id)
-    feed = moment.state.feeds.get(feed_id)
+def _of_bot(context: CommandContext, bot_id: int, feed_id: int) -> Feed:
+    bots.managed_bot(context, bot_id)
+    feed = context.state.feeds.get(feed_id)
     if feed is None or feed.bot_id != bot_id:
         raise NoSuchItem("feed")
     return feed
@@ -136,12 +138,12 @@ def _of_bot(moment: Moment, bot_id: int, feed_id: int) -> Feed:
 
 
 def pass_over(
-    moment: Moment, feed: Feed, marks: Sequence[str], present: AbstractSet[str]
+    context: CommandContext, feed: Feed, marks: Sequence[str], present: AbstractSet[str]
 ) -> Decision[None]:
     """Note, as the server, that entries with these marks will not be told: they are too old, or
     were there before. `present` are the marks of all that are in the feed. Refused where the feed
     is not what it was."""
-    now = _unchanged(moment, feed)
+    now = _unchanged(context, feed)
     unseen = tuple(mark for mark in marks if mark not in frozenset(now.seen))
     if now.has_begun and not unseen:
         return Decision(None)
@@ -149,22 +151,22 @@ def pass_over(
 
 
 def tell(
-    moment: Moment, feed: Feed, mark: str, present: AbstractSet[str], draft: Draft
+    context: CommandContext, feed: Feed, mark: str, present: AbstractSet[str], draft: Draft
 ) -> Decision[int | None]:
     """Send the message about an entry as the actor, the feed's bot, and note that it was told.
     Returns the message's ID; None where it was told already. Refused where the feed is not what it
     was, or the message cannot be sent."""
-    now = _unchanged(moment, feed)
-    if moment.actor.id != now.bot_id:
+    now = _unchanged(context, feed)
+    if context.actor.id != now.bot_id:
         raise Refused("Only the feed's bot can post its entries.")
     if mark in now.seen:
         return Decision(None)
-    sent = topics.send(moment, draft)
+    sent = topics.send(context, draft)
     return Decision(sent.result.message_id, (*sent.changes, _read(now, (mark,), present)))
 
 
-def _unchanged(moment: Moment, feed: Feed) -> Feed:
-    now = moment.state.feeds.get(feed.id)
+def _unchanged(context: CommandContext, feed: Feed) -> Feed:
+    now = context.state.feeds.get(feed.id)
     if now is None or (now.url, now.channel_id, now.topic) != (
         feed.url,
         feed.channel_id,

@@ -8,7 +8,7 @@ from tertulia.domain.channels import visibility
 from tertulia.model.changes import FullMembersChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role, User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 DAY = 86400
@@ -28,13 +28,13 @@ def next_end(state: State, now: float) -> float | None:
     return None if joined_at is None else joined_at + realm.waiting_period_threshold * DAY
 
 
-def end(moment: Moment) -> Decision[None]:
+def end(context: CommandContext) -> Decision[None]:
     """Make full members of the members whose waiting period is over, as the server itself."""
-    due = next_end(moment.state, moment.now)
-    if due is None or due > moment.now:
+    due = next_end(context.state, context.now)
+    if due is None or due > context.now:
         return Decision(None)
-    period = moment.state.realm.waiting_period_threshold
-    return Decision(None, [full_members(moment.state, moment.now, period)])
+    period = context.state.realm.waiting_period_threshold
+    return Decision(None, [full_members(context.state, context.now, period)])
 
 
 def overdue(state: State, user: User, now: float) -> list[FullMembersChanged]:

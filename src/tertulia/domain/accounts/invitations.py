@@ -15,7 +15,7 @@ from tertulia.model.groups import UserGroup
 from tertulia.model.invitations import Invitation, InvitationStatus
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import Role, User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 DAY: Final = 86400
@@ -68,14 +68,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
 # Inviting
 
 
-def invite(moment: Moment, addressees: str, terms: Terms, post: Post) -> Decision[Outcome]:
+def invite(context: CommandContext, addressees: str, terms: Terms, post: Post) -> Decision[Outcome]:
     """Invite the addresses, which are separated by commas or line breaks, by mail.
 
     Those that have an account are left out. Nobody is invited where one of them is no address or
     not admitted, or where it would be too many for a day: the outcome says so. Refused where the
     actor may not invite, or not on such terms, and where there is no address.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     _require_person(actor)
     permissions.require(
         permissions.holds_as_member(state, actor, state.realm.can_invite_users_group),
@@ -84,7 +84,7 @@ def invite(moment: Moment, addressees: str, terms: Terms, post: Post) -> Decisio
     wanted = _addresses(addressees)
     if not wanted:
         raise Refused("Enter at least one email address.")
-    example = _on_terms(moment, terms, post.nonce)
+    example = _on_terms(context, terms, post.nonce)
     bad: list[NotInvited] = []
     known: list[NotInvited] = []
     fresh: list[str] = []
@@ -103,10 +103,10 @@ def invite(moment: Moment, addressees: str, terms: Terms, post: Post) -> Decisio
             known.append(NotInvited(address, reason, not user.is_active))
     if bad or not fresh:
         return Decision(Outcome(not_invited=(*bad, *known)))
-    if _sent_today(state, moment.now) + len(fresh) > post.per_day:
+    if _sent_today(state, context.now) + len(fresh) > post.per_day:
         return Decision(Outcome(daily_limit_reached=True))
     made = tuple(
-        _made(moment, example, state.invitations.next_id() + number, address)
+        _made(context, example, state.invitations.next_id() + number, address)
         for number, address in enumerate(fresh)
     )
     return Decision(
@@ -127,31 +127,33 @@ def _addresses(text: str) -> list[str]:
     return list(found.values())
 
 
-def link(moment: Moment, terms: Terms, nonce: str) -> Decision[Invitation]:
+def link(context: CommandContext, terms: Terms, nonce: str) -> Decision[Invitation]:
     """Make a link with which anybody can join. Refused where the actor may not, or not on such
     terms."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     _require_person(actor)
     permissions.require(
         permissions.holds_as_member(state, actor, state.realm.create_multiuse_invite_group),
         "You don't have permission to create invitation links.",
     )
-    return server_link(moment, terms, nonce)
+    return server_link(context, terms, nonce)
 
 
-def server_link(moment: Moment, terms: Terms, nonce: str) -> Decision[Invitation]:
+def server_link(context: CommandContext, terms: Terms, nonce: str) -> Decision[Invitation]:
     """The same for the one who runs the server, in the actor's name: the organization's settings
     do not bind them."""
-    made = _on_terms(moment, terms, nonce)
+    made = _on_terms(context, terms, nonce)
     return Decision(made, [InvitationsMade(invitations=(made,))])
 
 
-def personal_link(moment: Moment, text: str, terms: Terms, nonce: str) -> Decision[Invitation]:
+def personal_link(
+    context: CommandContext, text: str, terms: Terms, nonce: str
+) -> Decision[Invitation]:
     """The same for one address, without a mail: the link is handed over by other means. Refused
     for an address that is in use or not admitted."""
-    like = _on_terms(moment, terms, nonce)
-    address = addresses.usable(moment.state, text)
-    made = _made(moment, like, like.id, address, mailed=False)
+    like = _on_terms(context, terms, nonce)
+    address = addresses.usable(context.state, text)
+    made = _made(context, like, like.id, address, mailed=False)
     return Decision(made, [InvitationsMade(invitations=(made,))])
 
 
@@ -160,9 +162,9 @@ def _require_person(actor: User) -> None:
         raise Refused("Bots can't invite people.")
 
 
-def _on_terms(moment: Moment, terms: Terms, nonce: str) -> Invitation:
+def _on_terms(context: CommandContext, terms: Terms, nonce: str) -> Invitation:
     """A reusable invitation on these terms. Refused where they are not the actor's to offer."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     permissions.require(
         terms.role >= permissions.role_of(state, actor),
         "You can't invite people to a role with more permissions than yours.",
@@ -173,11 +175,11 @@ def _on_terms(moment: Moment, terms: Terms, nonce: str) -> Invitation:
     return Invitation(
         id=state.invitations.next_id(),
         inviter_id=actor.id,
-        created_at=int(moment.now),
-        expires_at=None if terms.minutes is None else int(moment.now) + terms.minutes * 60,
+        created_at=int(context.now),
+        expires_at=None if terms.minutes is None else int(context.now) + terms.minutes * 60,
         role=terms.role,
-        channel_ids=_channels(moment, terms.channel_ids),
-        group_ids=_groups(moment, terms.group_ids),
+        channel_ids=_channels(context, terms.channel_ids),
+        group_ids=_groups(context, terms.group_ids),
         default_channels=terms.default_channels,
         welcome_text=text,
         tell_inviter=terms.tell_inviter,
@@ -186,7 +188,12 @@ def _on_terms(moment: Moment, terms: Terms, nonce: str) -> Invitation:
 
 
 def _made(
-    moment: Moment, like: Invitation, invitation_id: int, address: str, *, mailed: bool = True
+    context: CommandContext,
+    like: Invitation,
+    invitation_id: int,
+    address: str,
+    *,
+    mailed: bool = True,
 ) -> Invitation:
     """The same for one address."""
     return Invitation(
@@ -202,12 +209,12 @@ def _made(
         welcome_text=like.welcome_text,
         tell_inviter=like.tell_inviter,
         nonce=like.nonce,
-        sent_at=(int(moment.now),) if mailed else (),
+        sent_at=(int(context.now),) if mailed else (),
     )
 
 
-def _channels(moment: Moment, channel_ids: Iterable[int]) -> tuple[int, ...]:
-    state, actor = moment.state, moment.actor
+def _channels(context: CommandContext, channel_ids: Iterable[int]) -> tuple[int, ...]:
+    state, actor = context.state, context.actor
     found: dict[int, Channel] = {}
     for channel_id in channel_ids:
         channel = state.channels.get(channel_id)
@@ -237,8 +244,8 @@ def _channels(moment: Moment, channel_ids: Iterable[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _groups(moment: Moment, group_ids: Iterable[int]) -> tuple[int, ...]:
-    state, actor = moment.state, moment.actor
+def _groups(context: CommandContext, group_ids: Iterable[int]) -> tuple[int, ...]:
+    state, actor = context.state, context.actor
     found: dict[int, UserGroup] = {}
     for group_id in group_ids:
         group = state.groups.get(group_id)
@@ -274,40 +281,40 @@ def shown(state: State, viewer: User, now: float) -> list[Invitation]:
     )
 
 
-def revoke(moment: Moment, invitation_id: int) -> Decision[None]:
+def revoke(context: CommandContext, invitation_id: int) -> Decision[None]:
     """End an invitation by mail. Refused for those that are unknown, over, or not the actor's to
     end, all alike."""
-    invitation = _managed(moment, invitation_id, reusable=False)
+    invitation = _managed(context, invitation_id, reusable=False)
     return Decision(None, admission.invitations_ended([invitation], InvitationStatus.REVOKED))
 
 
-def revoke_link(moment: Moment, invitation_id: int) -> Decision[None]:
+def revoke_link(context: CommandContext, invitation_id: int) -> Decision[None]:
     """End a link. Refused as `revoke`."""
-    invitation = _managed(moment, invitation_id, reusable=True)
+    invitation = _managed(context, invitation_id, reusable=True)
     return Decision(None, admission.invitations_ended([invitation], InvitationStatus.REVOKED))
 
 
-def send_again(moment: Moment, invitation_id: int, post: Post) -> Decision[None]:
+def send_again(context: CommandContext, invitation_id: int, post: Post) -> Decision[None]:
     """Mail an invitation once more. Its time is over when it was. Refused as `revoke`, and when
     enough was mailed for a day."""
-    invitation = _managed(moment, invitation_id, reusable=False)
-    if _sent_today(moment.state, moment.now) >= post.per_day:
+    invitation = _managed(context, invitation_id, reusable=False)
+    if _sent_today(context.state, context.now) >= post.per_day:
         raise Refused(
             "This organization can't send any more email invitations today. Try again tomorrow."
         )
     change = InvitationSentAgain(
-        invitation_id=invitation.id, inviter_id=invitation.inviter_id, at=int(moment.now)
+        invitation_id=invitation.id, inviter_id=invitation.inviter_id, at=int(context.now)
     )
     return Decision(None, [change], [_mail(invitation, post.site)])
 
 
-def _managed(moment: Moment, invitation_id: int, *, reusable: bool) -> Invitation:
-    state, actor = moment.state, moment.actor
+def _managed(context: CommandContext, invitation_id: int, *, reusable: bool) -> Invitation:
+    state, actor = context.state, context.actor
     invitation = state.invitations.get(invitation_id)
     if (
         invitation is None
         or invitation.is_reusable is not reusable
-        or not admission.is_managed(state, invitation, actor, moment.now)
+        or not admission.is_managed(state, invitation, actor, context.now)
     ):
         raise Refused("This invitation doesn't exist.")
     return invitation

@@ -11,7 +11,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.errors import NoSuchView, Refused
 from tertulia.model.navigation import NavigationView
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 BUILT_IN: Final = frozenset(
@@ -32,18 +32,20 @@ MAX_VIEWS = 1000
 """Of one account."""
 
 
-def add(moment: Moment, fragment: str, is_pinned: bool, name: str | None) -> Decision[None]:
+def add(
+    context: CommandContext, fragment: str, is_pinned: bool, name: str | None
+) -> Decision[None]:
     """Add a view, or settings of a built-in one.
 
     Refused where the actor has one of that address or name, for a built-in view with a name or
     another without one, and for what is blank or too long.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     address = names.view_fragment(fragment)
-    called = _name(moment, address, name)
+    called = _name(context, address, name)
     if address not in BUILT_IN and called is None:
         raise Refused("Enter a name for this view.")
-    if _find(moment, address) is not None:
+    if _find(context, address) is not None:
         raise Refused("You already have a view with this address.")
     if state.navigation_views.of_user.count(actor.id) >= MAX_VIEWS:
         raise Refused(f"You can have at most {MAX_VIEWS} views.")
@@ -58,16 +60,16 @@ def add(moment: Moment, fragment: str, is_pinned: bool, name: str | None) -> Dec
 
 
 def change(
-    moment: Moment, fragment: str, is_pinned: bool | None, name: str | None
+    context: CommandContext, fragment: str, is_pinned: bool | None, name: str | None
 ) -> Decision[None]:
     """Give a view another place or name; what is None stays. NoSuchView, or Refused as in `add`."""
     if name is not None:
         # Refused whether or not the actor has settings of the view.
         _check_nameable(fragment.strip())
-    view = _own(moment, fragment)
-    called = _name(moment, view.fragment, name)
+    view = _own(context, fragment)
+    called = _name(context, view.fragment, name)
     changed = NavigationViewChanged(
-        user_id=moment.actor.id,
+        user_id=context.actor.id,
         view_id=view.id,
         fragment=view.fragment,
         is_pinned=None if is_pinned == view.is_pinned else is_pinned,
@@ -78,34 +80,34 @@ def change(
     return Decision(None, (changed,))
 
 
-def remove(moment: Moment, fragment: str) -> Decision[None]:
+def remove(context: CommandContext, fragment: str) -> Decision[None]:
     """Remove a view, or settings of a built-in one. NoSuchView."""
-    view = _own(moment, fragment)
+    view = _own(context, fragment)
     removed = NavigationViewRemoved(
-        user_id=moment.actor.id, view_id=view.id, fragment=view.fragment
+        user_id=context.actor.id, view_id=view.id, fragment=view.fragment
     )
     return Decision(None, (removed,))
 
 
-def _find(moment: Moment, fragment: str) -> NavigationView | None:
-    views = moment.state.navigation_views.of_user[moment.actor.id]
+def _find(context: CommandContext, fragment: str) -> NavigationView | None:
+    views = context.state.navigation_views.of_user[context.actor.id]
     return next((view for view in views if view.fragment == fragment), None)
 
 
-def _own(moment: Moment, fragment: str) -> NavigationView:
-    view = _find(moment, fragment.strip())
+def _own(context: CommandContext, fragment: str) -> NavigationView:
+    view = _find(context, fragment.strip())
     if view is None:
         raise NoSuchView(fragment)
     return view
 
 
-def _name(moment: Moment, fragment: str, name: str | None) -> str | None:
+def _name(context: CommandContext, fragment: str, name: str | None) -> str | None:
     """The name in its final form, if the view of that address may have it."""
     if name is None:
         return None
     _check_nameable(fragment)
     called = names.view_name(name)
-    others = moment.state.navigation_views.of_user[moment.actor.id]
+    others = context.state.navigation_views.of_user[context.actor.id]
     if any(view.name == called and view.fragment != fragment for view in others):
         raise Refused("You already have a view with this name.")
     return called
@@ -138,11 +140,11 @@ def onboarding_steps_left(state: State, user_id: int) -> list[str]:
     return [name for name in STEPS if name not in seen]
 
 
-def complete_onboarding_step(moment: Moment, name: str) -> Decision[None]:
+def complete_onboarding_step(context: CommandContext, name: str) -> Decision[None]:
     """The actor has seen the hint. Refused where there is none of that name."""
     if name not in STEPS:
         raise Refused("This onboarding step doesn't exist.")
-    user_id = moment.actor.id
-    if name not in onboarding_steps_left(moment.state, user_id):
+    user_id = context.actor.id
+    if name not in onboarding_steps_left(context.state, user_id):
         return Decision(None)
     return Decision(None, (OnboardingStepTaken(user_id=user_id, name=name),))

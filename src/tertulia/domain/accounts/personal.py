@@ -24,7 +24,7 @@ from tertulia.model.personal import MutedUser, QuietHours, QuietTimes
 from tertulia.model.profiles import NO_EMOJI, UserStatus
 from tertulia.model.reactions import Emoji, EmojiKind
 from tertulia.model.users import User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.personal import compared
 from tertulia.state.state import State
 
@@ -33,17 +33,17 @@ MAX_ALERT_WORDS: Final = 1000
 """Of one account."""
 
 
-def own_alert_words(moment: Moment) -> Decision[list[str]]:
+def own_alert_words(context: CommandContext) -> Decision[list[str]]:
     """The actor's words."""
-    return Decision(list(_present(moment)))
+    return Decision(list(_present(context)))
 
 
-def add_alert_words(moment: Moment, words: Sequence[str]) -> Decision[list[str]]:
+def add_alert_words(context: CommandContext, words: Sequence[str]) -> Decision[list[str]]:
     """Add words, without those that are there already in any case. Returns all of them.
 
     Refused for words that are too long, or too many.
     """
-    present = _present(moment)
+    present = _present(context)
     known = {compared(word): word for word in present}
     for word in _tidy(words):
         if len(word) > MAX_LENGTH:
@@ -51,18 +51,18 @@ def add_alert_words(moment: Moment, words: Sequence[str]) -> Decision[list[str]]
         known.setdefault(compared(word), word)
     if len(known) > MAX_ALERT_WORDS:
         raise Refused(f"You can have at most {MAX_ALERT_WORDS} alert words.")
-    return _become(moment, present, tuple(known.values()))
+    return _become(context, present, tuple(known.values()))
 
 
-def remove_alert_words(moment: Moment, words: Sequence[str]) -> Decision[list[str]]:
+def remove_alert_words(context: CommandContext, words: Sequence[str]) -> Decision[list[str]]:
     """Remove words, in any case; unknown ones are passed over. Returns what is left."""
-    present = _present(moment)
+    present = _present(context)
     gone = {compared(word) for word in _tidy(words)}
-    return _become(moment, present, tuple(w for w in present if compared(w) not in gone))
+    return _become(context, present, tuple(w for w in present if compared(w) not in gone))
 
 
-def _present(moment: Moment) -> tuple[str, ...]:
-    record = moment.state.alert_words.get(moment.actor.id)
+def _present(context: CommandContext) -> tuple[str, ...]:
+    record = context.state.alert_words.get(context.actor.id)
     return record.words if record else ()
 
 
@@ -71,29 +71,29 @@ def _tidy(words: Sequence[str]) -> list[str]:
 
 
 def _become(
-    moment: Moment, present: tuple[str, ...], words: tuple[str, ...]
+    context: CommandContext, present: tuple[str, ...], words: tuple[str, ...]
 ) -> Decision[list[str]]:
     if words == present:
         return Decision(list(present))
-    return Decision(list(words), (AlertWordsChanged(user_id=moment.actor.id, words=words),))
+    return Decision(list(words), (AlertWordsChanged(user_id=context.actor.id, words=words),))
 
 
-def mute_user(moment: Moment, user_id: int) -> Decision[None]:
+def mute_user(context: CommandContext, user_id: int) -> Decision[None]:
     """Mute a user. Refused for oneself, unknown users, and users who are muted already."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     user = permissions.visible_user(state, actor, user_id)
     if user.id == actor.id:
         raise Refused("You can't mute yourself.")
     if (actor.id, user.id) in state.muted_users:
         raise Refused("This user is already muted.")
-    muted = MutedUser(user_id=actor.id, muted_id=user.id, since=int(moment.now))
+    muted = MutedUser(user_id=actor.id, muted_id=user.id, since=int(context.now))
     return Decision(None, (UserMuted(muted=muted),))
 
 
-def unmute_user(moment: Moment, user_id: int) -> Decision[None]:
+def unmute_user(context: CommandContext, user_id: int) -> Decision[None]:
     """Unmute a user. Refused where the user is not muted."""
-    actor = moment.actor
-    if (actor.id, user_id) not in moment.state.muted_users:
+    actor = context.actor
+    if (actor.id, user_id) not in context.state.muted_users:
         raise Refused("This user isn't muted.")
     return Decision(None, (UserUnmuted(user_id=actor.id, muted_id=user_id),))
 
@@ -126,19 +126,19 @@ class NewStatus(Struct, frozen=True, kw_only=True):
     """Of old: the opposite of the setting `presence_enabled`."""
 
 
-def change_own(moment: Moment, new: NewStatus) -> Decision[bool]:
+def change_own(context: CommandContext, new: NewStatus) -> Decision[bool]:
     """Change the actor's own status. Whether the actor's presence shall be seen is new, is the
     result. Refused where nothing is given, for a text too long, an emoji unknown, and an end
     that is over, more than a year away, or of no status."""
-    return _change(moment, moment.actor, new)
+    return _change(context, context.actor, new)
 
 
-def change_status(moment: Moment, user_id: int, new: NewStatus) -> Decision[bool]:
+def change_status(context: CommandContext, user_id: int, new: NewStatus) -> Decision[bool]:
     """The same for somebody else, by an administrator (NotPermitted otherwise)."""
-    permissions.require_administrator(moment.state, moment.actor)
-    user = permissions.visible_user(moment.state, moment.actor, user_id)
+    permissions.require_administrator(context.state, context.actor)
+    user = permissions.visible_user(context.state, context.actor, user_id)
     permissions.require(user.is_active and not user.is_system_bot, "This user doesn't exist.")
-    return _change(moment, user, new)
+    return _change(context, user, new)
 
 
 def next_end(state: State, now: float) -> float | None:
@@ -147,10 +147,10 @@ def next_end(state: State, now: float) -> float | None:
     return None if first is None else first.ends_at
 
 
-def end_status(moment: Moment) -> Decision[None]:
+def end_status(context: CommandContext) -> Decision[None]:
     """Take away the statuses that are over."""
-    over = moment.state.statuses.by_end.between(None, moment.now)
-    return Decision(None, [taken_away(moment.state, user_id) for user_id in over[:AT_ONCE]])
+    over = context.state.statuses.by_end.between(None, context.now)
+    return Decision(None, [taken_away(context.state, user_id) for user_id in over[:AT_ONCE]])
 
 
 def taken_away(state: State, user_id: int) -> StatusChanged:
@@ -159,19 +159,19 @@ def taken_away(state: State, user_id: int) -> StatusChanged:
     return StatusChanged(user_id=user_id, text="", emoji=NO_EMOJI, ends_at=ends_at)
 
 
-def _change(moment: Moment, user: User, new: NewStatus) -> Decision[bool]:
+def _change(context: CommandContext, user: User, new: NewStatus) -> Decision[bool]:
     says_nothing = new.text is None and new.ends_at is None and _says_nothing_of_emoji(new)
     if says_nothing and new.invisible is None:
         raise Refused("Nothing to change: the request has no new value.")
-    before = moment.state.statuses.get(user.id) or UserStatus(user_id=user.id)
+    before = context.state.statuses.get(user.id) or UserStatus(user_id=user.id)
     text = None if new.text is None else _text(new.text)
-    chosen = None if _says_nothing_of_emoji(new) else _emoji(moment.state, new)
+    chosen = None if _says_nothing_of_emoji(new) else _emoji(context.state, new)
     changed = StatusChanged(
         user_id=user.id,
         text=None if text == before.text else text,
         emoji=None if chosen == (before.emoji or NO_EMOJI) else chosen,
     )
-    ends_at = _end(moment, before, changed, new.ends_at)
+    ends_at = _end(context, before, changed, new.ends_at)
     changed = msgspec.structs.replace(
         changed, ends_at=None if ends_at == before.ends_at else ends_at
     )
@@ -181,11 +181,13 @@ def _change(moment: Moment, user: User, new: NewStatus) -> Decision[bool]:
     presence: list[AnyChange] = []
     if new.invisible is not None:
         enabled = {"presence_enabled": not new.invisible}
-        presence = personal_settings.settings_changed(moment, user, enabled)
+        presence = personal_settings.settings_changed(context, user, enabled)
     return Decision(bool(presence), [*changes, *presence])
 
 
-def _end(moment: Moment, before: UserStatus, changed: StatusChanged, wanted: int | None) -> int:
+def _end(
+    context: CommandContext, before: UserStatus, changed: StatusChanged, wanted: int | None
+) -> int:
     """When the status ends that it is with the change."""
     text = before.text if changed.text is None else changed.text
     emoji = (before.emoji or NO_EMOJI) if changed.emoji is None else changed.emoji
@@ -195,7 +197,7 @@ def _end(moment: Moment, before: UserStatus, changed: StatusChanged, wanted: int
         return before.ends_at if wanted is None and not is_new else 0
     if not text and emoji == NO_EMOJI:
         raise Refused("There's no status to set an end time for.")
-    if not moment.now < wanted <= moment.now + LATEST_END:
+    if not context.now < wanted <= context.now + LATEST_END:
         raise Refused("A status must end within a year from now.")
     return wanted
 
@@ -231,7 +233,7 @@ _DAY_MINUTES: Final = 1440
 
 
 def change_quiet_times(
-    moment: Moment,
+    context: CommandContext,
     paused_until: int | UnsetType = UNSET,
     hours: Sequence[QuietHours] | UnsetType = UNSET,
 ) -> Decision[None]:
@@ -241,14 +243,14 @@ def change_quiet_times(
     NotPermitted for bots; Refused for a pause of more than a year, for hours that cannot be, and
     for more than `MAX_HOURS` of them.
     """
-    require_person(moment.actor)
-    user_id = moment.actor.id
-    before = moment.state.quiet_times.get(user_id) or QuietTimes(user_id=user_id)
+    require_person(context.actor)
+    user_id = context.actor.id
+    before = context.state.quiet_times.get(user_id) or QuietTimes(user_id=user_id)
     after = before
     if paused_until is not UNSET:
-        if not 0 <= paused_until <= moment.now + LONGEST_PAUSE:
+        if not 0 <= paused_until <= context.now + LONGEST_PAUSE:
             raise Refused("You can pause notifications for at most a year.")
-        is_over = paused_until <= moment.now
+        is_over = paused_until <= context.now
         after = msgspec.structs.replace(after, paused_until=0 if is_over else paused_until)
     if hours is not UNSET:
         if len(hours) > MAX_HOURS:

@@ -18,7 +18,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.settings import declared_settings
 from tertulia.model.users import PersonalSettings, User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 
 NOTIFICATION_SOUNDS: Final = ("ding", "zulip")
 """The sounds that there are by name. Clients bring the sounds themselves."""
@@ -96,43 +96,43 @@ class Changed(Struct, frozen=True, kw_only=True):
         return [user_id for user_id, names in self.names.items() if name in names]
 
 
-def change(moment: Moment, revision: Revision) -> Decision[Changed]:
+def change(context: CommandContext, revision: Revision) -> Decision[Changed]:
     """Change the actor's own settings.
 
     Refused for values that are impossible, for a name that the organization does not let people
     change, and for a password in place of one that is not the present one.
     """
-    actor = moment.actor
-    changes = settings_changed(moment, actor, all_checked(revision.settings))
+    actor = context.actor
+    changes = settings_changed(context, actor, all_checked(revision.settings))
     values: dict[str, Any] = {}
     if revision.full_name is not UNSET:
-        values["full_name"] = _own_name(moment, revision.full_name)
+        values["full_name"] = _own_name(context, revision.full_name)
     if revision.timezone is not UNSET:
         values["timezone"] = timezone(revision.timezone)
-    changes += users.changed(moment, actor, values)
+    changes += users.changed(context, actor, values)
     names = _names(changes)
     if revision.password is not UNSET:
-        changes += _password_changed(moment, revision.password)
+        changes += _password_changed(context, revision.password)
         names |= {"password"}
     mails: list[Mail] = []
     if revision.password is not UNSET:
         kind, site = MailKind.PASSWORD_CHANGED, revision.password.site
         mails += account_mails.about(kind, actor, site)
     if revision.address is not UNSET:
-        requested = addresses.ask_change(moment, revision.address)
+        requested = addresses.ask_change(context, revision.address)
         changes += requested.changes
         mails += requested.mails
         names |= {"email"} if requested.changes else set()
     return Decision(Changed(names={actor.id: names}), changes, mails)
 
 
-def change_for(moment: Moment, targets: Targets, revision: Revision) -> Decision[Changed]:
+def change_for(context: CommandContext, targets: Targets, revision: Revision) -> Decision[Changed]:
     """Change settings of others, for administrators (NotPermitted otherwise).
 
     Refused for accounts and groups unknown or deactivated, and for a name, an address or a
     password, which are everybody's own.
     """
-    permissions.require_administrator(moment.state, moment.actor)
+    permissions.require_administrator(context.state, context.actor)
     permissions.require(
         revision.full_name is UNSET and revision.password is UNSET and revision.address is UNSET,
         "You can't change names, email addresses, and passwords for several accounts at a"
@@ -144,8 +144,8 @@ def change_for(moment: Moment, targets: Targets, revision: Revision) -> Decision
         values["timezone"] = timezone(revision.timezone)
     changes: list[AnyChange] = []
     names: dict[int, frozenset[str]] = {}
-    for user in _targeted(moment, targets):
-        own = settings_changed(moment, user, settings) + users.changed(moment, user, values)
+    for user in _targeted(context, targets):
+        own = settings_changed(context, user, settings) + users.changed(context, user, values)
         names[user.id] = _names(own)
         changes += own
     return Decision(Changed(names=names), changes)
@@ -164,8 +164,8 @@ def _zones() -> frozenset[str]:
     return frozenset(zoneinfo.available_timezones())
 
 
-def _own_name(moment: Moment, text: str) -> str:
-    state, actor = moment.state, moment.actor
+def _own_name(context: CommandContext, text: str) -> str:
+    state, actor = context.state, context.actor
     if text.strip() == actor.full_name:
         return actor.full_name
     permissions.require(
@@ -176,10 +176,12 @@ def _own_name(moment: Moment, text: str) -> str:
     return users.free_name(state, text, actor.id)
 
 
-def settings_changed(moment: Moment, user: User, values: Mapping[str, Any]) -> list[AnyChange]:
+def settings_changed(
+    context: CommandContext, user: User, values: Mapping[str, Any]
+) -> list[AnyChange]:
     """The change that gives an account's settings these values, checked already; none where they
     have them. Who keeps no drafts on the server any more has none there."""
-    before = moment.state.settings[user.id]
+    before = context.state.settings[user.id]
     new = {name: value for name, value in values.items() if getattr(before, name) != value}
     if not new:
         return []
@@ -187,37 +189,37 @@ def settings_changed(moment: Moment, user: User, values: Mapping[str, Any]) -> l
         user_id=user.id,
         values=new,
         was={name: getattr(before, name) for name in new},
-        by_owner=user.id == moment.actor_id,
+        by_owner=user.id == context.actor_id,
     )
     if new.get("enable_drafts_synchronization", True):
         return [changed]
-    return [changed, *drafts.all_deleted(moment.state, user.id)]
+    return [changed, *drafts.all_deleted(context.state, user.id)]
 
 
 def _names(changes: Iterable[AnyChange]) -> frozenset[str]:
     return frozenset(name for one in changes for name in getattr(one, "values", ()))
 
 
-def _password_changed(moment: Moment, password: NewPassword) -> list[AnyChange]:
-    credential = moment.state.credentials[moment.actor.id]
+def _password_changed(context: CommandContext, password: NewPassword) -> list[AnyChange]:
+    credential = context.state.credentials[context.actor.id]
     if credential.password_hash != password.old_hash:
         raise Refused("The password has changed in the meantime.")
     changed = CredentialChanged(
         credential=msgspec.structs.replace(credential, password_hash=password.new_hash),
         same_key=True,
     )
-    over = signing_out.all_ended(moment.state, moment.actor.id, but=password.session_id)
-    session = moment.state.sessions.get(password.session_id)
+    over = signing_out.all_ended(context.state, context.actor.id, but=password.session_id)
+    session = context.state.sessions.get(password.session_id)
     if session is None:
         return [changed, *over]
-    return [changed, *over, SessionConfirmed(session_id=session.id, at=int(moment.now))]
+    return [changed, *over, SessionConfirmed(session_id=session.id, at=int(context.now))]
 
 
-def _targeted(moment: Moment, targets: Targets) -> list[User]:
-    state = moment.state
+def _targeted(context: CommandContext, targets: Targets) -> list[User]:
+    state = context.state
     found: dict[int, User] = {}
     for user_id in targets.user_ids:
-        user = permissions.visible_user(state, moment.actor, user_id)
+        user = permissions.visible_user(state, context.actor, user_id)
         if not user.is_active or user.is_bot:
             raise Refused(f"User {user_id} isn't an active person.")
         found[user.id] = user

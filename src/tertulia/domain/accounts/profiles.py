@@ -22,7 +22,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.messages import Rendered
 from tertulia.model.profiles import Choice, FieldKind, ProfileField, ProfileValue
 from tertulia.model.users import User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_NAME: Final = 40
@@ -73,15 +73,17 @@ class Revision(Struct, frozen=True, kw_only=True):
     used_for_matching: bool | None = None
 
 
-def create_field(moment: Moment, kind: FieldKind, given: Revision) -> Decision[ProfileField]:
+def create_field(
+    context: CommandContext, kind: FieldKind, given: Revision
+) -> Decision[ProfileField]:
     """Add a field to the end, for administrators (NotPermitted otherwise). A known service gives
     the field its name.
 
     Refused for names blank, too long or in use, for details that do not fit the kind, and for one
     more in the summary than there is room for.
     """
-    permissions.require_administrator(moment.state, moment.actor)
-    state = moment.state
+    permissions.require_administrator(context.state, context.actor)
+    state = context.state
     blank = ProfileField(
         id=state.profile_fields.next_id(),
         kind=kind,
@@ -98,13 +100,13 @@ def create_field(moment: Moment, kind: FieldKind, given: Revision) -> Decision[P
     return Decision(field, (ProfileFieldCreated(field=field),))
 
 
-def change_field(moment: Moment, field_id: int, given: Revision) -> Decision[None]:
+def change_field(context: CommandContext, field_id: int, given: Revision) -> Decision[None]:
     """Change a field, for administrators. What is no choice any more goes from the profiles.
 
     Refused for a field unknown, for what a known service decides, and as `create`.
     """
-    permissions.require_administrator(moment.state, moment.actor)
-    state = moment.state
+    permissions.require_administrator(context.state, context.actor)
+    state = context.state
     before = existing_field(state, field_id)
     named = given.name is not None or given.hint is not None or given.details is not None
     if before.account in SERVICES and named:
@@ -121,10 +123,10 @@ def change_field(moment: Moment, field_id: int, given: Revision) -> Decision[Non
     return Decision(None, (ProfileFieldChanged(field=after, dropped=tuple(sorted(dropped))),))
 
 
-def order_fields(moment: Moment, field_ids: Sequence[int]) -> Decision[None]:
+def order_fields(context: CommandContext, field_ids: Sequence[int]) -> Decision[None]:
     """Put the fields in this order, for administrators. Refused unless it names each once."""
-    permissions.require_administrator(moment.state, moment.actor)
-    state = moment.state
+    permissions.require_administrator(context.state, context.actor)
+    state = context.state
     if sorted(field_ids) != sorted(field.id for field in state.profile_fields):
         raise Refused("The order must list every field exactly once.")
     if list(field_ids) == [field.id for field in in_order(state)]:
@@ -132,11 +134,11 @@ def order_fields(moment: Moment, field_ids: Sequence[int]) -> Decision[None]:
     return Decision(None, (ProfileFieldsOrdered(field_ids=tuple(field_ids)),))
 
 
-def delete_field(moment: Moment, field_id: int) -> Decision[None]:
+def delete_field(context: CommandContext, field_id: int) -> Decision[None]:
     """Take a field from all profiles, for administrators. Refused where there is none."""
-    permissions.require_administrator(moment.state, moment.actor)
+    permissions.require_administrator(context.state, context.actor)
     changes: list[AnyChange] = [
-        ProfileFieldDeleted(field_id=existing_field(moment.state, field_id).id)
+        ProfileFieldDeleted(field_id=existing_field(context.state, field_id).id)
     ]
     return Decision(None, changes)
 
@@ -257,47 +259,47 @@ class NewProfile(Struct, frozen=True, kw_only=True):
     """What is to be in some fields, by their IDs."""
 
     values: tuple[tuple[int, Value], ...]
-    render: Callable[[Moment, str], Rendered]
+    render: Callable[[CommandContext, str], Rendered]
 
 
-def change_own(moment: Moment, new: NewProfile) -> Decision[None]:
+def change_own(context: CommandContext, new: NewProfile) -> Decision[None]:
     """Change the actor's own profile.
 
     Refused for fields unknown or not the actor's to change, for values that do not fit their
     field, and for bots, which have no profile.
     """
-    return Decision(None, changed(moment, moment.actor, new))
+    return Decision(None, changed(context, context.actor, new))
 
 
-def empty_own(moment: Moment, field_ids: Sequence[int]) -> Decision[None]:
+def empty_own(context: CommandContext, field_ids: Sequence[int]) -> Decision[None]:
     """Take what the actor's own profile has in these fields away. Refused as `change_own`."""
-    return Decision(None, emptied(moment, moment.actor, field_ids))
+    return Decision(None, emptied(context, context.actor, field_ids))
 
 
-def emptied(moment: Moment, user: User, field_ids: Sequence[int]) -> list[AnyChange]:
+def emptied(context: CommandContext, user: User, field_ids: Sequence[int]) -> list[AnyChange]:
     """The change that takes what somebody's profile has in these fields away. Refused as
     `changed`."""
     values = tuple((field_id, None) for field_id in field_ids)
-    return changed(moment, user, NewProfile(values=values, render=_no_text))
+    return changed(context, user, NewProfile(values=values, render=_no_text))
 
 
-def _no_text(_: Moment, content: str) -> Rendered:
+def _no_text(_: CommandContext, content: str) -> Rendered:
     raise ValueError("no text left after removing the markup")
 
 
-def changed(moment: Moment, user: User, new: NewProfile) -> list[AnyChange]:
+def changed(context: CommandContext, user: User, new: NewProfile) -> list[AnyChange]:
     """The change that gives somebody's profile these values; none where it has them. Refused as
     `change_own`; administrators change every field."""
-    state = moment.state
+    state = context.state
     if user.is_bot:
         raise Refused("Bots don't have profiles.")
     put: dict[int, ProfileValue] = {}
     emptied: set[int] = set()
     for field_id, given in new.values:
         field = existing_field(state, field_id)
-        if not field.editable_by_user and not permissions.is_administrator(state, moment.actor):
+        if not field.editable_by_user and not permissions.is_administrator(state, context.actor):
             raise Refused("Only administrators can change this field.")
-        text = _text(moment, field, given)
+        text = _text(context, field, given)
         put.pop(field_id, None)
         emptied.discard(field_id)
         if not text:
@@ -308,7 +310,7 @@ def changed(moment: Moment, user: User, new: NewProfile) -> list[AnyChange]:
             user_id=user.id,
             field_id=field_id,
             value=text,
-            rendered=new.render(moment, text).html if is_text else "",
+            rendered=new.render(context, text).html if is_text else "",
         )
     values = tuple(v for v in put.values() if state.profile_values.get((user.id, v.field_id)) != v)
     gone = tuple(sorted(one for one in emptied if (user.id, one) in state.profile_values))
@@ -317,12 +319,12 @@ def changed(moment: Moment, user: User, new: NewProfile) -> list[AnyChange]:
     return [ProfileChanged(user_id=user.id, values=values, emptied=gone)]
 
 
-def _text(moment: Moment, field: ProfileField, given: Value) -> str:
+def _text(context: CommandContext, field: ProfileField, given: Value) -> str:
     """The value as it is kept; empty for none. Refused where it does not fit the field."""
     if given is None or not given:
         return ""
     if field.kind is FieldKind.PEOPLE:
-        return _people(moment, given)
+        return _people(context, given)
     if not isinstance(given, str):
         raise Refused(f"The value of '{field.name}' must be a string.")
     text = given.strip()
@@ -365,13 +367,13 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _people(moment: Moment, given: str | Sequence[int]) -> str:
+def _people(context: CommandContext, given: str | Sequence[int]) -> str:
     if isinstance(given, str):
         raise Refused("Users must be given as a list of their IDs.")
     if len(given) > MAX_PEOPLE:
         raise Refused(f"A field can list at most {MAX_PEOPLE} people.")
     for user_id in given:
-        user = permissions.visible_user(moment.state, moment.actor, user_id)
+        user = permissions.visible_user(context.state, context.actor, user_id)
         if user.is_bot or not user.is_active:
             raise Refused("A field can list only active people.")
     return msgspec.json.encode(list(dict.fromkeys(given))).decode()

@@ -13,7 +13,7 @@ from tertulia.domain.accounts.users import require_person
 from tertulia.model.changes import AnyChange, PushSubscribed, PushUnsubscribed
 from tertulia.model.devices import PushSubscription
 from tertulia.model.errors import NoSuchItem, Refused
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 
 MAX_SUBSCRIPTIONS: Final = 30
 """Of one account. One more takes the place of the one that was made first."""
@@ -38,7 +38,7 @@ class NewSubscription(Struct, frozen=True, kw_only=True):
 
 
 def subscribe(
-    moment: Moment, new: NewSubscription, may_be_plain: Callable[[str], bool]
+    context: CommandContext, new: NewSubscription, may_be_plain: Callable[[str], bool]
 ) -> Decision[PushSubscription]:
     """Push to a program of the actor's. Saying the same again changes nothing but what is new, and
     who signs in to a browser that was another account's takes it over. `may_be_plain` tells of
@@ -46,7 +46,7 @@ def subscribe(
 
     NotPermitted for bots; Refused for an address or keys that cannot be.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     require_person(actor)
     _require_endpoint(new.endpoint, may_be_plain)
     if not is_point(new.p256dh):
@@ -70,7 +70,7 @@ def subscribe(
         id=state.push_subscriptions.next_id(),
         user_id=actor.id,
         name=_name(new.name) or "Push",
-        made_at=int(moment.now),
+        made_at=int(context.now),
         endpoint=new.endpoint,
         p256dh=new.p256dh,
         auth=new.auth,
@@ -80,7 +80,7 @@ def subscribe(
 
 
 def revise(
-    moment: Moment,
+    context: CommandContext,
     subscription_id: int,
     name: str | UnsetType = UNSET,
     paused_until: int | UnsetType = UNSET,
@@ -89,52 +89,52 @@ def revise(
 
     NoSuchItem for others; Refused for an empty name, and for a pause of more than a year.
     """
-    before = own(moment, subscription_id)
+    before = own(context, subscription_id)
     after = before
     if name is not UNSET:
         if not _name(name):
             raise Refused("Enter a name for the device.")
         after = msgspec.structs.replace(after, name=_name(name))
     if paused_until is not UNSET:
-        if not 0 <= paused_until <= moment.now + LONGEST_PAUSE:
+        if not 0 <= paused_until <= context.now + LONGEST_PAUSE:
             raise Refused("You can pause notifications for at most a year.")
         after = msgspec.structs.replace(after, paused_until=paused_until)
     if after == before:
         return Decision(before)
-    return Decision(after, (PushSubscribed(user_id=moment.actor.id, subscription=after),))
+    return Decision(after, (PushSubscribed(user_id=context.actor.id, subscription=after),))
 
 
-def unsubscribe(moment: Moment, subscription_id: int) -> Decision[None]:
+def unsubscribe(context: CommandContext, subscription_id: int) -> Decision[None]:
     """Push no more to one of the actor's. NoSuchItem for others."""
-    one = own(moment, subscription_id)
+    one = own(context, subscription_id)
     return Decision(None, (PushUnsubscribed(user_id=one.user_id, subscription_ids=(one.id,)),))
 
 
-def forget_gone(moment: Moment, subscription_id: int, endpoint: str) -> Decision[None]:
+def forget_gone(context: CommandContext, subscription_id: int, endpoint: str) -> Decision[None]:
     """The push service says that there is nobody at that address any more. Nothing happens where it
     is another one by now."""
-    one = moment.state.push_subscriptions.get(subscription_id)
+    one = context.state.push_subscriptions.get(subscription_id)
     if one is None or one.endpoint != endpoint:
         return Decision(None)
     return Decision(None, (PushUnsubscribed(user_id=one.user_id, subscription_ids=(one.id,)),))
 
 
-def own(moment: Moment, subscription_id: int) -> PushSubscription:
+def own(context: CommandContext, subscription_id: int) -> PushSubscription:
     """The actor's of that ID. NoSuchItem for others."""
-    one = moment.state.push_subscriptions.get(subscription_id)
-    if one is None or one.user_id != moment.actor.id:
+    one = context.state.push_subscriptions.get(subscription_id)
+    if one is None or one.user_id != context.actor.id:
         raise NoSuchItem("push subscription")
     return one
 
 
-def found(moment: Moment, subscription_id: int) -> Decision[PushSubscription]:
+def found(context: CommandContext, subscription_id: int) -> Decision[PushSubscription]:
     """The same, for asking only."""
-    return Decision(own(moment, subscription_id))
+    return Decision(own(context, subscription_id))
 
 
-def listed(moment: Moment) -> Decision[list[PushSubscription]]:
+def listed(context: CommandContext) -> Decision[list[PushSubscription]]:
     """The actor's, the newest first."""
-    found = moment.state.push_subscriptions.of_user[moment.actor.id]
+    found = context.state.push_subscriptions.of_user[context.actor.id]
     return Decision(sorted(found, key=lambda one: -one.id))
 
 

@@ -13,7 +13,7 @@ from tertulia.model.errors import NoSuchItem, OrganizationDeactivated, Refused, 
 from tertulia.model.mail import MailKind
 from tertulia.model.sessions import Session
 from tertulia.model.users import NewKey, User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_SESSIONS: Final = 100
@@ -36,27 +36,29 @@ class NewSession(Struct, frozen=True, kw_only=True):
     """Where it is signed in from; None for no mail about it."""
 
 
-def begin(moment: Moment, new: NewSession) -> Decision[Session]:
+def begin(context: CommandContext, new: NewSession) -> Decision[Session]:
     """Sign the actor in. For the first time, they join now.
 
     WrongPassword where the one that was checked has been changed since; OrganizationDeactivated.
     """
-    _require_present(moment, new.password_hash)
-    begun = _begun(moment, new, [])
-    return Decision(begun.result, begun.changes, account_mails.of_sign_in(moment, new.place))
+    _require_present(context, new.password_hash)
+    begun = _begun(context, new, [])
+    return Decision(begun.result, begun.changes, account_mails.of_sign_in(context, new.place))
 
 
-def _require_present(moment: Moment, password_hash: str | None) -> None:
-    present = moment.state.credentials[moment.actor.id].password_hash
+def _require_present(context: CommandContext, password_hash: str | None) -> None:
+    present = context.state.credentials[context.actor.id].password_hash
     if password_hash is not None and password_hash != present:
         raise WrongPassword("Incorrect email address or password.")
-    if moment.state.realm.deactivated:
+    if context.state.realm.deactivated:
         raise OrganizationDeactivated("This organization is deactivated.")
 
 
-def _begun(moment: Moment, new: NewSession, ending: Iterable[Session]) -> Decision[Session]:
+def _begun(
+    context: CommandContext, new: NewSession, ending: Iterable[Session]
+) -> Decision[Session]:
     """`ending` are sessions of the actor that end with it."""
-    state, actor, now = moment.state, moment.actor, int(moment.now)
+    state, actor, now = context.state, context.actor, int(context.now)
     session = Session(
         id=state.sessions.next_id(),
         user_id=actor.id,
@@ -74,29 +76,29 @@ def _begun(moment: Moment, new: NewSession, ending: Iterable[Session]) -> Decisi
     over |= {one.id: one for one in left[: max(0, len(left) + 1 - MAX_SESSIONS)]}
     return Decision(
         session,
-        [*users.arrive(moment).changes, *ended(over.values()), SessionBegun(session=session)],
+        [*users.arrive(context).changes, *ended(over.values()), SessionBegun(session=session)],
     )
 
 
 # What becomes of them
 
 
-def use(moment: Moment, session_id: int) -> Decision[None]:
+def use(context: CommandContext, session_id: int) -> Decision[None]:
     """Note that the session is in use, so that it lasts longer. Nothing happens where that was
     noted not long ago, or the session is over."""
-    session = moment.state.sessions.get(session_id)
-    if session is None or not is_stale(session, moment.now):
+    session = context.state.sessions.get(session_id)
+    if session is None or not is_stale(session, context.now):
         return Decision(None)
-    return Decision(None, (SessionUsed(session_id=session.id, at=int(moment.now)),))
+    return Decision(None, (SessionUsed(session_id=session.id, at=int(context.now)),))
 
 
-def confirm(moment: Moment, session_id: int) -> Decision[None]:
+def confirm(context: CommandContext, session_id: int) -> Decision[None]:
     """The password was given again in the browser with that session. NoSuchItem for one that is
     over."""
-    session = moment.state.sessions.get(session_id)
-    if session is None or session.user_id != moment.actor.id:
+    session = context.state.sessions.get(session_id)
+    if session is None or session.user_id != context.actor.id:
         raise NoSuchItem("session")
-    return Decision(None, (SessionConfirmed(session_id=session.id, at=int(moment.now)),))
+    return Decision(None, (SessionConfirmed(session_id=session.id, at=int(context.now)),))
 
 
 def is_stale(session: Session, now: float) -> bool:
@@ -104,10 +106,10 @@ def is_stale(session: Session, now: float) -> bool:
     return now - session.used_at >= USE_SECONDS
 
 
-def own(moment: Moment, longest: int | None) -> Decision[list[Session]]:
+def own(context: CommandContext, longest: int | None) -> Decision[list[Session]]:
     """The actor's sessions that are not over, the newest first. `longest` is as of `lasts`."""
-    found = moment.state.sessions.of_user[moment.actor.id]
-    return Decision([one for one in reversed(found) if one.lasts(moment.now, longest)])
+    found = context.state.sessions.of_user[context.actor.id]
+    return Decision([one for one in reversed(found) if one.lasts(context.now, longest)])
 
 
 # Passwords that were forgotten
@@ -124,18 +126,20 @@ class NewPassword(Struct, frozen=True, kw_only=True):
     """The server's address, for the mail about it."""
 
 
-def reset_password(moment: Moment, password: NewPassword, new: NewSession) -> Decision[Session]:
+def reset_password(
+    context: CommandContext, password: NewPassword, new: NewSession
+) -> Decision[Session]:
     """Give the actor's account another password and API key, and sign them in; all other sessions
     end. A mail informs the person.
 
     WrongPassword where the password has been changed in the meantime; OrganizationDeactivated.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     credential = state.credentials[actor.id]
     if credential.password_hash != password.old_hash:
         raise WrongPassword("The password has changed in the meantime.")
-    _require_present(moment, None)
-    begun = _begun(moment, new, state.sessions.of_user[actor.id])
+    _require_present(context, None)
+    begun = _begun(context, new, state.sessions.of_user[actor.id])
     changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
     mails = account_mails.about(MailKind.CREDENTIAL_CHANGED, actor, password.site)
     return Decision(begun.result, [*changed, *begun.changes], mails)
@@ -145,34 +149,34 @@ def reset_password(moment: Moment, password: NewPassword, new: NewSession) -> De
 
 
 def replace_password(
-    moment: Moment, user_id: int, new_hash: str, key: NewKey, site: str
+    context: CommandContext, user_id: int, new_hash: str, key: NewKey, site: str
 ) -> Decision[None]:
     """Give a person's account another password and API key; all its sessions end. A mail tells of
     it. This is for the operator of the server, who needs no account.
 
     Refused for accounts that are not active, and for bots.
     """
-    user = _active_person(moment.state, user_id)
+    user = _active_person(context.state, user_id)
     return Decision(
         None,
         [
-            *users.key_replaced(moment.state, user.id, key, new_hash),
-            *all_ended(moment.state, user.id),
+            *users.key_replaced(context.state, user.id, key, new_hash),
+            *all_ended(context.state, user.id),
         ],
         account_mails.about(MailKind.CREDENTIAL_CHANGED, user, site),
     )
 
 
-def end_access(moment: Moment, user_id: int, key: NewKey) -> Decision[int]:
+def end_access(context: CommandContext, user_id: int, key: NewKey) -> Decision[int]:
     """Give a person's account another API key, and end all its sessions: every browser and every
     program has to sign in again. Returns how many sessions there were. As `replace_password`
     otherwise."""
-    user = _active_person(moment.state, user_id)
+    user = _active_person(context.state, user_id)
     changes = [
-        *users.key_replaced(moment.state, user.id, key),
-        *all_ended(moment.state, user.id),
+        *users.key_replaced(context.state, user.id, key),
+        *all_ended(context.state, user.id),
     ]
-    return Decision(len(moment.state.sessions.of_user[user.id]), changes)
+    return Decision(len(context.state.sessions.of_user[user.id]), changes)
 
 
 def _active_person(state: State, user_id: int) -> User:

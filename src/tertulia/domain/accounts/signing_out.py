@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from tertulia.model.changes import AgentKeysEnded, PushUnsubscribed, SessionsEnded
 from tertulia.model.errors import NoSuchItem
 from tertulia.model.sessions import Session
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 
@@ -43,17 +43,17 @@ def pushes_ended(state: State, user_id: int) -> list[PushUnsubscribed]:
     return [PushUnsubscribed(user_id=user_id, subscription_ids=ids)] if ids else []
 
 
-def end(moment: Moment, session_id: int) -> Decision[None]:
+def end(context: CommandContext, session_id: int) -> Decision[None]:
     """End a session of the actor's. NoSuchItem for others."""
-    session = moment.state.sessions.get(session_id)
-    if session is None or session.user_id != moment.actor.id:
+    session = context.state.sessions.get(session_id)
+    if session is None or session.user_id != context.actor.id:
         raise NoSuchItem("session")
     return Decision(None, ended([session]))
 
 
-def end_others(moment: Moment, but: int | None) -> Decision[None]:
+def end_others(context: CommandContext, but: int | None) -> Decision[None]:
     """End all of the actor's sessions, `but` one."""
-    return Decision(None, all_ended(moment.state, moment.actor.id, but))
+    return Decision(None, all_ended(context.state, context.actor.id, but))
 
 
 def next_expiry(state: State, now: float) -> float | None:
@@ -62,7 +62,7 @@ def next_expiry(state: State, now: float) -> float | None:
     return None if first is None else first.expires_at
 
 
-def expire(moment: Moment) -> Decision[None]:
+def expire(context: CommandContext) -> Decision[None]:
     """Clear away the sessions that are over."""
-    over = [one for one in moment.state.sessions if one.expires_at <= moment.now]
+    over = [one for one in context.state.sessions if one.expires_at <= context.now]
     return Decision(None, ended(over))

@@ -19,7 +19,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.invitations import Confirmation, Invitation, InvitationStatus
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import Credential, User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 SIGN_UPS: Final = "signups"
@@ -52,7 +52,7 @@ class NewMember(Struct, frozen=True, kw_only=True):
 
 
 def sign_up(
-    moment: Moment, text: str, invitation_id: int | None, nonce: str, site: str
+    context: CommandContext, text: str, invitation_id: int | None, nonce: str, site: str
 ) -> Decision[None]:
     """Have a link mailed to the address with which its owner can join: by a reusable invitation,
     or without one where anybody may sign up. Whether it has an account is told to the address
@@ -61,31 +61,31 @@ def sign_up(
     Over where the invitation is, or one is needed; Refused for what is no address or not admitted,
     and where too many are waiting.
     """
-    state = moment.state
+    state = context.state
     if invitation_id is None:
         require_open(state)
     else:
-        usable_invitation(state, invitation_id, moment.now)
+        usable_invitation(state, invitation_id, context.now)
     address = names.address(text)
     admission.require_allowed_email(state, address)
     if state.user_with_address(address) is not None:
         return Decision(None, mails=[Mail(kind=MailKind.HAS_ACCOUNT, to=address, site=site)])
-    waiting = [c for c in state.confirmations if c.user_id is None and c.expires_at > moment.now]
+    waiting = [c for c in state.confirmations if c.user_id is None and c.expires_at > context.now]
     if len(waiting) >= MAX_WAITING:
         raise Refused("Too many people are signing up right now. Try again tomorrow.")
     same = [c for c in waiting if c.address.casefold() == address.casefold()]
-    if any(c.expires_at - addresses.CONFIRMATION_SECONDS > moment.now - PAUSE for c in same):
+    if any(c.expires_at - addresses.CONFIRMATION_SECONDS > context.now - PAUSE for c in same):
         return Decision(None)  # There is a mail under way already.
     confirmation = Confirmation(
         id=state.confirmations.next_id(),
         address=address,
         invitation_id=invitation_id,
-        expires_at=int(moment.now) + addresses.CONFIRMATION_SECONDS,
+        expires_at=int(context.now) + addresses.CONFIRMATION_SECONDS,
         nonce=nonce,
     )
     mail = Mail(kind=MailKind.CONFIRM_SIGN_UP, to=address, site=site, about=confirmation.id)
     return Decision(
-        None, addresses.confirmation_changes(moment, confirmation, [c.id for c in same]), [mail]
+        None, addresses.confirmation_changes(context, confirmation, [c.id for c in same]), [mail]
     )
 
 
@@ -130,7 +130,7 @@ def usable_confirmation(state: State, confirmation_id: int, now: float) -> Confi
 
 
 def join_invited(
-    moment: Moment, invitation_id: int, joining: NewMember, render: Render
+    context: CommandContext, invitation_id: int, joining: NewMember, render: Render
 ) -> Decision[User]:
     """Join with an invitation. With one for an address, the account has that address, whatever
     was asked for.
@@ -138,23 +138,23 @@ def join_invited(
     Over where nobody can join with it; HasAccount; Refused for an address or a name that cannot be
     one or is not admitted.
     """
-    invitation = usable_invitation(moment.state, invitation_id, moment.now)
+    invitation = usable_invitation(context.state, invitation_id, context.now)
     address = invitation.address or joining.address
-    return _join(moment, invitation, address, joining, render)
+    return _join(context, invitation, address, joining, render)
 
 
 def join_confirmed(
-    moment: Moment, confirmation_id: int, joining: NewMember, render: Render
+    context: CommandContext, confirmation_id: int, joining: NewMember, render: Render
 ) -> Decision[User]:
     """Join with an address that was confirmed. Raises as `join_invited`."""
-    state = moment.state
-    confirmation = usable_confirmation(state, confirmation_id, moment.now)
+    state = context.state
+    confirmation = usable_confirmation(state, confirmation_id, context.now)
     invitation = (
         None
         if confirmation.invitation_id is None
         else state.invitations[confirmation.invitation_id]
     )
-    return _join(moment, invitation, confirmation.address, joining, render)
+    return _join(context, invitation, confirmation.address, joining, render)
 
 
 def check(state: State, address: str, full_name: str) -> None:
@@ -166,16 +166,16 @@ def check(state: State, address: str, full_name: str) -> None:
 
 
 def _join(
-    moment: Moment,
+    context: CommandContext,
     invitation: Invitation | None,
     address: str,
     joining: NewMember,
     render: Render,
 ) -> Decision[User]:
-    state = moment.state
+    state = context.state
     check(state, address, joining.full_name)
     user = users.made(
-        moment, address, joining.full_name, *([invitation.role] if invitation else [])
+        context, address, joining.full_name, *([invitation.role] if invitation else [])
     )
     # An invitation gives what its inviter has to give now, whatever it was then.
     groups = (
@@ -187,7 +187,7 @@ def _join(
         users.created(state, user, joining.credential, groups),
         *subscription_changes.first(state, user, _channels(state, invitation)),
         *admission.invitations_accepted(state, user.address),
-        *announcements.sent(moment, list(_notices(state, user, invitation)), render, users=[user]),
+        *announcements.sent(context, list(_notices(state, user, invitation)), render, users=[user]),
     ]
     mails = (
         account_mails.about(MailKind.WELCOME, user, joining.site)
@@ -229,17 +229,17 @@ def _notices(state: State, user: User, invitation: Invitation | None) -> Iterabl
         )
 
 
-def show_welcome(moment: Moment, render: Render, text: str) -> Decision[int]:
+def show_welcome(context: CommandContext, render: Render, text: str) -> Decision[int]:
     """Send the actor, an administrator, what the Welcome Bot would say to newcomers with this text.
     Returns the message's ID. Refused for one that is too long, or says nothing."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     permissions.require_administrator(state, actor)
     if not text.strip():
         raise Refused("Enter a text to test.")
     if len(text) > names.MAX_WELCOME_TEXT:
         raise Refused(f"The text can have at most {names.MAX_WELCOME_TEXT} characters.")
     notice = Notice(ToPeople(frozenset({actor.id})), _welcome(state, text), WELCOME_BOT)
-    (sent,) = announcements.sent(moment, [notice], render)
+    (sent,) = announcements.sent(context, [notice], render)
     return Decision(sent.message.id, (sent,))
 
 

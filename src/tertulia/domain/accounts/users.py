@@ -31,7 +31,7 @@ from tertulia.model.errors import LastOfKind, NotPermitted, Refused
 from tertulia.model.groups import Members
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import Credential, NewKey, Role, User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 # Finding
@@ -71,14 +71,14 @@ class NewUser(Struct, frozen=True, kw_only=True):
     """As of `User`."""
 
 
-def create(moment: Moment, new: NewUser) -> Decision[User]:
+def create(context: CommandContext, new: NewUser) -> Decision[User]:
     """Create a person's account, subscribed to the default channels. Whether the actor may is not
     checked here (`create_for_another` does; the command line need not).
 
     Refused for names and addresses that cannot be one, and for an address in use.
     """
-    state = moment.state
-    user = made(moment, new.address, new.full_name, new.role)
+    state = context.state
+    user = made(context, new.address, new.full_name, new.role)
     user = msgspec.structs.replace(user, awaits_arrival=new.awaits_arrival)
     return Decision(
         user,
@@ -90,44 +90,44 @@ def create(moment: Moment, new: NewUser) -> Decision[User]:
     )
 
 
-def made(moment: Moment, address: str, full_name: str, role: Role = Role.MEMBER) -> User:
+def made(context: CommandContext, address: str, full_name: str, role: Role = Role.MEMBER) -> User:
     """A new person's account. Refused as `create`."""
-    state = moment.state
+    state = context.state
     return User(
         id=state.users.next_id(),
         address=free_address(state, address),
         full_name=free_name(state, full_name),
         role=role,
-        joined_at=int(moment.now),
+        joined_at=int(context.now),
         avatar_source=state.realm.default_avatar_source,
     )
 
 
-def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
+def check_new(context: CommandContext, address: str, full_name: str) -> Decision[None]:
     """Refuse what `create_for_another` would refuse now: before the password is hashed, which is
     expensive."""
     permissions.require(
-        permissions.may_create_users(moment.state, moment.actor),
+        permissions.may_create_users(context.state, context.actor),
         "You don't have permission to create accounts.",
     )
-    admission.require_allowed_email(moment.state, free_address(moment.state, address))
-    free_name(moment.state, full_name)
+    admission.require_allowed_email(context.state, free_address(context.state, address))
+    free_name(context.state, full_name)
     return Decision(None)
 
 
-def create_for_another(moment: Moment, new: NewUser) -> Decision[User]:
+def create_for_another(context: CommandContext, new: NewUser) -> Decision[User]:
     """Create a person's account, if the actor may. Refused as `create` otherwise."""
-    check_new(moment, new.address, new.full_name)
-    return create(moment, msgspec.structs.replace(new, awaits_arrival=True))
+    check_new(context, new.address, new.full_name)
+    return create(context, msgspec.structs.replace(new, awaits_arrival=True))
 
 
-def arrive(moment: Moment) -> Decision[None]:
+def arrive(context: CommandContext) -> Decision[None]:
     """The actor signs in. Where somebody else made the account and this is the first time, the
     person joins now."""
-    if not moment.actor.awaits_arrival:
+    if not context.actor.awaits_arrival:
         return Decision(None)
-    joined = {"awaits_arrival": False, "joined_at": int(moment.now)}
-    return Decision(None, changed(moment, moment.actor, joined))
+    joined = {"awaits_arrival": False, "joined_at": int(context.now)}
+    return Decision(None, changed(context, context.actor, joined))
 
 
 def created(
@@ -189,21 +189,21 @@ class Revision(Struct, frozen=True, kw_only=True):
     """The server's address, for the mail about a new e-mail address."""
 
 
-def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
+def change(context: CommandContext, user_id: int, revision: Revision) -> Decision[None]:
     """Change an account that the actor manages.
 
     Raises NotPermitted or LastOfKind where a role needs an owner's hand or takes the last owner
     away; Refused for accounts unknown or not the actor's to change, and for impossible values.
     """
-    state, actor = moment.state, moment.actor
-    target = managed_user(moment, user_id)
+    state, actor = context.state, context.actor
+    target = managed_user(context, user_id)
     values: dict[str, Any] = {}
     over: list[AnyChange] = []
     mails: list[Mail] = []
     if revision.full_name not in {None, target.full_name}:
         values["full_name"] = free_name(state, revision.full_name, target.id)
     if revision.role is not None:
-        values["role"] = allowed_role(moment, target, revision.role)
+        values["role"] = allowed_role(context, target, revision.role)
     if revision.address is not None:
         permissions.require_administrator(state, actor)
         address = names.address(revision.address)
@@ -215,36 +215,38 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
                 MailKind.ADDRESS_CHANGED, target, revision.site, address=address
             )
         values["address"] = address
-    profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
-    return Decision(None, [*over, *changed(moment, target, values), *profile], mails)
+    profile = (
+        () if revision.profile is None else profiles.changed(context, target, revision.profile)
+    )
+    return Decision(None, [*over, *changed(context, target, values), *profile], mails)
 
 
-def managed_user(moment: Moment, user_id: int) -> User:
+def managed_user(context: CommandContext, user_id: int) -> User:
     """The account, if the actor may change it. Refused otherwise."""
-    target = permissions.visible_user(moment.state, moment.actor, user_id)
+    target = permissions.visible_user(context.state, context.actor, user_id)
     permissions.require(
         not target.is_system_bot
-        and permissions.manages_account(moment.state, moment.actor, target),
+        and permissions.manages_account(context.state, context.actor, target),
         "You don't have permission to do this.",
     )
     return target
 
 
-def check_managed(moment: Moment, user_id: int) -> Decision[None]:
+def check_managed(context: CommandContext, user_id: int) -> Decision[None]:
     """Refuse where the actor may not change the account."""
-    managed_user(moment, user_id)
+    managed_user(context, user_id)
     return Decision(None)
 
 
-def allowed_role(moment: Moment, target: User, role: Role) -> Role:
+def allowed_role(context: CommandContext, target: User, role: Role) -> Role:
     """The role, if the actor may give it to the account. Raises as `change`."""
     if role is target.role:
         return role
-    require_person(moment.actor)
-    permissions.require_administrator(moment.state, moment.actor)
+    require_person(context.actor)
+    permissions.require_administrator(context.state, context.actor)
     if Role.OWNER in {role, target.role}:
-        permissions.require_owner(moment.state, moment.actor)
-        _keep_an_owner(moment.state, target)
+        permissions.require_owner(context.state, context.actor)
+        _keep_an_owner(context.state, target)
     return role
 
 
@@ -268,9 +270,9 @@ def _is_person(state: State, user_id: int) -> bool:
     return not state.users[user_id].is_bot
 
 
-def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[AnyChange]:
+def changed(context: CommandContext, target: User, values: Mapping[str, Any]) -> list[AnyChange]:
     """The change that gives the account's fields these values; none where they have them."""
-    state, now = moment.state, moment.now
+    state, now = context.state, context.now
     new = {name: value for name, value in values.items() if getattr(target, name) != value}
     if not new:
         return []
@@ -330,7 +332,7 @@ def _with_bots(
 
 
 def deactivate(
-    moment: Moment, user_id: int, comment: str | None = None, site: str = ""
+    context: CommandContext, user_id: int, comment: str | None = None, site: str = ""
 ) -> Decision[None]:
     """Deactivate an account that the actor manages, or the actor's own, and the bots it owns. The
     invitations it made are over, its browsers are signed out, and its agents have no key any more.
@@ -340,8 +342,8 @@ def deactivate(
     LastOfKind for the last owner; Refused for accounts unknown, not the actor's to deactivate, or
     deactivated already.
     """
-    state, actor = moment.state, moment.actor
-    target = actor if user_id == actor.id and not actor.is_bot else managed_user(moment, user_id)
+    state, actor = context.state, context.actor
+    target = actor if user_id == actor.id and not actor.is_bot else managed_user(context, user_id)
     if not target.is_active:
         raise Refused("This account is already deactivated.")
     if target.is_owner and not target.is_bot:
@@ -352,7 +354,7 @@ def deactivate(
     return Decision(
         None,
         [
-            *(_deactivated(moment, user) for user in [target, *state.users.bots_of(target.id)]),
+            *(_deactivated(context, user) for user in [target, *state.users.bots_of(target.id)]),
             *signing_out.all_ended(state, target.id),
             *signing_out.agents_ended(state, target.id),
             *signing_out.pushes_ended(state, target.id),
@@ -362,14 +364,14 @@ def deactivate(
     )
 
 
-def _deactivated(moment: Moment, user: User) -> UserDeactivated:
-    return UserDeactivated(**_belongings(moment, user))
+def _deactivated(context: CommandContext, user: User) -> UserDeactivated:
+    return UserDeactivated(**_belongings(context, user))
 
 
-def _belongings(moment: Moment, user: User) -> dict[str, Any]:
+def _belongings(context: CommandContext, user: User) -> dict[str, Any]:
     """Where an active account is seen beside in the list of accounts: the fields that its
     deactivation and its reactivation have in common."""
-    state = moment.state
+    state = context.state
     group_ids, named = state.memberships.groups_of(user), _named(state, user)
     concerned = {*group_ids, *(group_id for group_id, _ in named.groups)}
     return {
@@ -398,7 +400,7 @@ def _settings_naming(record: Struct, user: User) -> list[str]:
     ]
 
 
-def reactivate(moment: Moment, user_id: int, key: NewKey) -> Decision[None]:
+def reactivate(context: CommandContext, user_id: int, key: NewKey) -> Decision[None]:
     """Reactivate an account that the actor manages. It gets another API key: whoever had the one
     before does not come back with it. A bot whose owner is gone becomes the actor's. Nothing
     happens where the account is active.
@@ -406,14 +408,14 @@ def reactivate(moment: Moment, user_id: int, key: NewKey) -> Decision[None]:
     Refused for accounts unknown or not the actor's to reactivate, for a person whose name must be
     unique and is taken, and for a bot that the actor may not have or whose name is in use.
     """
-    state, now = moment.state, moment.now
-    target = managed_user(moment, user_id)
+    state, now = context.state, context.now
+    target = managed_user(context, user_id)
     if target.is_active:
         return Decision(None)
     if target.is_deleted:
         raise Refused("This account is deleted.")
     first = full_members.overdue(state, target, now)
-    ahead = msgspec.structs.replace(moment, state=full_members.with_changes(state, first))
+    ahead = msgspec.structs.replace(context, state=full_members.with_changes(state, first))
     changes: list[AnyChange] = [
         *key_replaced(state, target.id, key),
         *first,
@@ -422,16 +424,16 @@ def reactivate(moment: Moment, user_id: int, key: NewKey) -> Decision[None]:
     if target.bot is None:
         free_name(state, target.full_name, target.id)
         return Decision(None, changes)
-    require_person(moment.actor)
+    require_person(context.actor)
     permissions.require(
-        permissions.may_create_bot(state, moment.actor, target.bot.kind),
+        permissions.may_create_bot(state, context.actor, target.bot.kind),
         "You don't have permission to have this type of bot.",
     )
     free_bot_name(state, target.full_name, target.id)
     owner = state.users.get(target.bot.owner_id)
     if owner is None or not owner.is_active:
-        bot = msgspec.structs.replace(target.bot, owner_id=moment.actor.id)
-        changes += changed(moment, target, {"bot": bot})
+        bot = msgspec.structs.replace(target.bot, owner_id=context.actor.id)
+        changes += changed(context, target, {"bot": bot})
     return Decision(None, changes)
 
 
@@ -447,14 +449,16 @@ def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
 # Keys
 
 
-def replace_key(moment: Moment, user_id: int, key: NewKey, site: str) -> Decision[Credential]:
+def replace_key(
+    context: CommandContext, user_id: int, key: NewKey, site: str
+) -> Decision[Credential]:
     """Give the actor's own account, or one that the actor manages, another API key. Returns the
     new credential, whose password is as before. A mail tells a person of it; `site` is where the
     server is."""
-    target = moment.actor if user_id == moment.actor.id else managed_user(moment, user_id)
-    credential = with_key(moment.state.credentials[target.id], key)
+    target = context.actor if user_id == context.actor.id else managed_user(context, user_id)
+    credential = with_key(context.state.credentials[target.id], key)
     mails = account_mails.about(MailKind.KEY_CHANGED, target, site)
-    return Decision(credential, key_replaced(moment.state, target.id, key), mails)
+    return Decision(credential, key_replaced(context.state, target.id, key), mails)
 
 
 def with_key(credential: Credential, key: NewKey) -> Credential:

@@ -4,13 +4,13 @@ import msgspec
 
 from tertulia.domain.channels import channels
 from tertulia.state.channels import is_active
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 
-def update(moment: Moment) -> Decision[None]:
+def update(context: CommandContext) -> Decision[None]:
     """Mark channels without a message for long as inactive, and others as active again."""
-    state, now = moment.state, moment.now
+    state, now = context.state, context.now
     changes = [
         channels.changed(
             state,

@@ -17,7 +17,7 @@ from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.errors import NoSuchChannel, Refused
 from tertulia.model.groups import GroupSetting, Members, SystemGroup
 from tertulia.model.users import User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 FOR_EVER = -1
@@ -82,14 +82,14 @@ def check_unlike(others: Iterable[Channel], name: str, *, but: int | None = None
         raise Refused(f"Another channel has a similar name: '{name}'.")
 
 
-def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
+def made(context: CommandContext, new: NewChannel, channel_id: int) -> Channel:
     """The record of the new channel. The caller makes sure that its name is free.
 
     Refused for invalid names and combinations, and where the actor lacks a right.
     """
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor, now = context.state, context.actor, context.now
     name = names.channel_name(new.name)
-    check_may_create(moment, new)
+    check_may_create(context, new)
     check_unlike(state.channels, name)
     history_public = new.history_public
     if history_public is None:
@@ -129,16 +129,16 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
     return channel
 
 
-def check_may_create(moment: Moment, new: NewChannel) -> None:
+def check_may_create(context: CommandContext, new: NewChannel) -> None:
     """Refuse unless the actor may create a channel of this kind."""
-    permissions.require(may_create(moment, new), _NOT_OF_THIS_KIND)
+    permissions.require(may_create(context, new), _NOT_OF_THIS_KIND)
 
 
-def may_create(moment: Moment, new: NewChannel) -> bool:
+def may_create(context: CommandContext, new: NewChannel) -> bool:
     """Whether the actor may create a channel of this kind. Refused for an invalid kind."""
     return _may_have_kind(
-        moment.state,
-        moment.actor,
+        context.state,
+        context.actor,
         is_private=new.is_private,
         is_web_public=new.is_web_public,
         web_is_open=new.web_is_open,
@@ -223,20 +223,22 @@ def _check_whole(channel: Channel) -> None:
 # Changing
 
 
-def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -> Decision[Channel]:
+def change(
+    context: CommandContext, channel_id: int, edit: ChannelEdit, render: Render
+) -> Decision[Channel]:
     """Change the channel, with a notice in it. The result is the changed channel.
 
     Refused without the right to each of the changes, for values that cannot be, and where nothing
     would be renamed or unarchived; StaleExpectation for a permission that somebody else changed.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     channel = known(state, actor, channel_id)
     permissions.require(
         permissions.administers(state, actor, channel),
         "You don't have permission to administer this channel.",
     )
     values: dict[str, Any] = {
-        **_described(moment, channel, edit, render),
+        **_described(context, channel, edit, render),
         **_kept(state, actor, channel, edit),
         **_privacy(state, actor, channel, edit),
         **_permissions(state, actor, channel, edit),
@@ -262,15 +264,15 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
         [
             changed(state, channel, after),
             *(default_groups.without(state, channel) if after.is_private else ()),
-            *announcements.sent(moment, announcements.changed(moment, channel, after), render),
+            *announcements.sent(context, announcements.changed(context, channel, after), render),
         ],
     )
 
 
 def _described(
-    moment: Moment, channel: Channel, edit: ChannelEdit, render: Render
+    context: CommandContext, channel: Channel, edit: ChannelEdit, render: Render
 ) -> dict[str, Any]:
-    state = moment.state
+    state = context.state
     values: dict[str, Any] = {}
     if edit.name is not UNSET:
         name = names.channel_name(edit.name)
@@ -284,7 +286,7 @@ def _described(
     if edit.description is not UNSET:
         description = names.channel_description(edit.description)
         values["description"] = description
-        values["rendered_description"] = render(moment, description).html
+        values["rendered_description"] = render(context, description).html
     return values
 
 
@@ -363,10 +365,10 @@ def _permissions(state: State, actor: User, channel: Channel, edit: ChannelEdit)
     return values
 
 
-def archive(moment: Moment, channel_id: int) -> Decision[None]:
+def archive(context: CommandContext, channel_id: int) -> Decision[None]:
     """Archive the channel: it stays readable, nothing can be sent to it any more, and its unread
     messages are marked as read."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     channel = known(state, actor, channel_id)
     permissions.require(
         permissions.administers(state, actor, channel),

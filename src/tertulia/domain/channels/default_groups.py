@@ -10,7 +10,7 @@ from tertulia.model.changes import DefaultChannelGroupRemoved, DefaultChannelGro
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
 from tertulia.model.organization import DefaultChannelGroup
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_NAME: Final = 60
@@ -18,68 +18,70 @@ MAX_DESCRIPTION: Final = 1024
 
 
 def create(
-    moment: Moment, name: str, description: str, channel_names: Sequence[str]
+    context: CommandContext, name: str, description: str, channel_names: Sequence[str]
 ) -> Decision[int]:
     """Create a group of channels. Returns its ID. For administrators.
 
     Refused for a name that is none or taken; for channels as `add`.
     """
-    permissions.require_administrator(moment.state, moment.actor)
-    state = moment.state
+    permissions.require_administrator(context.state, context.actor)
+    state = context.state
     group = DefaultChannelGroup(
         id=state.default_channel_groups.next_id(),
         name=_free_name(state, name),
         description=_description(description),
     )
-    group = _with(moment, group, channel_names)
+    group = _with(context, group, channel_names)
     return Decision(group.id, (DefaultChannelGroupSet(group=group),))
 
 
 def describe(
-    moment: Moment, group_id: int, name: str | None, description: str | None
+    context: CommandContext, group_id: int, name: str | None, description: str | None
 ) -> Decision[None]:
     """Give a group another name or description (None: as before). For administrators.
 
     Refused where neither is given, for a group that is not there, and for a name that is taken.
     """
-    permissions.require_administrator(moment.state, moment.actor)
-    group = _known(moment.state, group_id)
+    permissions.require_administrator(context.state, context.actor)
+    group = _known(context.state, group_id)
     if name is None and description is None:
         raise Refused("Nothing to change: give the group a new name or a new description.")
     after = group
     if name is not None:
-        after = msgspec.structs.replace(after, name=_free_name(moment.state, name, group_id))
+        after = msgspec.structs.replace(after, name=_free_name(context.state, name, group_id))
     if description is not None:
         after = msgspec.structs.replace(after, description=_description(description))
     return _became(group, after)
 
 
-def add(moment: Moment, group_id: int, channel_names: Sequence[str]) -> Decision[None]:
+def add(context: CommandContext, group_id: int, channel_names: Sequence[str]) -> Decision[None]:
     """Add channels to a group. For administrators.
 
     NoSuchChannel for channels that the actor does not see; Refused for a group that is not there,
     and for channels that are in it, everybody's default anyway, private or archived.
     """
-    permissions.require_administrator(moment.state, moment.actor)
-    group = _known(moment.state, group_id)
-    return _became(group, _with(moment, group, channel_names))
+    permissions.require_administrator(context.state, context.actor)
+    group = _known(context.state, group_id)
+    return _became(group, _with(context, group, channel_names))
 
 
-def remove_channels(moment: Moment, group_id: int, channel_names: Sequence[str]) -> Decision[None]:
+def remove_channels(
+    context: CommandContext, group_id: int, channel_names: Sequence[str]
+) -> Decision[None]:
     """Take channels out of a group. For administrators. Refused for those that are not in it."""
-    permissions.require_administrator(moment.state, moment.actor)
-    group = _known(moment.state, group_id)
-    gone = {_channel(moment, name).id for name in channel_names}
+    permissions.require_administrator(context.state, context.actor)
+    group = _known(context.state, group_id)
+    gone = {_channel(context, name).id for name in channel_names}
     if gone - set(group.channel_ids):
         raise Refused("Some of these channels aren't in the group.")
     left = tuple(channel_id for channel_id in group.channel_ids if channel_id not in gone)
     return _became(group, msgspec.structs.replace(group, channel_ids=left))
 
 
-def remove(moment: Moment, group_id: int) -> Decision[None]:
+def remove(context: CommandContext, group_id: int) -> Decision[None]:
     """Remove a group; its channels stay. For administrators. Refused for one that is not there."""
-    permissions.require_administrator(moment.state, moment.actor)
-    _known(moment.state, group_id)
+    permissions.require_administrator(context.state, context.actor)
+    _known(context.state, group_id)
     return Decision(None, (DefaultChannelGroupRemoved(group_id=group_id),))
 
 
@@ -127,16 +129,16 @@ def _description(text: str) -> str:
     return description
 
 
-def _channel(moment: Moment, name: str) -> Channel:
-    return permissions.visible_channel(moment.state, moment.actor, name=name)
+def _channel(context: CommandContext, name: str) -> Channel:
+    return permissions.visible_channel(context.state, context.actor, name=name)
 
 
 def _with(
-    moment: Moment, group: DefaultChannelGroup, channel_names: Sequence[str]
+    context: CommandContext, group: DefaultChannelGroup, channel_names: Sequence[str]
 ) -> DefaultChannelGroup:
     channel_ids = set(group.channel_ids)
     for name in channel_names:
-        channel = _channel(moment, name)
+        channel = _channel(context, name)
         if channel.is_default:
             raise Refused(f"'{channel.name}' is already a default channel for everyone.")
         if channel.is_private or channel.is_archived:

@@ -15,7 +15,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.errors import Refused
 from tertulia.model.folders import ChannelFolder
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_FOLDERS = 1000
@@ -41,14 +41,16 @@ def check_open(state: State, folder_id: int | None) -> None:
         raise Refused("This channel folder doesn't exist.")
 
 
-def create(moment: Moment, name: str, description: str, render: Render) -> Decision[ChannelFolder]:
+def create(
+    context: CommandContext, name: str, description: str, render: Render
+) -> Decision[ChannelFolder]:
     """Add a folder after the others.
 
     NotPermitted for all but administrators; Refused for a name or description that cannot be one,
     and a name in use.
     """
-    state = moment.state
-    permissions.require_administrator(moment.state, moment.actor)
+    state = context.state
+    permissions.require_administrator(context.state, context.actor)
     if len(state.folders) >= MAX_FOLDERS:
         raise Refused(f"An organization can have at most {MAX_FOLDERS} channel folders.")
     final = names.folder_description(description)
@@ -56,22 +58,24 @@ def create(moment: Moment, name: str, description: str, render: Render) -> Decis
         id=state.folders.next_id(),
         name=_free_name(state, name),
         description=final,
-        rendered_description=render(moment, final).html,
+        rendered_description=render(context, final).html,
         order=len(state.folders),
-        created_at=int(moment.now),
-        creator_id=moment.actor.id,
+        created_at=int(context.now),
+        creator_id=context.actor.id,
     )
     return Decision(folder, [ChannelFolderCreated(folder=folder)])
 
 
-def change(moment: Moment, folder_id: int, edit: FolderEdit, render: Render) -> Decision[None]:
+def change(
+    context: CommandContext, folder_id: int, edit: FolderEdit, render: Render
+) -> Decision[None]:
     """Change a folder.
 
     NotPermitted for all but administrators; Refused for an unknown folder, as `create` refuses,
     and to archive one with channels in it that are not archived.
     """
-    state = moment.state
-    permissions.require_administrator(moment.state, moment.actor)
+    state = context.state
+    permissions.require_administrator(context.state, context.actor)
     folder = state.folders.get(folder_id)
     if folder is None:
         raise Refused("This channel folder doesn't exist.")
@@ -82,7 +86,7 @@ def change(moment: Moment, folder_id: int, edit: FolderEdit, render: Render) -> 
         values["name"] = names.folder_name(edit.name)
     if edit.description is not UNSET:
         values["description"] = names.folder_description(edit.description)
-        values["rendered_description"] = render(moment, values["description"]).html
+        values["rendered_description"] = render(context, values["description"]).html
     after = msgspec.structs.replace(folder, **values)
     if not after.is_archived:
         _check_free(state, after.name, but=folder_id)
@@ -96,11 +100,11 @@ def change(moment: Moment, folder_id: int, edit: FolderEdit, render: Render) -> 
     return Decision(None, [ChannelFolderChanged(folder_id=folder_id, values=changed)])
 
 
-def reorder(moment: Moment, order: Sequence[int]) -> Decision[None]:
+def reorder(context: CommandContext, order: Sequence[int]) -> Decision[None]:
     """Arrange the folders. NotPermitted for all but administrators; Refused unless `order` names
     each folder once, archived ones too."""
-    state = moment.state
-    permissions.require_administrator(moment.state, moment.actor)
+    state = context.state
+    permissions.require_administrator(context.state, context.actor)
     if sorted(order) != sorted(folder.id for folder in state.folders):
         raise Refused("The order must list every channel folder exactly once.")
     if list(order) == [folder.id for folder in in_order(state)]:

@@ -20,7 +20,7 @@ from tertulia.model.changes import (
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_BULK_NEW_SUBSCRIPTION_MESSAGES = 100
@@ -85,12 +85,12 @@ class SubscribeResult(Struct, frozen=True, kw_only=True):
     created: tuple[Channel, ...]
 
 
-def accounts(moment: Moment, principals: Principals) -> list[User]:
+def accounts(context: CommandContext, principals: Principals) -> list[User]:
     """The active accounts that a client names, each once, in order; the actor for None.
 
     Refused for those that do not exist, are deactivated, or may not be seen, all alike.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     if principals is None:
         return [actor]
     found: dict[int, User] = {}
@@ -121,7 +121,7 @@ def _check_size(channel_count: int, people: Sequence[User]) -> None:
 
 
 def subscribe(
-    moment: Moment, wanted: SubscribeRequest, render: Render
+    context: CommandContext, wanted: SubscribeRequest, render: Render
 ) -> Decision[SubscribeResult]:
     """Subscribe people to channels, creating those that do not exist.
 
@@ -129,14 +129,14 @@ def subscribe(
     to them; and, where refusals are fatal, without the right to create a channel, or to subscribe
     these people.
     """
-    actor = moment.actor
-    people = accounts(moment, wanted.principals)
+    actor = context.actor
+    people = accounts(context, wanted.principals)
     _check_size(len(wanted.channels), people)
     created: list[Channel] = []
     allowed: list[Channel] = []
     unauthorized: list[str] = []
     for new in each_once(wanted.channels):
-        checked = _checked_channel(moment, wanted, new, people, created)
+        checked = _checked_channel(context, wanted, new, people, created)
         if checked.channel is None:
             unauthorized.append(checked.name)
         else:
@@ -150,95 +150,97 @@ def subscribe(
         notified=False,
         created=tuple(created),
     )
-    fresh = _subscribed(moment, wanted, people, allowed, outcome)
+    fresh = _subscribed(context, wanted, people, allowed, outcome)
     changes.extend(change for _, change in fresh)
     notified, messages = _messages_to_subscribed(actor, people, fresh, wanted)
-    texts = [*announcements.created(moment, created, announce=wanted.announce), *messages]
-    changes.extend(announcements.sent(moment, texts, render, created))
+    texts = [*announcements.created(context, created, announce=wanted.announce), *messages]
+    changes.extend(announcements.sent(context, texts, render, created))
     return Decision(msgspec.structs.replace(outcome, notified=notified), changes)
 
 
 def _checked_channel(
-    moment: Moment,
+    context: CommandContext,
     wanted: SubscribeRequest,
     new: NewChannel,
     people: Sequence[User],
     created: Sequence[Channel],
 ) -> Checked:
     """Refused as `subscribe`. `created` are the channels that are created with it."""
-    known = _known(moment, new)
+    known = _known(context, new)
     name = known.name if known else names.channel_name(new.name)
-    if not known and not wanted.refusals_are_fatal and not channels.may_create(moment, new):
+    if not known and not wanted.refusals_are_fatal and not channels.may_create(context, new):
         return Checked(name=name)
-    channel = _existing(moment, new, wanted)
+    channel = _existing(context, new, wanted)
     is_new = channel is None
     if channel is None:
-        quotas.check(moment.state, moment.actor, quotas.CHANNELS, len(created) + 1)
+        quotas.check(context.state, context.actor, quotas.CHANNELS, len(created) + 1)
         channels.check_unlike(created, name)
-        channel = channels.made(moment, new, moment.state.channels.next_id() + len(created))
-    if _may_subscribe(moment, people, channel):
+        channel = channels.made(context, new, context.state.channels.next_id() + len(created))
+    if _may_subscribe(context, people, channel):
         return Checked(name=name, channel=channel, is_new=is_new)
     if wanted.refusals_are_fatal:
         raise Refused(f"You can't subscribe these people to '{name}'.")
     return Checked(name=name)
 
 
-def check_people(moment: Moment, channel_count: int, principals: Principals) -> Decision[list[int]]:
+def check_people(
+    context: CommandContext, channel_count: int, principals: Principals
+) -> Decision[list[int]]:
     """The people that a request for so many channels names, in an order in which they can be
     subscribed in parts: owners of bots before their bots. Refused for unknown people, and for too
     many subscriptions."""
-    people = accounts(moment, principals)
+    people = accounts(context, principals)
     _check_size(channel_count, people)
     return Decision([user.id for user in sorted(people, key=lambda user: user.is_bot)])
 
 
 def check(
-    moment: Moment, wanted: SubscribeRequest, new: NewChannel, created: Sequence[Channel]
+    context: CommandContext, wanted: SubscribeRequest, new: NewChannel, created: Sequence[Channel]
 ) -> Decision[Checked]:
     """What would become of one of the channels; `created` are those that would be created before
     it. Changes nothing. Refused as `subscribe`."""
-    people = accounts(moment, wanted.principals)
-    return Decision(_checked_channel(moment, wanted, new, people, created))
+    people = accounts(context, wanted.principals)
+    return Decision(_checked_channel(context, wanted, new, people, created))
 
 
 def subscribe_more(
-    moment: Moment, wanted: SubscribeRequest, channel_id: int, *, is_created: bool
+    context: CommandContext, wanted: SubscribeRequest, channel_id: int, *, is_created: bool
 ) -> Decision[SubscribeResult]:
     """Subscribe more people to a channel, without telling them: the next part of a request that is
     done in parts. `is_created` says that the request created it, with the right to subscribe them.
 
     Refused for people who are gone, and where refusals are fatal without the right.
     """
-    channel = moment.state.channels[channel_id]
-    people = accounts(moment, wanted.principals)
+    channel = context.state.channels[channel_id]
+    people = accounts(context, wanted.principals)
     may = _bots_may_be_in if is_created else _may_subscribe
     unauthorized: list[str] = []
-    if not may(moment, people, channel):
+    if not may(context, people, channel):
         if wanted.refusals_are_fatal:
             raise Refused(f"You can't subscribe these people to '{channel.name}'.")
         unauthorized, people = [channel.name], []
     outcome = SubscribeResult(
         subscribed={}, already_subscribed={}, unauthorized=unauthorized, notified=False, created=()
     )
-    fresh = _subscribed(moment, wanted, people, [channel], outcome)
+    fresh = _subscribed(context, wanted, people, [channel], outcome)
     return Decision(outcome, [change for _, change in fresh])
 
 
 def notify_subscribed(
-    moment: Moment, subscribed: Mapping[int, Sequence[str]], render: Render
+    context: CommandContext, subscribed: Mapping[int, Sequence[str]], render: Render
 ) -> Decision[bool]:
     """Write to people that the actor subscribed them to channels of these names, as `subscribe`
     does. Returns False, and writes nothing, where they are too many."""
     if len(subscribed) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return Decision(False)
-    state = moment.state
+    state = context.state
     messages = []
     for user_id, named in subscribed.items():
         found = (state.channel_named(name) for name in named)
         new_to = [one for one in found if one and state.is_subscribed(user_id, one.id)]
-        if new_to and user_id != moment.actor.id and not state.users[user_id].is_bot:
-            messages.append(announcements.subscribed(moment.actor, user_id, new_to))
-    return Decision(True, [*announcements.sent(moment, messages, render)])
+        if new_to and user_id != context.actor.id and not state.users[user_id].is_bot:
+            messages.append(announcements.subscribed(context.actor, user_id, new_to))
+    return Decision(True, [*announcements.sent(context, messages, render)])
 
 
 def each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
@@ -249,30 +251,30 @@ def each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
     return list(found.values())
 
 
-def _known(moment: Moment, new: NewChannel) -> Channel | None:
+def _known(context: CommandContext, new: NewChannel) -> Channel | None:
     """The channel of that name, if the actor may know of it."""
-    channel = moment.state.channel_named(new.name)
+    channel = context.state.channel_named(new.name)
     if channel is None:
         return None
-    seen = permissions.sees_channel(moment.state, moment.actor, channel)
+    seen = permissions.sees_channel(context.state, context.actor, channel)
     return channel if seen else None
 
 
-def _existing(moment: Moment, new: NewChannel, wanted: SubscribeRequest) -> Channel | None:
+def _existing(context: CommandContext, new: NewChannel, wanted: SubscribeRequest) -> Channel | None:
     """The channel of that name. Where the actor may not see it, the only sign of it is that it
     cannot be created, and only those who could create one learn that."""
-    channel = moment.state.channel_named(new.name)
+    channel = context.state.channel_named(new.name)
     if channel is None:
         return None
-    if wanted.must_be_new or _known(moment, new) is None:
-        channels.check_may_create(moment, new)
+    if wanted.must_be_new or _known(context, new) is None:
+        channels.check_may_create(context, new)
     if wanted.must_be_new:
         raise Refused(f"Channel '{names.channel_name(new.name)}' already exists.")
     return channel
 
 
-def _may_subscribe(moment: Moment, people: Sequence[User], channel: Channel) -> bool:
-    state, actor = moment.state, moment.actor
+def _may_subscribe(context: CommandContext, people: Sequence[User], channel: Channel) -> bool:
+    state, actor = context.state, context.actor
     is_new = channel.id not in state.channels
     own = is_new or permissions.may_subscribe(state, actor, channel)
     others = (
@@ -281,24 +283,24 @@ def _may_subscribe(moment: Moment, people: Sequence[User], channel: Channel) -> 
         else permissions.may_subscribe_others(state, actor, channel)
     )
     return all(own if user.id == actor.id else others for user in people) and _bots_may_be_in(
-        moment, people, channel
+        context, people, channel
     )
 
 
-def _bots_may_be_in(moment: Moment, people: Sequence[User], channel: Channel) -> bool:
+def _bots_may_be_in(context: CommandContext, people: Sequence[User], channel: Channel) -> bool:
     brought = {user.id for user in people}
-    return all(permissions.bot_may_be_in(moment.state, user, channel, brought) for user in people)
+    return all(permissions.bot_may_be_in(context.state, user, channel, brought) for user in people)
 
 
 def _subscribed(
-    moment: Moment,
+    context: CommandContext,
     wanted: SubscribeRequest,
     people: Sequence[User],
     allowed: Sequence[Channel],
     outcome: SubscribeResult,
 ) -> list[tuple[Channel, Subscribed]]:
     """The changes, one for each channel that somebody is new to; what they do is noted."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     taken: dict[int, list[str]] = {user.id: [] for user in people}
     fresh: list[tuple[Channel, Subscribed]] = []
     for channel in allowed:
@@ -353,19 +355,19 @@ class UnsubscribeResult(Struct, frozen=True, kw_only=True):
 
 
 def unsubscribe(
-    moment: Moment, channel_names: Sequence[str], principals: Principals
+    context: CommandContext, channel_names: Sequence[str], principals: Principals
 ) -> Decision[UnsubscribeResult]:
     """End subscriptions.
 
     Raises NoSuchChannel; Refused for unknown people, and for others than oneself without the
     right to remove them.
     """
-    state = moment.state
-    people = accounts(moment, principals)
+    state = context.state
+    people = accounts(context, principals)
     _check_size(len(channel_names), people)
     found: dict[int, Channel] = {}
     for name in channel_names:
-        channel = _open_to_unsubscribe(moment, name, people)
+        channel = _open_to_unsubscribe(context, name, people)
         found[channel.id] = channel
     removed: list[str] = []
     not_removed: list[str] = []
@@ -384,8 +386,8 @@ def unsubscribe(
     return Decision(UnsubscribeResult(removed=removed, not_removed=not_removed), changes)
 
 
-def _open_to_unsubscribe(moment: Moment, name: str, people: Sequence[User]) -> Channel:
-    state, actor = moment.state, moment.actor
+def _open_to_unsubscribe(context: CommandContext, name: str, people: Sequence[User]) -> Channel:
+    state, actor = context.state, context.actor
     channel = permissions.visible_channel(state, actor, name=name)
     others = [user for user in people if user.id != actor.id]
     if others:
@@ -396,10 +398,10 @@ def _open_to_unsubscribe(moment: Moment, name: str, people: Sequence[User]) -> C
     return channel
 
 
-def check_unsubscribe(moment: Moment, name: str, principals: Principals) -> Decision[str]:
+def check_unsubscribe(context: CommandContext, name: str, principals: Principals) -> Decision[str]:
     """The channel's name as it is spelled. Changes nothing. Raises as `unsubscribe`."""
-    people = accounts(moment, principals)
-    return Decision(_open_to_unsubscribe(moment, name, people).name)
+    people = accounts(context, principals)
+    return Decision(_open_to_unsubscribe(context, name, people).name)
 
 
 def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[User]:
@@ -422,7 +424,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
 
 
 def exchange(
-    moment: Moment, wanted: SubscribeRequest, leaving: Sequence[str], render: Render
+    context: CommandContext, wanted: SubscribeRequest, leaving: Sequence[str], render: Render
 ) -> Decision[Exchange]:
     """Subscribe oneself to some channels and unsubscribe from others: all of it, or nothing.
 
@@ -434,8 +436,8 @@ def exchange(
             raise Refused(
                 f"You can't both add and delete '{names.channel_name(new.name)}' in one request."
             )
-    removed = unsubscribe(moment, leaving, None)
-    added = subscribe(moment, wanted, render)
+    removed = unsubscribe(context, leaving, None)
+    added = subscribe(context, wanted, render)
     return Decision(
         Exchange(outcome=added.result, removal=removed.result),
         [*removed.changes, *added.changes],
@@ -454,23 +456,23 @@ class Property(Struct, frozen=True, kw_only=True):
     """None: as one's general settings say."""
 
 
-def set_properties(moment: Moment, given: Sequence[Property]) -> Decision[None]:
+def set_properties(context: CommandContext, given: Sequence[Property]) -> Decision[None]:
     """Change one's own settings of channels: all of them, or none.
 
     Refused for channels that the actor is not subscribed to, unknown settings, and wrong values.
     """
     changes = []
     for one in given:
-        if not moment.state.is_subscribed(moment.actor.id, one.channel_id):
+        if not context.state.is_subscribed(context.actor.id, one.channel_id):
             raise Refused(f"You aren't subscribed to channel {one.channel_id}.")
         name, value = _checked(one)
         changes.append(
             SubscriptionChanged(
                 channel_id=one.channel_id,
-                user_id=moment.actor.id,
+                user_id=context.actor.id,
                 property=name,
                 value=value,
-                archived=moment.state.channels[one.channel_id].is_archived,
+                archived=context.state.channels[one.channel_id].is_archived,
             )
         )
     return Decision(None, changes)

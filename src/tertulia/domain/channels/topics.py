@@ -16,7 +16,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import PersonalSettings
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 RESOLVED = "✔ "
@@ -128,14 +128,14 @@ class Sent(Struct, frozen=True, kw_only=True):
 
 
 def set_visibility(
-    moment: Moment, channel_id: int, topic: str, visibility: Visibility
+    context: CommandContext, channel_id: int, topic: str, visibility: Visibility
 ) -> Decision[None]:
     """Follow, mute or unmute a topic, or take that back. The topic need not have messages.
 
     Refused for topics that cannot be, for too many of them, and for channels whose messages the
     actor cannot read: of those a setting can only be taken back.
     """
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor, now = context.state, context.actor, context.now
     if len(topic.strip()) > names.MAX_TOPIC:
         raise Refused(f"Topic names can have at most {names.MAX_TOPIC} characters.")
     name = names.topic_name(topic)
@@ -152,50 +152,52 @@ def set_visibility(
     return Decision(None, [_changed(state, actor.id, channel_id, name, visibility, now)])
 
 
-def mute_topic(moment: Moment, channel: int | str, topic: str, muted: bool) -> Decision[None]:
+def mute_topic(
+    context: CommandContext, channel: int | str, topic: str, muted: bool
+) -> Decision[None]:
     """Mute a topic of the channel of that ID or name, or end that. Raises as `set_visibility`."""
-    state = moment.state
+    state = context.state
     named = state.channel_named(channel) if isinstance(channel, str) else None
     channel_id = channel if isinstance(channel, int) else named.id if named else 0
     if not muted:
-        known = state.visibility(moment.actor.id, channel_id, topic_key(names.topic_name(topic)))
+        known = state.visibility(context.actor.id, channel_id, topic_key(names.topic_name(topic)))
         if known in {Visibility.UNMUTED, Visibility.FOLLOWED}:
             return Decision(None)
     wanted = Visibility.MUTED if muted else Visibility.INHERIT
-    return set_visibility(moment, channel_id, topic, wanted)
+    return set_visibility(context, channel_id, topic, wanted)
 
 
-def send(moment: Moment, draft: Draft) -> Decision[Sent]:
+def send(context: CommandContext, draft: Draft) -> Decision[Sent]:
     """Send the message. Its topic is followed or unmuted for the sender and for mentioned users
     whose settings say so. If the same request (by the draft's queue ID and local ID) was sent
     before, the result is that message. Raises as `sending.send`."""
-    before = sent_before(moment, draft)
+    before = sent_before(context, draft)
     if before is not None:
         return Decision(Sent(message_id=before))
-    sent = sending.send(moment, draft)
+    sent = sending.send(context, draft)
     changes = list(sent.changes)
     own: Visibility | None = None
     for change in sent.changes:
         if isinstance(change, MessageSent):
-            followed = after_sending(moment, change)
+            followed = after_sending(context, change)
             changes += followed
             mine = [one.visibility for one in followed if one.user_id == change.message.sender_id]
             own = mine[0] if mine else None
     return Decision(Sent(message_id=sent.result, visibility=own), changes)
 
 
-def sent_before(moment: Moment, draft: Draft) -> int | None:
+def sent_before(context: CommandContext, draft: Draft) -> int | None:
     """Return the ID of the message that the same request sent before, if any."""
-    digest = draft.request_digest(moment.state, moment.actor.id)
+    digest = draft.request_digest(context.state, context.actor.id)
     if not digest:
         return None
-    return moment.state.sent.find(moment.actor.id, digest)
+    return context.state.sent.find(context.actor.id, digest)
 
 
-def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:
+def after_sending(context: CommandContext, sent: MessageSent) -> list[UserTopicChanged]:
     """The settings of the message's topic that its sender, and users whom it mentions by name, get
     by its being sent."""
-    state, message = moment.state, sent.message
+    state, message = context.state, sent.message
     channel = state.channels.get(message.channel_id)
     if channel is None:
         return []
@@ -216,17 +218,19 @@ def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:
     ):
         own = Visibility.FOLLOWED
     wanted[message.sender_id] = own
-    return _raised(state, channel, message.topic, wanted, moment.now)
+    return _raised(state, channel, message.topic, wanted, context.now)
 
 
 _MERGED = (Visibility.MUTED, Visibility.INHERIT, Visibility.UNMUTED, Visibility.FOLLOWED)
 """In ascending order of interest: of two topics that become one, the later setting wins."""
 
 
-def after_moving(moment: Moment, moved: MessagesMoved, *, joins: bool) -> list[UserTopicChanged]:
+def after_moving(
+    context: CommandContext, moved: MessagesMoved, *, joins: bool
+) -> list[UserTopicChanged]:
     """The settings of topics that the move leaves empty: they go with the messages, for users who
     may read them there. `joins` is whether the new topic had messages before the move."""
-    state, now = moment.state, moment.now
+    state, now = context.state, context.now
     target = state.channels[moved.new_channel_id]
     key = topic_key(moved.new_topic)
     changes = []

@@ -30,7 +30,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.errors import GroupInUse, GroupUse, Refused
 from tertulia.model.groups import GroupSetting, Members, UserGroup
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 
@@ -74,18 +74,18 @@ def in_use(state: State, group_ids: Iterable[int]) -> tuple[int, ...]:
     return found
 
 
-def members(moment: Moment, user_ids: tuple[int, ...]) -> tuple[int, ...]:
+def members(context: CommandContext, user_ids: tuple[int, ...]) -> tuple[int, ...]:
     """The accounts that may come into a group, each once, ascending. Refused for those that do not
     exist, are deactivated, or may not be seen, all alike."""
-    return tuple(sorted(user.id for user in subscriptions.accounts(moment, user_ids)))
+    return tuple(sorted(user.id for user in subscriptions.accounts(context, user_ids)))
 
 
-def managed(moment: Moment, group_id: int) -> UserGroup:
+def managed(context: CommandContext, group_id: int) -> UserGroup:
     """The group, if the actor may change it. Refused otherwise."""
-    state = moment.state
+    state = context.state
     group = known(state, group_id)
     permissions.require(
-        permissions.manages_group(state, moment.actor, group),
+        permissions.manages_group(state, context.actor, group),
         "You don't have permission to change this group.",
     )
     return group
@@ -102,13 +102,13 @@ def _free_name(state: State, text: str, group_id: int | None = None) -> str:
 # Creating and changing
 
 
-def create(moment: Moment, new: NewGroup) -> Decision[UserGroup]:
+def create(context: CommandContext, new: NewGroup) -> Decision[UserGroup]:
     """Create a group. Whoever may do that chooses its first members and subgroups freely.
 
     Refused without the right, for names that cannot be one or are taken, for people and groups
     that do not exist, and for permissions that cannot be held by those named.
     """
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor, now = context.state, context.actor, context.now
     permissions.require(
         permissions.may_create_groups(state, actor), "You don't have permission to create groups."
     )
@@ -129,21 +129,21 @@ def create(moment: Moment, new: NewGroup) -> Decision[UserGroup]:
         description=names.group_description(new.description),
         created_at=int(now),
         creator_id=actor.id,
-        members=members(moment, new.members),
+        members=members(context, new.members),
         subgroups=in_use(state, new.subgroups),
     )
     group = msgspec.structs.replace(group, **settings)
     return Decision(group, [UserGroupCreated(group=group)])
 
 
-def change(moment: Moment, group_id: int, edit: GroupEdit) -> Decision[None]:
+def change(context: CommandContext, group_id: int, edit: GroupEdit) -> Decision[None]:
     """Change a group, or take it into use again.
 
     Refused for groups unknown or not the actor's to change, where nothing is asked for, and as
     `create`; StaleExpectation for a permission that somebody else changed.
     """
-    state = moment.state
-    group = managed(moment, group_id)
+    state = context.state
+    group = managed(context, group_id)
     if edit == GroupEdit():
         raise Refused("Nothing to change: the request has no new value.")
     values: dict[str, Any] = {}
@@ -169,24 +169,24 @@ def _changed(group: UserGroup, values: Mapping[str, Any]) -> list[UserGroupChang
 # Out of use
 
 
-def deactivate(moment: Moment, group_id: int) -> Decision[None]:
+def deactivate(context: CommandContext, group_id: int) -> Decision[None]:
     """Take a group out of use: it can be neither mentioned nor chosen for a permission.
 
     Refused for groups unknown, not the actor's to change, or deactivated already. GroupInUse
     where permissions or other groups refer to it.
     """
-    group = managed(moment, group_id)
+    group = managed(context, group_id)
     permissions.require(not group.deactivated, "This group is already deactivated.")
-    uses = tuple(_uses(moment, group))
+    uses = tuple(_uses(context, group))
     if uses:
         raise GroupInUse(uses)
     return Decision(None, _changed(group, {"deactivated": True}))
 
 
-def _uses(moment: Moment, group: UserGroup) -> Iterable[GroupUse]:
+def _uses(context: CommandContext, group: UserGroup) -> Iterable[GroupUse]:
     """What would be left with a group that is out of use. Archived channels and other groups that
     are out of use do not count, nor does what the group says of itself."""
-    state = moment.state
+    state = context.state
     others = [other for other in state.groups if other.id != group.id and not other.deactivated]
     supergroups = tuple(sorted(other.id for other in others if group.id in other.subgroups))
     if supergroups:
@@ -194,7 +194,7 @@ def _uses(moment: Moment, group: UserGroup) -> Iterable[GroupUse]:
     for channel in sorted(state.channels, key=lambda channel: channel.id):
         settings = () if channel.is_archived else _naming(channel, CHANNEL_SETTINGS, group)
         if settings:
-            seen = permissions.sees_channel(state, moment.actor, channel)
+            seen = permissions.sees_channel(state, context.actor, channel)
             yield GroupUse("channel", (channel.id,) if seen else (), settings)
     for other in sorted(others, key=lambda other: other.id):
         settings = _naming(other, GROUP_SETTINGS, group)
@@ -219,7 +219,7 @@ class MembersEdit(Struct, frozen=True, kw_only=True):
 
 
 def change_members(
-    moment: Moment, group_id: int, edit: MembersEdit, render: Render
+    context: CommandContext, group_id: int, edit: MembersEdit, render: Render
 ) -> Decision[None]:
     """Change who is directly in a group: all of it, or nothing. People whom somebody else brings
     in or takes out are told.
@@ -227,7 +227,7 @@ def change_members(
     Refused for groups and people that do not exist, without the right to each part of it, for
     those who are members already or are none, and where a group would come to contain itself.
     """
-    state = moment.state
+    state = context.state
     group = known(state, group_id)
     permissions.require(
         not group.is_system,
@@ -235,10 +235,10 @@ def change_members(
     )
     if edit == MembersEdit():
         raise Refused("Nothing to change: list members or subgroups to add or remove.")
-    _check_permitted(moment, group, edit)
+    _check_permitted(context, group, edit)
     change = UserGroupMembersChanged(
         group_id=group.id,
-        added=_new_members(moment, group, edit.add),
+        added=_new_members(context, group, edit.add),
         removed=_present_members(state, group, edit.remove),
         added_groups=_new_subgroups(state, group, edit.add_groups),
         removed_groups=_present_subgroups(group, edit.remove_groups),
@@ -246,12 +246,12 @@ def change_members(
     )
     change = msgspec.structs.replace(change, sight=_visibility_changes(state, group, change))
     changes: list[AnyChange] = [change]
-    changes.extend(announcements.sent(moment, _messages(moment, group, change), render))
+    changes.extend(announcements.sent(context, _messages(context, group, change), render))
     return Decision(None, changes)
 
 
-def _check_permitted(moment: Moment, group: UserGroup, edit: MembersEdit) -> None:
-    state, actor = moment.state, moment.actor
+def _check_permitted(context: CommandContext, group: UserGroup, edit: MembersEdit) -> None:
+    state, actor = context.state, context.actor
     own = {actor.id}
     if edit.add_groups or set(edit.add) - own:
         permissions.require(
@@ -275,10 +275,12 @@ def _check_permitted(moment: Moment, group: UserGroup, edit: MembersEdit) -> Non
         )
 
 
-def _new_members(moment: Moment, group: UserGroup, user_ids: tuple[int, ...]) -> tuple[int, ...]:
-    found = members(moment, user_ids)
+def _new_members(
+    context: CommandContext, group: UserGroup, user_ids: tuple[int, ...]
+) -> tuple[int, ...]:
+    found = members(context, user_ids)
     for user_id in found:
-        if user_id in moment.state.groups.named_members[group.id]:
+        if user_id in context.state.groups.named_members[group.id]:
             raise Refused(f"User {user_id} is already in the group.")
     return found
 
@@ -323,9 +325,11 @@ def _visibility_changes(
     return visibility.moved(state, state.with_changes(after), group.id, people)
 
 
-def _messages(moment: Moment, group: UserGroup, change: UserGroupMembersChanged) -> list[Notice]:
+def _messages(
+    context: CommandContext, group: UserGroup, change: UserGroupMembersChanged
+) -> list[Notice]:
     """The messages to people whom somebody else added or removed; none where they are too many."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     people = [*change.added, *change.removed]
     if len(people) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return []

@@ -16,7 +16,7 @@ from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Rendered
 from tertulia.model.numbers import counted
 from tertulia.model.users import User
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 
 CHANNEL_EVENTS = "channel events"
@@ -24,7 +24,7 @@ CHANNEL_EVENTS = "channel events"
 NEW_CHANNELS = "new channels"
 CLIENT = "Internal"
 
-Render = Callable[[Moment, str], Rendered]
+Render = Callable[[CommandContext, str], Rendered]
 """Markdown to HTML, as the actor of a moment writes it."""
 
 
@@ -38,7 +38,7 @@ class Notice(Struct, frozen=True):
 
 
 def sent(
-    moment: Moment,
+    context: CommandContext,
     notices: Sequence[Notice],
     render: Render,
     new: Sequence[Channel] = (),
@@ -49,8 +49,8 @@ def sent(
     `new` are channels, and `users` accounts, that the same decision creates: the notices can be
     sent to them, link them and mention them.
     """
-    state = moment.state.with_changes(*new, *users) if new or users else moment.state
-    seen = msgspec.structs.replace(moment, state=state)
+    state = context.state.with_changes(*new, *users) if new or users else context.state
+    seen = msgspec.structs.replace(context, state=state)
     rendered: dict[str, Rendered] = {}
     drafts = []
     for notice in notices:
@@ -83,20 +83,22 @@ def in_channel(state: State, channel: Channel, content: str, topic: str = CHANNE
     )
 
 
-def created(moment: Moment, channels: Sequence[Channel], *, announce: bool) -> list[Notice]:
+def created(
+    context: CommandContext, channels: Sequence[Channel], *, announce: bool
+) -> list[Notice]:
     """The notices of new channels: one in each of them, and one of those that are not private in
     the channel for announcements."""
-    state = moment.state
+    state = context.state
     found: list[Notice] = []
     public = [channel for channel in channels if not channel.is_private]
     board = state.channels.get(state.realm.new_channel_announcements_channel_id)
     if announce and public and board is not None and not board.is_archived:
         what = "a new channel" if len(public) == 1 else "new channels"
-        text = f"{person(moment.actor)} created {what}: {_links(public)}."
+        text = f"{person(context.actor)} created {what}: {_links(public)}."
         found.append(in_channel(state, board, text, NEW_CHANNELS))
     if state.realm.send_channel_events_messages:
         for channel in channels:
-            text = f"**{privacy(channel)}** channel created by {person(moment.actor)}."
+            text = f"**{privacy(channel)}** channel created by {person(context.actor)}."
             if channel.description:
                 text += f" **Description:**\n{quoted(channel.description)}"
             found.append(in_channel(state, channel, text))
@@ -119,12 +121,12 @@ def group_changed(actor: User, user_id: int, group: UserGroup, *, added: bool) -
     )
 
 
-def changed(moment: Moment, before: Channel, after: Channel) -> list[Notice]:
+def changed(context: CommandContext, before: Channel, after: Channel) -> list[Notice]:
     """The notices of a change of a channel, in it."""
-    state = moment.state
+    state = context.state
     if not state.realm.send_channel_events_messages or after.is_archived:
         return []
-    who = person(moment.actor)
+    who = person(context.actor)
     texts: list[str] = []
     if before.name != after.name:
         texts.append(f"{who} renamed this channel from **{before.name}** to **{after.name}**.")

@@ -15,7 +15,7 @@ from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, FilesDele
 from tertulia.model.errors import Refused, UploadQuotaReached
 from tertulia.model.organization import MAX_MEBIBYTES
 from tertulia.model.users import User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MIB: Final = 2**20
@@ -69,28 +69,28 @@ def check_upload_quota(
         raise UploadQuotaReached(left=quota - used, of_person=False)
 
 
-def looked_at(moment: Moment, user_id: int) -> Decision[Room]:
+def looked_at(context: CommandContext, user_id: int) -> Decision[Room]:
     """The room of a person, for themselves and for administrators. Refused for others, and for
     accounts that are no person's."""
-    target = permissions.visible_user(moment.state, moment.actor, user_id)
-    if target.id != moment.actor.id:
-        permissions.require_administrator(moment.state, moment.actor)
+    target = permissions.visible_user(context.state, context.actor, user_id)
+    if target.id != context.actor.id:
+        permissions.require_administrator(context.state, context.actor)
     _require_person(target)
-    return Decision(room_of(moment.state, target))
+    return Decision(room_of(context.state, target))
 
 
-def set_limit(moment: Moment, user_id: int, mib: int | None) -> Decision[None]:
+def set_limit(context: CommandContext, user_id: int, mib: int | None) -> Decision[None]:
     """Give a person a limit of their own, in MiB, or `UNLIMITED`; None takes it away. What is there
     already stays. For administrators.
 
     Refused for what is no limit, and for accounts that are no person's.
     """
-    permissions.require_administrator(moment.state, moment.actor)
-    target = users.managed_user(moment, user_id)
+    permissions.require_administrator(context.state, context.actor)
+    target = users.managed_user(context, user_id)
     _require_person(target)
     if mib is not None and mib != UNLIMITED and not 0 < mib <= MAX_MEBIBYTES:
         raise Refused(f"An upload limit must be 1 to {MAX_MEBIBYTES} MiB.")
-    return Decision(None, users.changed(moment, target, {"upload_quota_mib": mib}))
+    return Decision(None, users.changed(context, target, {"upload_quota_mib": mib}))
 
 
 def _require_person(user: User) -> None:
@@ -180,7 +180,7 @@ def path_of(state: State, new: NewFile) -> str:
 
 
 def add(
-    moment: Moment,
+    context: CommandContext,
     new: NewFile,
     quota: int | None,
     reserved: Mapping[int, int] = NOTHING,
@@ -191,35 +191,35 @@ def add(
 
     Raises UploadQuotaReached.
     """
-    state = moment.state
+    state = context.state
     path = path_of(state, new)
     known = state.uploads.at_path(path)
     if known is not None:
         return Decision(known)
-    check_upload_quota(state, moment.actor, new.size, quota, reserved)
+    check_upload_quota(state, context.actor, new.size, quota, reserved)
     name = shown_file_name(new.name)
     attachment = Attachment(
         id=state.attachments.next_id(),
-        user_id=moment.actor.id,
+        user_id=context.actor.id,
         name=name,
         path=path,
         size=new.size,
         media_type=media_type(new.media_type, name),
-        created_at=int(moment.now),
+        created_at=int(context.now),
         picture=new.picture,
     )
     return Decision(attachment, (AttachmentAdded(attachment=attachment),))
 
 
-def remove(moment: Moment, attachment_id: int) -> Decision[None]:
+def remove(context: CommandContext, attachment_id: int) -> Decision[None]:
     """Delete a file, for its owner or an administrator. Messages that link it stay as they are.
 
     Refused where there is no such file, and alike where it is not the actor's.
     """
-    attachment = moment.state.attachments.get(attachment_id)
-    actor = moment.actor
+    attachment = context.state.attachments.get(attachment_id)
+    actor = context.actor
     if attachment is None or not (
-        attachment.user_id == actor.id or permissions.is_administrator(moment.state, actor)
+        attachment.user_id == actor.id or permissions.is_administrator(context.state, actor)
     ):
         raise Refused("This attachment doesn't exist.")
     return Decision(None, (_removed(attachment),))
@@ -235,26 +235,26 @@ def unclaimed_due(days: int, state: State, _now: float) -> float | None:
     return None if oldest is None else oldest + days * DAY
 
 
-def remove_unclaimed(moment: Moment, days: int) -> Decision[int]:
+def remove_unclaimed(context: CommandContext, days: int) -> Decision[int]:
     """Remove some of the files that were uploaded so long ago, and that no message links. Returns
     how many."""
-    ids = moment.state.uploads.unclaimed(moment.now - days * DAY, AT_ONCE)
-    changes = [_removed(moment.state.attachments[attachment_id]) for attachment_id in ids]
+    ids = context.state.uploads.unclaimed(context.now - days * DAY, AT_ONCE)
+    changes = [_removed(context.state.attachments[attachment_id]) for attachment_id in ids]
     return Decision(len(changes), changes)
 
 
-def remove_unlinked(moment: Moment, attachment_ids: Collection[int]) -> Decision[None]:
+def remove_unlinked(context: CommandContext, attachment_ids: Collection[int]) -> Decision[None]:
     """Remove those of the attachments that no message links."""
-    state = moment.state
+    state = context.state
     known = [state.attachments[id_] for id_ in sorted(attachment_ids) if id_ in state.attachments]
     unlinked = [one for one in known if not state.uploads.claims_of.count(one.id)]
     return Decision(None, [_removed(one) for one in unlinked])
 
 
-def files_deleted(moment: Moment, attachment_ids: Collection[int]) -> Decision[None]:
+def files_deleted(context: CommandContext, attachment_ids: Collection[int]) -> Decision[None]:
     """The files of these attachments, which are gone, are deleted. Another node may have said so
     already."""
-    known = tuple(sorted(id_ for id_ in attachment_ids if id_ in moment.state.removed_files))
+    known = tuple(sorted(id_ for id_ in attachment_ids if id_ in context.state.removed_files))
     return Decision(None, (FilesDeleted(attachment_ids=known),) if known else ())
 
 

@@ -14,7 +14,7 @@ from tertulia.model.changes import MessagesDeleted
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, Refused
 from tertulia.model.messages import Message
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 DAY: Final = 86400
@@ -38,13 +38,13 @@ class MessagesToDelete(Struct, frozen=True, kw_only=True):
     """The newest other message of their direct conversation."""
 
 
-def delete(moment: Moment, doomed: MessagesToDelete) -> Decision[None]:
+def delete(context: CommandContext, doomed: MessagesToDelete) -> Decision[None]:
     """Delete the messages. Refused where the actor may not; Conflict."""
-    _require_unchanged(moment.state, doomed)
+    _require_unchanged(context.state, doomed)
     for message in doomed.messages:
-        require_readable(moment, message)
-        _require_right(moment, message)
-    return Decision(None, _deleted(moment.state, doomed))
+        require_readable(context, message)
+        _require_right(context, message)
+    return Decision(None, _deleted(context.state, doomed))
 
 
 class Places(Struct, frozen=True, kw_only=True):
@@ -66,29 +66,31 @@ class Places(Struct, frozen=True, kw_only=True):
         return self.closed if state.channels[channel_id].is_private else self.open
 
 
-def delete_written(moment: Moment, doomed: MessagesToDelete, places: Places) -> Decision[None]:
+def delete_written(
+    context: CommandContext, doomed: MessagesToDelete, places: Places
+) -> Decision[None]:
     """Delete messages because their author's account goes, for administrators, whoever could read
     or delete them otherwise. Those that were moved out of these places stay. Conflict."""
-    state = moment.state
-    permissions.require_administrator(state, moment.actor)
+    state = context.state
+    permissions.require_administrator(state, context.actor)
     _require_unchanged(state, doomed)
     if not places.have(state, doomed.messages[0].channel_id):
         return Decision(None)
     return Decision(None, _deleted(state, doomed))
 
 
-def expire(moment: Moment, doomed: MessagesToDelete, before: int) -> Decision[bool]:
+def expire(context: CommandContext, doomed: MessagesToDelete, before: int) -> Decision[bool]:
     """Delete messages because they are older than messages are kept. For the server itself.
     Returns whether they are deleted.
 
     `before` (UNIX seconds) is when the newest of them may have been sent; those of an organization
     or channel that keeps them longer by now stay. Conflict.
     """
-    _require_unchanged(moment.state, doomed)
-    limit = kept_since(moment.state, doomed.messages[0].channel_id, moment.now)
+    _require_unchanged(context.state, doomed)
+    limit = kept_since(context.state, doomed.messages[0].channel_id, context.now)
     if limit is None or before > limit:
         return Decision(False)
-    return Decision(True, _deleted(moment.state, doomed))
+    return Decision(True, _deleted(context.state, doomed))
 
 
 def kept_since(state: State, channel_id: int | None, now: float) -> int | None:
@@ -152,8 +154,8 @@ def _part_deleted(state: State, doomed: MessagesToDelete, begin: int) -> Message
     )
 
 
-def _require_right(moment: Moment, message: Message) -> None:
-    state, actor, realm, now = moment.state, moment.actor, moment.state.realm, moment.now
+def _require_right(context: CommandContext, message: Message) -> None:
+    state, actor, realm, now = context.state, context.actor, context.state.realm, context.now
     channel = state.channels.get(message.channel_id)
     any_one = [realm.can_delete_any_message_group]
     own = [realm.can_delete_own_message_group]
@@ -175,9 +177,9 @@ def _require_right(moment: Moment, message: Message) -> None:
         raise Refused("The time limit for deleting this message has passed.")
 
 
-def may_delete_any(moment: Moment, channel_id: int) -> None:
+def may_delete_any(context: CommandContext, channel_id: int) -> None:
     """Refuse to who may not delete the messages of others in the channel."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     channel = state.channels[channel_id]
     permissions.require(
         permissions.holds(state, actor, state.realm.can_delete_any_message_group)

@@ -16,7 +16,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.drafts import DraftKind, SavedDraft, Snippet
 from tertulia.model.errors import NoSuchItem, Refused
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 
@@ -32,41 +32,41 @@ class Writing(Struct, frozen=True, kw_only=True):
     """UNIX seconds; None for now."""
 
 
-def create(moment: Moment, writings: Sequence[Writing]) -> Decision[tuple[int, ...]]:
+def create(context: CommandContext, writings: Sequence[Writing]) -> Decision[tuple[int, ...]]:
     """Keep drafts of the actor's, all or none. Returns their IDs, in order.
 
     QuotaReached; Refused where drafts are turned off, and for what `Writing` cannot be.
     """
-    _require_synchronized(moment)
-    state, actor = moment.state, moment.actor
+    _require_synchronized(context)
+    state, actor = context.state, context.actor
     if not writings:
         return Decision(())
     quotas.check(state, actor, quotas.DRAFTS, len(writings))
     first = state.drafts.next_id()
-    drafts = tuple(_draft(moment, first + n, writing) for n, writing in enumerate(writings))
+    drafts = tuple(_draft(context, first + n, writing) for n, writing in enumerate(writings))
     ids = tuple(draft.id for draft in drafts)
     return Decision(ids, (DraftsCreated(user_id=actor.id, drafts=drafts),))
 
 
-def edit(moment: Moment, draft_id: int, writing: Writing) -> Decision[None]:
+def edit(context: CommandContext, draft_id: int, writing: Writing) -> Decision[None]:
     """Put something else in a draft's place. NoSuchItem, or Refused as in `create`."""
-    _require_synchronized(moment)
-    before = _own(moment, draft_id)
-    draft = _draft(moment, before.id, writing)
-    return Decision(None, (DraftChanged(user_id=moment.actor.id, draft=draft),))
+    _require_synchronized(context)
+    before = _own(context, draft_id)
+    draft = _draft(context, before.id, writing)
+    return Decision(None, (DraftChanged(user_id=context.actor.id, draft=draft),))
 
 
-def delete(moment: Moment, draft_id: int) -> Decision[None]:
+def delete(context: CommandContext, draft_id: int) -> Decision[None]:
     """Delete a draft. NoSuchItem, or Refused where drafts are turned off."""
-    _require_synchronized(moment)
-    draft = _own(moment, draft_id)
-    return Decision(None, (DraftDeleted(user_id=moment.actor.id, draft_id=draft.id),))
+    _require_synchronized(context)
+    draft = _own(context, draft_id)
+    return Decision(None, (DraftDeleted(user_id=context.actor.id, draft_id=draft.id),))
 
 
-def listed(moment: Moment) -> Decision[list[SavedDraft]]:
+def listed(context: CommandContext) -> Decision[list[SavedDraft]]:
     """The actor's drafts, those edited last first. Refused where drafts are turned off."""
-    _require_synchronized(moment)
-    return Decision(of_user(moment.state, moment.actor.id))
+    _require_synchronized(context)
+    return Decision(of_user(context.state, context.actor.id))
 
 
 def of_user(state: State, user_id: int) -> list[SavedDraft]:
@@ -84,39 +84,39 @@ def all_deleted(state: State, user_id: int) -> list[DraftDeleted]:
     ]
 
 
-def _require_synchronized(moment: Moment) -> None:
-    settings = moment.state.settings.get(moment.actor.id)
+def _require_synchronized(context: CommandContext) -> None:
+    settings = context.state.settings.get(context.actor.id)
     permissions.require(
         settings is None or settings.enable_drafts_synchronization,
         "Saving drafts on the server is turned off in your settings.",
     )
 
 
-def _own(moment: Moment, draft_id: int) -> SavedDraft:
-    draft = moment.state.drafts.get(draft_id)
-    if draft is None or draft.user_id != moment.actor.id:
+def _own(context: CommandContext, draft_id: int) -> SavedDraft:
+    draft = context.state.drafts.get(draft_id)
+    if draft is None or draft.user_id != context.actor.id:
         raise NoSuchItem("draft")
     return draft
 
 
-def _draft(moment: Moment, draft_id: int, writing: Writing) -> SavedDraft:
-    edited_at = moment.now if writing.edited_at is None else writing.edited_at
+def _draft(context: CommandContext, draft_id: int, writing: Writing) -> SavedDraft:
+    edited_at = context.now if writing.edited_at is None else writing.edited_at
     if edited_at < 0:
         raise Refused("A draft's timestamp can't be negative.")
     is_channel = writing.kind is DraftKind.CHANNEL
     return SavedDraft(
         id=draft_id,
-        user_id=moment.actor.id,
+        user_id=context.actor.id,
         kind=writing.kind,
-        to=_addressed(moment, writing),
+        to=_addressed(context, writing),
         topic=names.topic_name(writing.topic) if is_channel else "",
         content=names.message_content(writing.content),
         edited_at=int(edited_at),
     )
 
 
-def _addressed(moment: Moment, writing: Writing) -> tuple[int, ...]:
-    state, actor = moment.state, moment.actor
+def _addressed(context: CommandContext, writing: Writing) -> tuple[int, ...]:
+    state, actor = context.state, context.actor
     match writing.kind:
         case DraftKind.CHANNEL:
             if len(writing.to) != 1:
@@ -136,9 +136,9 @@ MAX_SNIPPETS = 1000
 """Of one owner."""
 
 
-def create_snippet(moment: Moment, title: str, content: str) -> Decision[int]:
+def create_snippet(context: CommandContext, title: str, content: str) -> Decision[int]:
     """Keep a snippet. Returns its ID. Refused for what is blank or too long."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     if state.snippets.of_user.count(actor.id) >= MAX_SNIPPETS:
         raise Refused(f"You can have at most {MAX_SNIPPETS} saved snippets.")
     snippet = Snippet(
@@ -146,17 +146,17 @@ def create_snippet(moment: Moment, title: str, content: str) -> Decision[int]:
         user_id=actor.id,
         title=names.snippet_title(title),
         content=names.snippet_content(content),
-        created_at=int(moment.now),
+        created_at=int(context.now),
     )
     return Decision(snippet.id, (SnippetCreated(user_id=actor.id, snippet=snippet),))
 
 
 def edit_snippet(
-    moment: Moment, snippet_id: int, title: str | None, content: str | None
+    context: CommandContext, snippet_id: int, title: str | None, content: str | None
 ) -> Decision[None]:
     """Give a snippet another title or text; what is None stays. NoSuchItem, or Refused as in
     `create`, and where there is nothing to change."""
-    before = _own_of_snippets(moment, snippet_id)
+    before = _own_of_snippets(context, snippet_id)
     if title is None and content is None:
         raise Refused("Nothing to change: give a new title or new content.")
     snippet = msgspec.structs.replace(
@@ -164,17 +164,17 @@ def edit_snippet(
         title=before.title if title is None else names.snippet_title(title),
         content=before.content if content is None else names.snippet_content(content),
     )
-    return Decision(None, (SnippetChanged(user_id=moment.actor.id, snippet=snippet),))
+    return Decision(None, (SnippetChanged(user_id=context.actor.id, snippet=snippet),))
 
 
-def delete_snippet(moment: Moment, snippet_id: int) -> Decision[None]:
+def delete_snippet(context: CommandContext, snippet_id: int) -> Decision[None]:
     """Delete a snippet. NoSuchItem."""
-    snippet = _own_of_snippets(moment, snippet_id)
-    return Decision(None, (SnippetDeleted(user_id=moment.actor.id, snippet_id=snippet.id),))
+    snippet = _own_of_snippets(context, snippet_id)
+    return Decision(None, (SnippetDeleted(user_id=context.actor.id, snippet_id=snippet.id),))
 
 
-def _own_of_snippets(moment: Moment, snippet_id: int) -> Snippet:
-    snippet = moment.state.snippets.get(snippet_id)
-    if snippet is None or snippet.user_id != moment.actor.id:
+def _own_of_snippets(context: CommandContext, snippet_id: int) -> Snippet:
+    snippet = context.state.snippets.get(snippet_id)
+    if snippet is None or snippet.user_id != context.actor.id:
         raise NoSuchItem("saved snippet")
     return snippet

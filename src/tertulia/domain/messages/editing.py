@@ -11,7 +11,7 @@ from tertulia.domain.messages import attachments, sending
 from tertulia.model.changes import MessageEdited, PreviewsGivenUp
 from tertulia.model.errors import Conflict, NoSuchMessage, Refused
 from tertulia.model.messages import ANY_MENTION, Flag, Message, PendingPreview, Rendered
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.recent_writes import touching
 from tertulia.state.state import State
 
@@ -34,28 +34,30 @@ class Found(Struct, frozen=True, kw_only=True):
     """Whether it is a poll, a list or a form."""
 
 
-def still_so(moment: Moment, found: Found, *more: object) -> Message:
+def still_so(context: CommandContext, found: Found, *more: object) -> Message:
     """The message that was found, if the actor may read it. Conflict where it (or one of the
     other things) has changed since; Refused where it is not there for the actor."""
-    if moment.state.recent_writes.since(found.seq, (*touching(found.message), *more)):
+    if context.state.recent_writes.since(found.seq, (*touching(found.message), *more)):
         raise Conflict
-    require_readable(moment, found.message)
+    require_readable(context, found.message)
     return found.message
 
 
-def require_readable(moment: Moment, message: Message) -> None:
+def require_readable(context: CommandContext, message: Message) -> None:
     """Refuse as if there were no such message, unless the actor may read it."""
-    if not permissions.reads_message(moment.state, moment.actor, message):
+    if not permissions.reads_message(context.state, context.actor, message):
         raise NoSuchMessage
 
 
-def edit(moment: Moment, found: Found, composed: sending.Composed) -> Decision[tuple[int, ...]]:
+def edit(
+    context: CommandContext, found: Found, composed: sending.Composed
+) -> Decision[tuple[int, ...]]:
     """Give a message of one's own new content. Returns the files that are not linked any more.
 
     Refused unless the organization lets people edit, and in time; WildcardNotAllowed; Conflict.
     """
-    message, state = still_so(moment, found), moment.state
-    require_editable(moment, message)
+    message, state = still_so(context, found), context.state
+    require_editable(context, message)
     permissions.require(not found.has_widget, "You can't edit polls, to-do lists, and forms.")
     content, rendered = composed.content, composed.rendered
     participants = composed.topic_participants
@@ -63,10 +65,10 @@ def edit(moment: Moment, found: Found, composed: sending.Composed) -> Decision[t
         return Decision(())
     if message.channel_id is not None:
         channel = state.channels[message.channel_id]
-        sending.check_wildcards(moment, channel, rendered, participants)
+        sending.check_wildcards(context, channel, rendered, participants)
     received = frozenset(receivers(state, message))
     direct = message.channel_id is None
-    after = sending.mentions(moment, rendered, participants, received, direct=direct)
+    after = sending.mentions(context, rendered, participants, received, direct=direct)
     for user_id in state.alerts.alerted_by(content) & received:
         after[user_id] = after.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
     before = {user_id: flag & _BY_CONTENT for user_id, flag in found.flags.items()}
@@ -74,7 +76,7 @@ def edit(moment: Moment, found: Found, composed: sending.Composed) -> Decision[t
     unmentioned = _gained(before, after)
     linked = set(state.uploads.linked_by([message.id]))
     claimed = attachments.claimed(
-        state, moment.actor.id, content, composed.opened_attachments | linked
+        state, context.actor.id, content, composed.opened_attachments | linked
     )
     claimed_ids = {attachment.id for attachment in claimed}
     detached = tuple(sorted(linked - claimed_ids))
@@ -102,18 +104,18 @@ def edit(moment: Moment, found: Found, composed: sending.Composed) -> Decision[t
     return Decision(detached, (change,))
 
 
-def require_editable(moment: Moment, message: Message) -> None:
+def require_editable(context: CommandContext, message: Message) -> None:
     """Refuse unless what the message says may be edited by the actor, now."""
-    realm = moment.state.realm
-    if message.sender_id != moment.actor.id:
+    realm = context.state.realm
+    if message.sender_id != context.actor.id:
         raise Refused("Only the sender can edit the content of a message.")
     permissions.require(
         realm.allow_message_editing, "This organization doesn't allow editing messages."
     )
     limit = realm.message_content_edit_limit_seconds
-    if limit is not None and moment.now - message.sent_at > limit + GRACE_SECONDS:
+    if limit is not None and context.now - message.sent_at > limit + GRACE_SECONDS:
         raise Refused("The time limit for editing this message has passed.")
-    channel = moment.state.channels.get(message.channel_id)
+    channel = context.state.channels.get(message.channel_id)
     if channel is not None and channel.is_archived:
         raise Refused("You can't edit messages in an archived channel.")
 
@@ -172,20 +174,20 @@ def _with(
 
 
 def show_preview(
-    moment: Moment, pending: PendingPreview, found: Found, rendered: Rendered
+    context: CommandContext, pending: PendingPreview, found: Found, rendered: Rendered
 ) -> Decision[None]:
     """Show the message as it is rendered with its previews, as the server itself. Nothing happens
     where it does not await these any more: it says something else now, or another node was faster.
 
     Conflict where the message has changed in another way since it was found.
     """
-    state, message = moment.state, found.message
+    state, message = context.state, found.message
     if state.pending_previews.get(message.id) != pending:
         return Decision(None)
     if state.recent_writes.since(found.seq, touching(message)):
         raise Conflict
     if rendered.html == message.rendered or not state.realm.inline_url_embed_preview:
-        return give_up(moment, pending)
+        return give_up(context, pending)
     change = MessageEdited(
         # A file that it shows may have been deleted since it was written.
         message=msgspec.structs.replace(
@@ -201,8 +203,8 @@ def show_preview(
     return Decision(None, (change,))
 
 
-def give_up(moment: Moment, pending: PendingPreview) -> Decision[None]:
+def give_up(context: CommandContext, pending: PendingPreview) -> Decision[None]:
     """The message awaits its previews no longer. Nothing happens where it does not anyway."""
-    if moment.state.pending_previews.get(pending.message_id) != pending:
+    if context.state.pending_previews.get(pending.message_id) != pending:
         return Decision(None)
     return Decision(None, (PreviewsGivenUp(message_id=pending.message_id),))

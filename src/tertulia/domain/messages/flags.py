@@ -10,7 +10,7 @@ from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread, U
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, Refused
 from tertulia.model.messages import Flag, Message, MessagePlace
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.unread import Unread, UnreadIndex
 
 
@@ -30,24 +30,26 @@ class Updated(Struct, frozen=True, kw_only=True):
     ignored: frozenset[int] = frozenset()
 
 
-def _is_new(moment: Moment, known: KnownMessage) -> bool:
+def _is_new(context: CommandContext, known: KnownMessage) -> bool:
     """Whether the actor has no relation to the message yet."""
-    return not (known.flags & Flag.RECORD or moment.state.received(moment.actor.id, known.message))
+    return not (
+        known.flags & Flag.RECORD or context.state.received(context.actor.id, known.message)
+    )
 
 
-def mark_read(moment: Moment, messages: Sequence[KnownMessage]) -> Decision[Updated]:
+def mark_read(context: CommandContext, messages: Sequence[KnownMessage]) -> Decision[Updated]:
     """Mark the messages as read. None is ignored."""
     ids = tuple(known.message.id for known in messages if not known.is_read)
     if not ids:
         return Decision(Updated())
-    change = MessagesRead(user_id=moment.actor.id, message_ids=ids)
+    change = MessagesRead(user_id=context.actor.id, message_ids=ids)
     return Decision(Updated(changed=len(ids)), (change,))
 
 
-def mark_unread(moment: Moment, messages: Sequence[KnownMessage]) -> Decision[Updated]:
+def mark_unread(context: CommandContext, messages: Sequence[KnownMessage]) -> Decision[Updated]:
     """Mark the messages as unread. Those of channels to which the actor is not subscribed, or
     which are archived, are ignored: nothing counts as unread there."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     ignored: set[int] = set()
     unread: list[UnreadMessage] = []
     recorded: list[int] = []
@@ -86,7 +88,7 @@ def mark_unread(moment: Moment, messages: Sequence[KnownMessage]) -> Decision[Up
 
 
 def change(
-    moment: Moment, messages: Sequence[KnownMessage], flag: Flag, added: bool
+    context: CommandContext, messages: Sequence[KnownMessage], flag: Flag, added: bool
 ) -> Decision[Updated]:
     """Set or clear a sparse flag. None is ignored."""
     changed = [known for known in messages if bool(known.flags & flag) is not added]
@@ -96,11 +98,11 @@ def change(
         Updated(changed=len(changed)),
         (
             FlagsChanged(
-                user_id=moment.actor.id,
+                user_id=context.actor.id,
                 message_ids=tuple(known.message.id for known in changed),
                 flag=flag,
                 added=added,
-                recorded=tuple(k.message.id for k in changed if added and _is_new(moment, k)),
+                recorded=tuple(k.message.id for k in changed if added and _is_new(context, k)),
             ),
         ),
     )
@@ -112,72 +114,72 @@ MAX_AT_ONCE = 50_000
 """Messages that one change marks."""
 
 
-def mark_everything_read(moment: Moment) -> Decision[bool]:
+def mark_everything_read(context: CommandContext) -> Decision[bool]:
     """Mark all that is unread as read, the oldest first. Returns whether nothing is left.
 
     Raises Conflict where it is not known what is unread.
     """
-    ids = _unread_ids(moment)
+    ids = _unread_ids(context)
     is_all = len(ids) <= MAX_AT_ONCE
     change = MessagesRead(
-        user_id=moment.actor.id, message_ids=tuple(ids[:MAX_AT_ONCE]), everything=is_all
+        user_id=context.actor.id, message_ids=tuple(ids[:MAX_AT_ONCE]), everything=is_all
     )
     return Decision(is_all, (change,))
 
 
-def mark_channel_read(moment: Moment, channel_id: int) -> Decision[None]:
+def mark_channel_read(context: CommandContext, channel_id: int) -> Decision[None]:
     """Mark the channel's messages as read. Raises NoSuchChannel, Conflict."""
-    _visible(moment, channel_id)
-    return _read(moment, _unread(moment).channels.get(channel_id, ()))
+    _visible(context, channel_id)
+    return _read(context, _unread(context).channels.get(channel_id, ()))
 
 
-def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[None]:
+def mark_topic_read(context: CommandContext, channel_id: int, topic: str) -> Decision[None]:
     """Mark a topic's messages as read. Raises NoSuchChannel, Conflict; Refused for a topic of
     which the actor knows no message."""
-    _visible(moment, channel_id)
+    _visible(context, channel_id)
     key = topic_key(topic)
-    state = moment.state
+    state = context.state
     known = state.topics.of_channel[channel_id].get(key)
     if known is None or not permissions.reads_message(
-        state, moment.actor, MessagePlace(id=known.last_message_id, channel_id=channel_id)
+        state, context.actor, MessagePlace(id=known.last_message_id, channel_id=channel_id)
     ):
         raise Refused("This topic doesn't exist.")
-    unread = _unread(moment).channels.get(channel_id)
+    unread = _unread(context).channels.get(channel_id)
     return _read(
-        moment,
+        context,
         ()
         if unread is None
         else unread & state.unread.channels[channel_id].topics.get(key, BitMap()),
     )
 
 
-def mark_given_read(moment: Moment, message_ids: Sequence[int]) -> Decision[None]:
+def mark_given_read(context: CommandContext, message_ids: Sequence[int]) -> Decision[None]:
     """Mark these messages as read, as far as they are unread. Raises Conflict."""
-    unread = _unread_ids(moment)
-    return _read(moment, [m for m in message_ids if m in unread])
+    unread = _unread_ids(context)
+    return _read(context, [m for m in message_ids if m in unread])
 
 
-def _visible(moment: Moment, channel_id: int) -> None:
-    permissions.visible_channel(moment.state, moment.actor, channel_id=channel_id)
+def _visible(context: CommandContext, channel_id: int) -> None:
+    permissions.visible_channel(context.state, context.actor, channel_id=channel_id)
 
 
-def _unread(moment: Moment) -> Unread:
-    return _unread_index(moment).of(moment.state, moment.actor.id)
+def _unread(context: CommandContext) -> Unread:
+    return _unread_index(context).of(context.state, context.actor.id)
 
 
-def _unread_ids(moment: Moment) -> BitMap:
-    return _unread_index(moment).unread_ids(moment.state, moment.actor.id)
+def _unread_ids(context: CommandContext) -> BitMap:
+    return _unread_index(context).unread_ids(context.state, context.actor.id)
 
 
-def _unread_index(moment: Moment) -> UnreadIndex:
-    index = moment.state.unread
-    if index.missing(moment.state, moment.actor.id):
+def _unread_index(context: CommandContext) -> UnreadIndex:
+    index = context.state.unread
+    if index.missing(context.state, context.actor.id):
         raise Conflict
     return index
 
 
-def _read(moment: Moment, message_ids: BitMap | Sequence[int]) -> Decision[None]:
+def _read(context: CommandContext, message_ids: BitMap | Sequence[int]) -> Decision[None]:
     if not message_ids:
         return Decision(None)
-    change = MessagesRead(user_id=moment.actor.id, message_ids=tuple(sorted(message_ids)))
+    change = MessagesRead(user_id=context.actor.id, message_ids=tuple(sorted(message_ids)))
     return Decision(None, (change,))

@@ -40,7 +40,7 @@ from tertulia.model.ranges import (
     ranges_of,
 )
 from tertulia.model.users import User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.recent_writes import moving, renaming
 from tertulia.state.state import State
 
@@ -79,33 +79,33 @@ class _Allowed(Struct, frozen=True):
     """Whether the new topic already has messages."""
 
 
-def allowed(moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move) -> _Allowed:
+def allowed(context: CommandContext, found: Found, excerpt: TopicExcerpt, wanted: Move) -> _Allowed:
     """What the move would be, of which nothing but the topic's messages needs to be known. Raises
     as `move`."""
-    message = still_so(moment, found, found.message.conversation)
+    message = still_so(context, found, found.message.conversation)
     if message.channel_id is None:
         raise Refused("Direct messages don't have a topic and can't be moved.")
-    state, topic_before = moment.state, excerpt.topic
+    state, topic_before = context.state, excerpt.topic
     if topic_before and state.recent_writes.since(topic_before.seq, [message.conversation]):
         raise Conflict
     source = state.channels[message.channel_id]
-    target = _target(moment, source, wanted.channel_id)
+    target = _target(context, source, wanted.channel_id)
     topic = message.topic if wanted.topic is None else names.topic_name(wanted.topic)
     if (target.id, topic) == (source.id, message.topic):
         raise Refused("The message is already in this topic.")
     ids = BitMap((message.id,))
     if topic_before is not None:
         ids = ids_in_spans(
-            topic_before.ids, permissions.readable_spans(state, moment.actor, source)
+            topic_before.ids, permissions.readable_spans(state, context.actor, source)
         )
         if wanted.propagation is Propagation.LATER:
             ids -= BitMap(range(message.id))
     resolves = target.id == source.id and topics.toggles_resolution(message.topic, topic)
-    _check_rights(moment, source, target, topic, resolves=resolves)
+    _check_rights(context, source, target, topic, resolves=resolves)
     here, there = (source.id, topic_key(message.topic)), (target.id, topic_key(topic))
     is_whole = len(ids) == state.topics[here].message_count
     if not resolves:
-        _check_age(moment, message, topic_before, ids, is_between=source.id != target.id)
+        _check_age(context, message, topic_before, ids, is_between=source.id != target.id)
     return _Allowed(
         source=source,
         target=target,
@@ -120,7 +120,7 @@ def allowed(moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move) -
 
 
 def move(
-    moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move, render: Render
+    context: CommandContext, found: Found, excerpt: TopicExcerpt, wanted: Move, render: Render
 ) -> Decision[int | None]:
     """Move the message, and with it others of its topic. Returns None; or where that takes several
     pieces, which are all allowed now, the ID of the `TopicMove` that `move_piece` goes on with.
@@ -129,24 +129,24 @@ def move(
     not too many for one piece and the topic is not renamed, what `preconditions` reads of them.
     Refused where the actor may not, TooOldToMove, NoSuchChannel, Conflict.
     """
-    plan = allowed(moment, found, excerpt, wanted)
-    state, message = moment.state, found.message
+    plan = allowed(context, found, excerpt, wanted)
+    state, message = context.state, found.message
     if plan.renames:
-        change = _renamed(moment, found, plan, wanted)
+        change = _renamed(context, found, plan, wanted)
     elif (known := _under_way(state, message, plan, wanted)) is not None:
         return Decision(known)
     elif len(plan.ids) > PIECE:
-        return _begun(moment, message, plan, wanted)
+        return _begun(context, message, plan, wanted)
     else:
         lines = [line for line in excerpt.lines if line.id in plan.ids]
         if len(lines) != len(plan.ids):
             raise Conflict
         change = _moved(
-            moment,
+            context,
             TopicMove(
                 **_place(message, plan, wanted),
                 id=0,
-                user_id=moment.actor.id,
+                user_id=context.actor.id,
                 ranges=(),
                 count=len(lines),
                 is_whole=plan.is_whole,
@@ -157,7 +157,7 @@ def move(
         )
     written = _notices(
         state,
-        moment.actor,
+        context.actor,
         change,
         wanted,
         is_all=plan.renames or bool(change.emptied),
@@ -165,8 +165,8 @@ def move(
     )
     changes: list[AnyChange] = [
         change,
-        *topics.after_moving(moment, change, joins=plan.joins),
-        *announcements.sent(moment, written, render),
+        *topics.after_moving(context, change, joins=plan.joins),
+        *announcements.sent(context, written, render),
     ]
     return Decision(None, changes)
 
@@ -195,11 +195,13 @@ def _under_way(state: State, message: Message, plan: _Allowed, wanted: Move) -> 
     return None
 
 
-def _begun(moment: Moment, message: Message, plan: _Allowed, wanted: Move) -> Decision[int | None]:
+def _begun(
+    context: CommandContext, message: Message, plan: _Allowed, wanted: Move
+) -> Decision[int | None]:
     """The move in pieces."""
-    state = moment.state
+    state = context.state
     place = _place(message, plan, wanted)
-    spans = permissions.readable_spans(state, moment.actor, plan.source)
+    spans = permissions.readable_spans(state, context.actor, plan.source)
     first, last = plan.ids.min(), plan.ids.max()
     ranges = tuple(
         (max(after, first - 1), last if until is None else min(until, last))
@@ -209,7 +211,7 @@ def _begun(moment: Moment, message: Message, plan: _Allowed, wanted: Move) -> De
     started = TopicMove(
         **place,
         id=state.topic_moves.next_id(),
-        user_id=moment.actor.id,
+        user_id=context.actor.id,
         ranges=ranges,
         count=len(plan.ids),
         is_whole=plan.is_whole,
@@ -233,9 +235,9 @@ class MovePiece(Struct, frozen=True, kw_only=True):
     is_last: bool
 
 
-def move_piece(moment: Moment, piece: MovePiece, render: Render) -> Decision[bool]:
+def move_piece(context: CommandContext, piece: MovePiece, render: Render) -> Decision[bool]:
     """Move the next messages of an allowed move. Returns whether more are left. Conflict."""
-    state, move = moment.state, piece.move
+    state, move = context.state, piece.move
     if state.topic_moves.get(move.id) is None:
         return Decision(False)
     place = (move.channel_id, topic_key(move.topic))
@@ -250,8 +252,8 @@ def move_piece(moment: Moment, piece: MovePiece, render: Render) -> Decision[boo
     ids = frozenset(piece.ids)
     if ids:
         lines = [line for line in excerpt.lines if line.id in ids]
-        change = _moved(moment, move, piece.found, excerpt, lines)
-        changes = [change, *topics.after_moving(moment, change, joins=move.joins)]
+        change = _moved(context, move, piece.found, excerpt, lines)
+        changes = [change, *topics.after_moving(context, change, joins=move.joins)]
     # Where the messages stay in the topic, what is left does not follow from that.
     left = move.before(piece.ids[0]) if move.respells and ids else move.ranges
     is_last = piece.is_last or not left
@@ -265,12 +267,12 @@ def move_piece(moment: Moment, piece: MovePiece, render: Render) -> Decision[boo
         written = _notices(state, user, move, wanted, is_all=move.is_whole, count=move.count)
         # Even if the channel no longer takes messages, the move has to end.
         with contextlib.suppress(Refused):
-            changes += announcements.sent(moment, written, render)
+            changes += announcements.sent(context, written, render)
     return Decision(not is_last, changes)
 
 
 def edit_and_move(
-    moment: Moment,
+    context: CommandContext,
     found: Found,
     composed: Composed,
     excerpt: TopicExcerpt,
@@ -282,7 +284,7 @@ def edit_and_move(
 
     A topic that is the message's own already is no move. Raises as `editing.edit` and `move`.
     """
-    edited = editing.edit(moment, found, composed)
+    edited = editing.edit(context, found, composed)
     if wanted.channel_id is None and wanted.topic is not None:
         name = names.topic_name(wanted.topic)
         if found.message.channel_id is not None and name == found.message.topic:
@@ -290,20 +292,20 @@ def edit_and_move(
     for change in edited.changes:
         if isinstance(change, MessageEdited):
             found = msgspec.structs.replace(found, message=change.message, flags=change.flags)
-    moved = move(moment, found, excerpt, wanted, render)
+    moved = move(context, found, excerpt, wanted, render)
     return Decision((edited.result, moved.result), [*edited.changes, *moved.changes])
 
 
-def _target(moment: Moment, source: Channel, channel_id: int | None) -> Channel:
+def _target(context: CommandContext, source: Channel, channel_id: int | None) -> Channel:
     if channel_id is None or channel_id == source.id:
         return source
-    return permissions.visible_channel(moment.state, moment.actor, channel_id=channel_id)
+    return permissions.visible_channel(context.state, context.actor, channel_id=channel_id)
 
 
 def _check_rights(
-    moment: Moment, source: Channel, target: Channel, topic: str, *, resolves: bool
+    context: CommandContext, source: Channel, target: Channel, topic: str, *, resolves: bool
 ) -> None:
-    state, actor, realm = moment.state, moment.actor, moment.state.realm
+    state, actor, realm = context.state, context.actor, context.state.realm
 
     def holds(*settings: GroupSetting) -> bool:
         return any(permissions.holds(state, actor, one) for one in settings)
@@ -339,11 +341,11 @@ def _check_rights(
     sending.check_topic(state, actor, target, topic)
 
 
-def age_limit(moment: Moment, *, is_between: bool) -> int | None:
+def age_limit(context: CommandContext, *, is_between: bool) -> int | None:
     """Seconds after which the actor may not move a message within its channel (or, where it
     `is_between` channels, to another one); None for no limit."""
-    realm = moment.state.realm
-    if permissions.is_moderator(moment.state, moment.actor):
+    realm = context.state.realm
+    if permissions.is_moderator(context.state, context.actor):
         return None
     if is_between:
         return realm.move_messages_between_channels_limit_seconds
@@ -351,7 +353,7 @@ def age_limit(moment: Moment, *, is_between: bool) -> int | None:
 
 
 def _check_age(
-    moment: Moment,
+    context: CommandContext,
     message: Message,
     topic: TopicMessages | None,
     ids: BitMap,
@@ -360,11 +362,11 @@ def _check_age(
 ) -> None:
     """TooOldToMove, or Refused for one message, unless the actor is a moderator or all are young
     enough."""
-    limit = age_limit(moment, is_between=is_between)
+    limit = age_limit(context, is_between=is_between)
     if limit is None:
         return
     if topic is None:
-        if moment.now - message.sent_at > limit:
+        if context.now - message.sent_at > limit:
             raise Refused("The time limit for moving this message has passed.")
         return
     if topic.young is None:
@@ -378,10 +380,10 @@ def _check_age(
         )
 
 
-def _renamed(moment: Moment, found: Found, plan: _Allowed, wanted: Move) -> MessagesMoved:
+def _renamed(context: CommandContext, found: Found, plan: _Allowed, wanted: Move) -> MessagesMoved:
     """The change that gives a topic with all of its messages a name that no other topic has."""
     message = found.message
-    topic = moment.state.topics[(plan.source.id, topic_key(message.topic))]
+    topic = context.state.topics[(plan.source.id, topic_key(message.topic))]
     after = msgspec.structs.replace(topic, key=topic_key(plan.topic), name=plan.topic)
     plan.ids.run_optimize()
     return MessagesMoved(
@@ -402,7 +404,7 @@ def _renamed(moment: Moment, found: Found, plan: _Allowed, wanted: Move) -> Mess
 
 
 def _moved(
-    moment: Moment,
+    context: CommandContext,
     move: TopicMove,
     found: Found | None,
     excerpt: TopicExcerpt,
@@ -410,7 +412,7 @@ def _moved(
 ) -> MessagesMoved:
     """The change that moves these messages. `found` is that by which it was requested, if it is
     one of them."""
-    state = moment.state
+    state = context.state
     ids = tuple(line.id for line in moved)
     source, target = state.channels[move.channel_id], state.channels[move.new_channel_id]
     topic = move.new_topic
@@ -434,11 +436,11 @@ def _moved(
             target.id: min(i for i in (target.first_message_id, ids[0]) if i is not None),
         }
         concerned = _Moved(ids)
-        marked_read, recorded = _kept_unread(moment, source, target, concerned, excerpt)
-        lost = _losing(moment, source, target, concerned, excerpt.holders)
+        marked_read, recorded = _kept_unread(context, source, target, concerned, excerpt)
+        lost = _losing(context, source, target, concerned, excerpt.holders)
         to_all = _Moved(tuple(line.id for line in moved if line.mentions_all))
-        mentioned = _mentioned(moment, source, target, concerned, to_all)
-        new_to = _gaining(moment, source, target, concerned)
+        mentioned = _mentioned(context, source, target, concerned, to_all)
+        new_to = _gaining(context, source, target, concerned)
         if new_to or _opens(source, target):
             arrivals = _arrivals(excerpt, concerned, new_to, target, topic)
     return MessagesMoved(
@@ -504,11 +506,11 @@ class _Moved:
 
 
 def _kept_unread(
-    moment: Moment, source: Channel, target: Channel, moved: _Moved, excerpt: TopicExcerpt
+    context: CommandContext, source: Channel, target: Channel, moved: _Moved, excerpt: TopicExcerpt
 ) -> tuple[Groups, Groups]:
     """What must be marked as read for subscribers of the new channel so that the move makes nothing
     unread; and of what they must get a record, so that it stays unread."""
-    state = moment.state
+    state = context.state
     alike: dict[tuple[Places | None, Places, int, Places, Places], list[int]] = defaultdict(list)
     old = state.subscriptions.of_channel[source.id]
     readers = ChannelReaders(state, source)
@@ -544,10 +546,10 @@ def _kept_unread(
 
 
 def _losing(
-    moment: Moment, source: Channel, target: Channel, moved: _Moved, holders: Iterable[int]
+    context: CommandContext, source: Channel, target: Channel, moved: _Moved, holders: Iterable[int]
 ) -> Groups:
     """The users who could read messages in the old channel and cannot in the new one, and which."""
-    state = moment.state
+    state = context.state
     old, new = ChannelReaders(state, source), ChannelReaders(state, target)
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     for user_id in {*state.subscriptions.of_channel[source.id], *holders}:
@@ -562,10 +564,10 @@ def _losing(
     )
 
 
-def _gaining(moment: Moment, source: Channel, target: Channel, moved: _Moved) -> Groups:
+def _gaining(context: CommandContext, source: Channel, target: Channel, moved: _Moved) -> Groups:
     """The subscribers of the new channel who could not read messages in the old one and can now,
     with these."""
-    state = moment.state
+    state = context.state
     old, new = ChannelReaders(state, source), ChannelReaders(state, target)
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     subscribers: Iterable[int] = state.subscribers(target.id)
@@ -615,11 +617,11 @@ def _arrivals(
 
 
 def _mentioned(
-    moment: Moment, source: Channel, target: Channel, moved: _Moved, to_all: _Moved
+    context: CommandContext, source: Channel, target: Channel, moved: _Moved, to_all: _Moved
 ) -> Groups:
     """The users whom the moved messages to everybody mention: those who received them in the old
     channel and can read them in the new one."""
-    state = moment.state
+    state = context.state
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     if to_all.ids:
         readers = ChannelReaders(state, target)

@@ -7,18 +7,18 @@ from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.messages import MessagePlace
 from tertulia.model.pins import MAX_PINS, Pin
 from tertulia.model.users import User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 
-def pin(moment: Moment, found: Found) -> Decision[None]:
+def pin(context: CommandContext, found: Found) -> Decision[None]:
     """Pin the message for everybody who can read it. One that is pinned already stays as it is.
 
     Raises NoSuchMessage, Conflict, NotPermitted (`permissions.may_pin`), and Refused for direct
     messages and where the channel has `MAX_PINS` already.
     """
-    state, actor = moment.state, moment.actor
-    message = still_so(moment, found)
+    state, actor = context.state, context.actor
+    message = still_so(context, found)
     if message.channel_id is None:
         raise Refused("You can only pin messages in channels.")
     _require_may_pin(state, actor, message.channel_id)
@@ -31,15 +31,15 @@ def pin(moment: Moment, found: Found) -> Decision[None]:
         channel_id=message.channel_id,
         topic=message.topic,
         pinned_by=actor.id,
-        pinned_at=int(moment.now),
+        pinned_at=int(context.now),
     )
     return Decision(None, (MessagePinned(pin=pinned),))
 
 
-def unpin(moment: Moment, message_id: int) -> Decision[None]:
+def unpin(context: CommandContext, message_id: int) -> Decision[None]:
     """Take the pin of a message away, whoever's it is. NoSuchItem where it is not pinned, or is not
     to be read by the actor; NotPermitted."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     pinned = state.pins.get(message_id)
     if pinned is None or not permissions.reads_message(
         state, actor, MessagePlace(id=message_id, channel_id=pinned.channel_id)

@@ -13,7 +13,7 @@ from tertulia.model.changes import ReactionAdded, ReactionRemoved, SubmessageAdd
 from tertulia.model.errors import Conflict, NoSuchMessage, NoSuchReaction, ReactionExists, Refused
 from tertulia.model.messages import Flag, Message, Submessage, place_of
 from tertulia.model.reactions import Emoji, EmojiKind, Reaction
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_EMOJI: Final = 100
@@ -45,21 +45,21 @@ class RequestedEmoji(Struct, frozen=True, kw_only=True):
     neutral: bool = False
 
 
-def react(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Decision[None]:
+def react(context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji) -> Decision[None]:
     """Add a reaction.
 
     Raises NoSuchMessage, ReactionExists, Conflict, and Refused for what is no emoji. With an
     emoji that the message has already, its name is that of the first one who used it, and it may
     be deactivated by now.
     """
-    state, actor = moment.state, moment.actor
-    _check(moment, on)
-    present = _like(moment, on, wanted)
+    state, actor = context.state, context.actor
+    _check(context, on)
+    present = _like(context, on, wanted)
     if present is not None:
         chosen = Emoji(kind=present.kind, code=present.code, name=present.name)
     else:
         chosen = emoji.chosen(state, wanted.name or "", wanted.code, wanted.kind)
-        _check_emoji(moment, on)
+        _check_emoji(context, on)
     own = [one for one in on.reactions if one.user_id == actor.id]
     if any((one.kind, one.code) == (chosen.kind, chosen.code) for one in own):
         raise ReactionExists
@@ -82,25 +82,25 @@ def react(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Decisio
     return Decision(None, (change,))
 
 
-def _check_emoji(moment: Moment, on: ReactedMessage) -> None:
+def _check_emoji(context: CommandContext, on: ReactedMessage) -> None:
     """Refuse an emoji that the message doesn't have yet, where it has too many."""
     present = len({(one.kind, one.code) for one in on.reactions})
     if present >= MAX_EMOJI:
         raise Refused(
             f"A message can have at most {MAX_EMOJI} different emoji. Use one that it already has."
         )
-    if present + MAX_UNDER_WAY >= MAX_EMOJI and moment.state.recent_writes.since(
+    if present + MAX_UNDER_WAY >= MAX_EMOJI and context.state.recent_writes.since(
         on.seq, [("reactions", on.message.id)]
     ):
         raise Conflict
 
 
-def _like(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Reaction | None:
+def _like(context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji) -> Reaction | None:
     """A reaction with the same emoji, whoever's it is."""
     code, kind = wanted.code, wanted.kind
     if code is None:
         try:
-            found = emoji.chosen(moment.state, wanted.name or "", kind=kind)
+            found = emoji.chosen(context.state, wanted.name or "", kind=kind)
         except Refused:
             return None
         code, kind = found.code, found.kind
@@ -109,23 +109,27 @@ def _like(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Reactio
     )
 
 
-def take_back(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Decision[None]:
+def take_back(
+    context: CommandContext, on: ReactedMessage, wanted: RequestedEmoji
+) -> Decision[None]:
     """Remove the actor's own reaction.
 
     Raises NoSuchMessage, NoSuchReaction, Conflict, and Refused for what is no emoji.
     """
-    _check(moment, on)
+    _check(context, on)
     if wanted.name is None and wanted.code is None:
         raise Refused("An emoji name or code is required.")
-    own = [one for one in on.reactions if one.user_id == moment.actor.id]
-    found = _own(moment, own, wanted)
+    own = [one for one in on.reactions if one.user_id == context.actor.id]
+    found = _own(context, own, wanted)
     if found is None:
         raise NoSuchReaction
     change = ReactionRemoved(reaction=found, place=place_of(on.message), holders=on.holders)
     return Decision(None, (change,))
 
 
-def _own(moment: Moment, own: Sequence[Reaction], wanted: RequestedEmoji) -> Reaction | None:
+def _own(
+    context: CommandContext, own: Sequence[Reaction], wanted: RequestedEmoji
+) -> Reaction | None:
     """Which of the actor's reactions is meant. A name that was right when they reacted still is."""
     of_kind = [one for one in own if wanted.kind in {None, one.kind}]
     if wanted.code is not None:
@@ -133,12 +137,12 @@ def _own(moment: Moment, own: Sequence[Reaction], wanted: RequestedEmoji) -> Rea
     named = next((one for one in of_kind if one.name == wanted.name), None)
     if named is not None:
         return named
-    found = emoji.chosen(moment.state, wanted.name or "", kind=wanted.kind)
+    found = emoji.chosen(context.state, wanted.name or "", kind=wanted.kind)
     return next((one for one in own if (one.kind, one.code) == (found.kind, found.code)), None)
 
 
-def _check(moment: Moment, on: ReactedMessage) -> None:
-    state, actor = moment.state, moment.actor
+def _check(context: CommandContext, on: ReactedMessage) -> None:
+    state, actor = context.state, context.actor
     if not permissions.reads_message(state, actor, on.message):
         raise NoSuchMessage
     touched = (on.message.id, ("reactions", on.message.id, actor.id))
@@ -266,7 +270,7 @@ def next_id(state: State) -> int:
 
 
 def add_submessage(
-    moment: Moment,
+    context: CommandContext,
     message: Message,
     present: Sequence[Submessage],
     holders: tuple[int, ...],
@@ -281,7 +285,7 @@ def add_submessage(
     Raises NoSuchMessage, Conflict, and Refused for messages without a widget and for submessages
     that this widget, or this actor, cannot have.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     if not permissions.reads_message(state, actor, message):
         raise NoSuchMessage
     if state.recent_writes.since(seq, [message.id]):
@@ -299,7 +303,7 @@ def add_submessage(
         done = msgspec.json.decode(content, type=_FORMS[begun.widget_type])
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise Refused(f"Invalid submessage for a {begun.widget_type} widget: {error}.") from None
-    _check_room(moment, message, present, seq, len(content.encode()))
+    _check_room(context, message, present, seq, len(content.encode()))
     if isinstance(done, _ONLY_AUTHOR) and actor.id != message.sender_id:
         raise Refused("Only the person who sent the message can change its title.")
     submessage = Submessage(
@@ -314,10 +318,10 @@ def add_submessage(
 
 
 def _check_room(
-    moment: Moment, message: Message, present: Sequence[Submessage], seq: int, size: int
+    context: CommandContext, message: Message, present: Sequence[Submessage], seq: int, size: int
 ) -> None:
     """Refuse so many more bytes where the message, or the actor, has too many on it."""
-    actor_id, of_message = moment.actor.id, ("submessages", message.id)
+    actor_id, of_message = context.actor.id, ("submessages", message.id)
     own = sum(len(one.content.encode()) for one in present if one.sender_id == actor_id)
     everybody = sum(len(one.content.encode()) for one in present)
     for used, limit, written in (
@@ -334,7 +338,7 @@ def _check_room(
                 f"{whose} reached the limit of {limit // 1000:,} KB for one poll or to-do list."
                 " Start a new one."
             )
-        if used + MAX_SUBMESSAGES_UNDER_WAY * size > limit and moment.state.recent_writes.since(
+        if used + MAX_SUBMESSAGES_UNDER_WAY * size > limit and context.state.recent_writes.since(
             seq, [written]
         ):
             raise Conflict

@@ -7,7 +7,7 @@ from tertulia.domain.messages import announcements
 from tertulia.domain.messages.announcements import Render
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Message
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_DESCRIPTION: Final = 1000
@@ -25,7 +25,7 @@ KINDS: Final = {
 
 
 def report(
-    moment: Moment, render: Render, message: Message | None, kind: str, description: str
+    context: CommandContext, render: Render, message: Message | None, kind: str, description: str
 ) -> Decision[None]:
     """Tell the moderators, in their channel, that something is wrong with the message (`kind`: one
     of `KINDS`).
@@ -33,7 +33,7 @@ def report(
     NoSuchMessage where there is none that the actor may read. Refused where the organization has no
     such channel, for a description that is too long, and where one is needed.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     channel = state.channels.get(state.realm.moderation_request_channel_id)
     if channel is None or channel.is_archived:
         raise Refused("This organization hasn't set up a channel for message reports.")
@@ -56,7 +56,7 @@ def report(
         content = content[:MAX_QUOTED] + "…"
     text += f"\n\nThe message:\n{announcements.quoted(content, 'spoiler')}"
     notice = announcements.in_channel(state, channel, text, _topic(author.full_name))
-    return Decision(None, tuple(announcements.sent(moment, [notice], render)))
+    return Decision(None, tuple(announcements.sent(context, [notice], render)))
 
 
 def _topic(name: str) -> str:

@@ -25,7 +25,7 @@ from tertulia.model.changes import (
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.messages import Message
 from tertulia.model.scheduled import Reminder, ScheduledMessage
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_SCHEDULED = 1000
@@ -35,22 +35,22 @@ MAX_TEXT = 4_000_000
 their reminders: every node keeps them in memory."""
 
 
-def schedule(moment: Moment, draft: sending.Draft, deliver_at: int) -> Decision[int]:
+def schedule(context: CommandContext, draft: sending.Draft, deliver_at: int) -> Decision[int]:
     """Send the message at that time (UNIX seconds). Returns the ID of what waits.
 
     Refused for a time that is over, where too many wait, and as `messages.send` refuses.
     """
-    state, actor = moment.state, moment.actor
-    require_future(moment, deliver_at)
+    state, actor = context.state, context.actor
+    require_future(context, deliver_at)
     if state.scheduled_messages.of_user.count(actor.id) >= MAX_SCHEDULED:
         raise Refused(f"You can have at most {MAX_SCHEDULED} scheduled messages.")
-    scheduled = _as_scheduled(moment, state.scheduled_messages.next_id(), draft, deliver_at)
+    scheduled = _as_scheduled(context, state.scheduled_messages.next_id(), draft, deliver_at)
     require_text_room(state.scheduled_messages.of_user[actor.id], scheduled)
     return Decision(scheduled.id, (MessageScheduled(user_id=actor.id, message=scheduled),))
 
 
 def change(
-    moment: Moment,
+    context: CommandContext,
     before: ScheduledMessage,
     draft: sending.Draft | None,
     deliver_at: int | None,
@@ -60,25 +60,25 @@ def change(
     `before` is what was looked at to write `draft`: False where it is not so any more. One that
     could not be sent needs another time. NoSuchItem, or Refused as in `schedule`.
     """
-    if own(moment.state, moment.actor.id, before.id) != before:
+    if own(context.state, context.actor.id, before.id) != before:
         return Decision(False)
     if deliver_at is not None:
-        require_future(moment, deliver_at)
+        require_future(context, deliver_at)
     elif before.failed:
         raise Refused(
             "This message couldn't be sent at the scheduled time. Schedule it for a new time."
         )
     after = msgspec.structs.replace(before, deliver_at=deliver_at or before.deliver_at)
     if draft is not None:
-        after = _as_scheduled(moment, before.id, draft, after.deliver_at)
-        require_text_room(moment.state.scheduled_messages.of_user[moment.actor.id], after)
+        after = _as_scheduled(context, before.id, draft, after.deliver_at)
+        require_text_room(context.state.scheduled_messages.of_user[context.actor.id], after)
     after = msgspec.structs.replace(after, failed=False)
-    return Decision(True, (ScheduledMessageChanged(user_id=moment.actor.id, message=after),))
+    return Decision(True, (ScheduledMessageChanged(user_id=context.actor.id, message=after),))
 
 
-def delete(moment: Moment, scheduled_id: int) -> Decision[None]:
+def delete(context: CommandContext, scheduled_id: int) -> Decision[None]:
     """Do not send it. NoSuchItem."""
-    scheduled = own(moment.state, moment.actor.id, scheduled_id)
+    scheduled = own(context.state, context.actor.id, scheduled_id)
     return Decision(None, (_removed(scheduled),))
 
 
@@ -105,46 +105,46 @@ def destination(scheduled: ScheduledMessage) -> sending.ToChannel | sending.ToPe
 
 
 def deliver(
-    moment: Moment, render: Render, scheduled: ScheduledMessage, draft: sending.Draft
+    context: CommandContext, render: Render, scheduled: ScheduledMessage, draft: sending.Draft
 ) -> Decision[None]:
     """Send a message whose time has come, of which `draft` was made. Where that is refused it
     fails, and its author is told; what has been changed or deleted meanwhile is left alone."""
-    if moment.state.scheduled_messages.get(scheduled.id) != scheduled:
+    if context.state.scheduled_messages.get(scheduled.id) != scheduled:
         return Decision(None)
-    as_author = msgspec.structs.replace(moment, actor_id=scheduled.user_id)
+    as_author = msgspec.structs.replace(context, actor_id=scheduled.user_id)
     try:
         permissions.require(as_author.actor.is_active, "The sender's account is deactivated.")
         sent = topics.send(as_author, draft)
     except Refused as refusal:
-        return Decision(None, _failed(moment, render, scheduled, str(refusal)))
+        return Decision(None, _failed(context, render, scheduled, str(refusal)))
     return Decision(None, (*sent.changes, _removed(scheduled)))
 
 
 def send_now(
-    moment: Moment, scheduled: ScheduledMessage, draft: sending.Draft
+    context: CommandContext, scheduled: ScheduledMessage, draft: sending.Draft
 ) -> Decision[topics.Sent | None]:
     """Send one's own message before its time, of which `draft` was made: it is sent and waits no
     more, in one step. None where it is not as it was looked at any more. NoSuchItem, or Refused as
     any message is: then it goes on waiting."""
-    if own(moment.state, moment.actor.id, scheduled.id) != scheduled:
+    if own(context.state, context.actor.id, scheduled.id) != scheduled:
         return Decision(None)
-    sent = topics.send(moment, draft)
+    sent = topics.send(context, draft)
     return Decision(sent.result, (*sent.changes, _removed(scheduled)))
 
 
 def give_up(
-    moment: Moment, render: Render, scheduled: ScheduledMessage, reason: str
+    context: CommandContext, render: Render, scheduled: ScheduledMessage, reason: str
 ) -> Decision[None]:
     """The message cannot be sent, for that reason: it fails, and its author is told. What has been
     changed or deleted meanwhile is left alone."""
-    if moment.state.scheduled_messages.get(scheduled.id) != scheduled:
+    if context.state.scheduled_messages.get(scheduled.id) != scheduled:
         return Decision(None)
-    return Decision(None, _failed(moment, render, scheduled, reason))
+    return Decision(None, _failed(context, render, scheduled, reason))
 
 
-def require_future(moment: Moment, deliver_at: int) -> None:
+def require_future(context: CommandContext, deliver_at: int) -> None:
     """Refuse a time (UNIX seconds) that is not to come."""
-    permissions.require(deliver_at > moment.now, "The scheduled time must be in the future.")
+    permissions.require(deliver_at > context.now, "The scheduled time must be in the future.")
 
 
 def require_text_room(
@@ -160,31 +160,31 @@ def require_text_room(
 
 
 def _failed(
-    moment: Moment, render: Render, scheduled: ScheduledMessage, reason: str
+    context: CommandContext, render: Render, scheduled: ScheduledMessage, reason: str
 ) -> list[AnyChange]:
     failed = msgspec.structs.replace(scheduled, failed=True)
     changes: list[AnyChange] = [ScheduledMessageChanged(user_id=scheduled.user_id, message=failed)]
-    if moment.state.users[scheduled.user_id].is_active:
+    if context.state.users[scheduled.user_id].is_active:
         text = (
             f"A message that you scheduled couldn't be sent:\n{announcements.quoted(reason)}\n"
             "It's still in your scheduled messages. Choose a new time to send it."
         )
         notice = Notice(sending.ToPeople(frozenset({scheduled.user_id})), text)
-        changes += announcements.sent(moment, [notice], render)
+        changes += announcements.sent(context, [notice], render)
     return changes
 
 
 def _as_scheduled(
-    moment: Moment, scheduled_id: int, draft: sending.Draft, deliver_at: int
+    context: CommandContext, scheduled_id: int, draft: sending.Draft, deliver_at: int
 ) -> ScheduledMessage:
     """The message as it would be sent now, to be sent later. Refused as `messages.send` refuses."""
-    actor = moment.actor
-    would_be = next(c for c in sending.send(moment, draft).changes if isinstance(c, MessageSent))
+    actor = context.actor
+    would_be = next(c for c in sending.send(context, draft).changes if isinstance(c, MessageSent))
     message = would_be.message
     others: tuple[int, ...] = ()
     if message.channel_id is None:
         begun = would_be.new_conversation
-        members = (begun or moment.state.directs[message.direct_id]).members
+        members = (begun or context.state.directs[message.direct_id]).members
         others = tuple(user_id for user_id in members if user_id != actor.id) or (actor.id,)
     return ScheduledMessage(
         id=scheduled_id,
@@ -211,7 +211,7 @@ MAX_QUOTED = 8000
 
 
 def set_reminder(
-    moment: Moment,
+    context: CommandContext,
     render: Render,
     message_id: int,
     message: Message | None,
@@ -223,10 +223,10 @@ def set_reminder(
     `message` is what was found under `message_id`. Refused where there is none that the actor may
     read, for a time that is over, for a note that is too long, and where too many wait.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     if message is None or not permissions.reads_message(state, actor, message):
         raise Refused(f"No message with ID {message_id} exists.")
-    require_future(moment, deliver_at)
+    require_future(context, deliver_at)
     if len(note) > names.MAX_REMINDER_NOTE:
         raise Refused(f"A note can have at most {names.MAX_REMINDER_NOTE} characters.")
     if state.reminders.of_user.count(actor.id) >= MAX_REMINDERS:
@@ -238,17 +238,17 @@ def set_reminder(
         message_id=message.id,
         note=note,
         content=content,
-        rendered=render(moment, content).html,
+        rendered=render(context, content).html,
         deliver_at=deliver_at,
     )
     require_text_room(state.reminders.of_user[actor.id], reminder)
     return Decision(reminder.id, (ReminderSet(user_id=actor.id, reminder=reminder),))
 
 
-def delete_reminder(moment: Moment, reminder_id: int) -> Decision[None]:
+def delete_reminder(context: CommandContext, reminder_id: int) -> Decision[None]:
     """Do not remind of it. NoSuchItem."""
-    reminder = moment.state.reminders.get(reminder_id)
-    if reminder is None or reminder.user_id != moment.actor.id:
+    reminder = context.state.reminders.get(reminder_id)
+    if reminder is None or reminder.user_id != context.actor.id:
         raise NoSuchItem("reminder")
     return Decision(None, (_removed_of_reminders(reminder),))
 
@@ -259,11 +259,11 @@ def reminders_of(state: State, user_id: int) -> list[Reminder]:
 
 
 def deliver_reminder(
-    moment: Moment, render: Render, reminder: Reminder, message: Message | None
+    context: CommandContext, render: Render, reminder: Reminder, message: Message | None
 ) -> Decision[None]:
     """Remind somebody, if their account is active, of a message as it is now (None: it is gone).
     They are shown what they may still read."""
-    state = moment.state
+    state = context.state
     if state.reminders.get(reminder.id) != reminder:
         return Decision(None)
     reader = state.users[reminder.user_id]
@@ -276,15 +276,15 @@ def deliver_reminder(
         text += _noted(reminder.note)
     notice = Notice(ToPeople(frozenset({reader.id})), text)
     # It quotes what the reader can read, and links what they can see.
-    as_reader = msgspec.structs.replace(moment, actor_id=reader.id)
+    as_reader = msgspec.structs.replace(context, actor_id=reader.id)
     sent = announcements.sent(as_reader, [notice], render)
     return Decision(None, (*sent, _removed_of_reminders(reminder)))
 
 
-def give_up_reminder(moment: Moment, render: Render, reminder: Reminder) -> Decision[None]:
+def give_up_reminder(context: CommandContext, render: Render, reminder: Reminder) -> Decision[None]:
     """The reminder cannot show the message: the user gets a message that says so, without
     anything that it says."""
-    state = moment.state
+    state = context.state
     if state.reminders.get(reminder.id) != reminder:
         return Decision(None)
     text = (
@@ -294,7 +294,7 @@ def give_up_reminder(moment: Moment, render: Render, reminder: Reminder) -> Deci
     is_active = state.users[reminder.user_id].is_active
     people = [Notice(ToPeople(frozenset({reminder.user_id})), text)] if is_active else []
     return Decision(
-        None, (*announcements.sent(moment, people, render), _removed_of_reminders(reminder))
+        None, (*announcements.sent(context, people, render), _removed_of_reminders(reminder))
     )
 
 

@@ -12,8 +12,8 @@ from tertulia.model.channels import Channel, TopicsPolicy, topic_key
 from tertulia.model.errors import NoSuchChannel, Refused, WildcardNotAllowed
 from tertulia.model.messages import DirectConversation, Flag, Message, Rendered, Submessage
 from tertulia.model.users import User
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.idempotency import channel_destination, direct_destination, request_digest
-from tertulia.state.moment import Decision, Moment
 from tertulia.state.state import State
 
 WILDCARD_FREE = 15
@@ -76,30 +76,30 @@ class Draft(Composed, frozen=True, kw_only=True):
         return request_digest(self.queue_id, self.local_id, *place, said, self.form or "")
 
 
-def send(moment: Moment, draft: Draft) -> Decision[int]:
+def send(context: CommandContext, draft: Draft) -> Decision[int]:
     """Send the message. Returns its ID.
 
     Raises NoSuchChannel, WildcardNotAllowed, or Refused (posting rights, topic rules, unknown or
     deactivated recipients, rules for direct messages).
     """
-    (change,) = sent_in_turn(moment, [draft])
+    (change,) = sent_in_turn(context, [draft])
     return Decision(change.message.id, (change,))
 
 
-def sent_in_turn(moment: Moment, drafts: Sequence[Draft]) -> list[MessageSent]:
+def sent_in_turn(context: CommandContext, drafts: Sequence[Draft]) -> list[MessageSent]:
     """The changes that sending several messages makes, in order. Raises as `send` does."""
-    return sent_by_several([(moment, draft) for draft in drafts])
+    return sent_by_several([(context, draft) for draft in drafts])
 
 
-def sent_by_several(drafts: Sequence[tuple[Moment, Draft]]) -> list[MessageSent]:
+def sent_by_several(drafts: Sequence[tuple[CommandContext, Draft]]) -> list[MessageSent]:
     """The same for messages of several senders, each with the moment as its sender sees it."""
     begun: dict[tuple[int, ...], DirectConversation] = {}
     sent: list[MessageSent] = []
     begun_widgets = 0
-    for n, (moment, draft) in enumerate(drafts):
-        message_id = moment.state.last_message_id + 1 + n
-        part_id = reactions.next_id(moment.state) + begun_widgets
-        change = _with_widget(_sent(moment, draft, message_id, begun), draft, part_id)
+    for n, (context, draft) in enumerate(drafts):
+        message_id = context.state.last_message_id + 1 + n
+        part_id = reactions.next_id(context.state) + begun_widgets
+        change = _with_widget(_sent(context, draft, message_id, begun), draft, part_id)
         begun_widgets += change.widget is not None
         sent.append(change)
     return sent
@@ -121,17 +121,17 @@ def _with_widget(change: MessageSent, draft: Draft, part_id: int) -> MessageSent
 
 
 def _sent(
-    moment: Moment,
+    context: CommandContext,
     draft: Draft,
     message_id: int,
     begun: dict[tuple[int, ...], DirectConversation],
 ) -> MessageSent:
-    state, sender_id = moment.state, moment.actor.id
+    state, sender_id = context.state, context.actor.id
     claimed = attachments.claimed(state, sender_id, draft.content, draft.opened_attachments)
     message = Message(
         id=message_id,
         sender_id=sender_id,
-        sent_at=int(moment.now),
+        sent_at=int(context.now),
         content=draft.content,
         rendered=draft.rendered.html,
         client=draft.client,
@@ -141,10 +141,10 @@ def _sent(
         is_me=draft.rendered.is_me,
     )
     if isinstance(draft.to, ToChannel):
-        change = _to_channel(moment, draft, draft.to, message)
+        change = _to_channel(context, draft, draft.to, message)
     else:
-        change = _to_people(moment, draft, draft.to, message, begun)
-    awaits_previews = bool(draft.rendered.pages) and not moment.actor.is_system_bot
+        change = _to_people(context, draft, draft.to, message, begun)
+    awaits_previews = bool(draft.rendered.pages) and not context.actor.is_system_bot
     if not claimed and not awaits_previews:
         return change
     return msgspec.structs.replace(
@@ -152,9 +152,11 @@ def _sent(
     )
 
 
-def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -> MessageSent:
-    state, actor = moment.state, moment.actor
-    channel = to.channel or postable_channel(moment, to)
+def _to_channel(
+    context: CommandContext, draft: Draft, to: ToChannel, message: Message
+) -> MessageSent:
+    state, actor = context.state, context.actor
+    channel = to.channel or postable_channel(context, to)
     topic = names.topic_name(to.topic)
     check_topic(state, actor, channel, topic)
     rendered = draft.rendered
@@ -164,13 +166,13 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
         for user_id in draft.topic_participants
         if user_id in subscribers and subscribers[user_id].is_active
     }
-    check_wildcards(moment, channel, rendered, participants)
+    check_wildcards(context, channel, rendered, participants)
 
     def receives(user_id: int) -> bool:
         return user_id in subscribers and subscribers[user_id].is_active
 
     present = (user_id for user_id, one in subscribers.items() if one.is_active)
-    flags = mentions(moment, rendered, participants, present)
+    flags = mentions(context, rendered, participants, present)
     _flag_alerted(state, draft, flags, receives)
     is_subscribed = state.is_subscribed(actor.id, channel.id)
     return MessageSent(
@@ -187,21 +189,21 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
 
 
 def check_wildcards(
-    moment: Moment, channel: Channel, rendered: Rendered, participants: Collection[int]
+    context: CommandContext, channel: Channel, rendered: Rendered, participants: Collection[int]
 ) -> None:
     """WildcardNotAllowed where a message notifies more people than the actor may at once."""
-    state = moment.state
+    state = context.state
     if not rendered.mentions_all and not rendered.mentions_topic:
         return
     reached = len(state.subscribers(channel.id) if rendered.mentions_all else participants)
     if reached > WILDCARD_FREE and not permissions.holds(
-        state, moment.actor, state.realm.can_mention_many_users_group
+        state, context.actor, state.realm.can_mention_many_users_group
     ):
         raise WildcardNotAllowed(of_topic=not rendered.mentions_all)
 
 
 def mentions(
-    moment: Moment,
+    context: CommandContext,
     rendered: Rendered,
     participants: Collection[int],
     receivers: Iterable[int],
@@ -213,7 +215,7 @@ def mentions(
 
     Refused where the actor may not notify a group that the message names.
     """
-    named = rendered.mentions | _members_mentioned(moment, rendered)
+    named = rendered.mentions | _members_mentioned(context, rendered)
     everybody = direct and rendered.mentions_all
     if not named and not rendered.mentions_topic and not everybody:
         return {}
@@ -231,13 +233,13 @@ def mentions(
     return flags
 
 
-def _members_mentioned(moment: Moment, rendered: Rendered) -> frozenset[int]:
+def _members_mentioned(context: CommandContext, rendered: Rendered) -> frozenset[int]:
     """The members of the mentioned groups. Refused where the actor may not mention one of them."""
-    state, found = moment.state, frozenset[int]()
+    state, found = context.state, frozenset[int]()
     for group_id in sorted(rendered.mentioned_groups):
         group = state.groups[group_id]
         permissions.require(
-            permissions.may_mention_group(state, moment.actor, group),
+            permissions.may_mention_group(state, context.actor, group),
             f"You don't have permission to mention the group '{group.name}'.",
         )
         found |= state.memberships.members(group_id)
@@ -259,9 +261,9 @@ def _muters(state: State, sender: User, receives: Callable[[int], bool]) -> tupl
     return tuple(muted.user_id for muted in muters if receives(muted.user_id))
 
 
-def postable_channel(moment: Moment, to: ToChannel) -> Channel:
+def postable_channel(context: CommandContext, to: ToChannel) -> Channel:
     """The destination channel. NoSuchChannel, or Refused when the actor may not post there."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     channel = (
         state.channels.get(to.channel_id)
         if to.channel_id is not None
@@ -298,14 +300,14 @@ def check_topic(state: State, actor: User, channel: Channel, topic: str) -> None
 
 
 def _to_people(
-    moment: Moment,
+    context: CommandContext,
     draft: Draft,
     to: ToPeople,
     message: Message,
     begun: dict[tuple[int, ...], DirectConversation],
 ) -> MessageSent:
-    state, actor = moment.state, moment.actor
-    members = direct_members(moment, to.user_ids)
+    state, actor = context.state, context.actor
+    members = direct_members(context, to.user_ids)
     direct_id = state.directs.by_members.get(members)
     new = None
     if members in begun:
@@ -314,7 +316,7 @@ def _to_people(
         new = DirectConversation(id=state.directs.next_id() + len(begun), members=members)
         begun[members] = new
         direct_id = new.id
-    flags = mentions(moment, draft.rendered, (), members, direct=True)
+    flags = mentions(context, draft.rendered, (), members, direct=True)
     _flag_alerted(state, draft, flags, members.__contains__)
     return MessageSent(
         message=msgspec.structs.replace(message, direct_id=direct_id),
@@ -328,13 +330,13 @@ def _to_people(
     )
 
 
-def direct_members(moment: Moment, user_ids: Iterable[int]) -> tuple[int, ...]:
+def direct_members(context: CommandContext, user_ids: Iterable[int]) -> tuple[int, ...]:
     """The people of a direct conversation, the actor among them, ascending.
 
     Refused for unknown, unseen or deactivated people, and where the organization's rules for
     direct messages forbid it.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     others = sorted(set(user_ids) - {actor.id})
     people: list[User] = []
     for user_id in others:

@@ -1,1 +1,1 @@
-"""notifications."""
+"""Who is notified of a message, and when."""

@@ -10,7 +10,7 @@ from tertulia.model.changes import AnyChange, SubscriptionChanged
 from tertulia.model.mail import Unsubscribing
 from tertulia.model.organization import Realm
 from tertulia.model.user_topics import Visibility
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 AWAY_SECONDS: Final = 5 * 86400
@@ -74,20 +74,20 @@ _SETTINGS: Final[Mapping[Unsubscribing, Mapping[str, bool]]] = {
 }
 
 
-def unsubscribe(moment: Moment, user_id: int, what: Unsubscribing) -> Decision[None]:
+def unsubscribe(context: CommandContext, user_id: int, what: Unsubscribing) -> Decision[None]:
     """No more such mails to the account. Those about what it has missed are turned off for the
     channels too for which it had chosen them."""
-    user = moment.state.users[user_id]
+    user = context.state.users[user_id]
     changes: list[AnyChange] = list(
-        personal_settings.settings_changed(moment, user, _SETTINGS[what])
+        personal_settings.settings_changed(context, user, _SETTINGS[what])
     )
     if what is Unsubscribing.MISSED:
-        changes += _from_channels(moment, user_id)
+        changes += _from_channels(context, user_id)
     return Decision(None, changes)
 
 
-def _from_channels(moment: Moment, user_id: int) -> list[SubscriptionChanged]:
-    state = moment.state
+def _from_channels(context: CommandContext, user_id: int) -> list[SubscriptionChanged]:
+    state = context.state
     return [
         SubscriptionChanged(
             channel_id=channel_id,

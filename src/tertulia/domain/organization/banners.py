@@ -8,7 +8,7 @@ from tertulia.domain.messages.announcements import Render
 from tertulia.model.banners import Banner
 from tertulia.model.changes import AnyChange, BannerPosted, BannersEnded
 from tertulia.model.errors import NoSuchItem, Refused
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_CONTENT: Final = 500
@@ -20,7 +20,7 @@ TOPIC: Final = "announcements"
 
 
 def post(
-    moment: Moment, content: str, seconds: int, announce: bool, render: Render
+    context: CommandContext, content: str, seconds: int, announce: bool, render: Render
 ) -> Decision[Banner]:
     """Tell everybody something for so many seconds. With `announce`, the notification bot says it
     in the channel for announcements too, where there is one: not every client has banners.
@@ -28,7 +28,7 @@ def post(
     For administrators. Refused for a text that is empty or too long, for a time that is, and where
     there are `MAX_BANNERS` already.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     permissions.require_administrator(state, actor)
     text = content.strip()
     is_printable = all(names.is_printable(line) for line in text.split("\n"))
@@ -45,23 +45,23 @@ def post(
         id=state.banners.next_id(),
         content=text,
         posted_by=actor.id,
-        posted_at=int(moment.now),
-        ends_at=int(moment.now) + seconds,
+        posted_at=int(context.now),
+        ends_at=int(context.now) + seconds,
     )
     changes: list[AnyChange] = [BannerPosted(banner=banner)]
     board = state.channels.get(state.realm.updates_announcements_channel_id)
     if announce and board is not None and not board.is_archived:
         said = f"{announcements.person(actor)} announced:\n{announcements.quoted(text)}"
         changes += announcements.sent(
-            moment, [announcements.in_channel(state, board, said, TOPIC)], render
+            context, [announcements.in_channel(state, board, said, TOPIC)], render
         )
     return Decision(banner, changes)
 
 
-def end(moment: Moment, banner_id: int) -> Decision[None]:
+def end(context: CommandContext, banner_id: int) -> Decision[None]:
     """Show it no more, to anybody. For administrators. NoSuchItem for one that is not there."""
-    permissions.require_administrator(moment.state, moment.actor)
-    if banner_id not in moment.state.banners:
+    permissions.require_administrator(context.state, context.actor)
+    if banner_id not in context.state.banners:
         raise NoSuchItem("announcement")
     return Decision(None, (BannersEnded(banner_ids=(banner_id,)),))
 
@@ -71,7 +71,7 @@ def next_end(state: State, _now: float) -> float | None:
     return min((banner.ends_at for banner in state.banners), default=None)
 
 
-def end_old(moment: Moment) -> Decision[None]:
+def end_old(context: CommandContext) -> Decision[None]:
     """End those whose time is over."""
-    over = sorted(one.id for one in moment.state.banners if one.ends_at <= moment.now)
+    over = sorted(one.id for one in context.state.banners if one.ends_at <= context.now)
     return Decision(None, (BannersEnded(banner_ids=tuple(over)),) if over else ())

@@ -10,7 +10,7 @@ from tertulia.domain.organization import settings
 from tertulia.model.changes import AnyChange, DomainAdded, DomainChanged, DomainRemoved
 from tertulia.model.errors import Refused
 from tertulia.model.organization import Domain
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -18,10 +18,10 @@ _DOMAIN: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")
 MAX_DOMAIN: Final = 253
 
 
-def add(moment: Moment, name: str, allow_subdomains: bool) -> Decision[Domain]:
+def add(context: CommandContext, name: str, allow_subdomains: bool) -> Decision[Domain]:
     """Add a domain. For owners. Refused for what is no domain, and for one that is there."""
-    permissions.require_owner(moment.state, moment.actor)
-    state = moment.state
+    permissions.require_owner(context.state, context.actor)
+    state = context.state
     final = name.strip().lower()
     if len(final) > MAX_DOMAIN or not _DOMAIN.fullmatch(final):
         raise Refused("This isn't a valid domain name.")
@@ -31,27 +31,27 @@ def add(moment: Moment, name: str, allow_subdomains: bool) -> Decision[Domain]:
     return Decision(domain, (DomainAdded(domain=domain),))
 
 
-def change(moment: Moment, name: str, allow_subdomains: bool) -> Decision[None]:
+def change(context: CommandContext, name: str, allow_subdomains: bool) -> Decision[None]:
     """Say whether a domain's subdomains count. For owners. Refused for one that is not there."""
-    permissions.require_owner(moment.state, moment.actor)
-    domain = _known(moment.state, name)
+    permissions.require_owner(context.state, context.actor)
+    domain = _known(context.state, name)
     if domain.allow_subdomains == allow_subdomains:
         return Decision(None)
     after = msgspec.structs.replace(domain, allow_subdomains=allow_subdomains)
     return Decision(None, (DomainChanged(domain=after),))
 
 
-def remove(moment: Moment, name: str) -> Decision[None]:
+def remove(context: CommandContext, name: str) -> Decision[None]:
     """Remove a domain. For owners. Refused for one that is not there.
 
     With the last domain the restriction to domains ends: nobody could come in any more.
     """
-    permissions.require_owner(moment.state, moment.actor)
-    state = moment.state
+    permissions.require_owner(context.state, context.actor)
+    state = context.state
     domain = _known(state, name)
     changes: list[AnyChange] = [DomainRemoved(domain_id=domain.id, name=domain.name)]
     if len(state.domains) == 1:
-        changes += settings.changed(moment, {"emails_restricted_to_domains": False})
+        changes += settings.changed(context, {"emails_restricted_to_domains": False})
     return Decision(None, changes)
 
 

@@ -11,7 +11,7 @@ from tertulia.model.changes import CustomEmojiAdded, CustomEmojiDeactivated
 from tertulia.model.emoji import codes_by_name, is_called, told_name
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.reactions import EXTRA_NAMES, CustomEmoji, Emoji, EmojiKind
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_NAME: Final = 100
@@ -63,9 +63,9 @@ class NewEmoji(Struct, frozen=True, kw_only=True):
     still: str = ""
 
 
-def allow(moment: Moment, name: str) -> Decision[None]:
+def allow(context: CommandContext, name: str) -> Decision[None]:
     """Refuse a new emoji of this name where the actor cannot add it. Decides nothing else."""
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     permissions.require(
         permissions.holds_as_member(state, actor, state.realm.can_add_custom_emoji_group),
         "You don't have permission to add custom emoji.",
@@ -94,25 +94,25 @@ def allow(moment: Moment, name: str) -> Decision[None]:
     return Decision(None)
 
 
-def add(moment: Moment, new: NewEmoji) -> Decision[int]:
+def add(context: CommandContext, new: NewEmoji) -> Decision[int]:
     """Add the emoji. Returns its ID. Refused as `allow`."""
-    allow(moment, new.name)
+    allow(context, new.name)
     emoji = CustomEmoji(
-        id=moment.state.custom_emoji.next_id(),
+        id=context.state.custom_emoji.next_id(),
         name=new.name,
         file=new.file,
         still=new.still,
-        author_id=moment.actor.id,
+        author_id=context.actor.id,
     )
     return Decision(emoji.id, (CustomEmojiAdded(emoji=emoji),))
 
 
-def deactivate(moment: Moment, name: str) -> Decision[None]:
+def deactivate(context: CommandContext, name: str) -> Decision[None]:
     """Offer the emoji of this name no more; the reactions with it stay.
 
     NoSuchItem where there is none; Refused for all but administrators and who added it.
     """
-    state, actor = moment.state, moment.actor
+    state, actor = context.state, context.actor
     emoji_id = state.custom_emoji.by_name.get(name)
     if emoji_id is None:
         raise NoSuchItem("emoji")

@@ -12,7 +12,7 @@ from tertulia.model.changes import AnyChange, ChannelCreated
 from tertulia.model.channels import Channel
 from tertulia.model.groups import Members
 from tertulia.model.users import Credential, User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 
 _FIRST_CHANNEL: Final = 1
 
@@ -28,14 +28,14 @@ class NewOrganization(Struct, frozen=True, kw_only=True):
     channels: tuple[NewChannel, ...] = ()
 
 
-def found(moment: Moment, new: NewOrganization) -> Decision[User]:
+def found(context: CommandContext, new: NewOrganization) -> Decision[User]:
     """Create the organization, its owner, and the channels with the owner in them: the first is
     told who joins.
 
     Refused where there is one already, and for names and addresses that cannot be one.
     """
     decision = realms.found(
-        moment,
+        context,
         new.name,
         new.uuid,
         new.address,
@@ -46,11 +46,13 @@ def found(moment: Moment, new: NewOrganization) -> Decision[User]:
     owner = decision.result
     changes: list[AnyChange] = list(decision.changes)
     for channel_id, channel in enumerate(new.channels, _FIRST_CHANNEL):
-        changes += _opened(moment, channel_id, channel, owner)
+        changes += _opened(context, channel_id, channel, owner)
     return Decision(owner, changes)
 
 
-def _opened(moment: Moment, channel_id: int, new: NewChannel, owner: User) -> list[AnyChange]:
+def _opened(
+    context: CommandContext, channel_id: int, new: NewChannel, owner: User
+) -> list[AnyChange]:
     """The changes that create a channel with the owner in it. `channels.made` cannot: it checks the
     rights of an account that does not exist yet."""
     channel = Channel(
@@ -58,12 +60,12 @@ def _opened(moment: Moment, channel_id: int, new: NewChannel, owner: User) -> li
         name=names.channel_name(new.name),
         description=new.description,
         rendered_description=new.rendered_description,
-        created_at=int(moment.now),
+        created_at=int(context.now),
         creator_id=owner.id,
         is_default=new.is_default,
         can_administer_channel_group=Members((owner.id,), ()),
     )
     return [
         ChannelCreated(channel=channel),
-        subscription_changes.subscribed(moment.state, channel, [owner], {}),
+        subscription_changes.subscribed(context.state, channel, [owner], {}),
     ]

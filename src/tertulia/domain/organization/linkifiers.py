@@ -11,7 +11,7 @@ from tertulia.domain import names, permissions
 from tertulia.model.changes import LinkifierRemoved, LinkifierSet, LinkifiersOrdered
 from tertulia.model.errors import Refused
 from tertulia.model.organization import Linkifier
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
 
 MAX_TEMPLATE: Final = 2000
@@ -67,15 +67,15 @@ class LinkifierValues(Struct, frozen=True, kw_only=True):
     alternative_url_templates: Sequence[str] | UnsetType = UNSET
 
 
-def add(moment: Moment, given: LinkifierValues) -> Decision[int]:
+def add(context: CommandContext, given: LinkifierValues) -> Decision[int]:
     """Add a linkifier, after all others. Returns its ID. For administrators.
 
     Refused for a pattern that is none or is another linkifier's, for templates that are none or
     have other variables than the pattern, for a reverse template that does not make the
     example again, and beyond the limits.
     """
-    permissions.require_administrator(moment.state, moment.actor)
-    state = moment.state
+    permissions.require_administrator(context.state, context.actor)
+    state = context.state
     if len(state.linkifiers) >= MAX_LINKIFIERS:
         raise Refused(
             f"An organization can have at most {MAX_LINKIFIERS} linkifiers. Remove one that"
@@ -87,25 +87,25 @@ def add(moment: Moment, given: LinkifierValues) -> Decision[int]:
     return Decision(linkifier.id, (LinkifierSet(linkifier=linkifier),))
 
 
-def change(moment: Moment, linkifier_id: int, given: LinkifierValues) -> Decision[None]:
+def change(context: CommandContext, linkifier_id: int, given: LinkifierValues) -> Decision[None]:
     """Change a linkifier. For administrators. Refused as `add`, and for one that is not there."""
-    permissions.require_administrator(moment.state, moment.actor)
-    before = _known(moment.state, linkifier_id)
-    after = _checked(moment.state, _revised(before, given))
+    permissions.require_administrator(context.state, context.actor)
+    before = _known(context.state, linkifier_id)
+    after = _checked(context.state, _revised(before, given))
     return Decision(None, () if after == before else (LinkifierSet(linkifier=after),))
 
 
-def remove(moment: Moment, linkifier_id: int) -> Decision[None]:
+def remove(context: CommandContext, linkifier_id: int) -> Decision[None]:
     """Remove a linkifier. For administrators. Refused for one that is not there."""
-    permissions.require_administrator(moment.state, moment.actor)
-    _known(moment.state, linkifier_id)
+    permissions.require_administrator(context.state, context.actor)
+    _known(context.state, linkifier_id)
     return Decision(None, (LinkifierRemoved(linkifier_id=linkifier_id),))
 
 
-def order(moment: Moment, linkifier_ids: Sequence[int]) -> Decision[None]:
+def order(context: CommandContext, linkifier_ids: Sequence[int]) -> Decision[None]:
     """Give the linkifiers another order. For administrators. Refused unless all are named once."""
-    permissions.require_administrator(moment.state, moment.actor)
-    present = [linkifier.id for linkifier in moment.state.linkifiers_in_order]
+    permissions.require_administrator(context.state, context.actor)
+    present = [linkifier.id for linkifier in context.state.linkifiers_in_order]
     if sorted(linkifier_ids) != sorted(present):
         raise Refused("The order must list every linkifier exactly once.")
     if list(linkifier_ids) == present:

@@ -7,19 +7,19 @@ from tertulia.domain.organization import linkifiers
 from tertulia.model.changes import PlaygroundAdded, PlaygroundRemoved
 from tertulia.model.errors import Refused
 from tertulia.model.organization import Playground
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 
 MAX_NAME: Final = 100
 
 
-def add(moment: Moment, name: str, language: str, url_template: str) -> Decision[int]:
+def add(context: CommandContext, name: str, language: str, url_template: str) -> Decision[int]:
     """Add a playground. Returns its ID. For administrators.
 
     Refused for a name, a language or a template that is none, for a template with other variables
     than `code`, and for a name that the language's playgrounds have already.
     """
-    permissions.require_administrator(moment.state, moment.actor)
-    state = moment.state
+    permissions.require_administrator(context.state, context.actor)
+    state = context.state
     template, variables = linkifiers.url_template(url_template)
     if variables != {"code"}:
         raise Refused("The URL template must contain the variable 'code', and no other.")
@@ -37,10 +37,10 @@ def add(moment: Moment, name: str, language: str, url_template: str) -> Decision
     return Decision(playground.id, (PlaygroundAdded(playground=playground),))
 
 
-def remove(moment: Moment, playground_id: int) -> Decision[None]:
+def remove(context: CommandContext, playground_id: int) -> Decision[None]:
     """Remove a playground. For administrators. Refused for one that is not there."""
-    permissions.require_administrator(moment.state, moment.actor)
-    if playground_id not in moment.state.playgrounds:
+    permissions.require_administrator(context.state, context.actor)
+    if playground_id not in context.state.playgrounds:
         raise Refused("This playground doesn't exist.")
     return Decision(None, (PlaygroundRemoved(playground_id=playground_id),))
 

@@ -10,7 +10,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.groups import SYSTEM_GROUPS
 from tertulia.model.organization import Realm
 from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, Role, User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 
 NOTIFICATION_BOT = 1
 WELCOME_BOT = 2
@@ -27,7 +27,7 @@ _BOTS = (
 
 
 def found(
-    moment: Moment,
+    context: CommandContext,
     name: str,
     uuid: str,
     address: str,
@@ -38,10 +38,10 @@ def found(
 ) -> Decision[User]:
     """Create the organization and its owner, whose credential is for `FIRST_USER`. The caller
     creates the channel that is to be told who joins, if any, with it."""
-    if not moment.state.is_empty:
+    if not context.state.is_empty:
         raise Refused("This server already has an organization.")
     realm_name = names.realm_name(name)
-    now = int(moment.now)
+    now = int(context.now)
     owner = User(
         id=FIRST_USER,
         address=names.address(address),
@@ -86,19 +86,19 @@ def founder_name(text: str) -> str:
     return name
 
 
-def deactivate(moment: Moment) -> Decision[None]:
+def deactivate(context: CommandContext) -> Decision[None]:
     """Close the organization: nobody can do anything in it any more, and nothing is lost. For
     owners; NotPermitted otherwise."""
-    require_owner(moment.state, moment.actor)
+    require_owner(context.state, context.actor)
     return Decision(None, (RealmDeactivated(),))
 
 
-def reactivate(moment: Moment) -> Decision[None]:
+def reactivate(context: CommandContext) -> Decision[None]:
     """Open the organization again. This is for the operator of the server, who needs no account.
 
     Refused where it is open.
     """
-    if not moment.state.realm.deactivated:
+    if not context.state.realm.deactivated:
         raise Refused("This organization isn't deactivated.")
     return Decision(None, (RealmReactivated(),))
 

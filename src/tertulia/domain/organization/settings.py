@@ -19,7 +19,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.groups import normalized
 from tertulia.model.organization import Picture, Realm
 from tertulia.model.settings import declared_settings
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.decision import CommandContext, Decision
 
 NOWHERE: Final = -1
 """In place of a channel's ID: there is none for this."""
@@ -48,49 +48,49 @@ class Edit(Struct, frozen=True, kw_only=True):
     groups: Mapping[str, Given] = {}
 
 
-def check_may_change(moment: Moment, fields: frozenset[str]) -> Decision[None]:
+def check_may_change(context: CommandContext, fields: frozenset[str]) -> Decision[None]:
     """Raise NotPermitted unless the actor may change all of these settings."""
-    permissions.require_administrator(moment.state, moment.actor)
+    permissions.require_administrator(context.state, context.actor)
     if fields & FOR_OWNERS:
-        permissions.require_owner(moment.state, moment.actor)
+        permissions.require_owner(context.state, context.actor)
     return Decision(None)
 
 
-def change(moment: Moment, edit: Edit, render: Render) -> Decision[None]:
+def change(context: CommandContext, edit: Edit, render: Render) -> Decision[None]:
     """Change the organization's settings: all of the given ones, or none. Values that are as
     before change nothing.
 
     NotPermitted for those who may not; Refused for values that a setting cannot have, among them
     channels that the actor cannot see; StaleExpectation, SystemGroupRequired for permissions.
     """
-    state = moment.state
-    check_may_change(moment, frozenset([*edit.values, *edit.groups]))
-    values = {name: _checked(moment, name, value) for name, value in edit.values.items()}
+    state = context.state
+    check_may_change(context, frozenset([*edit.values, *edit.groups]))
+    values = {name: _checked(context, name, value) for name, value in edit.values.items()}
     if "description" in values:
-        values["rendered_description"] = render(moment, values["description"]).html
+        values["rendered_description"] = render(context, values["description"]).html
     for name, given in edit.groups.items():
         values[name] = group_settings.revised(
             state, name, REALM_SETTINGS[name], getattr(state.realm, name), given
         )
-    return Decision(None, changed(moment, values))
+    return Decision(None, changed(context, values))
 
 
-def _checked(moment: Moment, name: str, value: Any) -> Any:
+def _checked(context: CommandContext, name: str, value: Any) -> Any:
     try:
         found = msgspec.convert(value, _SETTINGS[name].type)
     except msgspec.ValidationError as error:
         raise Refused(f"Invalid value for '{name}': {error}") from None
     if name.endswith("_channel_id"):
-        return _channel(moment, found)
+        return _channel(context, found)
     rule = _RULES.get(name)
     return found if rule is None else rule(found)
 
 
-def _channel(moment: Moment, channel_id: int) -> int:
+def _channel(context: CommandContext, channel_id: int) -> int:
     """The channel's ID. Refused for one that the actor cannot see, or that is archived."""
     if channel_id == NOWHERE:
         return NOWHERE
-    channel = channels.known(moment.state, moment.actor, channel_id)
+    channel = channels.known(context.state, context.actor, channel_id)
     if channel.is_archived:
         raise Refused("This channel is archived.")
     return channel.id
@@ -156,9 +156,9 @@ _RULES: Final[Mapping[str, Callable[[Any], Any]]] = {
 """What is to be said of a setting beyond its type."""
 
 
-def changed(moment: Moment, values: Mapping[str, Any]) -> list[AnyChange]:
+def changed(context: CommandContext, values: Mapping[str, Any]) -> list[AnyChange]:
     """The change that gives settings these values, with what follows; none where they have them."""
-    state, realm, now = moment.state, moment.state.realm, moment.now
+    state, realm, now = context.state, context.state.realm, context.now
     new = {name: value for name, value in values.items() if _differs(realm, name, value)}
     if not new:
         return []
@@ -175,22 +175,22 @@ def _differs(realm: Realm, name: str, value: Any) -> bool:
     return bool(present != value)
 
 
-def set_picture(moment: Moment, name: str, file: str) -> Decision[Picture]:
+def set_picture(context: CommandContext, name: str, file: str) -> Decision[Picture]:
     """Show another picture, which is the given file (empty: the one that everybody begins with).
     `name` is a field of `Realm`. Returns the picture before. For administrators."""
-    permissions.require_administrator(moment.state, moment.actor)
-    before: Picture = getattr(moment.state.realm, name)
+    permissions.require_administrator(context.state, context.actor)
+    before: Picture = getattr(context.state.realm, name)
     if before.file == file:
         return Decision(before)
     after = Picture(file=file, version=before.version + 1)
-    return Decision(before, changed(moment, {name: after}))
+    return Decision(before, changed(context, {name: after}))
 
 
-def change_defaults(moment: Moment, values: Mapping[str, Any]) -> Decision[None]:
+def change_defaults(context: CommandContext, values: Mapping[str, Any]) -> Decision[None]:
     """Change the settings that new accounts begin with, for administrators (NotPermitted
     otherwise). Refused for values that a setting cannot have."""
-    permissions.require_administrator(moment.state, moment.actor)
-    before = moment.state.default_settings
+    permissions.require_administrator(context.state, context.actor)
+    before = context.state.default_settings
     checked = personal_settings.all_checked(values)
     new = {name: value for name, value in checked.items() if getattr(before, name) != value}
     return Decision(None, (RealmDefaultsChanged(values=new),) if new else ())

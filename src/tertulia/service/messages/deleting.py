@@ -36,7 +36,7 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
     """Delete all messages of a topic, the newest first. Whether none is left: this ends after
     `TOPIC_SECONDS`, and is to be asked for again. Raises NoSuchChannel; Refused."""
     channel = permissions.visible_channel(caller.state, caller.user, channel_id=channel_id)
-    deleting.may_delete_any(caller.moment(), channel.id)
+    deleting.may_delete_any(caller.context(), channel.id)
     key = topic_key(names.topic_name(topic))
     conversation = (channel.id, key, None)
     loop = asyncio.get_running_loop()

@@ -47,7 +47,7 @@ async def edit_message(
         content = names.message_content(text) if text.strip() else DELETED
         present = hashlib.sha256(message.content.encode()).hexdigest()
         if expected_sha256 is not None and expected_sha256.lower() != present:
-            editing.require_readable(caller.moment(), message)
+            editing.require_readable(caller.context(), message)
             raise StaleExpectation("The message has been edited in the meantime.")
         composed = await compose(caller.node, caller.user, content, lambda: _topic(message))
         if move is None:

@@ -15,7 +15,7 @@ from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages.reading import readable
 from tertulia.service.node import Node
-from tertulia.state.moment import Decision, Moment, Verb
+from tertulia.state.decision import CommandContext, Decision, Verb
 from tertulia.state.state import State
 from tertulia.store import message_details, queries
 from tertulia.store.database import Connection
@@ -151,9 +151,9 @@ async def _of_unread(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
     async def attempt() -> T:
         decided = asyncio.Event()
 
-        def decide(moment: Moment, *given: Any) -> Decision[T]:
+        def decide(context: CommandContext, *given: Any) -> Decision[T]:
             decided.set()
-            return verb(moment, *given)
+            return verb(context, *given)
 
         async with caller.node.log.unread_held(caller.user.id):
             command = asyncio.create_task(caller.submit(decide, *arguments))

@@ -15,7 +15,7 @@ from tertulia.model.channels import topic_key
 from tertulia.model.edits import TopicMove
 from tertulia.model.errors import Conflict, NoSuchMessage
 from tertulia.model.messages import Flag, Message, Propagation
-from tertulia.state.moment import Moment
+from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 from tertulia.store import editing, installation, message_details, queries
 from tertulia.store.database import Connection
@@ -80,10 +80,10 @@ async def to_move(
         return await _rows_to_move(log, message_id, [message_id], away=away)
     found = await to_edit(log, message_id)
     now = log.clock()
-    limit = moving.age_limit(Moment(log.state, now, user_id), is_between=away)
+    limit = moving.age_limit(CommandContext(log.state, now, user_id), is_between=away)
     topic = await _topic_messages(log, found.message, None if limit is None else now - limit)
     excerpt = TopicExcerpt(lines=(), first_elsewhere=None, topic=topic)
-    plan = moving.allowed(Moment(log.state, log.clock(), user_id), found, excerpt, wanted)
+    plan = moving.allowed(CommandContext(log.state, log.clock(), user_id), found, excerpt, wanted)
     if not plan.renames and len(plan.ids) <= PIECE:
         found, excerpt = await _rows_to_move(log, message_id, list(plan.ids), away=away)
     return found, msgspec.structs.replace(excerpt, topic=topic)

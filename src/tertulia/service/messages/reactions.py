@@ -9,7 +9,7 @@ from tertulia.model.errors import NoSuchMessage
 from tertulia.model.pins import Pin
 from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages import preconditions
-from tertulia.state.moment import Verb
+from tertulia.state.decision import Verb
 from tertulia.store import message_details
 
 

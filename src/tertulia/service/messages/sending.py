@@ -127,7 +127,7 @@ def sent_before(
         local_id=local_id,
         identity=identity,
     )
-    return topics.sent_before(caller.moment(), draft)
+    return topics.sent_before(caller.context(), draft)
 
 
 async def draft_of(

@@ -26,7 +26,7 @@ from tertulia.wire.api.projection import (
 from tertulia.wire.api.settings import settings_object, wire_name
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path, Reads
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class DomainObject(Struct, kw_only=True):
@@ -246,7 +246,7 @@ class OnboardingStepsEvent(Event, kw_only=True, tag="onboarding_steps"):
 # Domains
 
 
-class Domains(Answer, kw_only=True):
+class Domains(ApiResponse, kw_only=True):
     """The domains, in the order in which they were added."""
 
     domains: list[DomainObject]
@@ -264,7 +264,7 @@ class AddDomain(Params, kw_only=True, frozen=True):
     allow_subdomains: bool
 
 
-class NewDomain(Answer, kw_only=True):
+class NewDomain(ApiResponse, kw_only=True):
     """The domain's ID and name."""
 
     new_domain: tuple[int, str]
@@ -288,22 +288,22 @@ class ChangeDomain(OneDomain, kw_only=True, frozen=True):
     allow_subdomains: bool
 
 
-async def change_domain(call: Caller, params: ChangeDomain) -> Answer:
+async def change_domain(call: Caller, params: ChangeDomain) -> ApiResponse:
     """Say whether a domain's subdomains count, for owners."""
     await call.submit(domains.change, params.domain, params.allow_subdomains)
-    return Answer()
+    return ApiResponse()
 
 
-async def remove_domain(call: Caller, params: OneDomain) -> Answer:
+async def remove_domain(call: Caller, params: OneDomain) -> ApiResponse:
     """Remove a domain, for owners. With the last one, addresses are not restricted any more."""
     await call.submit(domains.remove, params.domain)
-    return Answer()
+    return ApiResponse()
 
 
 # Linkifiers
 
 
-class Linkifiers(Answer, kw_only=True):
+class Linkifiers(ApiResponse, kw_only=True):
     """The linkifiers, the one that wins over the others first."""
 
     linkifiers: list[LinkifierObject]
@@ -320,10 +320,10 @@ class OrderLinkifiers(Params, kw_only=True, frozen=True):
     ordered_linkifier_ids: list[Int]
 
 
-async def order_linkifiers(call: Caller, params: OrderLinkifiers) -> Answer:
+async def order_linkifiers(call: Caller, params: OrderLinkifiers) -> ApiResponse:
     """Give the linkifiers another order, for administrators."""
     await call.submit(linkifiers.order, params.ordered_linkifier_ids)
-    return Answer()
+    return ApiResponse()
 
 
 TEXT_OR_NULL = Reads(str, {"type": "string"})
@@ -357,7 +357,7 @@ class AddLinkifier(_LinkifierOptions, kw_only=True, frozen=True):
     url_template: Annotated[str, Meta(description="RFC 6570.")]
 
 
-class NewId(Answer, kw_only=True):
+class NewId(ApiResponse, kw_only=True):
     """The ID of what is new."""
 
     id: int
@@ -382,10 +382,10 @@ class ChangeLinkifier(_LinkifierOptions, kw_only=True, frozen=True):
     url_template: str | UnsetType = UNSET
 
 
-async def change_linkifier(call: Caller, params: ChangeLinkifier) -> Answer:
+async def change_linkifier(call: Caller, params: ChangeLinkifier) -> ApiResponse:
     """Change a linkifier, for administrators."""
     await call.submit(linkifiers.change, params.filter_id, _given(params))
-    return Answer()
+    return ApiResponse()
 
 
 def _given(params: AddLinkifier | ChangeLinkifier) -> LinkifierValues:
@@ -398,10 +398,10 @@ def _given(params: AddLinkifier | ChangeLinkifier) -> LinkifierValues:
     )
 
 
-async def remove_linkifier(call: Caller, params: OneLinkifier) -> Answer:
+async def remove_linkifier(call: Caller, params: OneLinkifier) -> ApiResponse:
     """Remove a linkifier, for administrators."""
     await call.submit(linkifiers.remove, params.filter_id)
-    return Answer()
+    return ApiResponse()
 
 
 # Playgrounds
@@ -431,10 +431,10 @@ class OnePlayground(Params, kw_only=True, frozen=True):
     playground_id: Annotated[Int, Path()]
 
 
-async def remove_playground(call: Caller, params: OnePlayground) -> Answer:
+async def remove_playground(call: Caller, params: OnePlayground) -> ApiResponse:
     """Remove a code playground, for administrators."""
     await call.submit(playgrounds.remove, params.playground_id)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

@@ -14,7 +14,7 @@ from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class AgentObject(Struct, kw_only=True):
@@ -37,7 +37,7 @@ class AgentObject(Struct, kw_only=True):
     ]
 
 
-class Agents(Answer, kw_only=True):
+class Agents(ApiResponse, kw_only=True):
     """The newest first."""
 
     agents: list[AgentObject]
@@ -97,7 +97,7 @@ class CreateAgent(Params, kw_only=True, frozen=True):
     ] = False
 
 
-class CreatedAgent(Answer, kw_only=True):
+class CreatedAgent(ApiResponse, kw_only=True):
     """The agent, and its key: nobody can see that again."""
 
     agent: AgentObject
@@ -129,11 +129,11 @@ class OneAgent(Params, kw_only=True, frozen=True):
     agent_id: Annotated[Int, Path()]
 
 
-async def end_agent(call: Call, params: OneAgent) -> Answer:
+async def end_agent(call: Call, params: OneAgent) -> ApiResponse:
     """Take an agent's key away, for its owner and for administrators. Not of the reference's
     interface: this server's."""
     await call.submit(agents.end, params.agent_id)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

@@ -31,7 +31,7 @@ from tertulia.wire.api.projection import (
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.errors import NotFound
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class AttachmentObject(Struct, kw_only=True, frozen=True):
@@ -198,7 +198,7 @@ class UploadFile(Params, kw_only=True, frozen=True):
     """One file, as the only file of a multipart form, under any name."""
 
 
-class UploadedFile(Answer, kw_only=True):
+class UploadedFile(ApiResponse, kw_only=True):
     """Where the file is, relative to the organization's address, and what it was called. A link to
     it is `[filename](url)`, without square brackets in the name. `uri` is the older name."""
 
@@ -228,7 +228,7 @@ class GetAttachments(Params, kw_only=True, frozen=True):
     """One's own files."""
 
 
-class Attachments(Answer, kw_only=True):
+class Attachments(ApiResponse, kw_only=True):
     """One's own files, and the bytes of everybody's together."""
 
     attachments: list[AttachmentObject]
@@ -259,7 +259,7 @@ class OnePersonsQuota(Params, kw_only=True, frozen=True):
     user_id: Annotated[Int, Path()]
 
 
-class UploadQuota(Answer, kw_only=True):
+class UploadQuota(ApiResponse, kw_only=True):
     """How much room a person's files take, with those of their bots."""
 
     used: Annotated[int, Meta(description="Bytes.")]
@@ -309,7 +309,7 @@ class GetFileFacts(Params, kw_only=True, frozen=True):
     path_ids: Annotated[list[str], Meta(max_length=MAX_FACTS, description="As in their addresses.")]
 
 
-class FoundFacts(Answer, kw_only=True):
+class FoundFacts(ApiResponse, kw_only=True):
     """What is known of them: of those that there are, and that the caller may open."""
 
     files: list[FileFacts]
@@ -329,10 +329,10 @@ class DeleteAttachment(Params, kw_only=True, frozen=True):
     attachment_id: Annotated[Int, Path()]
 
 
-async def delete_attachment(call: Caller, params: DeleteAttachment) -> Answer:
+async def delete_attachment(call: Caller, params: DeleteAttachment) -> ApiResponse:
     """Delete an uploaded file. Messages that link it stay as they are, and lead nowhere."""
     await call.submit(attachments.remove, params.attachment_id)
-    return Answer()
+    return ApiResponse()
 
 
 class FileAt(Params, kw_only=True, frozen=True):
@@ -342,7 +342,7 @@ class FileAt(Params, kw_only=True, frozen=True):
     filename: Annotated[str, Path(), Meta(description="What follows in the path_id.")]
 
 
-class TemporaryAddress(Answer, kw_only=True):
+class TemporaryAddress(ApiResponse, kw_only=True):
     """Where the file can be had for a minute, without credentials."""
 
     url: str
@@ -357,7 +357,7 @@ async def get_temporary_url(call: Call, params: FileAt) -> TemporaryAddress:
     return TemporaryAddress(url=f"{links.TEMPORARY}{ticket}/{name}")
 
 
-class ThumbnailStatus(Answer, kw_only=True):
+class ThumbnailStatus(ApiResponse, kw_only=True):
     """Whether there is a smaller picture of the file."""
 
     has_thumbnail: bool

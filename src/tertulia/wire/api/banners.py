@@ -14,7 +14,7 @@ from tertulia.wire.api.organization.events import RealmUpdateEvent
 from tertulia.wire.api.projection import ProjectionContext, Projections, Viewer, to_everybody
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class BannerObject(Struct, kw_only=True):
@@ -57,7 +57,7 @@ def _knows_them(context: ProjectionContext, change: Any, viewer: Viewer) -> bool
 WEEK: Final = 7 * 86400
 
 
-class Banners(Answer, kw_only=True):
+class Banners(ApiResponse, kw_only=True):
     """The oldest first."""
 
     banners: list[BannerObject]
@@ -86,7 +86,7 @@ class PostBanner(Params, kw_only=True, frozen=True):
     ] = True
 
 
-class PostedBanner(Answer, kw_only=True):
+class PostedBanner(ApiResponse, kw_only=True):
     """Its ID."""
 
     banner_id: int
@@ -107,10 +107,10 @@ class OneBanner(Params, kw_only=True, frozen=True):
     banner_id: Annotated[Int, Path()]
 
 
-async def end_banner(call: Caller, params: OneBanner) -> Answer:
+async def end_banner(call: Caller, params: OneBanner) -> ApiResponse:
     """Tell it nobody any more, for administrators."""
     await call.submit(banners.end, params.banner_id)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

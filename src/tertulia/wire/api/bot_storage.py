@@ -11,7 +11,7 @@ from tertulia.store.bots import StorageChanged
 from tertulia.store.database import Connection
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Params
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 MOST_CHARACTERS: Final = 10_000_000
 """Of all names and texts of one bot."""
@@ -29,7 +29,7 @@ class GetStorage(Params, kw_only=True, frozen=True):
     keys: _Keys = None
 
 
-class Storage(Answer, kw_only=True):
+class Storage(ApiResponse, kw_only=True):
     """The texts by their names."""
 
     storage: dict[str, str]
@@ -52,7 +52,7 @@ class UpdateStorage(Params, kw_only=True, frozen=True):
     ]
 
 
-async def update_storage(call: Call, params: UpdateStorage) -> Answer:
+async def update_storage(call: Call, params: UpdateStorage) -> ApiResponse:
     """Keep texts for the calling bot."""
     _require_bot(call)
     new = params.storage
@@ -62,7 +62,7 @@ async def update_storage(call: Call, params: UpdateStorage) -> Answer:
     await call.node.store.read(_require_room, change)
     # Looked at again with each part that is written: others may come at the same moment.
     await _change(call, change)
-    return Answer()
+    return ApiResponse()
 
 
 class RemoveStorage(Params, kw_only=True, frozen=True):
@@ -71,14 +71,14 @@ class RemoveStorage(Params, kw_only=True, frozen=True):
     keys: _Keys = None
 
 
-async def remove_storage(call: Call, params: RemoveStorage) -> Answer:
+async def remove_storage(call: Call, params: RemoveStorage) -> ApiResponse:
     """Forget what the calling bot keeps."""
     _require_bot(call)
     if params.keys is not None:
         found = await call.node.store.read(bots.kept, call.user.id, params.keys)
         _require_all(params.keys, found)
     await _change(call, StorageChanged(call.user.id, gone=params.keys))
-    return Answer()
+    return ApiResponse()
 
 
 def _require_bot(call: Call) -> None:

@@ -26,7 +26,7 @@ from tertulia.wire.http import sign_in
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.errors import MissingParameter
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class BotService(Struct, kw_only=True, frozen=True):
@@ -220,7 +220,7 @@ class OwnBot(Struct, kw_only=True):
     default_all_public_streams: bool
 
 
-class OwnBots(Answer, kw_only=True):
+class OwnBots(ApiResponse, kw_only=True):
     """The caller's active bots."""
 
     bots: list[OwnBot]
@@ -277,7 +277,7 @@ class CreateBot(Params, kw_only=True, frozen=True):
     default_all_public_streams: bool = False
 
 
-class CreatedBot(Answer, kw_only=True):
+class CreatedBot(ApiResponse, kw_only=True):
     """The new bot, and what its program signs in with."""
 
     user_id: int
@@ -413,7 +413,7 @@ class UpdateBot(Params, kw_only=True, frozen=True):
     default_all_public_streams: bool | None = None
 
 
-class UpdatedBot(Answer, kw_only=True):
+class UpdatedBot(ApiResponse, kw_only=True):
     """The bot as it is then; the service's fields for outgoing webhooks, and the names of an
     embedded bot's settings."""
 
@@ -491,10 +491,10 @@ class OneBot(Params, kw_only=True, frozen=True):
     bot_id: Annotated[Int, Path()]
 
 
-async def deactivate_bot(call: Call, params: OneBot) -> Answer:
+async def deactivate_bot(call: Call, params: OneBot) -> ApiResponse:
     """Deactivate a bot, for its owner and for administrators."""
     await call.submit(bots.deactivate, params.bot_id)
-    return Answer()
+    return ApiResponse()
 
 
 # Keys

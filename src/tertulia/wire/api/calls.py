@@ -8,7 +8,7 @@ from tertulia.model.errors import Refused
 from tertulia.service import video_calls
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Params
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class NewCall(Params, kw_only=True, frozen=True):
@@ -18,7 +18,7 @@ class NewCall(Params, kw_only=True, frozen=True):
     voice_only: bool = False
 
 
-class NewCallLink(Answer, kw_only=True):
+class NewCallLink(ApiResponse, kw_only=True):
     """Where people of this organization join it."""
 
     url: str

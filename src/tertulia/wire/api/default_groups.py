@@ -6,7 +6,7 @@ from tertulia.domain.channels import default_groups
 from tertulia.service.caller import Caller
 from tertulia.wire.api.administration import NewId
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class CreateGroup(Params, kw_only=True, frozen=True):
@@ -38,12 +38,12 @@ class DescribeGroup(OneGroup, kw_only=True, frozen=True):
     new_description: str | None = None
 
 
-async def describe_default_group(call: Caller, params: DescribeGroup) -> Answer:
+async def describe_default_group(call: Caller, params: DescribeGroup) -> ApiResponse:
     """Give a group of channels another name or description, for administrators."""
     await call.submit(
         default_groups.describe, params.group_id, params.new_group_name, params.new_description
     )
-    return Answer()
+    return ApiResponse()
 
 
 class ChangeGroup(OneGroup, kw_only=True, frozen=True):
@@ -53,14 +53,14 @@ class ChangeGroup(OneGroup, kw_only=True, frozen=True):
     stream_names: list[str]
 
 
-async def change_default_group(call: Caller, params: ChangeGroup) -> Answer:
+async def change_default_group(call: Caller, params: ChangeGroup) -> ApiResponse:
     """Add channels to a group, or take them out of it, for administrators."""
     verb = default_groups.add if params.op == "add" else default_groups.remove_channels
     await call.submit(verb, params.group_id, params.stream_names)
-    return Answer()
+    return ApiResponse()
 
 
-async def remove_default_group(call: Caller, params: OneGroup) -> Answer:
+async def remove_default_group(call: Caller, params: OneGroup) -> ApiResponse:
     """Remove a group, for administrators. Its channels stay."""
     await call.submit(default_groups.remove, params.group_id)
-    return Answer()
+    return ApiResponse()

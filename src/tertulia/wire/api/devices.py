@@ -17,7 +17,7 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner, unseen
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class DeviceObject(Struct, kw_only=True):
@@ -52,10 +52,10 @@ class AddApnsToken(Params, kw_only=True, frozen=True):
     appid: Annotated[str, Meta(description="Which app it is.")]
 
 
-async def add_apns_token(call: Call, params: AddApnsToken) -> Answer:
+async def add_apns_token(call: Call, params: AddApnsToken) -> ApiResponse:
     """Register an iOS device."""
     await call.submit(devices.add_token, PushService.APNS, params.token, params.appid)
-    return Answer()
+    return ApiResponse()
 
 
 class RemoveToken(Params, kw_only=True, frozen=True):
@@ -64,10 +64,10 @@ class RemoveToken(Params, kw_only=True, frozen=True):
     token: str
 
 
-async def remove_apns_token(call: Call, params: RemoveToken) -> Answer:
+async def remove_apns_token(call: Call, params: RemoveToken) -> ApiResponse:
     """Forget an iOS device."""
     await call.submit(devices.remove_token, PushService.APNS, params.token)
-    return Answer()
+    return ApiResponse()
 
 
 class AddFcmToken(Params, kw_only=True, frozen=True):
@@ -76,16 +76,16 @@ class AddFcmToken(Params, kw_only=True, frozen=True):
     token: Annotated[str, Meta(description="At most 4096 characters.")]
 
 
-async def add_fcm_token(call: Call, params: AddFcmToken) -> Answer:
+async def add_fcm_token(call: Call, params: AddFcmToken) -> ApiResponse:
     """Register an Android device."""
     await call.submit(devices.add_token, PushService.FCM, params.token)
-    return Answer()
+    return ApiResponse()
 
 
-async def remove_fcm_token(call: Call, params: RemoveToken) -> Answer:
+async def remove_fcm_token(call: Call, params: RemoveToken) -> ApiResponse:
     """Forget an Android device."""
     await call.submit(devices.remove_token, PushService.FCM, params.token)
-    return Answer()
+    return ApiResponse()
 
 
 class TestNotification(Params, kw_only=True, frozen=True):
@@ -94,17 +94,17 @@ class TestNotification(Params, kw_only=True, frozen=True):
     token: Annotated[str | None, Meta(description="By default, all of the caller's.")] = None
 
 
-async def test_notification(call: Call, params: TestNotification) -> Answer:
+async def test_notification(call: Call, params: TestNotification) -> ApiResponse:
     """Wake the caller's devices, to see whether it works."""
     call.consider(devices.test_notification, params.token)
-    return Answer()
+    return ApiResponse()
 
 
 class RegisterDevice(Params, kw_only=True, frozen=True):
     """No parameters."""
 
 
-class NewDevice(Answer, kw_only=True):
+class NewDevice(ApiResponse, kw_only=True):
     """The new device's ID."""
 
     device_id: int
@@ -121,10 +121,10 @@ class RemoveDevice(Params, kw_only=True, frozen=True):
     device_id: Int
 
 
-async def remove_device(call: Call, params: RemoveDevice) -> Answer:
+async def remove_device(call: Call, params: RemoveDevice) -> ApiResponse:
     """Forget one of the caller's devices."""
     await call.submit(devices.remove, params.device_id)
-    return Answer()
+    return ApiResponse()
 
 
 class RegisterPush(Params, kw_only=True, frozen=True):
@@ -139,10 +139,10 @@ class RegisterPush(Params, kw_only=True, frozen=True):
     encrypted_push_registration: str | None = None
 
 
-async def register_push(call: Call, params: RegisterPush) -> Answer:
+async def register_push(call: Call, params: RegisterPush) -> ApiResponse:
     """Ask for encrypted push notifications on a device."""
     call.consider(devices.require_push, params.device_id)
-    return Answer()
+    return ApiResponse()
 
 
 class TestEncrypted(Params, kw_only=True, frozen=True):
@@ -151,10 +151,10 @@ class TestEncrypted(Params, kw_only=True, frozen=True):
     device_id: Annotated[Int | None, Meta(description="By default, all of the caller's.")] = None
 
 
-async def test_encrypted_notification(call: Call, params: TestEncrypted) -> Answer:
+async def test_encrypted_notification(call: Call, params: TestEncrypted) -> ApiResponse:
     """Wake the caller's devices by an encrypted notification, to see whether it works."""
     call.consider(devices.require_push, params.device_id)
-    return Answer()
+    return ApiResponse()
 
 
 class PushSubscriptionObject(Struct, kw_only=True):
@@ -170,7 +170,7 @@ class PushSubscriptionObject(Struct, kw_only=True):
     current: Annotated[bool, Meta(description="Whether it is of the browser that asks.")]
 
 
-class PushSubscriptions(Answer, kw_only=True):
+class PushSubscriptions(ApiResponse, kw_only=True):
     """The newest first."""
 
     enabled: Annotated[bool, Meta(description="Whether this server pushes at all.")]
@@ -219,7 +219,7 @@ class AddPushSubscription(Params, kw_only=True, frozen=True):
     ] = ""
 
 
-class AddedPushSubscription(Answer, kw_only=True):
+class AddedPushSubscription(ApiResponse, kw_only=True):
     """What was added, or was there."""
 
     subscription: PushSubscriptionObject
@@ -268,20 +268,20 @@ class OnePushSubscription(Params, kw_only=True, frozen=True):
     subscription_id: Annotated[Int, Path()]
 
 
-async def remove_push_subscription(call: Call, params: OnePushSubscription) -> Answer:
+async def remove_push_subscription(call: Call, params: OnePushSubscription) -> ApiResponse:
     """Push to a program no more. Not of the reference's interface: this server's."""
     await call.submit(pushes.unsubscribe, params.subscription_id)
-    return Answer()
+    return ApiResponse()
 
 
-async def test_push_subscription(call: Call, params: OnePushSubscription) -> Answer:
+async def test_push_subscription(call: Call, params: OnePushSubscription) -> ApiResponse:
     """Push something to a program, to see whether it works: refused with what the push service
     says. Not of the reference's interface: this server's."""
     if not call.node.config.web_push:
         raise Refused("Push notifications aren't set up on this server.")
     one = call.consider(pushes.found, params.subscription_id)
     await push_test(call.node, call.user, one)
-    return Answer()
+    return ApiResponse()
 
 
 class PushSubscriptionsEvent(Event, kw_only=True, tag="push_subscriptions"):

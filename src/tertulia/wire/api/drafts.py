@@ -12,7 +12,7 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import SAFE_INTEGER, Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 DRAFT_TYPES: Final = {
     DraftKind.NOTHING: "",
@@ -138,7 +138,7 @@ class GetDrafts(Params, kw_only=True, frozen=True):
     """No parameters."""
 
 
-class Drafts(Answer, kw_only=True):
+class Drafts(ApiResponse, kw_only=True):
     """The caller's drafts, those edited last first."""
 
     count: int
@@ -157,7 +157,7 @@ class CreateDrafts(Params, kw_only=True, frozen=True):
     drafts: list[DraftContent] = []
 
 
-class DraftIds(Answer, kw_only=True):
+class DraftIds(ApiResponse, kw_only=True):
     """The new drafts' IDs, in the order in which they were sent."""
 
     ids: list[int]
@@ -177,10 +177,10 @@ class EditDraft(Params, kw_only=True, frozen=True):
     draft: DraftContent
 
 
-async def edit_draft(call: Call, params: EditDraft) -> Answer:
+async def edit_draft(call: Call, params: EditDraft) -> ApiResponse:
     """Put something else in a draft's place."""
     await call.submit(drafts.edit, params.draft_id, params.draft.writing())
-    return Answer()
+    return ApiResponse()
 
 
 class DeleteDraft(Params, kw_only=True, frozen=True):
@@ -189,10 +189,10 @@ class DeleteDraft(Params, kw_only=True, frozen=True):
     draft_id: Annotated[Int, Path()]
 
 
-async def delete_draft(call: Call, params: DeleteDraft) -> Answer:
+async def delete_draft(call: Call, params: DeleteDraft) -> ApiResponse:
     """Delete a draft."""
     await call.submit(drafts.delete, params.draft_id)
-    return Answer()
+    return ApiResponse()
 
 
 _TITLE = Meta(description="At most 60 characters.")
@@ -203,7 +203,7 @@ class GetSnippets(Params, kw_only=True, frozen=True):
     """No parameters."""
 
 
-class Snippets(Answer, kw_only=True):
+class Snippets(ApiResponse, kw_only=True):
     """The caller's snippets, the oldest first."""
 
     saved_snippets: list[SnippetObject]
@@ -222,7 +222,7 @@ class CreateSnippet(Params, kw_only=True, frozen=True):
     content: Annotated[str, _CONTENT]
 
 
-class NewSnippet(Answer, kw_only=True):
+class NewSnippet(ApiResponse, kw_only=True):
     """The new snippet's ID."""
 
     saved_snippet_id: int
@@ -242,10 +242,10 @@ class EditSnippet(Params, kw_only=True, frozen=True):
     content: Annotated[str | None, _CONTENT] = None
 
 
-async def edit_snippet(call: Call, params: EditSnippet) -> Answer:
+async def edit_snippet(call: Call, params: EditSnippet) -> ApiResponse:
     """Give a snippet another title or text."""
     await call.submit(snippets.edit_snippet, params.saved_snippet_id, params.title, params.content)
-    return Answer()
+    return ApiResponse()
 
 
 class DeleteSnippet(Params, kw_only=True, frozen=True):
@@ -254,10 +254,10 @@ class DeleteSnippet(Params, kw_only=True, frozen=True):
     saved_snippet_id: Annotated[Int, Path()]
 
 
-async def delete_snippet(call: Call, params: DeleteSnippet) -> Answer:
+async def delete_snippet(call: Call, params: DeleteSnippet) -> ApiResponse:
     """Delete a snippet."""
     await call.submit(snippets.delete_snippet, params.saved_snippet_id)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

@@ -22,7 +22,7 @@ from tertulia.wire.api.projection import C, ForEverybody, ProjectionContext, Pro
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.forms import MIB
 from tertulia.wire.http.parameters import Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 REACTION_TYPES: Final[Mapping[str, EmojiKind]] = {
     "unicode_emoji": EmojiKind.UNICODE,
@@ -149,7 +149,7 @@ class GetEmoji(Params, kw_only=True, frozen=True):
     """All emoji of the organization's own."""
 
 
-class CustomEmojiMap(Answer, kw_only=True):
+class CustomEmojiMap(ApiResponse, kw_only=True):
     """The organization's emoji by ID, the deactivated ones too."""
 
     emoji: dict[str, CustomEmojiObject]
@@ -166,7 +166,7 @@ class NamedEmoji(Params, kw_only=True, frozen=True):
     emoji_name: Annotated[str, Path()]
 
 
-async def add_custom_emoji(call: Call, params: NamedEmoji) -> Answer:
+async def add_custom_emoji(call: Call, params: NamedEmoji) -> ApiResponse:
     """Add an emoji. Its picture is the one file of the request."""
     name = params.emoji_name
     call.consider(emoji.allow, name)
@@ -178,13 +178,13 @@ async def add_custom_emoji(call: Call, params: NamedEmoji) -> Answer:
             f"The image is larger than the {MAX_EMOJI_MIB} MiB limit. Upload a smaller one."
         )
     await add_emoji(call, name, content)
-    return Answer()
+    return ApiResponse()
 
 
-async def deactivate_custom_emoji(call: Caller, params: NamedEmoji) -> Answer:
+async def deactivate_custom_emoji(call: Caller, params: NamedEmoji) -> ApiResponse:
     """Offer an emoji no more. Reactions with it stay."""
     await call.submit(emoji.deactivate, params.emoji_name)
-    return Answer()
+    return ApiResponse()
 
 
 EMOJI_PATH: Final = "/static/emoji.json"

@@ -14,7 +14,7 @@ from tertulia.wire.api.bots import OneBot, check_called
 from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class FeedObject(Struct, kw_only=True):
@@ -34,7 +34,7 @@ class FeedObject(Struct, kw_only=True):
     reason: Annotated[str, Meta(description="Why, the last time, as a sentence.")]
 
 
-class Feeds(Answer, kw_only=True):
+class Feeds(ApiResponse, kw_only=True):
     """The oldest first."""
 
     feeds: list[FeedObject]
@@ -79,7 +79,7 @@ class AddFeed(Params, kw_only=True, frozen=True):
     topic: Annotated[str, Meta(description="Empty: the feed's own title.")] = ""
 
 
-class OneFeed(Answer, kw_only=True):
+class OneFeed(ApiResponse, kw_only=True):
     """The feed as it is then."""
 
     feed: FeedObject
@@ -139,11 +139,11 @@ class FeedOfBot(Params, kw_only=True, frozen=True):
     feed_id: Annotated[Int, Path()]
 
 
-async def remove_feed(call: Call, params: FeedOfBot) -> Answer:
+async def remove_feed(call: Call, params: FeedOfBot) -> ApiResponse:
     """End that a bot follows a feed, for its owner and for administrators. Not of the reference's
     interface: this server's."""
     await call.submit(feeds.remove, params.bot_id, params.feed_id)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

@@ -13,7 +13,7 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_everybody
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class ChannelFolderObject(Struct, kw_only=True):
@@ -81,7 +81,7 @@ class CreateChannelFolder(Params, kw_only=True, frozen=True):
     description: str
 
 
-class CreatedChannelFolder(Answer, kw_only=True):
+class CreatedChannelFolder(ApiResponse, kw_only=True):
     """The new folder's ID."""
 
     channel_folder_id: int
@@ -100,7 +100,7 @@ class GetChannelFolders(Params, kw_only=True, frozen=True):
     include_archived: bool = False
 
 
-class ChannelFolders(Answer, kw_only=True):
+class ChannelFolders(ApiResponse, kw_only=True):
     """Channel folders, in their order."""
 
     channel_folders: list[ChannelFolderObject]
@@ -123,10 +123,10 @@ class ReorderChannelFolders(Params, kw_only=True, frozen=True):
     order: list[Int]
 
 
-async def reorder_channel_folders(call: Caller, params: ReorderChannelFolders) -> Answer:
+async def reorder_channel_folders(call: Caller, params: ReorderChannelFolders) -> ApiResponse:
     """Arrange the channel folders."""
     await call.submit(folders.reorder, params.order)
-    return Answer()
+    return ApiResponse()
 
 
 class UpdateChannelFolder(Params, kw_only=True, frozen=True):
@@ -138,14 +138,14 @@ class UpdateChannelFolder(Params, kw_only=True, frozen=True):
     is_archived: bool | UnsetType = UNSET
 
 
-async def update_channel_folder(call: Caller, params: UpdateChannelFolder) -> Answer:
+async def update_channel_folder(call: Caller, params: UpdateChannelFolder) -> ApiResponse:
     """Change a channel folder."""
     edit = FolderEdit(
         name=params.name, description=params.description, is_archived=params.is_archived
     )
     await call.prepare(params.description)
     await call.submit(folders.change, params.channel_folder_id, edit, call.render)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

@@ -17,7 +17,7 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer, unseen
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path, Reads
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 InvitationChange = changes.InvitationsMade | changes.InvitationSentAgain | changes.InvitationsEnded
 C = TypeVar("C", changes.InvitationsMade, changes.InvitationSentAgain, changes.InvitationsEnded)
@@ -152,7 +152,7 @@ def _post(call: Call) -> Post:
 # Making
 
 
-async def send_invites(call: Call, params: SendInvites) -> Answer:
+async def send_invites(call: Call, params: SendInvites) -> ApiResponse:
     """Invite people by mail. Those who have an account are left out, and named in an error
     although the others are invited."""
     outcome = await call.submit(
@@ -164,10 +164,10 @@ async def send_invites(call: Call, params: SendInvites) -> Answer:
             sent=bool(outcome.invited),
             daily_limit_reached=outcome.daily_limit_reached,
         )
-    return Answer()
+    return ApiResponse()
 
 
-class InviteLink(Answer, kw_only=True):
+class InviteLink(ApiResponse, kw_only=True):
     """The link."""
 
     invite_link: str
@@ -201,7 +201,7 @@ class InviteObject(Struct, kw_only=True):
     is_multiuse: bool
 
 
-class Invites(Answer, kw_only=True):
+class Invites(ApiResponse, kw_only=True):
     """Invitations in the order in which they were made."""
 
     invites: list[InviteObject]
@@ -242,22 +242,22 @@ class OneInvite(Params, kw_only=True, frozen=True):
     invite_id: Annotated[Int, Path()]
 
 
-async def revoke_email_invite(call: Call, params: OneInvite) -> Answer:
+async def revoke_email_invite(call: Call, params: OneInvite) -> ApiResponse:
     """Revoke an invitation by mail."""
     await call.submit(invitations.revoke, params.invite_id)
-    return Answer()
+    return ApiResponse()
 
 
-async def revoke_invite_link(call: Call, params: OneInvite) -> Answer:
+async def revoke_invite_link(call: Call, params: OneInvite) -> ApiResponse:
     """Revoke a link."""
     await call.submit(invitations.revoke_link, params.invite_id)
-    return Answer()
+    return ApiResponse()
 
 
-async def resend_email_invite(call: Call, params: OneInvite) -> Answer:
+async def resend_email_invite(call: Call, params: OneInvite) -> ApiResponse:
     """Mail an invitation once more."""
     await call.submit(invitations.send_again, params.invite_id, _post(call))
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

@@ -11,7 +11,7 @@ from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class NavigationViewObject(Struct, kw_only=True):
@@ -68,7 +68,7 @@ class GetNavigationViews(Params, kw_only=True, frozen=True):
     """No parameters."""
 
 
-class NavigationViews(Answer, kw_only=True):
+class NavigationViews(ApiResponse, kw_only=True):
     """The caller's views, the oldest first."""
 
     navigation_views: list[NavigationViewObject]
@@ -88,10 +88,10 @@ class AddNavigationView(Params, kw_only=True, frozen=True):
     name: Annotated[str | None, _NAME] = None
 
 
-async def add_navigation_view(call: Call, params: AddNavigationView) -> Answer:
+async def add_navigation_view(call: Call, params: AddNavigationView) -> ApiResponse:
     """Add a view, or settings of a built-in one."""
     await call.submit(navigation.add, params.fragment, params.is_pinned, params.name)
-    return Answer()
+    return ApiResponse()
 
 
 class UpdateNavigationView(Params, kw_only=True, frozen=True):
@@ -102,10 +102,10 @@ class UpdateNavigationView(Params, kw_only=True, frozen=True):
     name: Annotated[str | None, _NAME] = None
 
 
-async def update_navigation_view(call: Call, params: UpdateNavigationView) -> Answer:
+async def update_navigation_view(call: Call, params: UpdateNavigationView) -> ApiResponse:
     """Give a view another place or name."""
     await call.submit(navigation.change, params.fragment, params.is_pinned, params.name)
-    return Answer()
+    return ApiResponse()
 
 
 class RemoveNavigationView(Params, kw_only=True, frozen=True):
@@ -114,10 +114,10 @@ class RemoveNavigationView(Params, kw_only=True, frozen=True):
     fragment: Annotated[str, Path()]
 
 
-async def remove_navigation_view(call: Call, params: RemoveNavigationView) -> Answer:
+async def remove_navigation_view(call: Call, params: RemoveNavigationView) -> ApiResponse:
     """Remove a view, or settings of a built-in one."""
     await call.submit(navigation.remove, params.fragment)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

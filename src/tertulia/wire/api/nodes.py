@@ -9,7 +9,7 @@ from tertulia.store import backups, nodes
 from tertulia.store.nodes import SlowRequest
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import NoParams
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class SlowRequestObject(Struct, kw_only=True):
@@ -71,7 +71,7 @@ class BackupsObject(Struct, kw_only=True):
     is_old: Annotated[bool, Meta(description="Whether one was missed, or there is none.")]
 
 
-class Nodes(Answer, kw_only=True):
+class Nodes(ApiResponse, kw_only=True):
     """The nodes, by name; those that are gone for a day."""
 
     nodes: list[NodeObject]

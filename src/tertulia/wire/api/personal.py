@@ -13,7 +13,7 @@ from tertulia.wire.api.projection import ProjectionContext, Projections, to_owne
 from tertulia.wire.api.quiet_times import QuietTimesObject, quiet_times_object
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class MutedUserObject(Struct, kw_only=True):
@@ -63,7 +63,7 @@ class GetAlertWords(Params, kw_only=True, frozen=True):
     """One's alert words."""
 
 
-class AlertWordList(Answer, kw_only=True):
+class AlertWordList(ApiResponse, kw_only=True):
     """All of one's alert words, as they are now."""
 
     alert_words: list[str]
@@ -100,16 +100,16 @@ class OtherUser(Params, kw_only=True, frozen=True):
     muted_user_id: Annotated[Int, Path()]
 
 
-async def mute_user(call: Call, params: OtherUser) -> Answer:
+async def mute_user(call: Call, params: OtherUser) -> ApiResponse:
     """Mute a user: what they wrote counts as read, and so does what they will write."""
     await flags.mute_user(call, params.muted_user_id)
-    return Answer()
+    return ApiResponse()
 
 
-async def unmute_user(call: Call, params: OtherUser) -> Answer:
+async def unmute_user(call: Call, params: OtherUser) -> ApiResponse:
     """Unmute a user. What counts as read stays read."""
     await call.submit(personal.unmute_user, params.muted_user_id)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

@@ -10,7 +10,7 @@ from tertulia.wire.api.users.objects import avatar_address
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.forms import MIB
 from tertulia.wire.http.parameters import NoParams, Params
-from tertulia.wire.http.routing import Answer, Redirect
+from tertulia.wire.http.routing import ApiResponse, Redirect
 
 
 def sent_picture(call: Call) -> bytes:
@@ -31,7 +31,7 @@ async def kept_if_sent(call: Call) -> str:
     return await keep_scaled_avatar(call.node.files, sent_picture(call)) if call.uploads else ""
 
 
-class Avatar(Answer, kw_only=True):
+class Avatar(ApiResponse, kw_only=True):
     """Where one's picture is now."""
 
     avatar_url: str
@@ -59,17 +59,17 @@ class WhichLogo(Params, kw_only=True, frozen=True):
     night: bool
 
 
-async def set_icon(call: Call, params: NoParams) -> Answer:
+async def set_icon(call: Call, params: NoParams) -> ApiResponse:
     """Give the organization an icon, for administrators: the one file of the request."""
     permissions.require_administrator(call.state, call.user)
     await pictures.set_icon(call, sent_picture(call))
-    return Answer()
+    return ApiResponse()
 
 
-async def delete_icon(call: Call, params: NoParams) -> Answer:
+async def delete_icon(call: Call, params: NoParams) -> ApiResponse:
     """Go back to the icon that everybody begins with, for administrators."""
     await pictures.set_icon(call, None)
-    return Answer()
+    return ApiResponse()
 
 
 async def get_icon(call: Call, params: NoParams) -> Redirect:
@@ -77,17 +77,17 @@ async def get_icon(call: Call, params: NoParams) -> Redirect:
     return Redirect(address=picture_url(call.state.realm, "icon"))
 
 
-async def set_logo(call: Call, params: WhichLogo) -> Answer:
+async def set_logo(call: Call, params: WhichLogo) -> ApiResponse:
     """Give the organization a logo, for administrators: the one file of the request."""
     permissions.require_administrator(call.state, call.user)
     await pictures.set_logo(call, sent_picture(call), night=params.night)
-    return Answer()
+    return ApiResponse()
 
 
-async def delete_logo(call: Call, params: WhichLogo) -> Answer:
+async def delete_logo(call: Call, params: WhichLogo) -> ApiResponse:
     """Go back to the logo that everybody begins with, for administrators."""
     await pictures.set_logo(call, None, night=params.night)
-    return Answer()
+    return ApiResponse()
 
 
 async def get_logo(call: Call, params: WhichLogo) -> Redirect:

@@ -16,7 +16,7 @@ from tertulia.wire.api.reactions import follows_message, message_audience
 from tertulia.wire.api.topics import topic_shown
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class PinObject(Struct, kw_only=True):
@@ -85,7 +85,7 @@ class GetPins(Params, kw_only=True, frozen=True):
     allow_empty_topic_name: bool = False
 
 
-class Pins(Answer, kw_only=True):
+class Pins(ApiResponse, kw_only=True):
     """Those that were pinned last first."""
 
     pins: list[PinObject]
@@ -109,19 +109,19 @@ class OnePin(Params, kw_only=True, frozen=True):
     message_id: Annotated[Int, Path()]
 
 
-async def pin(call: Call, params: OnePin) -> Answer:
+async def pin(call: Call, params: OnePin) -> ApiResponse:
     """Pin a message in its channel, for everybody who can read it. For who may post in the channel,
     and who administers it; one that is pinned stays as it is. Clients that have the capability
     `server_extensions`, or name the event type, are told (`pins`). Not of the reference's
     interface: this server's."""
     await pin_message(call, params.message_id)
-    return Answer()
+    return ApiResponse()
 
 
-async def unpin(call: Call, params: OnePin) -> Answer:
+async def unpin(call: Call, params: OnePin) -> ApiResponse:
     """Take the pin of a message away, whoever's it is. For those who may pin it."""
     await call.submit(pins.unpin, params.message_id)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

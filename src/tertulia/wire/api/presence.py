@@ -17,7 +17,7 @@ from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import JsonParts, json_object, object_fields
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 DAY = 86400
 DEFAULT_DAYS = 14
@@ -39,7 +39,7 @@ class ReportPresence(Params, kw_only=True, frozen=True):
     slim_presence: Annotated[bool, Meta(description="The older way to ask for it.")] = False
 
 
-class Presences(Answer, kw_only=True):
+class Presences(ApiResponse, kw_only=True):
     """Who is there, by user ID (modern) or by address (legacy)."""
 
     presence_last_update_id: int
@@ -174,7 +174,7 @@ class UserPresence(Struct, kw_only=True):
     idle_timestamp: int
 
 
-class OnePresence(Answer, kw_only=True):
+class OnePresence(ApiResponse, kw_only=True):
     """An account's presence."""
 
     presence: UserPresence
@@ -225,7 +225,7 @@ def _presence_of(call: Call, user_id: int | None) -> OnePresence:
     )
 
 
-class RealmPresences(Answer, kw_only=True):
+class RealmPresences(ApiResponse, kw_only=True):
     """Who was there of late, by address."""
 
     presences: dict[str, Any]

@@ -30,7 +30,7 @@ from tertulia.wire.api.projection import (
 from tertulia.wire.api.visibility import sees_account, sees_user
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 FIELD_TYPES: Final = {
     "SHORT_TEXT": {"id": 1, "name": "Text (short)"},
@@ -207,7 +207,7 @@ MAX_ENTRIES: Final = 1000
 # The fields
 
 
-class ProfileFields(Answer, kw_only=True):
+class ProfileFields(ApiResponse, kw_only=True):
     """The fields in their order."""
 
     custom_fields: list[ProfileFieldObject]
@@ -247,7 +247,7 @@ class CreateProfileField(_Field, kw_only=True, frozen=True):
     ]
 
 
-class CreatedProfileField(Answer, kw_only=True):
+class CreatedProfileField(ApiResponse, kw_only=True):
     """The new field's ID."""
 
     id: int
@@ -267,10 +267,10 @@ class OrderProfileFields(Params, kw_only=True, frozen=True):
     order: list[Int]
 
 
-async def order_profile_fields(call: Caller, params: OrderProfileFields) -> Answer:
+async def order_profile_fields(call: Caller, params: OrderProfileFields) -> ApiResponse:
     """Put the fields in another order, for administrators."""
     await call.submit(profiles.order_fields, params.order)
-    return Answer()
+    return ApiResponse()
 
 
 class UpdateProfileField(_Field, kw_only=True, frozen=True):
@@ -280,13 +280,13 @@ class UpdateProfileField(_Field, kw_only=True, frozen=True):
     name: str | None = None
 
 
-async def update_profile_field(call: Caller, params: UpdateProfileField) -> Answer:
+async def update_profile_field(call: Caller, params: UpdateProfileField) -> ApiResponse:
     """Change a field, for administrators."""
     field = call.state.profile_fields.get(params.field_id)
     kind = FieldKind.SHORT_TEXT if field is None else field.kind
     revision = _revision(params, params.name, kind)
     await call.submit(profiles.change_field, params.field_id, revision)
-    return Answer()
+    return ApiResponse()
 
 
 class OneProfileField(Params, kw_only=True, frozen=True):
@@ -295,10 +295,10 @@ class OneProfileField(Params, kw_only=True, frozen=True):
     field_id: Annotated[Int, Path()]
 
 
-async def delete_profile_field(call: Caller, params: OneProfileField) -> Answer:
+async def delete_profile_field(call: Caller, params: OneProfileField) -> ApiResponse:
     """Take a field from all profiles, for administrators."""
     await call.submit(profiles.delete_field, params.field_id)
-    return Answer()
+    return ApiResponse()
 
 
 def _revision(params: _Field, name: str | None, kind: FieldKind) -> Revision:
@@ -365,10 +365,10 @@ class UpdateProfile(Params, kw_only=True, frozen=True):
     data: Annotated[list[ProfileEntry], Meta(max_length=MAX_ENTRIES)]
 
 
-async def update_own_profile(call: Call, params: UpdateProfile) -> Answer:
+async def update_own_profile(call: Call, params: UpdateProfile) -> ApiResponse:
     """Change one's own profile."""
     await call.submit(profiles.change_own, await new_profile(call, params.data))
-    return Answer()
+    return ApiResponse()
 
 
 class EmptyProfile(Params, kw_only=True, frozen=True):
@@ -377,10 +377,10 @@ class EmptyProfile(Params, kw_only=True, frozen=True):
     data: Annotated[list[Int], Meta(max_length=MAX_ENTRIES)]
 
 
-async def empty_own_profile(call: Call, params: EmptyProfile) -> Answer:
+async def empty_own_profile(call: Call, params: EmptyProfile) -> ApiResponse:
     """Take what one's own profile has in some fields away."""
     await call.submit(profiles.empty_own, params.data)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

@@ -11,7 +11,7 @@ from tertulia.model.users import User
 from tertulia.state.state import State
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 AHEAD_SECONDS: Final = 15 * 86400
 """So far ahead spans are told."""
@@ -58,7 +58,7 @@ def quiet_times_object(state: State, user: User, now: float) -> QuietTimesObject
     )
 
 
-class OneQuietTimes(Answer, kw_only=True):
+class OneQuietTimes(ApiResponse, kw_only=True):
     """When the caller is left in peace."""
 
     quiet_times: QuietTimesObject

@@ -21,7 +21,7 @@ from tertulia.wire.api.users.objects import api_email, unknown_user
 from tertulia.wire.api.visibility import reads_where_it_is, sees_user
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class Reactor(Struct, kw_only=True):
@@ -242,11 +242,11 @@ class AddReaction(Params, kw_only=True, frozen=True):
     ] = None
 
 
-async def add_reaction(call: Call, params: AddReaction) -> Answer:
+async def add_reaction(call: Call, params: AddReaction) -> ApiResponse:
     """React to a message with an emoji."""
     emoji = _requested_emoji(params.emoji_name, params.emoji_code, params.reaction_type)
     await reactions.add_reaction(call, params.message_id, emoji)
-    return Answer()
+    return ApiResponse()
 
 
 class RemoveReaction(Params, kw_only=True, frozen=True):
@@ -258,11 +258,11 @@ class RemoveReaction(Params, kw_only=True, frozen=True):
     reaction_type: str | None = None
 
 
-async def remove_reaction(call: Call, params: RemoveReaction) -> Answer:
+async def remove_reaction(call: Call, params: RemoveReaction) -> ApiResponse:
     """Take one's own reaction back."""
     emoji = _requested_emoji(params.emoji_name, params.emoji_code, params.reaction_type)
     await reactions.remove_reaction(call, params.message_id, emoji)
-    return Answer()
+    return ApiResponse()
 
 
 def _requested_emoji(
@@ -284,10 +284,10 @@ class Submit(Params, kw_only=True, frozen=True):
     content: Annotated[str, Meta(description="JSON text, as the widget takes it.")]
 
 
-async def add_submessage(call: Call, params: Submit) -> Answer:
+async def add_submessage(call: Call, params: Submit) -> ApiResponse:
     """Vote in a poll, add to a list of things to do, and the like."""
     await reactions.use_widget(call, params.message_id, params.msg_type, params.content)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

@@ -21,7 +21,7 @@ from tertulia.wire.api import narrow, snapshot
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import Fragment, TooLongForOneTurn, fragmented
 from tertulia.wire.http.parameters import Params, Reads
-from tertulia.wire.http.routing import Answer, OpenAnswer
+from tertulia.wire.http.routing import ApiResponse, OpenAnswer
 
 MOBILE_IDLE_SECONDS = 12 * 3600
 MAX_IDLE_SECONDS = 7 * 86400
@@ -277,7 +277,7 @@ AnyEvent = Annotated[msgspec.Raw, Meta(extra_json_schema={"$ref": "#/components/
 """An event, encoded already."""
 
 
-class Events(Answer, kw_only=True):
+class Events(ApiResponse, kw_only=True):
     """Events in ascending order of ID."""
 
     events: list[AnyEvent]
@@ -320,7 +320,7 @@ class DeleteQueue(Params, kw_only=True, frozen=True):
     queue_id: str
 
 
-async def delete_queue(call: Call, params: DeleteQueue) -> Answer:
+async def delete_queue(call: Call, params: DeleteQueue) -> ApiResponse:
     """Delete the queue."""
     await call.node.delivery.delete(params.queue_id, call.user.id)
-    return Answer()
+    return ApiResponse()

@@ -16,7 +16,7 @@ from tertulia.wire.api.messages.sending import SentMessage, counts_as_read, sent
 from tertulia.wire.api.projection import Projections, to_owner
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class ScheduledMessageObject(Struct, kw_only=True):
@@ -121,7 +121,7 @@ class GetScheduled(Params, kw_only=True, frozen=True):
     """No parameters."""
 
 
-class Scheduled(Answer, kw_only=True):
+class Scheduled(ApiResponse, kw_only=True):
     """What the caller has scheduled, in the order of its times."""
 
     scheduled_messages: list[ScheduledMessageObject]
@@ -147,7 +147,7 @@ class ScheduleMessage(Params, kw_only=True, frozen=True):
     ] = None
 
 
-class NewScheduled(Answer, kw_only=True):
+class NewScheduled(ApiResponse, kw_only=True):
     """The ID of what waits; the message will have another."""
 
     scheduled_message_id: int
@@ -179,7 +179,7 @@ class EditScheduled(Params, kw_only=True, frozen=True):
     ] = None
 
 
-async def edit_scheduled_message(call: Call, params: EditScheduled) -> Answer:
+async def edit_scheduled_message(call: Call, params: EditScheduled) -> ApiResponse:
     """Change a message that waits, or when it is sent."""
     edit = ScheduledEdit(
         is_direct=None if params.type is None else _is_direct(params.type),
@@ -189,7 +189,7 @@ async def edit_scheduled_message(call: Call, params: EditScheduled) -> Answer:
         deliver_at=params.scheduled_delivery_timestamp,
     )
     await scheduling.change_scheduled(call, params.scheduled_message_id, edit, client=call.client)
-    return Answer()
+    return ApiResponse()
 
 
 class DeleteScheduled(Params, kw_only=True, frozen=True):
@@ -198,10 +198,10 @@ class DeleteScheduled(Params, kw_only=True, frozen=True):
     scheduled_message_id: Annotated[Int, Path()]
 
 
-async def delete_scheduled_message(call: Call, params: DeleteScheduled) -> Answer:
+async def delete_scheduled_message(call: Call, params: DeleteScheduled) -> ApiResponse:
     """Do not send a message that waits."""
     await call.submit(scheduled.delete, params.scheduled_message_id)
-    return Answer()
+    return ApiResponse()
 
 
 class SendScheduled(Params, kw_only=True, frozen=True):
@@ -227,7 +227,7 @@ class GetReminders(Params, kw_only=True, frozen=True):
     """No parameters."""
 
 
-class Reminders(Answer, kw_only=True):
+class Reminders(ApiResponse, kw_only=True):
     """The caller's reminders, in the order of their times."""
 
     reminders: list[ReminderObject]
@@ -249,7 +249,7 @@ class SetReminder(Params, kw_only=True, frozen=True):
     ] = None
 
 
-class NewReminder(Answer, kw_only=True):
+class NewReminder(ApiResponse, kw_only=True):
     """The new reminder's ID."""
 
     reminder_id: int
@@ -268,10 +268,10 @@ class DeleteReminder(Params, kw_only=True, frozen=True):
     reminder_id: Annotated[Int, Path()]
 
 
-async def delete_reminder(call: Call, params: DeleteReminder) -> Answer:
+async def delete_reminder(call: Call, params: DeleteReminder) -> ApiResponse:
     """Delete a reminder."""
     await call.submit(reminders.delete_reminder, params.reminder_id)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

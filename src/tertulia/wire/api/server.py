@@ -18,10 +18,10 @@ from tertulia.wire.api.users.objects import UserObject, user_shown
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, NoParams, Params
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
-class ServerSettings(Answer, kw_only=True):
+class ServerSettings(ApiResponse, kw_only=True):
     """What a client must know before it signs in."""
 
     authentication_methods: dict[str, bool]
@@ -90,7 +90,7 @@ class FetchApiKey(Params, kw_only=True, frozen=True):
     password: Annotated[str, Meta(description="Its password.")]
 
 
-class ApiKey(Answer, kw_only=True):
+class ApiKey(ApiResponse, kw_only=True):
     """What a client authenticates with from then on."""
 
     api_key: str
@@ -138,7 +138,7 @@ class DevUser(Struct, kw_only=True):
     realm_url: str
 
 
-class DevUsers(Answer, kw_only=True):
+class DevUsers(ApiResponse, kw_only=True):
     """Everybody, by what they may do."""
 
     direct_admins: list[DevUser]
@@ -207,7 +207,7 @@ TRIAL_SECONDS: Final = 300.0
 """An owner may try so often, and as often again in so long."""
 
 
-class TriedMail(Answer, kw_only=True):
+class TriedMail(ApiResponse, kw_only=True):
     """What became of a test mail."""
 
     outcome: Annotated[

@@ -12,7 +12,7 @@ from tertulia.wire.http import sign_in
 from tertulia.wire.http.authentication import require_own_page
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class SignIn(Params, kw_only=True, frozen=True):
@@ -22,7 +22,7 @@ class SignIn(Params, kw_only=True, frozen=True):
     password: Annotated[str, Meta(description="Its password.")]
 
 
-class SignedIn(Answer, kw_only=True):
+class SignedIn(ApiResponse, kw_only=True):
     """Who is signed in now; the cookies come beside it."""
 
     user_id: int
@@ -44,13 +44,13 @@ class ConfirmPassword(Params, kw_only=True, frozen=True):
     password: Annotated[str, Meta(description="That of the caller's account.")]
 
 
-async def confirm_password(call: Call, params: ConfirmPassword) -> Answer:
+async def confirm_password(call: Call, params: ConfirmPassword) -> ApiResponse:
     """Give the password again in a browser that was signed in a while ago, where something else
     was refused with PASSWORD_CONFIRMATION_REQUIRED. With an API key it changes nothing."""
     await sign_in.require_own_password(call, params.password, "Incorrect password.")
     if call.session_id is not None:
         await call.submit(sessions.confirm, call.session_id)
-    return Answer()
+    return ApiResponse()
 
 
 class SessionObject(Struct, kw_only=True):
@@ -65,7 +65,7 @@ class SessionObject(Struct, kw_only=True):
     current: Annotated[bool, Meta(description="Whether it is the one that asks.")]
 
 
-class Sessions(Answer, kw_only=True):
+class Sessions(ApiResponse, kw_only=True):
     """The newest first."""
 
     sessions: list[SessionObject]
@@ -94,19 +94,19 @@ class EndSession(Params, kw_only=True, frozen=True):
     session_id: Annotated[Int, Path()]
 
 
-async def end_session(call: Call, params: EndSession) -> Answer:
+async def end_session(call: Call, params: EndSession) -> ApiResponse:
     """Sign out one of the caller's browsers."""
     if params.session_id == call.session_id:
         await sign_in.sign_out(call.node, call.request)
     else:
         await call.submit(signing_out.end, params.session_id)
-    return Answer()
+    return ApiResponse()
 
 
-async def end_other_sessions(call: Call, params: NoParams) -> Answer:
+async def end_other_sessions(call: Call, params: NoParams) -> ApiResponse:
     """Sign out all of the caller's browsers but the one that asks."""
     await call.submit(signing_out.end_others, call.session_id)
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (

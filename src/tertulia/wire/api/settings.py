@@ -34,7 +34,7 @@ from tertulia.wire.api.users.objects import api_email
 from tertulia.wire.http import session_cookies, sign_in
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, with_optional
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 WIRE_NAMES: Final[Mapping[str, str]] = {
     "automatically_unmute_topics_in_muted_channels_policy": (
@@ -320,7 +320,7 @@ class UpdateSettings(SettingParams, kw_only=True, frozen=True):
     )
 
 
-async def update_settings(call: Call, params: UpdateSettings) -> Answer:
+async def update_settings(call: Call, params: UpdateSettings) -> ApiResponse:
     """Change personal settings. What has the value already is named among the ignored."""
     settings = settings_sent(params)
     revision = Revision(
@@ -352,7 +352,7 @@ async def update_settings(call: Call, params: UpdateSettings) -> Answer:
     call.ignored.extend(wire_name(name) for name in asked if name not in new)
     if params.old_password is not UNSET and "password" not in new:
         call.ignored.append("old_password")
-    return Answer()
+    return ApiResponse()
 
 
 def _address(call: Call, params: UpdateSettings) -> NewAddress | UnsetType:

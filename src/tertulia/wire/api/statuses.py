@@ -20,7 +20,7 @@ from tertulia.wire.api.projection import ProjectionContext, Projections, to_ever
 from tertulia.wire.api.visibility import sees_account
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 def emoji_fields(emoji: Emoji) -> dict[str, str]:
@@ -113,18 +113,18 @@ class UpdateStatus(_Status, kw_only=True, frozen=True):
     user_id: Annotated[Int, Path()]
 
 
-async def update_own_status(call: Call, params: UpdateOwnStatus) -> Answer:
+async def update_own_status(call: Call, params: UpdateOwnStatus) -> ApiResponse:
     """Say what one is doing."""
     presence_is_new = await call.submit(personal.change_own, _new(params, away=params.away))
     if presence_is_new:
         follow_settings(call.node, call.user.id, is_here=True)
-    return Answer()
+    return ApiResponse()
 
 
-async def update_status(call: Call, params: UpdateStatus) -> Answer:
+async def update_status(call: Call, params: UpdateStatus) -> ApiResponse:
     """Say what somebody else is doing, for administrators."""
     await call.submit(personal.change_status, params.user_id, _new(params))
-    return Answer()
+    return ApiResponse()
 
 
 def _new(params: _Status, *, away: bool | None = None) -> NewStatus:
@@ -149,7 +149,7 @@ class StatusObject(Struct, kw_only=True):
     away: bool | UnsetType = UNSET
 
 
-class OneStatus(Answer, kw_only=True):
+class OneStatus(ApiResponse, kw_only=True):
     """An account's status."""
 
     status: StatusObject

@@ -12,7 +12,7 @@ from tertulia.state.state import State
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import array_items, fragmented, json_array
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class TopicLink(Struct, kw_only=True):
@@ -54,7 +54,7 @@ class TopicEntry(Struct, kw_only=True):
     max_id: int
 
 
-class Topics(Answer, kw_only=True):
+class Topics(ApiResponse, kw_only=True):
     """Topics, the most recent first."""
 
     topics: list[TopicEntry]

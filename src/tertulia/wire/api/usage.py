@@ -13,7 +13,7 @@ from tertulia.store.failures import Failing
 from tertulia.store.usage import Counted, Files, Period
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 MOST_SHOWN: Final = 100
 """People, channels, and deliveries of one kind."""
@@ -51,7 +51,7 @@ class FilesOfChannel(Struct, kw_only=True):
     size: Annotated[int, Meta(description="Bytes.")]
 
 
-class Usage(Answer, kw_only=True):
+class Usage(ApiResponse, kw_only=True):
     """How much the organization is used."""
 
     counted_at: Annotated[
@@ -136,7 +136,7 @@ class FailingDelivery(Struct, kw_only=True):
     reason: Annotated[str, Meta(description="Why the last attempt failed.")]
 
 
-class FailingDeliveries(Answer, kw_only=True):
+class FailingDeliveries(ApiResponse, kw_only=True):
     """Of each kind 100 at most, those that have failed longest first."""
 
     deliveries: list[FailingDelivery]
@@ -218,7 +218,7 @@ class ExportObject(Struct, kw_only=True):
     export_type: str
 
 
-class Exports(Answer, kw_only=True):
+class Exports(ApiResponse, kw_only=True):
     """The exports that were asked for."""
 
     exports: list[ExportObject]
@@ -236,7 +236,7 @@ class Export(Params, kw_only=True, frozen=True):
     export_type: Literal["public", "full_with_consent", "full_without_consent"] = "public"
 
 
-async def export_realm(call: Call, params: Export) -> Answer:
+async def export_realm(call: Call, params: Export) -> ApiResponse:
     """Refused always: whoever runs the server makes a copy of everything with
     `tertulia backup`."""
     permissions.require_administrator(call.state, call.user)
@@ -252,7 +252,7 @@ class OneExport(Params, kw_only=True, frozen=True):
     export_id: Annotated[Int, Path()]
 
 
-async def delete_export(call: Call, params: OneExport) -> Answer:
+async def delete_export(call: Call, params: OneExport) -> ApiResponse:
     """Delete an export, for administrators. There are none."""
     permissions.require_administrator(call.state, call.user)
     raise Refused("This export doesn't exist.")
@@ -266,7 +266,7 @@ class Consent(Struct, kw_only=True):
     email_address_visibility: int
 
 
-class Consents(Answer, kw_only=True):
+class Consents(ApiResponse, kw_only=True):
     """Everybody's consent, by user ID."""
 
     export_consents: list[Consent]

@@ -17,7 +17,7 @@ from tertulia.wire.api.projection import ForOwner, ProjectionContext, Projection
 from tertulia.wire.api.topics import topic_shown
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 MutedTopic = tuple[str, str, int]
 """The channel's name, the topic, and since when (UNIX seconds)."""
@@ -121,7 +121,7 @@ class SetUserTopic(Params, kw_only=True, frozen=True):
     ]
 
 
-async def set_user_topic(call: Call, params: SetUserTopic) -> Answer:
+async def set_user_topic(call: Call, params: SetUserTopic) -> ApiResponse:
     """Follow, mute or unmute a topic for oneself."""
     await call.submit(
         topics.set_visibility,
@@ -129,7 +129,7 @@ async def set_user_topic(call: Call, params: SetUserTopic) -> Answer:
         params.topic,
         Visibility(params.visibility_policy),
     )
-    return Answer()
+    return ApiResponse()
 
 
 class UpdateMutedTopics(Params, kw_only=True, frozen=True):
@@ -141,13 +141,13 @@ class UpdateMutedTopics(Params, kw_only=True, frozen=True):
     stream: str | None = None
 
 
-async def update_muted_topics(call: Call, params: UpdateMutedTopics) -> Answer:
+async def update_muted_topics(call: Call, params: UpdateMutedTopics) -> ApiResponse:
     """Mute a topic for oneself, or not any more: the older form of POST /user_topics."""
     channel: int | str | None = params.stream if params.stream_id is None else params.stream_id
     if channel is None or (params.stream_id is not None and params.stream is not None):
         raise Refused("Give either the channel's ID or its name, but not both.")
     await call.submit(topics.mute_topic, channel, params.topic, params.op == "add")
-    return Answer()
+    return ApiResponse()
 
 
 PROJECTIONS: Final[Projections] = (UserTopicChangedProjection(),)

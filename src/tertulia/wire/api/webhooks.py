@@ -25,7 +25,7 @@ from tertulia.wire.api.messages.objects import MessageObjects
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.forms import fields
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer, OpenAnswer
+from tertulia.wire.http.routing import ApiResponse, OpenAnswer
 
 if TYPE_CHECKING:
     from tertulia.integrations.incoming import Integration
@@ -191,7 +191,7 @@ class OneIntegration(Params, kw_only=True, frozen=True):
     integration: Annotated[str, Path()]
 
 
-class FoundIntegration(Answer, kw_only=True):
+class FoundIntegration(ApiResponse, kw_only=True):
     """The address is one that services can send to."""
 
     integration: str
@@ -225,7 +225,7 @@ def _person(name: str) -> int | str:
 # What the owner sets
 
 
-class WebhookOptions(Answer, kw_only=True):
+class WebhookOptions(ApiResponse, kw_only=True):
     """How a bot takes what services send."""
 
     has_secret: bool
@@ -294,7 +294,7 @@ def _options(bot: User) -> WebhookOptions:
 # What goes out
 
 
-class Service(Answer, kw_only=True):
+class Service(ApiResponse, kw_only=True):
     """The service behind a bot that is an outgoing webhook."""
 
     payload_url: str
@@ -369,7 +369,7 @@ class Delivery(Struct, kw_only=True):
     message_id: int | None
 
 
-class Deliveries(Answer, kw_only=True):
+class Deliveries(ApiResponse, kw_only=True):
     """The last ones, the newest first."""
 
     deliveries: list[Delivery]

@@ -21,15 +21,15 @@ POLLS = f"{PREFIX}/events"
 Handler = Callable[[Call, Any], Awaitable[Any]]
 
 
-class Answer(Struct, kw_only=True):
+class ApiResponse(Struct, kw_only=True):
     """The base of every endpoint's success response: its fields beside `result` and `msg`."""
 
 
-class OpenAnswer(Answer, kw_only=True):
+class OpenAnswer(ApiResponse, kw_only=True):
     """The base of success responses that have more fields than are declared."""
 
 
-class Redirect(Answer, kw_only=True):
+class Redirect(ApiResponse, kw_only=True):
     """In place of an answer: what was asked for is at another address."""
 
     address: str

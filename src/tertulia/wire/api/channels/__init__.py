@@ -1,1 +1,1 @@
-"""channels."""
+"""Channels, their subscribers, and who can do what in them."""

@@ -21,7 +21,7 @@ from tertulia.wire.api.groups.objects import GivenChange, GivenSetting, given_ch
 from tertulia.wire.api.organization.objects import own_limit
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 # Finding
 
@@ -47,7 +47,7 @@ class GetChannels(Params, kw_only=True, frozen=True):
     ] = False
 
 
-class Channels(Answer, kw_only=True):
+class Channels(ApiResponse, kw_only=True):
     """Channels, by ID."""
 
     streams: list[ChannelObject]
@@ -100,7 +100,7 @@ class GetChannelId(Params, kw_only=True, frozen=True):
     stream: str
 
 
-class ChannelId(Answer, kw_only=True):
+class ChannelId(ApiResponse, kw_only=True):
     """A channel's ID."""
 
     stream_id: int
@@ -123,7 +123,7 @@ class OneChannel(Params, kw_only=True, frozen=True):
     stream_id: Annotated[Int, Path()]
 
 
-class ChannelAnswer(Answer, kw_only=True):
+class ChannelAnswer(ApiResponse, kw_only=True):
     """One channel."""
 
     stream: ChannelObject
@@ -135,7 +135,7 @@ async def get_stream(call: Call, params: OneChannel) -> ChannelAnswer:
     return ChannelAnswer(stream=channel_object(call.state, channel, call.now))
 
 
-class Subscribers(Answer, kw_only=True):
+class Subscribers(ApiResponse, kw_only=True):
     """The IDs of active accounts, ascending."""
 
     subscribers: list[int]
@@ -170,7 +170,7 @@ class GetEmailAddress(Params, kw_only=True, frozen=True):
     ] = False
 
 
-class ChannelAddress(Answer, kw_only=True):
+class ChannelAddress(ApiResponse, kw_only=True):
     """Where mails become messages of the channel."""
 
     email: str
@@ -275,7 +275,7 @@ class CreateChannel(NewChannelOptions, kw_only=True, frozen=True):
     description: str = ""
 
 
-class CreatedChannel(Answer, kw_only=True):
+class CreatedChannel(ApiResponse, kw_only=True):
     """The new channel."""
 
     id: int
@@ -331,7 +331,7 @@ class UpdateChannel(Params, kw_only=True, frozen=True):
     can_subscribe_group: GivenChange | UnsetType = UNSET
 
 
-async def update_stream(call: Caller, params: UpdateChannel) -> Answer:
+async def update_stream(call: Caller, params: UpdateChannel) -> ApiResponse:
     """Change a channel."""
     if params.is_archived is True:
         raise Refused("To archive a channel, use DELETE /streams/{stream_id}.")
@@ -355,13 +355,13 @@ async def update_stream(call: Caller, params: UpdateChannel) -> Answer:
     )
     await call.prepare(params.description)
     await call.submit(channels.change, params.stream_id, edit, call.render)
-    return Answer()
+    return ApiResponse()
 
 
-async def archive_stream(call: Call, params: OneChannel) -> Answer:
+async def archive_stream(call: Call, params: OneChannel) -> ApiResponse:
     """Archive a channel."""
     await call.submit(channels.archive, params.stream_id)
-    return Answer()
+    return ApiResponse()
 
 
 class DefaultChannel(Params, kw_only=True, frozen=True):
@@ -370,16 +370,16 @@ class DefaultChannel(Params, kw_only=True, frozen=True):
     stream_id: Int
 
 
-async def add_default_stream(call: Call, params: DefaultChannel) -> Answer:
+async def add_default_stream(call: Call, params: DefaultChannel) -> ApiResponse:
     """Subscribe new users to a channel from now on."""
     await _make_default(call, params.stream_id, is_default=True)
-    return Answer()
+    return ApiResponse()
 
 
-async def remove_default_stream(call: Call, params: DefaultChannel) -> Answer:
+async def remove_default_stream(call: Call, params: DefaultChannel) -> ApiResponse:
     """Subscribe new users to a channel no longer."""
     await _make_default(call, params.stream_id, is_default=False)
-    return Answer()
+    return ApiResponse()
 
 
 async def _make_default(call: Call, channel_id: int, *, is_default: bool) -> None:

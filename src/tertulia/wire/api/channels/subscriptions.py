@@ -19,7 +19,7 @@ from tertulia.wire.api.channels.objects import (
 from tertulia.wire.api.register import read_include_subscribers
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path, Reads
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class GetSubscriptions(Params, kw_only=True, frozen=True):
@@ -30,7 +30,7 @@ class GetSubscriptions(Params, kw_only=True, frozen=True):
     ] = "false"
 
 
-class OwnSubscriptions(Answer, kw_only=True):
+class OwnSubscriptions(ApiResponse, kw_only=True):
     """The caller's subscriptions to channels that are not archived, by ID."""
 
     subscriptions: list[SubscriptionObject]
@@ -59,7 +59,7 @@ class GetSubscriptionStatus(Params, kw_only=True, frozen=True):
     stream_id: Annotated[Int, Path()]
 
 
-class SubscriptionStatus(Answer, kw_only=True):
+class SubscriptionStatus(ApiResponse, kw_only=True):
     """Whether the one is subscribed to the other."""
 
     is_subscribed: bool
@@ -85,7 +85,7 @@ class GetChannelsOf(Params, kw_only=True, frozen=True):
     user_id: Annotated[Int, Path()]
 
 
-class ChannelsOf(Answer, kw_only=True):
+class ChannelsOf(ApiResponse, kw_only=True):
     """IDs of channels, ascending."""
 
     subscribed_channel_ids: list[int]
@@ -139,7 +139,7 @@ class Subscribe(NewChannelOptions, kw_only=True, frozen=True):
     ] = True
 
 
-class SubscribeAnswer(Answer, kw_only=True):
+class SubscribeAnswer(ApiResponse, kw_only=True):
     """Names of channels by user ID. `unauthorized` and `new_subscription_messages_sent` are only
     there where the request asked for it."""
 
@@ -203,7 +203,7 @@ class Unsubscribe(Params, kw_only=True, frozen=True):
     principals: Principals = []
 
 
-class UnsubscribeAnswer(Answer, kw_only=True):
+class UnsubscribeAnswer(ApiResponse, kw_only=True):
     """Names of channels; one may be in both lists where several people are concerned."""
 
     removed: list[str]
@@ -225,7 +225,7 @@ class ExchangeSubscriptions(Params, kw_only=True, frozen=True):
     delete: ChannelNames = []
 
 
-class ExchangeAnswer(Answer, kw_only=True):
+class ExchangeAnswer(ApiResponse, kw_only=True):
     """Names of channels, as subscribing and unsubscribing tell them."""
 
     subscribed: dict[str, list[str]]
@@ -313,15 +313,15 @@ def _property(channel_id: int, name: str, value: bool | str | None) -> Property:
     return Property(channel_id=channel_id, name=name, value=value)
 
 
-async def update_subscription_property(call: Call, params: UpdateProperty) -> Answer:
+async def update_subscription_property(call: Call, params: UpdateProperty) -> ApiResponse:
     """Change one setting of a channel for oneself."""
     given = [_property(params.stream_id, params.property, params.value)]
     await call.submit(subscriptions.set_properties, given)
-    return Answer()
+    return ApiResponse()
 
 
-async def update_subscription_properties(call: Call, params: UpdateProperties) -> Answer:
+async def update_subscription_properties(call: Call, params: UpdateProperties) -> ApiResponse:
     """Change settings of channels for oneself, all of them or none."""
     given = [_property(one.stream_id, one.property, one.value) for one in params.subscription_data]
     await call.submit(subscriptions.set_properties, given)
-    return Answer()
+    return ApiResponse()

@@ -1,1 +1,1 @@
-"""groups."""
+"""User groups, their members, and their permissions."""

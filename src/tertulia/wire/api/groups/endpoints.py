@@ -21,7 +21,7 @@ from tertulia.wire.api.groups.objects import (
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import fragmented
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class GetUserGroups(Params, kw_only=True, frozen=True):
@@ -32,7 +32,7 @@ class GetUserGroups(Params, kw_only=True, frozen=True):
     ] = False
 
 
-class UserGroups(Answer, kw_only=True):
+class UserGroups(ApiResponse, kw_only=True):
     """Groups in ascending order of ID, with their direct members."""
 
     user_groups: list[UserGroupObject]
@@ -63,7 +63,7 @@ class CreateUserGroup(Params, kw_only=True, frozen=True):
     can_remove_members_group: GivenSetting | None = None
 
 
-class CreatedUserGroup(Answer, kw_only=True):
+class CreatedUserGroup(ApiResponse, kw_only=True):
     """The new group's ID."""
 
     group_id: int
@@ -101,7 +101,7 @@ class UpdateUserGroup(Params, kw_only=True, frozen=True):
     can_remove_members_group: GivenChange | UnsetType = UNSET
 
 
-async def update_user_group(call: Caller, params: UpdateUserGroup) -> Answer:
+async def update_user_group(call: Caller, params: UpdateUserGroup) -> ApiResponse:
     """Change a user group, or take it into use again."""
     if params.deactivated is True:
         raise Refused("To deactivate a group, use POST /user_groups/{user_group_id}/deactivate.")
@@ -113,7 +113,7 @@ async def update_user_group(call: Caller, params: UpdateUserGroup) -> Answer:
         settings={name: given_change(v) for name, v in given.items() if v is not UNSET},
     )
     await call.submit(groups.change, params.user_group_id, edit)
-    return Answer()
+    return ApiResponse()
 
 
 class OneUserGroup(Params, kw_only=True, frozen=True):
@@ -122,10 +122,10 @@ class OneUserGroup(Params, kw_only=True, frozen=True):
     user_group_id: Annotated[Int, Path()]
 
 
-async def deactivate_user_group(call: Caller, params: OneUserGroup) -> Answer:
+async def deactivate_user_group(call: Caller, params: OneUserGroup) -> ApiResponse:
     """Take a user group out of use."""
     await call.submit(groups.deactivate, params.user_group_id)
-    return Answer()
+    return ApiResponse()
 
 
 # People
@@ -140,7 +140,7 @@ class GetMembers(Params, kw_only=True, frozen=True):
     direct_member_only: Annotated[bool, _DIRECT_MEMBER] = False
 
 
-class GroupMembers(Answer, kw_only=True):
+class GroupMembers(ApiResponse, kw_only=True):
     """The IDs of active accounts, ascending."""
 
     members: list[int]
@@ -168,7 +168,7 @@ class GetMember(Params, kw_only=True, frozen=True):
     direct_member_only: Annotated[bool, _DIRECT_MEMBER] = False
 
 
-class IsMember(Answer, kw_only=True):
+class IsMember(ApiResponse, kw_only=True):
     """Whether the account is in the group."""
 
     is_user_group_member: bool
@@ -191,7 +191,7 @@ class UpdateMembers(Params, kw_only=True, frozen=True):
     delete_subgroups: list[Int] = []
 
 
-async def update_group_members(call: Caller, params: UpdateMembers) -> Answer:
+async def update_group_members(call: Caller, params: UpdateMembers) -> ApiResponse:
     """Change who is directly in a user group: all that is asked for, or nothing."""
     edit = MembersEdit(
         add=tuple(params.add),
@@ -214,7 +214,7 @@ class GetSubgroups(Params, kw_only=True, frozen=True):
     ] = False
 
 
-class Subgroups(Answer, kw_only=True):
+class Subgroups(ApiResponse, kw_only=True):
     """The IDs of groups, ascending."""
 
     subgroups: list[int]
@@ -239,12 +239,12 @@ class UpdateSubgroups(Params, kw_only=True, frozen=True):
     delete: list[Int] = []
 
 
-async def update_subgroups(call: Call, params: UpdateSubgroups) -> Answer:
+async def update_subgroups(call: Call, params: UpdateSubgroups) -> ApiResponse:
     """Change which groups are directly in a user group: all that is asked for, or nothing."""
     edit = MembersEdit(add_groups=tuple(params.add), remove_groups=tuple(params.delete))
     return await _change(call, params.user_group_id, edit)
 
 
-async def _change(call: Caller, group_id: int, edit: MembersEdit) -> Answer:
+async def _change(call: Caller, group_id: int, edit: MembersEdit) -> ApiResponse:
     await call.submit(groups.change_members, group_id, edit, call.render)
-    return Answer()
+    return ApiResponse()

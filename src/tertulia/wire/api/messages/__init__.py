@@ -1,1 +1,1 @@
-"""messages."""
+"""Sending, reading, editing, moving, and deleting messages."""

@@ -25,7 +25,7 @@ from tertulia.wire.api.topics import TopicLink, topic_shown
 from tertulia.wire.api.visibility import reads_where_it_is
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class PastEdit(Struct, kw_only=True):
@@ -189,7 +189,7 @@ class UpdateMessage(Params, kw_only=True, frozen=True):
     send_notification_to_new_thread: bool = True
 
 
-class UpdatedMessage(Answer, kw_only=True):
+class UpdatedMessage(ApiResponse, kw_only=True):
     """Done. `detached_uploads` are the caller's files that no message links any more."""
 
     detached_uploads: list[AttachmentObject]
@@ -242,10 +242,10 @@ class DeleteMessage(Params, kw_only=True, frozen=True):
     message_id: Annotated[Int, Path()]
 
 
-async def delete_message(call: Call, params: DeleteMessage) -> Answer:
+async def delete_message(call: Call, params: DeleteMessage) -> ApiResponse:
     """Delete a message for good."""
     await deleting.delete_message(call, params.message_id)
-    return Answer()
+    return ApiResponse()
 
 
 class DeleteTopic(Params, kw_only=True, frozen=True):
@@ -255,7 +255,7 @@ class DeleteTopic(Params, kw_only=True, frozen=True):
     topic_name: str
 
 
-class DeletedTopic(Answer, kw_only=True):
+class DeletedTopic(ApiResponse, kw_only=True):
     """Whether all of it is deleted; otherwise the request is to be repeated."""
 
     complete: bool
@@ -292,7 +292,7 @@ class Version(Struct, kw_only=True):
     timestamp: int
 
 
-class MessageHistory(Answer, kw_only=True):
+class MessageHistory(ApiResponse, kw_only=True):
     """The versions, the oldest first: the newest page of them, or the one that was asked for. If
     there are older ones, `next_before` is the parameter that asks for these."""
 

@@ -27,7 +27,7 @@ from tertulia.wire.api.projection import ForOwner, ProjectionContext, Projection
 from tertulia.wire.api.topics import topic_shown
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, Int, Params, Path, Reads
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class UnreadDetails(Struct, kw_only=True):
@@ -106,7 +106,7 @@ class UpdateFlags(Params, kw_only=True, frozen=True):
     flag: str
 
 
-class UpdatedFlags(Answer, kw_only=True):
+class UpdatedFlags(ApiResponse, kw_only=True):
     """The messages that have the flag as asked now."""
 
     messages: list[int]
@@ -155,7 +155,7 @@ class UpdateFlagsInNarrow(Params, kw_only=True, frozen=True):
     flag: str
 
 
-class UpdatedPage(Answer, kw_only=True):
+class UpdatedPage(ApiResponse, kw_only=True):
     """How far the page went, and how many of its messages have changed."""
 
     processed_count: int
@@ -196,7 +196,7 @@ class MarkAll(Params, kw_only=True, frozen=True):
     """Everything that is unread."""
 
 
-class Marked(Answer, kw_only=True):
+class Marked(ApiResponse, kw_only=True):
     """Whether nothing is left to mark; otherwise ask again."""
 
     complete: bool
@@ -213,10 +213,10 @@ class MarkChannel(Params, kw_only=True, frozen=True):
     stream_id: Int
 
 
-async def mark_stream_as_read(call: Call, params: MarkChannel) -> Answer:
+async def mark_stream_as_read(call: Call, params: MarkChannel) -> ApiResponse:
     """Mark a channel's messages as read."""
     await flags.mark_channel_read(call, params.stream_id)
-    return Answer()
+    return ApiResponse()
 
 
 class MarkTopic(Params, kw_only=True, frozen=True):
@@ -226,11 +226,11 @@ class MarkTopic(Params, kw_only=True, frozen=True):
     topic_name: str
 
 
-async def mark_topic_as_read(call: Call, params: MarkTopic) -> Answer:
+async def mark_topic_as_read(call: Call, params: MarkTopic) -> ApiResponse:
     """Mark a topic's messages as read."""
     topic = topic_name(params.topic_name)
     await flags.mark_topic_read(call, params.stream_id, topic)
-    return Answer()
+    return ApiResponse()
 
 
 class OfMessage(Params, kw_only=True, frozen=True):
@@ -239,7 +239,7 @@ class OfMessage(Params, kw_only=True, frozen=True):
     message_id: Annotated[Int, Path()]
 
 
-class ReadReceipts(Answer, kw_only=True):
+class ReadReceipts(ApiResponse, kw_only=True):
     """Who has read it, as far as they let others know."""
 
     user_ids: list[int]

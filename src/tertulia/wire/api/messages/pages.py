@@ -26,7 +26,7 @@ from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import Fragments, JsonParts, encode, fragmented, json_array
 from tertulia.wire.http.parameters import Int, Params, Path, Reads
 from tertulia.wire.http.responses import making_large_answer
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class EncodedMessages:
@@ -149,7 +149,7 @@ class GetMessages(Params, kw_only=True, frozen=True):
         )
 
 
-class MessagePage(Answer, kw_only=True):
+class MessagePage(ApiResponse, kw_only=True):
     """Messages in ascending order of ID."""
 
     messages: list[MessageObject]
@@ -240,7 +240,7 @@ class GetMessage(Params, kw_only=True, frozen=True):
     allow_empty_topic_name: bool = False
 
 
-class OneMessage(Answer, kw_only=True):
+class OneMessage(ApiResponse, kw_only=True):
     """A message, and its source under the name of old."""
 
     raw_content: str
@@ -277,7 +277,7 @@ class Match(Struct, kw_only=True):
     match_subject: str
 
 
-class MatchingMessages(Answer, kw_only=True):
+class MatchingMessages(ApiResponse, kw_only=True):
     """Those of the messages that are in the narrow, by ID."""
 
     messages: dict[str, Match]
@@ -305,6 +305,6 @@ class GetSummary(Params, kw_only=True, frozen=True):
     narrow: str
 
 
-async def get_summary(call: Call, params: GetSummary) -> Answer:
+async def get_summary(call: Call, params: GetSummary) -> ApiResponse:
     """Refused: `server_can_summarize_topics` is false."""
     raise Refused("This server doesn't offer topic summaries.")

@@ -8,7 +8,7 @@ from tertulia.domain.messages import reporting
 from tertulia.service.messages.reading import stored_message
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 class ReportMessage(Params, kw_only=True, frozen=True):
@@ -24,10 +24,10 @@ class ReportMessage(Params, kw_only=True, frozen=True):
     ] = ""
 
 
-async def report_message(call: Call, params: ReportMessage) -> Answer:
+async def report_message(call: Call, params: ReportMessage) -> ApiResponse:
     """Report a message to the moderators, in the channel that the organization has for it."""
     message = await stored_message(call.node, params.message_id)
     await call.submit(
         reporting.report, call.render, message, params.report_type, params.description
     )
-    return Answer()
+    return ApiResponse()

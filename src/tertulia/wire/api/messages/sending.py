@@ -17,7 +17,7 @@ from tertulia.service.messages import sending
 from tertulia.service.messages import sending as typing
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import SAFE_INTEGER, Alias, Int, Params, Path, Reads
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 Recipient = list[int] | list[str] | int | str
 _BEGINS_JSON: Final = re.compile(r"[\s\[\"\d-]")
@@ -98,7 +98,7 @@ class SendMessage(Params, kw_only=True, frozen=True):
     ] = None
 
 
-class SentMessage(Answer, kw_only=True):
+class SentMessage(ApiResponse, kw_only=True):
     """The new message's ID; and how the sender hears of its topic from now on, where that is new:
     2 even where the channel is muted, 3 it is followed."""
 
@@ -165,7 +165,7 @@ class SetTyping(Params, kw_only=True, frozen=True):
     topic: str | None = None
 
 
-async def set_typing(call: Call, params: SetTyping) -> Answer:
+async def set_typing(call: Call, params: SetTyping) -> ApiResponse:
     """Tell those who would get the message that the caller types, or no longer does."""
     started = params.op == "start"
     if params.type in {"direct", "private"}:
@@ -178,7 +178,7 @@ async def set_typing(call: Call, params: SetTyping) -> Answer:
         if params.topic is None:
             raise Refused("The topic is missing.")
         typing.type_in_topic(call, params.stream_id, params.topic, started=started)
-    return Answer()
+    return ApiResponse()
 
 
 class SetTypingEdit(Params, kw_only=True, frozen=True):
@@ -188,10 +188,10 @@ class SetTypingEdit(Params, kw_only=True, frozen=True):
     op: Literal["start", "stop"]
 
 
-async def set_typing_edit(call: Call, params: SetTypingEdit) -> Answer:
+async def set_typing_edit(call: Call, params: SetTypingEdit) -> ApiResponse:
     """Tell those who read a message of the caller's that it is being edited, or no longer is."""
     await typing.type_edit(call, params.message_id, started=params.op == "start")
-    return Answer()
+    return ApiResponse()
 
 
 class RenderMessage(Params, kw_only=True, frozen=True):
@@ -200,7 +200,7 @@ class RenderMessage(Params, kw_only=True, frozen=True):
     content: Annotated[str, Meta(description="Markdown, at most max_message_length characters.")]
 
 
-class RenderedMessage(Answer, kw_only=True):
+class RenderedMessage(ApiResponse, kw_only=True):
     """The text as HTML."""
 
     rendered: str
@@ -218,7 +218,7 @@ class Command(Params, kw_only=True, frozen=True):
     command: str
 
 
-class Told(Answer, kw_only=True):
+class Told(ApiResponse, kw_only=True):
     """What the command did, in words; empty for a ping."""
 
     msg: str
@@ -255,7 +255,7 @@ class TakeStep(Params, kw_only=True, frozen=True):
     onboarding_step: str
 
 
-async def take_onboarding_step(call: Call, params: TakeStep) -> Answer:
+async def take_onboarding_step(call: Call, params: TakeStep) -> ApiResponse:
     """The caller has seen the hint, and does not need it again."""
     await call.submit(navigation.complete_onboarding_step, params.onboarding_step)
-    return Answer()
+    return ApiResponse()

@@ -184,20 +184,24 @@ def _unique(route: Route) -> str:
     return re.sub(r"\W+", "_", f"{route.method.lower()}{_template(route.path)}").strip("_")
 
 
-_TAGS: Final = {"history": "fetching"}
+_TAGS: Final = {"register": "events"}
 """Tags that have another name than their module: generated clients are built on them."""
 
 
+_NOUNS: Final = "tertulia.wire.api"
+
+
 def _module(route: Route) -> str:
-    module = route.handler.__module__.rpartition(".")[2]
+    module = route.handler.__module__.removeprefix(f"{_NOUNS}.").partition(".")[0]
     return _TAGS.get(module, module)
 
 
 def tags(routes: Sequence[Route]) -> list[Json]:
-    """The tags, one for each module of `resources`, with the first line that it says of itself."""
-    found: dict[str, Json] = {}
+    """A tag for each noun, described by the first line of its module's or package's docstring."""
+    tags: dict[str, Json] = {}
     for route in routes:
-        name = _module(route)
-        doc = (sys.modules[route.handler.__module__].__doc__ or "").strip()
-        found.setdefault(name, {"name": name, "description": doc.splitlines()[0] if doc else ""})
-    return list(found.values())
+        package = route.handler.__module__.rpartition(".")[0]
+        noun = sys.modules[route.handler.__module__ if package == _NOUNS else package]
+        description = (noun.__doc__ or "").strip().partition("\n")[0]
+        tags.setdefault(_module(route), {"name": _module(route), "description": description})
+    return list(tags.values())

@@ -13,7 +13,6 @@ _ACCESS: Final = {
     "optional": "For accounts, and for anybody where the organization is open to the public.",
     "basic": "For accounts.",
 }
-_ABBREVIATIONS: Final = {"jwt": "JWT"}
 _CODE: Final = re.compile(r"`([^`]+)`")
 
 
@@ -233,7 +232,7 @@ def _badge(method: str) -> str:
 
 def _heading(tag: str) -> str:
     """The tag as people write it: the style begins each word with a capital letter."""
-    return escape(_ABBREVIATIONS.get(tag, tag.replace("_", " ")))
+    return escape(tag.replace("_", " "))
 
 
 def _anchor(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final, get_args
 from msgspec import Struct
 
 from tertulia.wire.api.openapi.schemas import REF, Json, Schemas
-from tertulia.wire.http.routing import Access, Answer, OpenAnswer, Redirect, Route
+from tertulia.wire.http.routing import Access, ApiResponse, OpenAnswer, Redirect, Route
 
 _JSON: Final = "application/json"
 
@@ -105,7 +105,7 @@ def answered(answer: Any, schemas: Schemas) -> Json:
         _envelop(component)
         if issubclass(struct, OpenAnswer):
             component["additionalProperties"] = True
-        if struct is Answer:
+        if struct is ApiResponse:
             component["description"] = "Done; there is nothing to tell."
     return schema
 

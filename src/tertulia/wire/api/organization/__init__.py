@@ -1,1 +1,1 @@
-"""organization."""
+"""The organization: its settings and permissions."""

@@ -26,7 +26,7 @@ from tertulia.wire.api.settings import SettingParams, settings_sent
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import SAFE_INTEGER, Int, Params, Reads, with_optional
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 
 def _read_limit(text: str) -> int | None:
@@ -92,7 +92,7 @@ class UpdateRealm(Params, kw_only=True, frozen=True):
     ] = UNSET
 
 
-async def update_realm(call: Caller, params: UpdateRealm) -> Answer:
+async def update_realm(call: Caller, params: UpdateRealm) -> ApiResponse:
     """Change the organization's settings, for administrators; all that is sent, or nothing."""
     permissions.require_administrator(call.state, call.user)
     if params.string_id is not UNSET:
@@ -114,7 +114,7 @@ async def update_realm(call: Caller, params: UpdateRealm) -> Answer:
     edit = Edit(values=values, groups=groups)
     await call.prepare(values.get("description", UNSET))
     await call.submit(settings.change, edit, call.render)
-    return Answer()
+    return ApiResponse()
 
 
 def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
@@ -134,14 +134,14 @@ def _password_sign_in(call: Caller, methods: dict[str, bool]) -> bool:
     return methods.get("Email", realm.password_sign_in)
 
 
-async def update_default_settings(call: Call, params: SettingParams) -> Answer:
+async def update_default_settings(call: Call, params: SettingParams) -> ApiResponse:
     """Change the settings that new accounts begin with, for administrators. Their language is a
     setting of the organization."""
     sent = settings_sent(params)
     if sent.pop("default_language", None) is not None:
         call.ignored.append("default_language")
     await call.submit(settings.change_defaults, sent)
-    return Answer()
+    return ApiResponse()
 
 
 class ShowWelcome(Params, kw_only=True, frozen=True):
@@ -150,7 +150,7 @@ class ShowWelcome(Params, kw_only=True, frozen=True):
     welcome_message_custom_text: str
 
 
-class WelcomeShown(Answer, kw_only=True):
+class WelcomeShown(ApiResponse, kw_only=True):
     """The message's ID."""
 
     message_id: int
@@ -171,7 +171,7 @@ class DeactivateRealm(Params, kw_only=True, frozen=True):
     ] = None
 
 
-async def deactivate_realm(call: Call, params: DeactivateRealm) -> Answer:
+async def deactivate_realm(call: Call, params: DeactivateRealm) -> ApiResponse:
     """Deactivate the organization, for owners: nobody can use it until its operator reactivates it
     with `tertulia reactivate`."""
     permissions.require_owner(call.state, call.user)
@@ -182,4 +182,4 @@ async def deactivate_realm(call: Call, params: DeactivateRealm) -> Answer:
             " database."
         )
     await call.submit(realms.deactivate)
-    return Answer()
+    return ApiResponse()

@@ -1,1 +1,1 @@
-"""users."""
+"""User accounts: creating, changing, and deactivating them."""

@@ -28,7 +28,7 @@ from tertulia.wire.http import sign_in
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.fragments import array_items, fragmented, json_array
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
-from tertulia.wire.http.routing import Answer
+from tertulia.wire.http.routing import ApiResponse
 
 RoleNumber = Literal[100, 200, 300, 400, 600]
 
@@ -55,7 +55,7 @@ class GetUsers(Params, kw_only=True, frozen=True):
     ] = None
 
 
-class Users(Answer, kw_only=True):
+class Users(ApiResponse, kw_only=True):
     """Accounts in ascending order of ID."""
 
     members: list[UserObject]
@@ -138,7 +138,7 @@ async def get_users(call: Call, params: GetUsers) -> Users:
     return Users(members=_named(call, params, wanted))
 
 
-class OwnUser(Answer, kw_only=True):
+class OwnUser(ApiResponse, kw_only=True):
     """One's own account."""
 
     user_id: int
@@ -202,7 +202,7 @@ class GetUserByEmail(Params, kw_only=True, frozen=True):
     include_custom_profile_fields: bool = False
 
 
-class OneUser(Answer, kw_only=True):
+class OneUser(ApiResponse, kw_only=True):
     """An account."""
 
     user: UserObject
@@ -248,7 +248,7 @@ class CreateUser(Params, kw_only=True, frozen=True):
     full_name: str
 
 
-class CreatedUser(Answer, kw_only=True):
+class CreatedUser(ApiResponse, kw_only=True):
     """The new account's ID."""
 
     user_id: int
@@ -291,18 +291,18 @@ class UpdateUserByEmail(_Changes, kw_only=True, frozen=True):
     email: Annotated[str, Path()]
 
 
-async def update_user(call: Call, params: UpdateUser) -> Answer:
+async def update_user(call: Call, params: UpdateUser) -> ApiResponse:
     """Change an account, for administrators."""
     return await _update(call, params.user_id, params)
 
 
-async def update_user_by_email(call: Call, params: UpdateUserByEmail) -> Answer:
+async def update_user_by_email(call: Call, params: UpdateUserByEmail) -> ApiResponse:
     """Change an account named by its address, for administrators."""
     user = permissions.visible_user(call.state, call.user, _id_of(call, params.email))
     return await _update(call, user.id, params)
 
 
-async def _update(call: Call, user_id: int, params: _Changes) -> Answer:
+async def _update(call: Call, user_id: int, params: _Changes) -> ApiResponse:
     call.consider(users.check_managed, user_id)
     if params.new_email is not None or params.role is not None:
         sign_in.require_confirmed(call)
@@ -314,7 +314,7 @@ async def _update(call: Call, user_id: int, params: _Changes) -> Answer:
         site=call.node.config.mail_site,
     )
     await call.submit(users.change, user_id, revision)
-    return Answer()
+    return ApiResponse()
 
 
 # Leaving and coming back
@@ -343,7 +343,7 @@ class DeactivateUser(Params, kw_only=True, frozen=True):
     ] = None
 
 
-class Deactivated(Answer, kw_only=True):
+class Deactivated(ApiResponse, kw_only=True):
     """What became of it."""
 
     complete: bool | UnsetType = UNSET
@@ -367,12 +367,12 @@ async def deactivate_user(call: Call, params: DeactivateUser) -> Deactivated:
     return Deactivated(complete=complete if places else UNSET)
 
 
-async def deactivate_own_user(call: Call, params: NoParams) -> Answer:
+async def deactivate_own_user(call: Call, params: NoParams) -> ApiResponse:
     """Deactivate the caller's own account and the bots it owns."""
     _require_person(call)
     sign_in.require_confirmed(call)
     await call.submit(users.deactivate, call.user.id)
-    return Answer()
+    return ApiResponse()
 
 
 def _require_person(call: Call) -> None:
@@ -386,16 +386,16 @@ class ReactivateUser(Params, kw_only=True, frozen=True):
     user_id: Annotated[Int, Path()]
 
 
-async def reactivate_user(call: Call, params: ReactivateUser) -> Answer:
+async def reactivate_user(call: Call, params: ReactivateUser) -> ApiResponse:
     """Reactivate an account. It gets another API key."""
     await call.submit(users.reactivate, params.user_id, call.node.vault.new_key())
-    return Answer()
+    return ApiResponse()
 
 
 # Keys
 
 
-class NewKey(Answer, kw_only=True):
+class NewKey(ApiResponse, kw_only=True):
     """The account's API key."""
 
     api_key: str

@@ -13,7 +13,7 @@ from tertulia.state.state import State
 T = TypeVar("T")
 
 
-class Moment(Struct, frozen=True):
+class CommandContext(Struct, frozen=True):
     """The point of the log at which a command decides."""
 
     state: State
@@ -40,5 +40,5 @@ class Decision(Struct, Generic[T], frozen=True):
 
 
 Verb = Callable[..., Decision[T]]
-"""A command: `verb(moment, *arguments)`. It raises `Refused`, or decides; it does no I/O, and it
+"""A command: `verb(context, *arguments)`. It raises `Refused`, or decides; it does no I/O, and it
 does not alter the state: what it asks for is folded when it has returned."""
