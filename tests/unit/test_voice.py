@@ -25,6 +25,7 @@ PAGES = (
     "SECURITY.md",
     "bench/README.md",
     "docs/administering.md",
+    "docs/architecture.md",
     "docs/compatibility.md",
     "docs/glossary.md",
     "docs/index.md",
