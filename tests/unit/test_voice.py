@@ -20,6 +20,7 @@ from tests.cli.support import command_line
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "voice.md"
 PAGES = (
+    "CHANGELOG.md",
     "CONTRIBUTING.md",
     "README.md",
     "SECURITY.md",
