@@ -18,7 +18,7 @@ from argon2 import PasswordHasher
 
 from tertulia.app.composition import asgi, opened_node
 from tertulia.app.founding import opened_vault
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.domain.accounts import users
 from tertulia.domain.organization import realms
 from tertulia.jobs.registry import due_jobs
@@ -320,7 +320,7 @@ class Organization:
                 gained=tuple(
                     self.people[who].user_id
                     for who in subscribers
-                    if not permissions.sees_unsubscribed(
+                    if not channel_access.sees_unsubscribed(
                         state, state.users[self.people[who].user_id], channel
                     )
                 ),

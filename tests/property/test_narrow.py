@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
 from tertulia.service.config import Config
@@ -179,14 +179,14 @@ def terms_at_random(reader: Reader, rng: random.Random) -> list[tuple[str, Any, 
         ids = {
             one.id
             for one in state.channels
-            if wanted(one) and permissions.reads_whole_history(state, user, one)
+            if wanted(one) and channel_access.reads_whole_history(state, user, one)
         }
         return lambda m: channel_of(m) in ids
 
     def named(m: Message) -> bool:
         return channel_of(m) == channel.id
 
-    sees = permissions.sees_channel(state, user, channel)
+    sees = channel_access.sees_channel(state, user, channel)
 
     def about(*user_ids: int, holds: Holds) -> Holds | None:
         """Refused where the reader may not know of one of these people."""

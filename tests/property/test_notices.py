@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from tertulia.app import composition
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.domain.notifications.rules import (
     HERE_LONGEST,
     HERE_SECONDS,
@@ -329,7 +329,7 @@ class Rule:
         for message in found:
             if (
                 state.users[user_id].is_active
-                and permissions.reads_message(state, state.users[user_id], message)
+                and channel_access.reads_message(state, state.users[user_id], message)
                 and not relation.read
                 and counts(state, user_id, message, relation)
                 and self.wants(state, user_id, message, relation.flags)

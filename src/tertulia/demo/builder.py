@@ -26,7 +26,6 @@ from tertulia.domain import names
 from tertulia.domain.accounts import (
     bots,
 )
-from tertulia.domain.channels import topics
 from tertulia.domain.messages import attachments, editing, moving, reactions, sending
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
@@ -151,7 +150,7 @@ class Builder:
         content = names.message_content(self._filled(scripted.who, scripted.text))
         talk = scripted.talk
         draft = self.draft(scripted.who, content, talk.channel, talk.topic, talk.people)
-        sent = await self.submit(scripted.who, topics.send, draft)
+        sent = await self.submit(scripted.who, sending.send, draft)
         self.ids[id(scripted)] = sent.message_id
 
     def draft(

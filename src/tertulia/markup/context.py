@@ -10,7 +10,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.worker_rendering import ExpensiveParts
 from tertulia.model.channels import Channel
@@ -77,7 +77,7 @@ class RenderContext:
         author = self.author
         if author is None:
             return not channel.is_private
-        return permissions.sees_channel(self.state, author, channel)
+        return channel_access.sees_channel(self.state, author, channel)
 
     def may_read(self, channel: Channel, message_id: int) -> bool:
         """Whether the author may read that message of the channel."""
@@ -85,7 +85,7 @@ class RenderContext:
         if author is None:
             return not channel.is_private
         place = MessagePlace(id=message_id, channel_id=channel.id)
-        return permissions.reads_message(self.state, author, place)
+        return channel_access.reads_message(self.state, author, place)
 
     def may_name(self, user: User) -> bool:
         """Whether the author may know of the user."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.model.changes import (
     AnyChange,
     ConfirmationsEnded,
@@ -36,7 +36,7 @@ def channels_of_invitation(state: State, invitation: Invitation) -> list[Channel
     return [
         channel
         for channel in named
-        if channel is not None and permissions.may_invite_to(state, inviter, channel)
+        if channel is not None and channel_access.may_invite_to(state, inviter, channel)
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.accounts import account_mails, users
 from tertulia.model.agents import AgentKey, Reach
 from tertulia.model.changes import AgentKeyMade, AgentKeysEnded, AgentKeyUsed
@@ -70,7 +70,7 @@ def make(context: CommandContext, new: NewAgent) -> Decision[AgentKey]:
         if len(channel_ids) > MAX_CHANNELS:
             raise Refused(f"An agent key can list at most {MAX_CHANNELS} channels.")
         for channel_id in channel_ids:
-            permissions.visible_channel(state, actor, channel_id=channel_id)
+            channel_access.visible_channel(state, actor, channel_id=channel_id)
         if not channel_ids and not new.directs:
             raise Refused(
                 "The agent wouldn't see anything. List at least one channel, or give it access"
@@ -171,7 +171,7 @@ def require(key: AgentKey, needs: frozenset[Need]) -> None:
 
 def reached_channels(state: State, owner: User, reach: Reach) -> list[Channel]:
     """The channels that the agent may know of, in ascending order of ID."""
-    seen = permissions.channels_seen(state, owner)
+    seen = channel_access.channels_seen(state, owner)
     return [channel for channel in seen if reach.reaches(channel.id)]
 
 
@@ -179,7 +179,7 @@ def reached_channel(state: State, owner: User, reach: Reach, channel_id: int) ->
     """The channel of that ID. NoSuchChannel where the agent may not know of it."""
     if not reach.reaches(channel_id):
         raise NoSuchChannel(channel_id=channel_id)
-    return permissions.visible_channel(state, owner, channel_id=channel_id)
+    return channel_access.visible_channel(state, owner, channel_id=channel_id)
 
 
 def reached_people(state: State, owner: User, reach: Reach) -> list[User]:
@@ -190,6 +190,6 @@ def reached_people(state: State, owner: User, reach: Reach) -> list[User]:
         return seen
     known = {owner.id}
     for channel in reached_channels(state, owner, reach):
-        if permissions.sees_subscribers(state, owner, channel):
+        if channel_access.sees_subscribers(state, owner, channel):
             known.update(state.subscribers(channel.id))
     return [user for user in seen if user.id in known]

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import names, permissions, quotas
+from tertulia.domain import channel_access, names, permissions, quotas
 from tertulia.domain.accounts import avatars, users
 from tertulia.domain.messages import announcements
 from tertulia.domain.messages.announcements import Notice, Render
@@ -100,7 +100,7 @@ def _channel_id(context: CommandContext, name: str | None) -> int | None:
     """The channel of that name; None for no name."""
     if not name:
         return None
-    return permissions.visible_channel(context.state, context.actor, name=name).id
+    return channel_access.visible_channel(context.state, context.actor, name=name).id
 
 
 class Revision(Struct, frozen=True, kw_only=True):

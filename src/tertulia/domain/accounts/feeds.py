@@ -6,9 +6,8 @@ from typing import Final
 
 import msgspec
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names
 from tertulia.domain.accounts import bots
-from tertulia.domain.channels import topics
 from tertulia.domain.messages.sending import Draft
 from tertulia.model.changes import FeedAdded, FeedChanged, FeedRead, FeedRemoved
 from tertulia.model.errors import NoSuchItem, Refused
@@ -72,8 +71,8 @@ def feed_url(text: str) -> str:
 def _channel_id(context: CommandContext, channel: int | str) -> int:
     state, actor = context.state, context.actor
     if isinstance(channel, int):
-        return permissions.visible_channel(state, actor, channel_id=channel).id
-    return permissions.visible_channel(state, actor, name=channel).id
+        return channel_access.visible_channel(state, actor, channel_id=channel).id
+    return channel_access.visible_channel(state, actor, name=channel).id
 
 
 def _require_new(state: State, feed: Feed) -> None:
@@ -161,7 +160,7 @@ def tell(
         raise Refused("Only the feed's bot can post its entries.")
     if mark in now.seen:
         return Decision(None)
-    sent = topics.send(context, draft)
+    sent = sending.send(context, draft)
     return Decision(sent.result.message_id, (*sent.changes, _read(now, (mark,), present)))
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.accounts import addresses, admission
 from tertulia.model.changes import InvitationSentAgain, InvitationsMade
 from tertulia.model.channels import Channel
@@ -221,7 +221,7 @@ def _channels(context: CommandContext, channel_ids: Iterable[int]) -> tuple[int,
         if (
             channel is None
             or channel.is_archived
-            or not permissions.sees_channel(state, actor, channel)
+            or not channel_access.sees_channel(state, actor, channel)
         ):
             raise Refused(f"No channel with ID {channel_id} exists. No invitations were sent.")
         found[channel.id] = channel
@@ -230,10 +230,10 @@ def _channels(context: CommandContext, channel_ids: Iterable[int]) -> tuple[int,
     allowed = {
         channel.id
         for channel in found.values()
-        if permissions.may_subscribe_others(state, actor, channel)
+        if channel_access.may_subscribe_others(state, actor, channel)
     }
     permissions.require(
-        permissions.may_add_subscribers_at_all(state, actor) or bool(allowed),
+        channel_access.may_add_subscribers_at_all(state, actor) or bool(allowed),
         "You don't have permission to subscribe other people to channels.",
     )
     for channel in found.values():

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.accounts import (
     account_mails,
     admission,
@@ -301,7 +301,7 @@ def changed(context: CommandContext, target: User, values: Mapping[str, Any]) ->
 
 
 def _channels_seen(state: State, user: User) -> set[int]:
-    return {c.id for c in state.channels if permissions.sees_channel(state, user, c)}
+    return {c.id for c in state.channels if channel_access.sees_channel(state, user, c)}
 
 
 def _with_bots(
@@ -320,7 +320,7 @@ def _with_bots(
         ended += [
             subscription_changes.unsubscribed(ahead, channel, [after_bot])
             for channel in (ahead.channels[one] for one in ahead.channel_ids_of(bot.id))
-            if not permissions.bot_may_be_in(ahead, after_bot, channel)
+            if not channel_access.bot_may_be_in(ahead, after_bot, channel)
         ]
     others = [bot.id for bot in bots if bot.id != after.id]
     seen = visibility.compared(state, ahead, state.channels, others)

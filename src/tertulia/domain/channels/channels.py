@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.channels import default_groups, folders
 from tertulia.domain.groups import group_settings
 from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS, Given
@@ -67,7 +67,7 @@ class ChannelEdit(Struct, frozen=True, kw_only=True):
 def known(state: State, actor: User, channel_id: int) -> Channel:
     """The channel of that ID. Refused where there is none that the actor may see."""
     try:
-        return permissions.visible_channel(state, actor, channel_id=channel_id)
+        return channel_access.visible_channel(state, actor, channel_id=channel_id)
     except NoSuchChannel:
         raise Refused("This channel doesn't exist.") from None
 
@@ -234,7 +234,7 @@ def change(
     state, actor = context.state, context.actor
     channel = known(state, actor, channel_id)
     permissions.require(
-        permissions.administers(state, actor, channel),
+        channel_access.administers(state, actor, channel),
         "You don't have permission to administer this channel.",
     )
     values: dict[str, Any] = {
@@ -334,7 +334,7 @@ def _privacy(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> 
     if all(getattr(channel, name) == value for name, value in values.items()):
         return {}
     permissions.require(
-        permissions.reads_channel(state, actor, channel),
+        channel_access.reads_channel(state, actor, channel),
         "You need access to the messages in this channel.",
     )
     if (is_private, is_web_public) != (channel.is_private, channel.is_web_public):
@@ -358,7 +358,7 @@ def _permissions(state: State, actor: User, channel: Channel, edit: ChannelEdit)
     }
     if _NEEDS_CONTENT & values.keys():
         permissions.require(
-            permissions.reads_channel(state, actor, channel),
+            channel_access.reads_channel(state, actor, channel),
             "You need access to the messages in this channel.",
         )
     _check_may_set_groups(state, actor, values)
@@ -371,7 +371,7 @@ def archive(context: CommandContext, channel_id: int) -> Decision[None]:
     state, actor = context.state, context.actor
     channel = known(state, actor, channel_id)
     permissions.require(
-        permissions.administers(state, actor, channel),
+        channel_access.administers(state, actor, channel),
         "You don't have permission to administer this channel.",
     )
     permissions.require(not channel.is_archived, "This channel is already archived.")
@@ -381,7 +381,7 @@ def archive(context: CommandContext, channel_id: int) -> Decision[None]:
     return Decision(None, [changed(state, channel, after), *default_groups.without(state, channel)])
 
 
-_DECIDES_VISIBILITY = {"is_private", "is_web_public", *permissions.VISIBILITY_SETTINGS}
+_DECIDES_VISIBILITY = {"is_private", "is_web_public", *channel_access.VISIBILITY_SETTINGS}
 _PRIVACY = ("is_private", "is_web_public", "history_public")
 
 
@@ -394,8 +394,8 @@ def changed(state: State, before: Channel, after: Channel) -> ChannelChanged:
     gained: set[int] = set()
     lost: set[int] = set()
     if _DECIDES_VISIBILITY & set(fields):
-        saw = permissions.channel_viewers(state, before)
-        see = permissions.channel_viewers(state, after)
+        saw = channel_access.channel_viewers(state, before)
+        see = channel_access.channel_viewers(state, after)
         gained, lost = see - saw, saw - see
     returned = before.is_archived and not after.is_archived
     return ChannelChanged(

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
 from tertulia.model.changes import DefaultChannelGroupRemoved, DefaultChannelGroupSet
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
@@ -130,7 +130,7 @@ def _description(text: str) -> str:
 
 
 def _channel(context: CommandContext, name: str) -> Channel:
-    return permissions.visible_channel(context.state, context.actor, name=name)
+    return channel_access.visible_channel(context.state, context.actor, name=name)
 
 
 def _with(

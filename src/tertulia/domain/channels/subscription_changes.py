@@ -5,7 +5,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final, cast
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.model.changes import AnyChange, Subscribed, Unsubscribed
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.users import User
@@ -53,7 +53,7 @@ def subscribed(
         colors=chosen,
         after=state.last_message_id,
         gained=tuple(
-            user.id for user in people if not permissions.sees_unsubscribed(state, user, channel)
+            user.id for user in people if not channel_access.sees_unsubscribed(state, user, channel)
         ),
         count=len(state.subscribers(channel.id)) + len(people),
         archived=channel.is_archived,
@@ -68,7 +68,7 @@ def unsubscribed(state: State, channel: Channel, leaving: Iterable[User]) -> Uns
         user_ids=tuple(user.id for user in people),
         until=state.last_message_id,
         lost=tuple(
-            user.id for user in people if not permissions.sees_unsubscribed(state, user, channel)
+            user.id for user in people if not channel_access.sees_unsubscribed(state, user, channel)
         ),
         name=channel.name,
         archived=channel.is_archived,
@@ -94,7 +94,7 @@ def first(state: State, user: User, channels: Iterable[Channel]) -> list[AnyChan
                 colors={user.id: color},
                 after=state.last_message_id,
                 gained=(user.id,)
-                if not permissions.sees_unsubscribed(state, user, channel)
+                if not channel_access.sees_unsubscribed(state, user, channel)
                 else (),
                 count=len(state.subscribers(channel.id)) + 1,
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import names, permissions, quotas
+from tertulia.domain import channel_access, names, permissions, quotas
 from tertulia.domain.channels import channels, subscription_changes
 from tertulia.domain.channels.channels import NewChannel
 from tertulia.domain.messages import announcements
@@ -256,7 +256,7 @@ def _known(context: CommandContext, new: NewChannel) -> Channel | None:
     channel = context.state.channel_named(new.name)
     if channel is None:
         return None
-    seen = permissions.sees_channel(context.state, context.actor, channel)
+    seen = channel_access.sees_channel(context.state, context.actor, channel)
     return channel if seen else None
 
 
@@ -276,11 +276,11 @@ def _existing(context: CommandContext, new: NewChannel, wanted: SubscribeRequest
 def _may_subscribe(context: CommandContext, people: Sequence[User], channel: Channel) -> bool:
     state, actor = context.state, context.actor
     is_new = channel.id not in state.channels
-    own = is_new or permissions.may_subscribe(state, actor, channel)
+    own = is_new or channel_access.reads_channel(state, actor, channel)
     others = (
-        permissions.may_add_subscribers(state, actor, channel)
+        channel_access.may_add_subscribers(state, actor, channel)
         if is_new
-        else permissions.may_subscribe_others(state, actor, channel)
+        else channel_access.may_subscribe_others(state, actor, channel)
     )
     return all(own if user.id == actor.id else others for user in people) and _bots_may_be_in(
         context, people, channel
@@ -289,7 +289,9 @@ def _may_subscribe(context: CommandContext, people: Sequence[User], channel: Cha
 
 def _bots_may_be_in(context: CommandContext, people: Sequence[User], channel: Channel) -> bool:
     brought = {user.id for user in people}
-    return all(permissions.bot_may_be_in(context.state, user, channel, brought) for user in people)
+    return all(
+        channel_access.bot_may_be_in(context.state, user, channel, brought) for user in people
+    )
 
 
 def _subscribed(
@@ -388,11 +390,11 @@ def unsubscribe(
 
 def _open_to_unsubscribe(context: CommandContext, name: str, people: Sequence[User]) -> Channel:
     state, actor = context.state, context.actor
-    channel = permissions.visible_channel(state, actor, name=name)
+    channel = channel_access.visible_channel(state, actor, name=name)
     others = [user for user in people if user.id != actor.id]
     if others:
         permissions.require(
-            permissions.may_unsubscribe_others(state, actor, others, channel),
+            channel_access.may_unsubscribe_others(state, actor, others, channel),
             "You don't have permission to do this.",
         )
     return channel
@@ -408,7 +410,7 @@ def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[
     """These subscribers, and of guests among them their bots, which read no more than they do."""
     found = {user.id: user for user in leaving}
     for user in leaving:
-        if not permissions.is_guest(state, user) or permissions.open_to_spectators(channel):
+        if not permissions.is_guest(state, user) or channel_access.open_to_spectators(channel):
             continue
         for bot in state.users.bots_of(user.id):
             if state.is_subscribed(bot.id, channel.id):

@@ -6,9 +6,7 @@ import msgspec
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.domain import names, permissions
-from tertulia.domain.messages import sending
-from tertulia.domain.messages.sending import Draft
+from tertulia.domain import channel_access, names
 from tertulia.model.changes import MessageSent, MessagesMoved, UserTopicChanged
 from tertulia.model.channels import Channel, Subscription, Topic, topic_key
 from tertulia.model.edits import Arrival
@@ -120,13 +118,6 @@ PARTICIPATING, SENDING, BEGINNING = 1, 2, 3
 """What it takes for a topic to be followed or unmuted by itself; any other number is never."""
 
 
-class Sent(Struct, frozen=True, kw_only=True):
-    """A message that was sent, and the sender's setting of its topic, where sending changed it."""
-
-    message_id: int
-    visibility: Visibility | None = None
-
-
 def set_visibility(
     context: CommandContext, channel_id: int, topic: str, visibility: Visibility
 ) -> Decision[None]:
@@ -143,7 +134,7 @@ def set_visibility(
     known = state.visibility(actor.id, channel_id, key)
     channel = state.channels.get(channel_id)
     taken_back = visibility is Visibility.INHERIT and known is not Visibility.INHERIT
-    if channel is None or not (taken_back or permissions.reads_channel(state, actor, channel)):
+    if channel is None or not (taken_back or channel_access.reads_channel(state, actor, channel)):
         raise Refused("This channel doesn't exist.")
     if known is Visibility.INHERIT and state.user_topics.of_user.count(actor.id) >= MAX_USER_TOPICS:
         raise Refused(f"You can have settings for at most {MAX_USER_TOPICS} topics.")
@@ -165,33 +156,6 @@ def mute_topic(
             return Decision(None)
     wanted = Visibility.MUTED if muted else Visibility.INHERIT
     return set_visibility(context, channel_id, topic, wanted)
-
-
-def send(context: CommandContext, draft: Draft) -> Decision[Sent]:
-    """Send the message. Its topic is followed or unmuted for the sender and for mentioned users
-    whose settings say so. If the same request (by the draft's queue ID and local ID) was sent
-    before, the result is that message. Raises as `sending.send`."""
-    before = sent_before(context, draft)
-    if before is not None:
-        return Decision(Sent(message_id=before))
-    sent = sending.send(context, draft)
-    changes = list(sent.changes)
-    own: Visibility | None = None
-    for change in sent.changes:
-        if isinstance(change, MessageSent):
-            followed = after_sending(context, change)
-            changes += followed
-            mine = [one.visibility for one in followed if one.user_id == change.message.sender_id]
-            own = mine[0] if mine else None
-    return Decision(Sent(message_id=sent.result, visibility=own), changes)
-
-
-def sent_before(context: CommandContext, draft: Draft) -> int | None:
-    """Return the ID of the message that the same request sent before, if any."""
-    digest = draft.request_digest(context.state, context.actor.id)
-    if not digest:
-        return None
-    return context.state.sent.find(context.actor.id, digest)
 
 
 def after_sending(context: CommandContext, sent: MessageSent) -> list[UserTopicChanged]:
@@ -241,7 +205,7 @@ def after_moving(
         there = state.visibility(old.user_id, target.id, key)
         wanted = max(old.visibility, there, key=_MERGED.index) if joins else old.visibility
         user = state.users[old.user_id]
-        if wanted is not there and permissions.reads_channel(state, user, target):
+        if wanted is not there and channel_access.reads_channel(state, user, target):
             changes.append(_changed(state, user.id, target.id, moved.new_topic, wanted, now))
     return changes
 

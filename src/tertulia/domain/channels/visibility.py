@@ -5,7 +5,7 @@ Which accounts guests see is found in `tertulia.state.user_visibility`, for ever
 
 from collections.abc import Iterable
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.model.changes import ChannelSight
 from tertulia.model.channels import Channel
 from tertulia.model.groups import GroupSetting, Members
@@ -37,8 +37,8 @@ def compared(
         gained: list[int] = []
         lost: list[int] = []
         for user_id in user_ids:
-            saw = permissions.sees_channel(before, before.users[user_id], channel)
-            if saw is not permissions.sees_channel(after, after.users[user_id], channel):
+            saw = channel_access.sees_channel(before, before.users[user_id], channel)
+            if saw is not channel_access.sees_channel(after, after.users[user_id], channel):
                 (lost if saw else gained).append(user_id)
         if gained or lost:
             found.append(
@@ -67,7 +67,7 @@ def containing(state: State, group_id: int) -> frozenset[int]:
 def _opened_to(channel: Channel, group_ids: frozenset[int]) -> bool:
     return any(
         not group_ids.isdisjoint(groups_of(getattr(channel, name)))
-        for name in permissions.VISIBILITY_SETTINGS
+        for name in channel_access.VISIBILITY_SETTINGS
     )
 
 

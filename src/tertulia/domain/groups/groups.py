@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from tertulia.domain import channel_access, permissions, quotas
 from tertulia.domain import names as lookalikes
 from tertulia.domain import names as names
-from tertulia.domain import permissions, quotas
 from tertulia.domain.channels import subscriptions, visibility
 from tertulia.domain.channels.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.domain.groups import group_settings
@@ -194,7 +194,7 @@ def _uses(context: CommandContext, group: UserGroup) -> Iterable[GroupUse]:
     for channel in sorted(state.channels, key=lambda channel: channel.id):
         settings = () if channel.is_archived else _naming(channel, CHANNEL_SETTINGS, group)
         if settings:
-            seen = permissions.sees_channel(state, context.actor, channel)
+            seen = channel_access.sees_channel(state, context.actor, channel)
             yield GroupUse("channel", (channel.id,) if seen else (), settings)
     for other in sorted(others, key=lambda other: other.id):
         settings = _naming(other, GROUP_SETTINGS, group)

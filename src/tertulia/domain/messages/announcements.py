@@ -69,7 +69,7 @@ def sent(
                 Draft(to=notice.to, content=content, rendered=rendered[content], client=CLIENT),
             )
         )
-    return sending.sent_by_several(drafts)
+    return sending.deliver(drafts)
 
 
 def in_channel(state: State, channel: Channel, content: str, topic: str = CHANNEL_EVENTS) -> Notice:

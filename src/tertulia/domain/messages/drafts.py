@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import names, permissions, quotas
+from tertulia.domain import channel_access, names, permissions, quotas
 from tertulia.model.changes import (
     DraftChanged,
     DraftDeleted,
@@ -122,7 +122,7 @@ def _addressed(context: CommandContext, writing: Writing) -> tuple[int, ...]:
             if len(writing.to) != 1:
                 raise Refused("A draft of a channel message must have exactly one channel ID.")
             channel = state.channels.get(writing.to[0])
-            if channel is None or not permissions.sees_channel(state, actor, channel):
+            if channel is None or not channel_access.sees_channel(state, actor, channel):
                 raise Refused(f"No channel with ID {writing.to[0]} exists.")
             return (channel.id,)
         case DraftKind.DIRECT:

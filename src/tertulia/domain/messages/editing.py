@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.domain.messages import attachments, sending
 from tertulia.model.changes import MessageEdited, PreviewsGivenUp
 from tertulia.model.errors import Conflict, NoSuchMessage, Refused
@@ -45,7 +45,7 @@ def still_so(context: CommandContext, found: Found, *more: object) -> Message:
 
 def require_readable(context: CommandContext, message: Message) -> None:
     """Refuse as if there were no such message, unless the actor may read it."""
-    if not permissions.reads_message(context.state, context.actor, message):
+    if not channel_access.reads_message(context.state, context.actor, message):
         raise NoSuchMessage
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread, UnreadMessage
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, Refused
@@ -140,7 +140,7 @@ def mark_topic_read(context: CommandContext, channel_id: int, topic: str) -> Dec
     key = topic_key(topic)
     state = context.state
     known = state.topics.of_channel[channel_id].get(key)
-    if known is None or not permissions.reads_message(
+    if known is None or not channel_access.reads_message(
         state, context.actor, MessagePlace(id=known.last_message_id, channel_id=channel_id)
     ):
         raise Refused("This topic doesn't exist.")
@@ -160,7 +160,7 @@ def mark_given_read(context: CommandContext, message_ids: Sequence[int]) -> Deci
 
 
 def _visible(context: CommandContext, channel_id: int) -> None:
-    permissions.visible_channel(context.state, context.actor, channel_id=channel_id)
+    channel_access.visible_channel(context.state, context.actor, channel_id=channel_id)
 
 
 def _unread(context: CommandContext) -> Unread:

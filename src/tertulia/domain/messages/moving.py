@@ -9,14 +9,14 @@ import msgspec
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
+from tertulia.domain.channel_access import ChannelReaders
 from tertulia.domain.channels import topics
 from tertulia.domain.channels.topics import RESOLVED, TopicExcerpt, TopicMessage, TopicMessages
 from tertulia.domain.messages import announcements, editing, sending
 from tertulia.domain.messages.announcements import Notice, Render
 from tertulia.domain.messages.editing import Found, still_so
 from tertulia.domain.messages.sending import Composed, ToChannel
-from tertulia.domain.permissions import ChannelReaders
 from tertulia.model.changes import (
     AnyChange,
     MessageEdited,
@@ -96,7 +96,7 @@ def allowed(context: CommandContext, found: Found, excerpt: TopicExcerpt, wanted
     ids = BitMap((message.id,))
     if topic_before is not None:
         ids = ids_in_spans(
-            topic_before.ids, permissions.readable_spans(state, context.actor, source)
+            topic_before.ids, channel_access.readable_spans(state, context.actor, source)
         )
         if wanted.propagation is Propagation.LATER:
             ids -= BitMap(range(message.id))
@@ -201,7 +201,7 @@ def _begun(
     """The move in pieces."""
     state = context.state
     place = _place(message, plan, wanted)
-    spans = permissions.readable_spans(state, context.actor, plan.source)
+    spans = channel_access.readable_spans(state, context.actor, plan.source)
     first, last = plan.ids.min(), plan.ids.max()
     ranges = tuple(
         (max(after, first - 1), last if until is None else min(until, last))
@@ -299,7 +299,7 @@ def edit_and_move(
 def _target(context: CommandContext, source: Channel, channel_id: int | None) -> Channel:
     if channel_id is None or channel_id == source.id:
         return source
-    return permissions.visible_channel(context.state, context.actor, channel_id=channel_id)
+    return channel_access.visible_channel(context.state, context.actor, channel_id=channel_id)
 
 
 def _check_rights(
@@ -327,7 +327,7 @@ def _check_rights(
             "You don't have permission to move messages out of this channel.",
         )
         permissions.require(
-            permissions.may_send_to(state, actor, target),
+            channel_access.may_send_to(state, actor, target),
             f"You don't have permission to send messages to '{target.name}'.",
         )
     else:

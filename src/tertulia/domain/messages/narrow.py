@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.accounts import users
 from tertulia.model import narrow
 from tertulia.model.agents import Reach
@@ -144,9 +144,9 @@ def _channel_of(reader: Reader, operand: Any) -> Channel:
         if channel is None and _ID.fullmatch(operand):
             channel = state.channels.get(int(operand))
     if channel is None or not (
-        permissions.open_to_spectators(channel)
+        channel_access.open_to_spectators(channel)
         if user is None
-        else permissions.sees_channel(state, user, channel)
+        else channel_access.sees_channel(state, user, channel)
     ):
         raise BadNarrow(f"unknown channel {operand}")
     return channel
@@ -191,8 +191,8 @@ def _channels(reader: Reader, term: NarrowTerm) -> list[Term]:
 def open_channels(reader: Reader) -> list[Channel]:
     """The channels whose whole history the reader may read."""
     if reader.user is None:
-        return [c for c in reader.state.channels if permissions.open_to_spectators(c)]
-    return permissions.channels_read_whole(reader.state, reader.user)
+        return [c for c in reader.state.channels if channel_access.open_to_spectators(c)]
+    return channel_access.channels_read_whole(reader.state, reader.user)
 
 
 def _topic(reader: Reader, term: NarrowTerm) -> list[Term]:
@@ -413,7 +413,7 @@ def _open_spans(
 ) -> Sequence[tuple[int, int | None]]:
     spans = subscription.spans
     # Whoever is subscribed reads it.
-    if (spans and spans[-1][1] is None) or permissions.reads_channel(
+    if (spans and spans[-1][1] is None) or channel_access.reads_channel(
         state, user, state.channels[subscription.channel_id]
     ):
         return spans
@@ -468,7 +468,7 @@ def scope_of(
     spans: list[Span] = []
     for channel_id in named:
         channel = reader.state.channels[channel_id]
-        if permissions.reads_whole_history(reader.state, reader.user, channel):
+        if channel_access.reads_whole_history(reader.state, reader.user, channel):
             whole.add(channel_id)
         else:
             parts = spans_received(reader.state, reader.user, channel_id)

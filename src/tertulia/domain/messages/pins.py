@@ -1,6 +1,6 @@
 """Pinning messages in their channels."""
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.domain.messages.editing import Found, still_so
 from tertulia.model.changes import MessagePinned, MessageUnpinned
 from tertulia.model.errors import NoSuchItem, Refused
@@ -41,7 +41,7 @@ def unpin(context: CommandContext, message_id: int) -> Decision[None]:
     to be read by the actor; NotPermitted."""
     state, actor = context.state, context.actor
     pinned = state.pins.get(message_id)
-    if pinned is None or not permissions.reads_message(
+    if pinned is None or not channel_access.reads_message(
         state, actor, MessagePlace(id=message_id, channel_id=pinned.channel_id)
     ):
         raise NoSuchItem("pinned message")
@@ -51,6 +51,6 @@ def unpin(context: CommandContext, message_id: int) -> Decision[None]:
 
 def _require_may_pin(state: State, actor: User, channel_id: int) -> None:
     permissions.require(
-        permissions.may_pin(state, actor, state.channels[channel_id]),
+        channel_access.may_pin(state, actor, state.channels[channel_id]),
         "You don't have permission to pin messages in this channel.",
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.domain.organization import emoji
 from tertulia.model.changes import ReactionAdded, ReactionRemoved, SubmessageAdded
 from tertulia.model.errors import Conflict, NoSuchMessage, NoSuchReaction, ReactionExists, Refused
@@ -143,7 +143,7 @@ def _own(
 
 def _check(context: CommandContext, on: ReactedMessage) -> None:
     state, actor = context.state, context.actor
-    if not permissions.reads_message(state, actor, on.message):
+    if not channel_access.reads_message(state, actor, on.message):
         raise NoSuchMessage
     touched = (on.message.id, ("reactions", on.message.id, actor.id))
     if state.recent_writes.since(on.seq, touched):
@@ -286,7 +286,7 @@ def add_submessage(
     that this widget, or this actor, cannot have.
     """
     state, actor = context.state, context.actor
-    if not permissions.reads_message(state, actor, message):
+    if not channel_access.reads_message(state, actor, message):
         raise NoSuchMessage
     if state.recent_writes.since(seq, [message.id]):
         raise Conflict

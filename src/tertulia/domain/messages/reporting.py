@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.domain.messages import announcements
 from tertulia.domain.messages.announcements import Render
 from tertulia.model.errors import NoSuchMessage, Refused
@@ -44,7 +44,7 @@ def report(
         raise Refused(f"A report's description can have at most {MAX_DESCRIPTION} characters.")
     if kind == OTHER and not words:
         raise Refused("Describe what is wrong with the message.")
-    if message is None or not permissions.reads_message(state, actor, message):
+    if message is None or not channel_access.reads_message(state, actor, message):
         raise NoSuchMessage
     author = state.users[message.sender_id]
     reporter, reported = announcements.person(actor), announcements.person(author)

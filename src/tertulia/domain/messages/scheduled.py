@@ -8,15 +8,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tertulia.domain import names, permissions
-from tertulia.domain.channels import topics
+from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.messages import announcements, sending
 from tertulia.domain.messages.announcements import Notice, Render
 from tertulia.domain.messages.sending import ToPeople
 from tertulia.model.changes import (
     AnyChange,
     MessageScheduled,
-    MessageSent,
     ReminderRemoved,
     ReminderSet,
     ScheduledMessageChanged,
@@ -114,7 +112,7 @@ def deliver(
     as_author = msgspec.structs.replace(context, actor_id=scheduled.user_id)
     try:
         permissions.require(as_author.actor.is_active, "The sender's account is deactivated.")
-        sent = topics.send(as_author, draft)
+        sent = sending.send(as_author, draft)
     except Refused as refusal:
         return Decision(None, _failed(context, render, scheduled, str(refusal)))
     return Decision(None, (*sent.changes, _removed(scheduled)))
@@ -122,13 +120,13 @@ def deliver(
 
 def send_now(
     context: CommandContext, scheduled: ScheduledMessage, draft: sending.Draft
-) -> Decision[topics.Sent | None]:
+) -> Decision[sending.Sent | None]:
     """Send one's own message before its time, of which `draft` was made: it is sent and waits no
     more, in one step. None where it is not as it was looked at any more. NoSuchItem, or Refused as
     any message is: then it goes on waiting."""
     if own(context.state, context.actor.id, scheduled.id) != scheduled:
         return Decision(None)
-    sent = topics.send(context, draft)
+    sent = sending.send(context, draft)
     return Decision(sent.result, (*sent.changes, _removed(scheduled)))
 
 
@@ -179,7 +177,7 @@ def _as_scheduled(
 ) -> ScheduledMessage:
     """The message as it would be sent now, to be sent later. Refused as `messages.send` refuses."""
     actor = context.actor
-    would_be = next(c for c in sending.send(context, draft).changes if isinstance(c, MessageSent))
+    (would_be,) = sending.deliver([(context, draft)])
     message = would_be.message
     others: tuple[int, ...] = ()
     if message.channel_id is None:
@@ -224,7 +222,7 @@ def set_reminder(
     read, for a time that is over, for a note that is too long, and where too many wait.
     """
     state, actor = context.state, context.actor
-    if message is None or not permissions.reads_message(state, actor, message):
+    if message is None or not channel_access.reads_message(state, actor, message):
         raise Refused(f"No message with ID {message_id} exists.")
     require_future(context, deliver_at)
     if len(note) > names.MAX_REMINDER_NOTE:
@@ -269,7 +267,7 @@ def deliver_reminder(
     reader = state.users[reminder.user_id]
     if not reader.is_active:
         return Decision(None, (_removed_of_reminders(reminder),))
-    if message is not None and permissions.reads_message(state, reader, message):
+    if message is not None and channel_access.reads_message(state, reader, message):
         text = _heading(state, message) + _noted(reminder.note) + _quoted(state, message)
     else:
         text = "You asked to be reminded of a message that you cannot read any more."

@@ -5,12 +5,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
+from tertulia.domain.channels import topics
 from tertulia.domain.messages import attachments, reactions
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy, topic_key
 from tertulia.model.errors import NoSuchChannel, Refused, WildcardNotAllowed
 from tertulia.model.messages import DirectConversation, Flag, Message, Rendered, Submessage
+from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.idempotency import channel_destination, direct_destination, request_digest
@@ -76,23 +78,43 @@ class Draft(Composed, frozen=True, kw_only=True):
         return request_digest(self.queue_id, self.local_id, *place, said, self.form or "")
 
 
-def send(context: CommandContext, draft: Draft) -> Decision[int]:
-    """Send the message. Returns its ID.
+class Sent(Struct, frozen=True, kw_only=True):
+    """The result of `send`."""
+
+    message_id: int
+    visibility: Visibility | None = None
+    """The sender's setting of the topic, if sending changed it."""
+
+
+def send(context: CommandContext, draft: Draft) -> Decision[Sent]:
+    """Send a message, and follow or unmute its topic for the sender and mentioned users whose
+    settings say so. If the same request (by the draft's queue ID and local ID) was sent before,
+    return that message.
 
     Raises NoSuchChannel, WildcardNotAllowed, or Refused (posting rights, topic rules, unknown or
     deactivated recipients, rules for direct messages).
     """
-    (change,) = sent_in_turn(context, [draft])
-    return Decision(change.message.id, (change,))
+    before = sent_before(context, draft)
+    if before is not None:
+        return Decision(Sent(message_id=before))
+    (change,) = deliver([(context, draft)])
+    followed = topics.after_sending(context, change)
+    own = [one.visibility for one in followed if one.user_id == context.actor.id]
+    sent = Sent(message_id=change.message.id, visibility=own[0] if own else None)
+    return Decision(sent, [change, *followed])
 
 
-def sent_in_turn(context: CommandContext, drafts: Sequence[Draft]) -> list[MessageSent]:
-    """The changes that sending several messages makes, in order. Raises as `send` does."""
-    return sent_by_several([(context, draft) for draft in drafts])
+def sent_before(context: CommandContext, draft: Draft) -> int | None:
+    """Return the ID of the message that the same request sent before, if any."""
+    digest = draft.request_digest(context.state, context.actor.id)
+    return context.state.sent.find(context.actor.id, digest) if digest else None
 
 
-def sent_by_several(drafts: Sequence[tuple[CommandContext, Draft]]) -> list[MessageSent]:
-    """The same for messages of several senders, each with the moment as its sender sees it."""
+def deliver(drafts: Sequence[tuple[CommandContext, Draft]]) -> list[MessageSent]:
+    """Return the changes that send these messages, in order, each in its sender's context.
+
+    Raises as `send` does.
+    """
     begun: dict[tuple[int, ...], DirectConversation] = {}
     sent: list[MessageSent] = []
     begun_widgets = 0
@@ -270,11 +292,11 @@ def postable_channel(context: CommandContext, to: ToChannel) -> Channel:
         else state.channel_named(to.name or "")
     )
     if channel is None or not (
-        actor.is_system_bot or permissions.sees_channel(state, actor, channel)
+        actor.is_system_bot or channel_access.sees_channel(state, actor, channel)
     ):
         raise NoSuchChannel(channel_id=to.channel_id, name=to.name)
     permissions.require(
-        permissions.may_send_to(state, actor, channel),
+        channel_access.may_send_to(state, actor, channel),
         f"You don't have permission to send messages to '{channel.name}'.",
     )
     return channel

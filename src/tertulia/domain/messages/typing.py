@@ -1,6 +1,6 @@
 """Telling others that one types. Nothing of it is written down."""
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.domain.messages import editing, sending
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import Message
@@ -41,7 +41,7 @@ def edit(context: CommandContext, message: Message | None, started: bool) -> Dec
     where its text cannot be edited any more.
     """
     state, actor, now = context.state, context.actor, context.now
-    if message is None or not permissions.reads_message(state, actor, message):
+    if message is None or not channel_access.reads_message(state, actor, message):
         raise NoSuchMessage
     (_require_direct if message.channel_id is None else _require_channel)(context)
     editing.require_editable(context, message)

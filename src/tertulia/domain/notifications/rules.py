@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.domain.organization.realms import WELCOME_BOT
 from tertulia.model.changes import AnyChange, MessageEdited, MessageSent
 from tertulia.model.channels import topic_key
@@ -244,4 +244,4 @@ def quiet_look(way: Way, now: float, until: int) -> float | None:
 def may_be_told(state: State, user_id: int, message: Message) -> bool:
     """Whether the user has an account, and may read the message, at this moment."""
     user = state.users[user_id]
-    return user.is_active and permissions.reads_message(state, user, message)
+    return user.is_active and channel_access.reads_message(state, user, message)

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.channels import channels
 from tertulia.domain.messages import attachments
 from tertulia.domain.messages.sending import ToChannel as ToTopic
@@ -166,7 +166,7 @@ def _sender(node: Node, target: Target) -> User:
     asked_by = _active(node, target.asked_by)
     channel = channels.known(state, asked_by, target.channel_id)
     permissions.require(
-        permissions.may_send_to(state, asked_by, channel),
+        channel_access.may_send_to(state, asked_by, channel),
         "You don't have permission to send messages to this channel.",
     )
     sender = _active(node, target.sender_id)
@@ -219,7 +219,7 @@ async def _destination(caller: Caller, target: Target, mail: ReceivedMail) -> To
             raise NoSuchMessage
         return sending.to_people(sorted(set(members) - {caller.user.id}) or [caller.user.id])
     channel_id = message.channel_id
-    if channel_id is None or not permissions.sees_channel(
+    if channel_id is None or not channel_access.sees_channel(
         state, caller.user, state.channels[channel_id]
     ):
         raise NoSuchMessage

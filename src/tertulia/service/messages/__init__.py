@@ -7,7 +7,7 @@ The way of a message that somebody sends:
     sending.send_message     the use
     composing.compose        renders the content, and looks up what else the verb must know of it
     caller.submit            hands the finished draft to the log's writer
-    domain.channels.user_topics.send
+    domain.messages.sending.send
                              the verb: refuses it, or returns the change
 
 What is read of the database is read at one entry of the log. Where that has changed before the verb

@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.messages import deleting
 from tertulia.domain.messages.deleting import PIECE, Places
 from tertulia.log.log import Log
@@ -35,7 +35,7 @@ async def delete_message(caller: Caller, message_id: int) -> None:
 async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
     """Delete all messages of a topic, the newest first. Whether none is left: this ends after
     `TOPIC_SECONDS`, and is to be asked for again. Raises NoSuchChannel; Refused."""
-    channel = permissions.visible_channel(caller.state, caller.user, channel_id=channel_id)
+    channel = channel_access.visible_channel(caller.state, caller.user, channel_id=channel_id)
     deleting.may_delete_any(caller.context(), channel.id)
     key = topic_key(names.topic_name(topic))
     conversation = (channel.id, key, None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.domain.messages import pins, reactions
 from tertulia.domain.messages.reactions import ReactedMessage, RequestedEmoji
 from tertulia.model.errors import NoSuchMessage
@@ -74,12 +74,12 @@ def pins_of(caller: Caller, channel_id: int) -> Sequence[Pin]:
     Refused where the caller cannot read the channel."""
     state = caller.state
     user = caller.user if caller.user_id is not None else None
-    channel = permissions.readable_channel(state, user, channel_id)
+    channel = channel_access.readable_channel(state, user, channel_id)
     found = state.pins.newest_first(channel.id)
     if user is None:
         return found
     ids = tuple(sorted(pin.message_id for pin in found))
-    seen = frozenset(permissions.readable(state, user, channel, ids))
+    seen = frozenset(channel_access.readable(state, user, channel, ids))
     return [pin for pin in found if pin.message_id in seen]
 
 

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Message
@@ -49,10 +49,12 @@ def may_read(node: Node, user: User | None, message: Message) -> bool:
     """Whether the user (None: a spectator) may read the message, as both are by now."""
     if user is not None:
         present = node.state.users[user.id]
-        return present.is_active and permissions.reads_message(node.state, present, message)
+        return present.is_active and channel_access.reads_message(node.state, present, message)
     channel = node.state.channels.get(message.channel_id)
     return (
-        node.admits_spectators and channel is not None and permissions.open_to_spectators(channel)
+        node.admits_spectators
+        and channel is not None
+        and channel_access.open_to_spectators(channel)
     )
 
 
@@ -69,10 +71,10 @@ def readable(node: Node, user: User | None, messages: Iterable[Message]) -> list
     for message in messages:
         channel_id = message.channel_id
         if channel_id not in is_open:
-            is_open[channel_id] = permissions.reads_whole_history(
+            is_open[channel_id] = channel_access.reads_whole_history(
                 state, present, state.channels[channel_id]
             )
-        if is_open[channel_id] or permissions.reads_message(state, present, message):
+        if is_open[channel_id] or channel_access.reads_message(state, present, message):
             found.append(message)
     return found
 
@@ -107,7 +109,7 @@ async def topics_of(caller: Caller, channel_id: int) -> Iterable[TopicByNewest]:
     read it. A channel can have 100,000 topics: they are made while they are iterated over."""
     state = caller.state
     user = caller.user if caller.user_id is not None else None
-    channel = permissions.readable_channel(state, user, channel_id)
+    channel = channel_access.readable_channel(state, user, channel_id)
     if user is None or channel.history_public:
         known = state.topics.by_newest_message[channel.id][::-1]
         return (TopicByNewest(topic.name, topic.last_message_id) for topic in known)

@@ -7,7 +7,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.domain.messages import narrow
 from tertulia.model.errors import Conflict
 from tertulia.model.messages import Flag, Message
@@ -220,7 +220,7 @@ class _Received:
         if channel is None:
             return (), False  # Another node made it just now.
         spans = narrow.spans_received(self._state, self._user, channel_id)
-        return spans, permissions.reads_whole_history(self._state, self._user, channel)
+        return spans, channel_access.reads_whole_history(self._state, self._user, channel)
 
 
 def _has_no_records(state: State, user_id: int, first: int) -> bool:

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from tertulia.domain import names
-from tertulia.domain.channels.topics import Sent
 from tertulia.domain.messages import scheduled
 from tertulia.domain.messages import scheduled as reminders
-from tertulia.domain.messages.sending import Draft, ToChannel, ToPeople
+from tertulia.domain.messages.sending import Draft, Sent, ToChannel, ToPeople
 from tertulia.model.errors import Conflict, Refused
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.service.caller import Caller, retry_on_conflict

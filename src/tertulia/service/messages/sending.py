@@ -6,10 +6,8 @@ from typing import Final
 import msgspec
 
 from tertulia.domain import names
-from tertulia.domain.channels import topics
-from tertulia.domain.channels.topics import Sent
-from tertulia.domain.messages import attachments, reactions, typing
-from tertulia.domain.messages.sending import Composed, Draft, ToChannel, ToPeople
+from tertulia.domain.messages import attachments, reactions, sending, typing
+from tertulia.domain.messages.sending import Composed, Draft, Sent, ToChannel, ToPeople
 from tertulia.domain.names import topic_name
 from tertulia.log.forwarding import Errand
 from tertulia.model.channels import topic_key
@@ -75,7 +73,7 @@ def _marked(draft: Draft, mark: str) -> Draft:
     return msgspec.structs.replace(draft, queue_id="node", local_id=mark)
 
 
-SENDING: Final = Errand(topics.send, Draft, Sent, _marked)
+SENDING: Final = Errand(sending.send, Draft, Sent, _marked)
 """Sending, as another node does it for this one."""
 
 
@@ -112,7 +110,7 @@ async def send_message(
         files=files,
         identity=identity,
     )
-    return await caller.submit(topics.send, draft)
+    return await caller.submit(sending.send, draft)
 
 
 def sent_before(
@@ -127,7 +125,7 @@ def sent_before(
         local_id=local_id,
         identity=identity,
     )
-    return topics.sent_before(caller.context(), draft)
+    return sending.sent_before(caller.context(), draft)
 
 
 async def draft_of(

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.domain.accounts import bots, users
 from tertulia.embedded import catalog
 from tertulia.model.changes import UserChanged
@@ -106,7 +106,7 @@ def bot_objects(state: State, viewer: User) -> list[BotObject]:
 
 def _channel(state: State, viewer: User, channel_id: int | None) -> str | None:
     channel = state.channels.get(channel_id)
-    if channel is None or not permissions.sees_channel(state, viewer, channel):
+    if channel is None or not channel_access.sees_channel(state, viewer, channel):
         return None
     return channel.name
 

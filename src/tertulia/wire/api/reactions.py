@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.domain.messages.reactions import RequestedEmoji
 from tertulia.model.changes import OnMessage, ReactionAdded, ReactionRemoved, SubmessageAdded
 from tertulia.model.errors import Refused
@@ -122,7 +122,7 @@ def follows_message(
     state, user, place = context.state, viewer.user, change.place
     if (
         change.gone
-        or not permissions.reads_message(state, user, place)
+        or not channel_access.reads_message(state, user, place)
         or not reads_where_it_is(context, place.id, change.moved_to, viewer)
     ):
         return False

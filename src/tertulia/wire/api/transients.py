@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.delivery.presence import OFFLINE_SECONDS
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.model.messages import Message
 from tertulia.model.transients import EditTyping, PresenceChanged, Transient, Typing
 from tertulia.state.state import State
@@ -179,7 +179,7 @@ class TypingAndPresence(TransientViews):
             channel_id=typing.channel_id,
             direct_id=typing.direct_id,
         )
-        if not _receives_typing(state, viewer, typing) or not permissions.reads_message(
+        if not _receives_typing(state, viewer, typing) or not channel_access.reads_message(
             state, viewer.user, message
         ):
             return None

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.domain.channels import topics
 from tertulia.model.changes import UserTopicChanged
 from tertulia.model.errors import Refused
@@ -53,7 +53,7 @@ def muted_topics(state: State, user: User, *, empty_topic_name: bool) -> list[Mu
         )
         for topic in state.user_topics.of_user[user.id]
         if topic.visibility is Visibility.MUTED
-        and permissions.sees_channel(state, user, state.channels[topic.channel_id])
+        and channel_access.sees_channel(state, user, state.channels[topic.channel_id])
     ]
 
 

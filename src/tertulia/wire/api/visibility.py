@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.model.changes import ProfileChanged, StatusChanged
 from tertulia.model.channels import Channel
 from tertulia.model.messages import MessagePlace
@@ -39,7 +39,7 @@ def sees(context: ProjectionContext, user: User, channel: Channel) -> bool:
     """Whether the user sees the channel, and did when the entry was written: one who sees it as
     a subscriber only, and became that later, did not."""
     state = context.state
-    if permissions.sees_unsubscribed(state, user, channel):
+    if channel_access.sees_unsubscribed(state, user, channel):
         return True
     subscription = state.subscription(user.id, channel.id)
     return (
@@ -59,9 +59,9 @@ def read_then(context: ProjectionContext, user: User, channel: Channel) -> Spans
         and subscription.is_active
         and subscription.began > context.entry.seq
     )
-    if came_later and not permissions.reads_unsubscribed(state, user, channel):
+    if came_later and not channel_access.reads_unsubscribed(state, user, channel):
         return ()
-    return permissions.readable_spans(state, user, channel)
+    return channel_access.readable_spans(state, user, channel)
 
 
 def sees_user(context: ProjectionContext, user: User, other: User) -> bool:
@@ -84,7 +84,7 @@ def sees_account(
 
 def sees_subscribers(context: ProjectionContext, user: User, channel: Channel) -> bool:
     """Whether the user sees the channel's subscribers, and did when the entry was written."""
-    return sees(context, user, channel) and permissions.sees_subscribers(
+    return sees(context, user, channel) and channel_access.sees_subscribers(
         context.state, user, channel
     )
 
@@ -111,4 +111,4 @@ def reads_where_it_is(
     if moved_to is None:
         return True
     there = MessagePlace(id=message_id, channel_id=moved_to)
-    return permissions.reads_message(context.state, viewer.user, there)
+    return channel_access.reads_message(context.state, viewer.user, there)

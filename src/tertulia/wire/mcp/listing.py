@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from pyroaring import BitMap
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.domain.channels.topics import is_muted
 from tertulia.model.agents import Reach
 from tertulia.model.channels import topic_key
@@ -128,7 +128,7 @@ async def list_channels(call: ToolCall, asked: ListChannels) -> Channels:
                 is_private=channel.is_private,
                 is_archived=channel.is_archived,
                 is_subscribed=state.is_subscribed(user.id, channel.id),
-                may_write=permissions.may_send_to(state, user, channel),
+                may_write=channel_access.may_send_to(state, user, channel),
             )
             for channel in found[: asked.limit]
         ],
@@ -250,7 +250,7 @@ async def list_people(call: ToolCall, asked: ListPeople) -> People:
 def _subscribers(call: ToolCall, ref: int | str) -> BitMap:
     state, user = call.agent.state, call.agent.user
     channel = channel_called(call, ref)
-    if not permissions.sees_subscribers(state, user, channel):
+    if not channel_access.sees_subscribers(state, user, channel):
         raise Refused("Your owner doesn't have permission to see this channel's subscribers.")
     return BitMap(state.subscribers(channel.id))
 

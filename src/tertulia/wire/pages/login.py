@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names
 from tertulia.domain.accounts import sessions
 from tertulia.domain.accounts.sessions import NewPassword
 from tertulia.model.errors import (
@@ -90,7 +90,9 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
 def _is_open(node: HttpNode) -> bool:
     """Whether there is something to read without an account."""
-    return node.admits_spectators and any(map(permissions.open_to_spectators, node.state.channels))
+    return node.admits_spectators and any(
+        map(channel_access.open_to_spectators, node.state.channels)
+    )
 
 
 # In and out

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from tertulia.domain import names, permissions
+from tertulia.domain import channel_access, names, permissions
 from tertulia.domain.channels import channels, subscriptions
 from tertulia.domain.channels.channels import ChannelEdit, NewChannel
 from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS
@@ -79,7 +79,7 @@ def _is_wanted(call: Call, user: User, channel: Channel, params: GetChannels) ->
         and state.is_subscribed(owner_id, channel.id)
     ):
         return True
-    if not permissions.sees_channel(state, user, channel):
+    if not channel_access.sees_channel(state, user, channel):
         return False
     return (
         params.include_all
@@ -90,7 +90,9 @@ def _is_wanted(call: Call, user: User, channel: Channel, params: GetChannels) ->
         )
         or (params.include_web_public and channel.is_web_public)
         or (params.include_subscribed and state.is_subscribed(user.id, channel.id))
-        or (params.include_can_access_content and permissions.reads_channel(state, user, channel))
+        or (
+            params.include_can_access_content and channel_access.reads_channel(state, user, channel)
+        )
     )
 
 
@@ -109,7 +111,7 @@ class ChannelId(ApiResponse, kw_only=True):
 async def get_stream_id(call: Call, params: GetChannelId) -> ChannelId:
     """The ID of the channel of that name."""
     channel = call.state.channel_named(params.stream)
-    if channel is None or not permissions.sees_channel(call.state, call.user, channel):
+    if channel is None or not channel_access.sees_channel(call.state, call.user, channel):
         raise Refused(
             f"No channel named '{params.stream[: names.MAX_CHANNEL_NAME]}' exists, or you don't"
             " have access to it."
@@ -144,7 +146,7 @@ class Subscribers(ApiResponse, kw_only=True):
 async def get_subscribers(call: Call, params: OneChannel) -> Subscribers:
     """Who is subscribed to a channel."""
     channel = channels.known(call.state, call.user, params.stream_id)
-    if not permissions.sees_subscribers(call.state, call.user, channel):
+    if not channel_access.sees_subscribers(call.state, call.user, channel):
         raise Refused("You don't have permission to see this channel's subscribers.")
     return Subscribers(subscribers=list(call.state.subscribers(channel.id)))
 
@@ -189,7 +191,7 @@ async def get_email_address(call: Call, params: GetEmailAddress) -> ChannelAddre
     ):
         raise Refused("Invalid sender.")
     permissions.require(
-        permissions.may_send_to(state, user, channel),
+        channel_access.may_send_to(state, user, channel),
         "You don't have permission to send messages to this channel.",
     )
     addresses = MailAddresses(call.node.config, call.node.vault)

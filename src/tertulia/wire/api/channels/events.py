@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.model.changes import ChannelChanged, ChannelCreated, ChannelSight
 from tertulia.model.channels import Channel
 from tertulia.state.folds import revised
@@ -64,10 +64,10 @@ class ChannelCreatedProjection(ForEverybody[ChannelCreated]):
         self, context: ProjectionContext, change: ChannelCreated, viewer: Viewer
     ) -> Hashable | None:
         state, user = context.state, viewer.user
-        if not permissions.sees_unsubscribed(state, user, change.channel):
+        if not channel_access.sees_unsubscribed(state, user, change.channel):
             return None
         present = state.channels[change.channel.id]
-        if excluded(present, viewer.registration) or not permissions.sees_channel(
+        if excluded(present, viewer.registration) or not channel_access.sees_channel(
             state, user, present
         ):
             return None
@@ -126,7 +126,7 @@ class ChannelChangedProjection(ForEverybody[ChannelChanged]):
         return _ChangeView(
             shown,
             defaults,
-            permissions.sees_subscribers(state, user, channel),
+            channel_access.sees_subscribers(state, user, channel),
             (
                 user.id,
                 registration.include_subscribers,
@@ -291,9 +291,9 @@ def visibility_changes(
         elif (
             _has(one.gained, user.id)
             and not excluded(channel, viewer.registration, archived=one.archived)
-            and permissions.sees_channel(state, user, channel)
+            and channel_access.sees_channel(state, user, channel)
         ):
-            sees = permissions.sees_subscribers(state, user, channel)
+            sees = channel_access.sees_subscribers(state, user, channel)
             gained.append(Appeared(channel.id, one.subscribers, sees))
     return ChannelVisibilityChanges(tuple(lost), tuple(gained))
 

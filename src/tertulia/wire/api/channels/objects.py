@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.groups import SystemGroup
 from tertulia.model.queues import Registration
@@ -230,7 +230,7 @@ def add_subscribers(
     lately: frozenset[int] = frozenset(),
 ) -> None:
     """Add the list of subscribers, as far as the viewer may know it."""
-    visible = viewer is None or permissions.sees_subscribers(state, viewer, channel)
+    visible = viewer is None or channel_access.sees_subscribers(state, viewer, channel)
     list_subscribers(state, channel, shown, wanted, lately, visible=visible)
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.model.changes import Subscribed, SubscriptionChanged, Unsubscribed
 from tertulia.state.state import State
 from tertulia.wire.api.channels.objects import (
@@ -119,7 +119,7 @@ class SubscribedProjection(ForEverybody[Subscribed]):
             sees = sees_subscribers(context, user, channel)
             return _PeerView() if sees else None
         # A viewer who has lost sight of the channel since gets that from a later entry.
-        if not permissions.sees_channel(state, user, channel):
+        if not channel_access.sees_channel(state, user, channel):
             return None
         return _OwnView(
             user.id,
@@ -127,7 +127,7 @@ class SubscribedProjection(ForEverybody[Subscribed]):
             registration.capabilities.notification_settings_null,
             # A viewer who sees the channel only as a subscriber may never have got it; to get it
             # twice does no harm.
-            user.id in change.gained or not permissions.sees_unsubscribed(state, user, channel),
+            user.id in change.gained or not channel_access.sees_unsubscribed(state, user, channel),
         )
 
     def events(self, context: ProjectionContext, change: Subscribed, view: Any) -> Iterable[Event]:
@@ -211,7 +211,7 @@ class SubscriptionChangedProjection(ForOwner[SubscriptionChanged]):
         if excluded(channel, viewer.registration, archived=change.archived):
             return None
         # A viewer who has lost sight of the channel since may never have got the subscription.
-        return () if permissions.sees_channel(state, viewer.user, channel) else None
+        return () if channel_access.sees_channel(state, viewer.user, channel) else None
 
     def events(
         self, context: ProjectionContext, change: SubscriptionChanged, view: Any

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.domain.channels import channels, subscriptions
 from tertulia.domain.channels.subscriptions import Property, SubscribeRequest
 from tertulia.model.errors import Refused
@@ -72,7 +72,7 @@ async def get_subscription_status(call: Call, params: GetSubscriptionStatus) -> 
     if other is None or not permissions.sees_user(state, user, other):
         raise Refused("This user doesn't exist.")
     channel = channels.known(state, user, params.stream_id)
-    if other.id != user.id and not permissions.sees_subscribers(state, user, channel):
+    if other.id != user.id and not channel_access.sees_subscribers(state, user, channel):
         raise Refused("You don't have permission to see this channel's subscribers.")
     return SubscriptionStatus(
         is_subscribed=other.is_active and state.is_subscribed(other.id, channel.id)
@@ -101,7 +101,7 @@ async def get_user_channels(call: Call, params: GetChannelsOf) -> ChannelsOf:
         channel_id
         for channel_id in (state.channel_ids_of(other.id) if other.is_active else [])
         if not state.channels[channel_id].is_archived
-        and permissions.sees_subscribers(state, user, state.channels[channel_id])
+        and channel_access.sees_subscribers(state, user, state.channels[channel_id])
     ]
     return ChannelsOf(subscribed_channel_ids=sorted(found))
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable, Iterable
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.domain.groups.group_settings import GROUP_SETTINGS
 from tertulia.model.changes import (
     FullMembersChanged,
@@ -221,7 +221,7 @@ def named_in_sight(
             (channel_id, name)
             for channel_id, name in named.channels
             if not excluded(channels[channel_id], viewer.registration)
-            and permissions.sees_channel(state, user, channels[channel_id])
+            and channel_access.sees_channel(state, user, channels[channel_id])
         ),
         groups=tuple((group_id, name) for group_id, name in named.groups if group_id in known),
         realm=named.realm,

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.domain.channels.topics import toggles_resolution
 from tertulia.domain.messages.moving import Move
 from tertulia.model.changes import MessageEdited, PreviewsGivenUp
@@ -143,7 +143,7 @@ class MessageEditedProjection(Projection[MessageEdited]):
         state, user, message = context.state, viewer.user, change.message
         if (
             change.gone
-            or not permissions.reads_message(state, user, message)
+            or not channel_access.reads_message(state, user, message)
             or not reads_where_it_is(context, message.id, change.moved_to, viewer)
         ):
             return None
@@ -309,7 +309,7 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     if policy == "none":
         raise Refused("This organization doesn't show the edit history of messages.")
     page = await call.node.store.read(rows.history, message.id, params.before)
-    edits = permissions.history_open(call.state, call.user, page.edits)
+    edits = channel_access.history_open(call.state, call.user, page.edits)
     versions = _versions(message, edits, empty_topic_name=params.allow_empty_topic_name)
     is_last = page.end >= len(edits)
     versions = versions[page.begin : None if is_last else page.end][::-1]

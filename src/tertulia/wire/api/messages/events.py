@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET, UnsetType
 from pyroaring import BitMap
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.domain.accounts import users
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import topic_key
@@ -157,7 +157,7 @@ class MessageSentProjection(Projection[MessageSent]):
                 or (registration.all_public_channels and _is_public(context, message, viewer))
             )
             # Who has left a private channel since cannot read what they received in it any more.
-            or not permissions.reads_message(state, user, message)
+            or not channel_access.reads_message(state, user, message)
             or not reads_where_it_is(context, message.id, change.moved_to, viewer)
         ):
             return None
@@ -199,7 +199,9 @@ def _is_public(context: ProjectionContext, message: Message, viewer: Viewer) -> 
     if message.channel_id is None:
         return False
     channel = context.state.channels[message.channel_id]
-    return not channel.is_private and permissions.reads_channel(context.state, viewer.user, channel)
+    return not channel.is_private and channel_access.reads_channel(
+        context.state, viewer.user, channel
+    )
 
 
 PROJECTIONS: Final[Projections] = (

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET
 from pyroaring import BitMap
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.model.changes import MessagesMoved, TopicMoveEnded, TopicMoveStarted
 from tertulia.model.messages import Flag, Message
 from tertulia.model.ranges import (
@@ -114,7 +114,7 @@ class _Move:
     def since(self, state: State, user: User) -> tuple[Places, ...]:
         """Which messages the user can read of those that moved on, by channel."""
         return tuple(
-            places(ids, permissions.readable_spans(state, user, state.channels[channel_id]))
+            places(ids, channel_access.readable_spans(state, user, state.channels[channel_id]))
             for channel_id, ids in self._moved_on.items()
         )
 
@@ -239,7 +239,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             source = state.channels[change.channel_id]
             before = read_then(context, user, source)
             stayed = _readable_since_before(context, change, user)
-        after = permissions.readable_spans(state, user, channel)
+        after = channel_access.readable_spans(state, user, channel)
         since = moved.since(state, user)
         news = None
         if change.arrivals and before is not None:
@@ -275,7 +275,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             lost=lost,
             shown=shown,
             names_source=not shown
-            or permissions.sees_channel(state, user, state.channels[change.channel_id]),
+            or channel_access.sees_channel(state, user, state.channels[change.channel_id]),
             flags=flags,
             empty_topic_name=capabilities.empty_topic_name,
             bulk=bulk,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access, permissions
 from tertulia.domain.messages.narrow import NarrowTerm, needs_account
 from tertulia.model.errors import NoSuchMessage, NotAuthenticated, Refused
 from tertulia.model.messages import Message
@@ -93,7 +93,7 @@ class EncodedMessages:
     def _made(self, message: Message, details: MessageDetails) -> bytes:
         shown = self._objects.of(message, details)
         if details.edits:
-            edits = permissions.history_open(self._state, self._viewer, details.edits)
+            edits = channel_access.history_open(self._state, self._viewer, details.edits)
             add_history(self._state, shown, edits, empty_topic_name=self._empty_topic_name)
         return encode(shown)[:-1]
 

@@ -10,8 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from tertulia.domain import names
 from tertulia.domain.accounts import navigation, personal_settings
 from tertulia.domain.accounts.personal_settings import Revision
-from tertulia.domain.channels.topics import Sent
-from tertulia.domain.messages.sending import ToChannel, ToPeople
+from tertulia.domain.messages.sending import Sent, ToChannel, ToPeople
 from tertulia.model.errors import Refused
 from tertulia.service.messages import sending
 from tertulia.service.messages import sending as typing

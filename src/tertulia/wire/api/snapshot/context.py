@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.model.channels import Channel
 from tertulia.model.queues import Registration
 from tertulia.model.users import User
@@ -42,9 +42,9 @@ class SnapshotContext:
         ascending."""
         if self.viewer is None:
             every = sorted(self.state.channels, key=lambda channel: channel.id)
-            seen = [channel for channel in every if permissions.open_to_spectators(channel)]
+            seen = [channel for channel in every if channel_access.open_to_spectators(channel)]
         else:
-            seen = permissions.channels_seen(self.state, self.viewer)
+            seen = channel_access.channels_seen(self.state, self.viewer)
         if not self.registration.capabilities.archived_channels:
             seen = [channel for channel in seen if not channel.is_archived]
         return {channel.id: channel for channel in seen}

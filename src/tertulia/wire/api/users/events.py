@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from tertulia.domain import permissions
+from tertulia.domain import channel_access
 from tertulia.model.changes import Named, UserChanged, UserCreated, UserDeactivated, UserReactivated
 from tertulia.model.users import User
 from tertulia.state.folds import revised
@@ -194,7 +194,7 @@ def _lists_seen(
         channel_id
         for channel_id in change.channel_ids
         if not excluded(state.channels[channel_id], viewer.registration)
-        and permissions.sees_subscribers(state, user, state.channels[channel_id])
+        and channel_access.sees_subscribers(state, user, state.channels[channel_id])
     )
 
 
