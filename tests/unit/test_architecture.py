@@ -239,6 +239,7 @@ SHOWS_ROLES = {
     Path("demo/__init__.py"),
     Path("demo/steps.py"),
     Path("domain/accounts/signup.py"),
+    Path("domain/channel_access.py"),
     Path("domain/permissions.py"),
     Path("domain/accounts/users.py"),
     Path("domain/accounts/full_members.py"),

@@ -8,6 +8,7 @@ import msgspec
 
 from tertulia.domain import channel_access, names
 from tertulia.domain.accounts import bots
+from tertulia.domain.messages import sending
 from tertulia.domain.messages.sending import Draft
 from tertulia.model.changes import FeedAdded, FeedChanged, FeedRead, FeedRemoved
 from tertulia.model.errors import NoSuchItem, Refused
