@@ -28,10 +28,9 @@ from tertulia.model.channels import topic_key
 from tertulia.model.messages import Flag, Message
 from tertulia.model.user_topics import Visibility
 from tertulia.service.config import Config
-from tertulia.service.notifications.channels import Means
-from tertulia.service.notifications.following import Notices
-from tertulia.service.notifications.mail import MESSAGES, ByMail
-from tertulia.service.notifications.push import ByPush
+from tertulia.service.notifications.mail import MESSAGES, MailChannel
+from tertulia.service.notifications.notifier import NotificationChannel, Notifier
+from tertulia.service.notifications.push import PushChannel
 from tertulia.state.state import State
 from tertulia.store import log_entries, outbox, pushes, queries
 from tertulia.store.database import Connection
@@ -103,10 +102,10 @@ async def watched(history: History, rules: "list[Rule]", steps: int, other: Log)
     rng, log = history.rng, history.org.node.log
     logs = (log, other)
 
-    def node(number: int) -> Notices:
-        by_mail = ByMail(logs[number], "http://chat.test", lambda: None)
-        means: list[Means] = [by_mail, ByPush(logs[number], lambda: None)]
-        return Notices(logs[number], history.org.node.delivery.presence, means)
+    def node(number: int) -> Notifier:
+        by_mail = MailChannel(logs[number], "http://chat.test", lambda: None)
+        means: list[NotificationChannel] = [by_mail, PushChannel(logs[number], lambda: None)]
+        return Notifier(logs[number], history.org.node.delivery.presence, means)
 
     nodes = [node(0), node(1)]
     for _ in range(steps):
@@ -144,7 +143,7 @@ async def watched(history: History, rules: "list[Rule]", steps: int, other: Log)
         await left.close()
 
 
-async def crash(history: History, node: Notices) -> None:
+async def crash(history: History, node: Notifier) -> None:
     """The node is lost in the middle of what it does: before or after a commit."""
     store = history.org.node.store
     real, lets = store.write, history.rng.randint(0, 2)

@@ -16,10 +16,10 @@ from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.outbound.transports import mail_message
 from tertulia.service.config import Config
 from tertulia.service.mailing import MailRenderer
-from tertulia.service.notifications import following
+from tertulia.service.notifications import notifier
 from tertulia.service.notifications.digests import ask_for_digests
-from tertulia.service.notifications.following import HELD_SECONDS, Notices
-from tertulia.service.notifications.mail import MESSAGES, ByMail
+from tertulia.service.notifications.mail import MESSAGES, MailChannel
+from tertulia.service.notifications.notifier import LEASE_SECONDS, Notifier
 from tests.conftest import OTHERS
 from tests.mails import Hand, no_postman
 from tests.pictures import picture
@@ -35,8 +35,8 @@ class Away:
         self.org = org
         self.clock = clock
         node = org.node
-        means = ByMail(node.log, node.config.mail_site, lambda: None)
-        self.notices = Notices(node.log, node.delivery.presence, [means])
+        means = MailChannel(node.log, node.config.mail_site, lambda: None)
+        self.notices = Notifier(node.log, node.delivery.presence, [means])
 
     async def mails(self, seconds: float = 121) -> list[RenderedMail]:
         """What is sent after so much time."""
@@ -166,8 +166,8 @@ async def test_what_was_read_deleted_or_taken_away_meanwhile_is_not_told(
 async def test_what_is_too_much_for_a_round_is_told_in_the_next(
     away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "ROUND_SECONDS", 0.0)
-    monkeypatch.setattr(following, "AT_ONCE", 1)
+    monkeypatch.setattr(notifier, "ROUND_SECONDS", 0.0)
+    monkeypatch.setattr(notifier, "AT_ONCE", 1)
     ann, ben, cleo = (away.org[name] for name in ("ann", "ben", "cleo"))
     await ann.write([ben.user_id], "one")
     await ann.write([cleo.user_id], "two")
@@ -192,11 +192,11 @@ async def test_a_node_that_stood_still_tells_nothing_that_another_one_has_told(
     slow, quick = away.notices, Away(away.org, away.clock).notices
 
     async def meanwhile() -> None:
-        away.clock.ahead += HELD_SECONDS + 1
+        away.clock.ahead += LEASE_SECONDS + 1
         await quick.once()
         await quick.close()
 
-    for name in ("_held_by_another", "_to_be_told", "_write_told"):
+    for name in ("_acquire", "_to_be_told", "_write_told"):
         await ann.write([ben.user_id], f"{name} one")
         await ann.write([cleo.user_id], f"{name} two")
         await slow.once()

@@ -15,13 +15,13 @@ from tertulia.model.changes import Entry, RealmChanged, SessionBegun, SessionsEn
 from tertulia.model.sessions import Session
 from tertulia.outbound.web_push import MAX_PAYLOAD, PushKey, encrypted
 from tertulia.service.config import Config
-from tertulia.service.notifications.following import Notices
-from tertulia.service.notifications.push import ByPush
-from tertulia.service.notifications.pushing import (
+from tertulia.service.notifications.notifier import Notifier
+from tertulia.service.notifications.push import PushChannel
+from tertulia.service.notifications.push_sender import (
     AT_ONCE,
     FIRST_PAUSE,
     LIVES_SECONDS,
-    OF_PERSON,
+    PER_PERSON,
     PushSender,
 )
 from tertulia.store import pushes
@@ -43,8 +43,8 @@ class Phones:
         node = org.node
         self.browser = Browser()
         self.sender = PushSender(node)
-        means = ByPush(node.log, lambda: None)
-        self.notices = Notices(node.log, node.delivery.presence, [means])
+        channels = PushChannel(node.log, lambda: None)
+        self.notices = Notifier(node.log, node.delivery.presence, [channels])
 
         def follow(entries: Sequence[Entry]) -> None:
             self.sender.follow(entries)
@@ -274,7 +274,7 @@ async def test_one_persons_slow_devices_do_not_hold_up_others(phones: Phones) ->
     async with asyncio.timeout(60):
         await service.answers.acquire()
         assert "/good" in {one.path for one in service.pushed}
-        await until(lambda: len(phones.sender.tasks) == OF_PERSON)
+        await until(lambda: len(phones.sender.tasks) == PER_PERSON)
         # What waits for room is not looked for again and again.
         assert await phones.sender.once() > 1
         answered.set()

@@ -1,4 +1,4 @@
-"""Telling people of what concerns them while they are away."""
+"""Jobs that notify people by email and push."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,38 +8,36 @@ from tertulia.jobs.supervisor import Job
 from tertulia.model.changes import Entry, MessageEdited, MessageSent
 from tertulia.service.mailing import mail_sender
 from tertulia.service.node import Node
-from tertulia.service.notifications.channels import Means
 from tertulia.service.notifications.digests import ask_for_digests
-from tertulia.service.notifications.following import Notices
-from tertulia.service.notifications.mail import ByMail
-from tertulia.service.notifications.push import ByPush
-from tertulia.service.notifications.pushing import PushSender
+from tertulia.service.notifications.mail import MailChannel
+from tertulia.service.notifications.notifier import NotificationChannel, Notifier
+from tertulia.service.notifications.push import PushChannel
+from tertulia.service.notifications.push_sender import PushSender
 
 DIGEST_PERIOD_SECONDS: Final = 900.0
-"""Between two looks whether it is the day."""
 
 
 def notices(node: Node, mails_wanted: Callable[[], None], pushes_wanted: Callable[[], None]) -> Job:
-    """Finding out who is to be told of what was written, and telling them when it is time, by the
-    means that there are. The others are called when there is something for them to send."""
-    means: list[Means] = []
+    """Decide whom to notify of new messages, and queue emails and pushes when they are due. The
+    callbacks are called when there is something to send."""
+    channels: list[NotificationChannel] = []
     if node.config.tells_by_mail:
-        means.append(ByMail(node.log, node.config.mail_site, mails_wanted))
+        channels.append(MailChannel(node.log, node.config.mail_site, mails_wanted))
     if node.config.web_push:
-        means.append(ByPush(node.log, pushes_wanted))
-    following = Notices(node.log, node.delivery.presence, means)
+        channels.append(PushChannel(node.log, pushes_wanted))
+    notifier = Notifier(node.log, node.delivery.presence, channels)
     elapsed = node.log.elapsed
     looked_at = -math.inf
 
     async def once() -> float:
         nonlocal looked_at
-        wait = looked_at + min(one.patience for one in means) - elapsed()
+        wait = looked_at + min(one.interval for one in channels) - elapsed()
         if wait > 0:
             return wait
         looked_at = elapsed()
-        return await following.once()
+        return await notifier.once()
 
-    job = Job("notices", once, close=following.close)
+    job = Job("notices", once, close=notifier.close)
 
     def follow(entries: Sequence[Entry]) -> None:
         if any(isinstance(entry.change, MessageSent | MessageEdited) for entry in entries):
@@ -51,7 +49,7 @@ def notices(node: Node, mails_wanted: Callable[[], None], pushes_wanted: Callabl
 
 
 def digests(node: Node, mails_wanted: Callable[[], None]) -> Job:
-    """Asking for the digests on the organization's day. `mails_wanted` as for `notices`."""
+    """Queue digests on the organization's day. `mails_wanted` is called when there are some."""
 
     async def once() -> float:
         await ask_for_digests(node, mails_wanted)
@@ -61,15 +59,14 @@ def digests(node: Node, mails_wanted: Callable[[], None]) -> Job:
 
 
 def mails(node: Node) -> Job:
-    """Sending mails, as soon as one is asked for, and again those that could not be sent."""
+    """Send queued emails, with retries."""
     job = Job("mails", mail_sender(node).once)
     node.log.on_mail(job.want)
     return job
 
 
 def pushes(node: Node) -> Job:
-    """Pushing what people are told, as soon as they are to be, and again what could not be pushed;
-    and taking back what they have read elsewhere."""
+    """Send queued push notifications, with retries, and close those that were read elsewhere."""
     sender = PushSender(node)
     job = Job("pushes", sender.once, close=sender.tasks.close)
     sender.tasks.ended = job.want

@@ -94,7 +94,7 @@ class Node:
     failing_jobs: Callable[[], Mapping[str, str]] = dict
     """The jobs that are in trouble, each with what is wrong."""
     pushed: Counter[str] = field(default_factory=Counter)
-    """How often a push came to which end: see `service/notifications/pushing.py`."""
+    """How often a push came to which end: see `service/notifications/push_sender.py`."""
     push_tests: set[int] = field(default_factory=set)
     """People to one of whose programs a test is pushed at the moment."""
     jobs: Callable[[], Sequence[JobFigures]] = tuple

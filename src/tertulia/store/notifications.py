@@ -26,7 +26,7 @@ class NotHeld(Exception):
     """Another node holds the cursor."""
 
 
-class Notice(Struct, frozen=True, kw_only=True):
+class PendingNotification(Struct, frozen=True, kw_only=True):
     """People who are to be told of a message. Times are in UNIX seconds."""
 
     message_id: int
@@ -93,7 +93,7 @@ def move(connection: Connection, holder: str, before: int, seq: int) -> None:
     connection.run("UPDATE notice_cursor SET seq = ? WHERE id = 1", (seq,))
 
 
-def put(connection: Connection, way: str, notices: Sequence[Notice]) -> None:
+def put(connection: Connection, way: str, notices: Sequence[PendingNotification]) -> None:
     """Add notices, inside the transaction that is open. Where there is one of the same message and
     the same times, the people are added to that."""
     if not notices:
@@ -120,7 +120,7 @@ def put(connection: Connection, way: str, notices: Sequence[Notice]) -> None:
     )
 
 
-def take_out(connection: Connection, way: str, notice: Notice, people: BitMap) -> None:
+def take_out(connection: Connection, way: str, notice: PendingNotification, people: BitMap) -> None:
     """Take people out of a notice, and it away when nobody is left."""
     key = (way, notice.message_id, notice.due_at, notice.gives_up_at)
     for (present,) in connection.query(f"SELECT people FROM notices {_KEY}", key):
@@ -131,7 +131,7 @@ def take_out(connection: Connection, way: str, notice: Notice, people: BitMap) -
             connection.run(f"DELETE FROM notices {_KEY}", key)
 
 
-def due(connection: Connection, way: str, now: float, limit: int) -> list[Notice]:
+def due(connection: Connection, way: str, now: float, limit: int) -> list[PendingNotification]:
     """The notices that are due, at most so many, the first ones first; and all others of the
     conversations that they are about."""
     rows = connection.query(
@@ -139,13 +139,15 @@ def due(connection: Connection, way: str, now: float, limit: int) -> list[Notice
         " WHERE way = ? AND due_at <= ? ORDER BY due_at, message_id LIMIT ?) AS first",
         (way, now, limit),
     )
-    found: list[Notice] = []
+    found: list[PendingNotification] = []
     for (conversation,) in rows:
         found += of_conversation(connection, way, str(conversation))
     return found
 
 
-def of_conversation(connection: Connection, way: str, conversation: str) -> list[Notice]:
+def of_conversation(
+    connection: Connection, way: str, conversation: str
+) -> list[PendingNotification]:
     """The notices about one conversation that are due first, at most `GATHERED`."""
     return _notices(
         connection.query(
@@ -156,7 +158,7 @@ def of_conversation(connection: Connection, way: str, conversation: str) -> list
     )
 
 
-def waiting(connection: Connection, way: str) -> list[Notice]:
+def waiting(connection: Connection, way: str) -> list[PendingNotification]:
     """All notices of one way, by message."""
     return _notices(
         connection.query(
@@ -174,9 +176,9 @@ def _stored(people: BitMap) -> bytes:
     return people.serialize()
 
 
-def _notices(rows: Sequence[Row]) -> list[Notice]:
+def _notices(rows: Sequence[Row]) -> list[PendingNotification]:
     return [
-        Notice(
+        PendingNotification(
             message_id=message_id,
             due_at=due_at,
             gives_up_at=gives_up_at,

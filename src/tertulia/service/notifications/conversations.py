@@ -1,4 +1,4 @@
-"""Conversations as a mail shows them to one reader."""
+"""Conversations in an email to one reader."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -22,14 +22,14 @@ from tertulia.service.node import Node
 logger = logging.getLogger("tertulia.notices")
 
 PICTURES: Final = 5
-"""Pictures that come with a mail; the others become links."""
+"""Maximum number of images in an email; others become links."""
 PICTURE_BYTES: Final = 500_000
-"""Of one of them."""
+"""Maximum size of one image."""
 _FORM: Final = "840x560.webp"
 
 
-class Reader:
-    """Somebody to whom conversations are shown in a mail, as they may see them now."""
+class MailReader:
+    """Renders conversations for one user, with their current permissions."""
 
     def __init__(self, node: Node, user: User, site: str, now: float) -> None:
         self._node = node
@@ -43,17 +43,17 @@ class Reader:
 
     @property
     def pictures(self) -> tuple[InlinePicture, ...]:
-        """Those that come with the mail, of all messages that were shown."""
+        """The images of all rendered messages."""
         return tuple(self._pictures.values())
 
     def name_of(self, user_id: int) -> str:
-        """What the account is called to the reader."""
+        """The account's name, as the reader can see it."""
         state, other = self._node.state, self._node.state.users[user_id]
         seen = permissions.sees_user(state, self.user, other)
         return other.full_name if seen else self.words("unknown")
 
     def conversation_name(self, message: Message) -> str:
-        """What the message's conversation is called."""
+        """The name of the message's conversation."""
         state = self._node.state
         if message.direct_id is not None:
             members = state.directs[message.direct_id].members
@@ -63,15 +63,14 @@ class Reader:
         return f"#{channel.name} > {message.topic or self.words('general')}"
 
     def link_to(self, message: Message) -> str:
-        """Where the reader finds the message in its conversation."""
         return self.site + addresses.address_of(self._node.state, message)
 
-    async def shown(self, messages: Iterable[Message], own: Iterable[int]) -> list[ShownMessage]:
-        """The messages for the mail; those that are not among its `own` are there for sense."""
-        told = set(own)
-        return [await self._shown(message, message.id not in told) for message in messages]
+    async def render(self, messages: Iterable[Message], own: Iterable[int]) -> list[ShownMessage]:
+        """The messages for the email; those that are not in `own` are context."""
+        notified = set(own)
+        return [await self._render(message, message.id not in notified) for message in messages]
 
-    async def _shown(self, message: Message, is_before: bool) -> ShownMessage:
+    async def _render(self, message: Message, is_before: bool) -> ShownMessage:
         pictures = await self._pictures_of(message)
         text = readable(message.rendered, self.site, pictures)
         return ShownMessage(
@@ -91,8 +90,8 @@ class Reader:
         return day + hours + ("" if self.user.timezone else " UTC")
 
     async def _pictures_of(self, message: Message) -> dict[str, str]:
-        """The pictures that the message shows and that come with the mail: their `Content-ID`, by
-        path. What the reader may not open does not, nor what cannot be had now."""
+        """The `Content-ID` of each image in the message that is attached, by path. Images that the
+        reader cannot open, and those that aren't available, are left out."""
         found: dict[str, str] = {}
         if not message.has_image:
             return found
@@ -117,13 +116,13 @@ class Reader:
             small = await thumbnail(node, attachment, _FORM)
             content = await small.files.read(small.path)
         except (BadPicture, Unavailable) as error:
-            logger.info("a picture is left out of a mail: %s", error)
+            logger.info("left an image out of an email: %s", error)
             return None
         return content if content is not None and len(content) <= PICTURE_BYTES else None
 
 
-def people(reader: Reader, sender_ids: Sequence[int], most: int) -> str:
-    """The names of those who wrote, each once, at most so many."""
+def sender_names(reader: MailReader, sender_ids: Sequence[int], most: int) -> str:
+    """The senders' names without duplicates, at most `most` of them."""
     names = list(dict.fromkeys(map(reader.name_of, sender_ids)))
     listed = ", ".join(names[:most])
     if len(names) <= most:

@@ -1,4 +1,4 @@
-"""Digests: asking for them once on the organization's day, and what is in one."""
+"""Digest emails: queueing them on the organization's day, and rendering one."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,34 +17,34 @@ from tertulia.outbound.conversation_mails import ConversationMail, ShownConversa
 from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.messages.flags import is_read
 from tertulia.service.node import Node
-from tertulia.service.notifications.conversations import Reader, people
+from tertulia.service.notifications.conversations import MailReader, sender_names
 from tertulia.service.notifications.mail import SETTINGS
 from tertulia.store import installation, outbox, queries
 from tertulia.store.database import Connection
 from tertulia.store.queries import LivelyTopic
 
 SINCE: Final = "since"
-"""The fact of a mail that says from when on (UNIX seconds) what was written is in it."""
+"""The key of a mail's fact for the beginning of the period, in UNIX seconds."""
 CONVERSATIONS: Final = 4
-"""In one digest."""
+"""Conversations in a digest."""
 LOOKED_AT: Final = 12
-"""Of the liveliest topics that somebody hears of: those that were read are left out."""
+"""The liveliest topics that are considered; those without unread messages are skipped."""
 MESSAGES: Final = 2
-"""That are shown of each."""
+"""Messages that are shown of each."""
 SEARCHED: Final = 500
-"""Messages of a topic among which is looked for those."""
+"""Messages of a topic that are searched for unread ones."""
 NAMES: Final = 3
 AT_ONCE: Final = 500
-"""People who are looked at, and whose mails are asked for, in one step."""
+"""People per step."""
 KNOWN_SECONDS: Final = 3600.0
-"""For so long it is remembered which topics were lively."""
+"""How long the list of lively topics is cached."""
 _PROGRESS: Final = "digests"
-"""The key of the day of the last digests, and how far they have come: a date and a user ID."""
+"""The key of the progress: a date and the last user ID."""
 
 
-async def ask_for_digests(node: Node, wanted: Callable[[], None]) -> None:
-    """Ask for the digests of today, of everybody who was not looked at yet. Whichever nodes do it
-    at once, each is asked for once. `wanted` is called when there are some to be sent."""
+async def ask_for_digests(node: Node, wake: Callable[[], None]) -> None:
+    """Queue today's digests for everyone who was not yet considered. Several nodes can do this at
+    the same time; each digest is queued once. `wake` is called when emails were queued."""
     while (day := emails.day_of(node.state.realm, node.clock())) is not None:
         progress = await node.store.read(installation.value, _PROGRESS)
         before = _user_in(progress, day)
@@ -52,15 +52,17 @@ async def ask_for_digests(node: Node, wanted: Callable[[], None]) -> None:
         if not some:
             return
         mails = _mails(node, some)
-        asked = partial(_asked, was=progress, now=f"{day} {some[-1]}", mails=mails, at=node.clock())
-        if await node.store.write(asked) and mails:
-            wanted()
+        enqueue = partial(
+            _enqueue, was=progress, now=f"{day} {some[-1]}", mails=mails, at=node.clock()
+        )
+        if await node.store.write(enqueue) and mails:
+            wake()
 
 
-def _asked(
+def _enqueue(
     connection: Connection, was: str | None, now: str, mails: Sequence[Mail], at: float
 ) -> bool:
-    """Ask for the mails, inside the transaction that is open, unless another node did already."""
+    """Queue the emails in the open transaction. Return False if another node already did."""
     if installation.value(connection, _PROGRESS) != was:
         return False
     installation.put(connection, _PROGRESS, now)
@@ -90,24 +92,23 @@ def _seen_at(node: Node, user_id: int) -> float:
 
 
 class _Topic(Struct, frozen=True):
-    """A topic in somebody's digest."""
+    """A topic in a digest."""
 
     lively: LivelyTopic
     messages: list[Message]
 
 
 class Digests:
-    """Finds the words of digests."""
+    """Renders digests."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._known: tuple[float, int, list[LivelyTopic]] = (0.0, 0, [])
-        """Until when it is remembered (by `Log.elapsed`) what was lively since then."""
+        """When the cache expires (by `Log.elapsed`), its hour, and the lively topics."""
 
     async def rendered(self, mail: Mail, now: float) -> RenderedMail | None:
-        """The digest in words; None where there is nothing to say, where its person does not want
-        it or has come back, where it was put off until the next one, and where mails do not say
-        what messages do."""
+        """Render the digest. None if it is empty, if the user does not want it or has come back, if
+        it was postponed until the next one, and if emails may not contain messages."""
         node = self._node
         state, user, since = node.state, node.state.users.get(mail.about), int(mail.facts[SINCE])
         if (
@@ -121,7 +122,7 @@ class Digests:
         topics = await self._topics(user, since)
         if not topics:
             return None
-        reader = Reader(node, user, mail.site, now)
+        reader = MailReader(node, user, mail.site, now)
         conversations = [await _shown(reader, topic) for topic in topics]
         words, organization = reader.words, state.realm.name
         digest = ConversationMail(
@@ -143,7 +144,7 @@ class Digests:
         return rendered(digest, node.config.address_host)
 
     async def _topics(self, user: User, since: int) -> list[_Topic]:
-        """The liveliest topics of which the user has not read something."""
+        """The liveliest topics with messages that the user has not read."""
         state = self._node.state
         heard = [
             one
@@ -168,7 +169,7 @@ class Digests:
         return found
 
     async def _unread(self, user: User, lively: LivelyTopic) -> list[Message]:
-        """The first messages of the topic that the user has not read, and may."""
+        """The topic's first messages that the user can read and has not read."""
         subscription = self._node.state.subscription(user.id, lively.channel_id)
         if subscription is None:
             return []
@@ -193,12 +194,12 @@ class Digests:
         ][:MESSAGES]
 
 
-async def _shown(reader: Reader, topic: _Topic) -> ShownConversation:
+async def _shown(reader: MailReader, topic: _Topic) -> ShownConversation:
     first, lively = topic.messages[0], topic.lively
-    names = people(reader, lively.sender_ids, NAMES)
+    names = sender_names(reader, lively.sender_ids, NAMES)
     return ShownConversation(
         name=reader.conversation_name(first),
         link=reader.link_to(first),
-        messages=tuple(await reader.shown(topic.messages, [one.id for one in topic.messages])),
+        messages=tuple(await reader.render(topic.messages, [one.id for one in topic.messages])),
         more=reader.words("digest_messages", count=lively.count, people=names),
     )

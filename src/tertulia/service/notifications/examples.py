@@ -1,5 +1,5 @@
-"""All kinds of mails with made-up contents, to look at them while one works on their forms: with
-names that are long, or are written from right to left, with pictures, code and quotations."""
+"""Examples of all emails with made-up content, to check their design: long names, right-to-left
+text, images, code, and quotes."""
 
 import struct
 import zlib
@@ -63,7 +63,7 @@ _SAID: Final = (
 
 
 def examples(links: Links, site: str, language: str) -> Mapping[str, RenderedMail]:
-    """The mails in that language, by name, as somebody made up would get them."""
+    """The emails in a language, by name."""
     state = _made_up(language)
     found = {"trial": mail_templates.trial(state, state.users[_READER].address, site)}
     templates = MailTemplates(lambda: state, links)
@@ -108,13 +108,13 @@ def _made_up(language: str) -> State:
 
 
 def _about(kind: MailKind) -> int:
-    """By which number a mail's kind finds what it is about."""
+    """The ID that an email of this kind is about."""
     of_one = {MailKind.INVITATION, MailKind.CONFIRM_SIGN_UP, MailKind.CONFIRM_ADDRESS}
     return 1 if kind in of_one else _READER
 
 
 def _facts(state: State, links: Links) -> Mapping[MailKind, Mapping[str, dict[str, str]]]:
-    """The facts of the letters: of most kinds there is one."""
+    """The facts of the emails by kind and name; most kinds have one example."""
     own: dict[MailKind, dict[str, dict[str, str]]] = {
         MailKind.FORGOTTEN: {
             "forgotten": {
@@ -260,7 +260,7 @@ def _conversation(
 
 
 def _striped(width: int, height: int) -> bytes:
-    """A picture, as PNG."""
+    """A PNG image."""
     rows = b"".join(
         b"\0" + bytes((220 - row // 4, 160, 90 + row // 4)) * width for row in range(height)
     )

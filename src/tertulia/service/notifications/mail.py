@@ -1,5 +1,4 @@
-"""Telling by mail: what is to be told becomes a mail in the outbox, which is written when it is
-sent."""
+"""Email notifications: queueing missed-message emails, and rendering one when it is sent."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,7 +9,6 @@ from pyroaring import BitMap
 
 from tertulia.domain.accounts import account_mails
 from tertulia.domain.notifications import rules
-from tertulia.domain.notifications import rules as telling
 from tertulia.domain.notifications.rules import Reason, Way
 from tertulia.log.log import Log
 from tertulia.model.mail import Mail, MailKind, Unsubscribing
@@ -21,38 +19,40 @@ from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.mail_in.addresses import MailAddresses
 from tertulia.service.messages.flags import is_read
 from tertulia.service.node import Node
-from tertulia.service.notifications.channels import IDLE_PATIENCE, Told
-from tertulia.service.notifications.conversations import Reader
+from tertulia.service.notifications.conversations import MailReader
+from tertulia.service.notifications.notifier import IDLE_SECONDS, Notification
 from tertulia.state.state import State
 from tertulia.store import outbox, queries
 from tertulia.store.database import Connection
 
 MESSAGES = "messages"
-"""The fact of a mail that says which messages it is about."""
+"""The key of a mail's fact that lists the IDs of the messages."""
 
 
-class ByMail:
-    """Tells by mail. `site` is where the links in mails lead; `wanted` is called when there are
-    some to be sent."""
+class MailChannel:
+    """Notifies people by email. `site` is the base of links in emails; `wake` is called when emails
+    were queued."""
 
     way = Way.MAIL
-    patience = IDLE_PATIENCE
-    reaches_somebody = True
+    interval = IDLE_SECONDS
+    has_recipients = True
 
-    def __init__(self, log: Log, site: str, wanted: Callable[[], None]) -> None:
+    def __init__(self, log: Log, site: str, wake: Callable[[], None]) -> None:
         self._log = log
         self._site = site
-        self.recorded = wanted
+        self.enqueued = wake
 
-    def reached(self, people: BitMap) -> BitMap:
-        """All: everybody has an address."""
+    def reachable(self, people: BitMap) -> BitMap:
+        """Everyone has an address."""
         return people
 
-    def records(self, told: Sequence[Told], now: float) -> Callable[[Connection], None]:
+    def enqueue(
+        self, notifications: Sequence[Notification], now: float
+    ) -> Callable[[Connection], None]:
         users = self._log.state.users
         mails = {
             outbox.new_id(): mail
-            for one in told
+            for one in notifications
             for mail in account_mails.about(
                 MailKind.MISSED_MESSAGES,
                 users[one.user_id],
@@ -66,8 +66,8 @@ class ByMail:
 def reason_now(
     state: State, user: User, message: Message, relation: queries.Relation, way: Way
 ) -> Reason | None:
-    """Why the user is told of the message in that way; None where they are not, as of now: they
-    have read it, may not read it, or do not want to be told."""
+    """Why to notify the user of the message now; None if they have read it, cannot read it, or do
+    not want to be notified."""
     if not rules.may_be_told(state, user.id, message) or is_read(state, user.id, message, relation):
         return None
     found = rules.concerned(state, message, {user.id: relation.flags}, way)
@@ -75,15 +75,15 @@ def reason_now(
 
 
 SHOWN: Final = 20
-"""Messages that one mail shows, at most: the first ones."""
+"""Maximum number of messages in one email: the first ones."""
 BEFORE: Final = 2
-"""Messages before them that it shows for sense..."""
+"""Earlier messages that are shown for context,"""
 BEFORE_SECONDS: Final = 86400
-"""... if they are no older than that."""
+"""unless they are this much older."""
 SETTINGS: Final = "/#settings/notifications"
 _ALWAYS: Final = 2
-"""The policy by which the organization's name is in the subject: what it says where one has
-accounts in several (1) never is so on a server of one."""
+"""Value of the setting that puts the organization's name into subjects. (1, "if you have accounts
+in several organizations", never applies: a server has one.)"""
 _OPENINGS: Final = {
     Reason.MENTIONED: "opening_mentioned",
     Reason.WILDCARD: "opening_wildcard",
@@ -93,15 +93,13 @@ _OPENINGS: Final = {
 
 
 class _Known(Struct, frozen=True):
-    """What the database says of the messages."""
-
     messages: list[Message]
     relations: dict[int, queries.Relation]
     before: list[Message]
 
 
 async def missed_messages(node: Node, mail: Mail, now: float) -> RenderedMail | None:
-    """The mail in words; None where nothing is left of what it is about."""
+    """Render the email; None if there is nothing left to notify about."""
     user = node.state.users.get(mail.about)
     if user is None or not user.is_active:
         return None
@@ -122,15 +120,15 @@ async def missed_messages(node: Node, mail: Mail, now: float) -> RenderedMail | 
             reasons.add(reason)
     if not missed:
         return None
-    reader = Reader(node, user, mail.site, now)
+    reader = MailReader(node, user, mail.site, now)
     opening = _opening(node, reader, missed[0], next(one for one in Reason if one in reasons))
-    parts = await _parts(node, reader, mail, missed, known.before, opening)
-    return rendered(parts, node.config.address_host)
+    content = await _conversation_mail(node, reader, mail, missed, known.before, opening)
+    return rendered(content, node.config.address_host)
 
 
-async def _parts(
+async def _conversation_mail(
     node: Node,
-    reader: Reader,
+    reader: MailReader,
     mail: Mail,
     missed: Sequence[Message],
     earlier: Sequence[Message],
@@ -164,7 +162,7 @@ async def _parts(
         one
         for one in earlier
         if one.sent_at >= missed[0].sent_at - BEFORE_SECONDS
-        and telling.may_be_told(state, user.id, one)
+        and rules.may_be_told(state, user.id, one)
         and (user.id, one.sender_id) not in state.muted_users
     ]
     shown = missed[:SHOWN]
@@ -173,7 +171,7 @@ async def _parts(
     conversation = ShownConversation(
         name=name,
         link=reader.link_to(shown[0]),
-        messages=tuple(await reader.shown([*before, *shown], [one.id for one in missed])),
+        messages=tuple(await reader.render([*before, *shown], [one.id for one in missed])),
         more=words("more", count=len(missed) - SHOWN) if len(missed) > SHOWN else "",
     )
     direct = newest.direct_id is not None
@@ -195,14 +193,14 @@ async def _parts(
     )
 
 
-def _title(reader: Reader, organization: str, text: str) -> str:
+def _title(reader: MailReader, organization: str, text: str) -> str:
     if reader.settings.realm_name_in_email_notifications_policy == _ALWAYS:
         return f"[{organization}] {text}"
     return text
 
 
-def _opening(node: Node, reader: Reader, message: Message, reason: Reason) -> str:
-    """Why the mail was sent, by what concerns the reader most."""
+def _opening(node: Node, reader: MailReader, message: Message, reason: Reason) -> str:
+    """The sentence that says why the email was sent."""
     state = node.state
     key = _OPENINGS.get(reason, "opening_direct")
     if message.direct_id is not None and len(state.directs[message.direct_id].members) > 2:

@@ -1,5 +1,4 @@
-"""Telling by push: what is to be told becomes a row for each program of the person's, which is
-written in words when it is pushed."""
+"""Push notifications: queueing them for a person's devices, and their payloads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -22,7 +21,7 @@ from tertulia.outbound.readable_html import readable
 from tertulia.outbound.texts import language_for, texts
 from tertulia.service.config import Config
 from tertulia.service.node import Node
-from tertulia.service.notifications.channels import IDLE_PATIENCE, Told
+from tertulia.service.notifications.notifier import IDLE_SECONDS, Notification
 from tertulia.store import pushes
 from tertulia.store.database import Connection
 from tertulia.store.pushes import Wanted
@@ -30,47 +29,49 @@ from tertulia.store.pushes import Wanted
 PATIENCE: Final = 0.2
 
 
-class ByPush:
-    """Tells by push. `wanted` is called when there is something to be pushed."""
+class PushChannel:
+    """Notifies people by push. `wake` is called when pushes were queued."""
 
     way = Way.PUSH
 
-    def __init__(self, log: Log, wanted: Callable[[], None]) -> None:
+    def __init__(self, log: Log, wake: Callable[[], None]) -> None:
         self._log = log
-        self.recorded = wanted
+        self.enqueued = wake
         self._version: object = None
         self._people = BitMap()
 
     @property
-    def patience(self) -> float:
-        return PATIENCE if self.reaches_somebody else IDLE_PATIENCE
+    def interval(self) -> float:
+        return PATIENCE if self.has_recipients else IDLE_SECONDS
 
     @property
-    def reaches_somebody(self) -> bool:
-        return bool(self._reached())
+    def has_recipients(self) -> bool:
+        return bool(self._subscribers())
 
-    def reached(self, people: BitMap) -> BitMap:
-        """Those who have a program that is pushed to."""
-        return people & self._reached()
+    def reachable(self, people: BitMap) -> BitMap:
+        """People with push subscriptions."""
+        return people & self._subscribers()
 
-    def _reached(self) -> BitMap:
+    def _subscribers(self) -> BitMap:
         table = self._log.state.push_subscriptions
         if (table, table.version) != self._version:
             self._version = table, table.version
             self._people = BitMap(table.of_user)
         return self._people
 
-    def records(self, told: Sequence[Told], now: float) -> Callable[[Connection], None]:
+    def enqueue(
+        self, notifications: Sequence[Notification], now: float
+    ) -> Callable[[Connection], None]:
         own = self._log.state.push_subscriptions.of_user
-        asked = [
+        queued = [
             (subscription.id, one.user_id, one.conversation, one.message_ids)
-            for one in told
+            for one in notifications
             for subscription in own[one.user_id]
             if subscription.paused_until <= now
         ]
 
         def write(connection: Connection) -> None:
-            for subscription_id, user_id, conversation, message_ids in asked:
+            for subscription_id, user_id, conversation, message_ids in queued:
                 pushes.ask(
                     connection,
                     subscription_id,
@@ -85,29 +86,28 @@ class ByPush:
 
 
 SHOWN: Final = 3
-"""Messages of a conversation whose text is shown: the newest."""
+"""Newest messages of a conversation whose text is shown."""
 MAX_TEXT: Final = 300
-"""Characters of one of them."""
+"""Maximum length of one message's text, in characters."""
 MAX_NAME: Final = 120
 MAX_OPEN: Final = 20
-"""Conversations of which it is said that they are still unread."""
+"""Maximum number of unread conversations in a payload."""
 
 
-class Around(Struct, frozen=True):
-    """What each push says besides: of all that the program was told."""
+class PushSummary(Struct, frozen=True):
+    """All that the device has been notified of, which each push carries."""
 
     unread: int
-    """Messages."""
+    """Number of messages."""
     open_tags: Sequence[str]
-    """Of the conversations that are still unread: notes about others can be closed."""
+    """Tags of the unread conversations: clients close notifications with other tags."""
 
     def fields(self) -> dict[str, Any]:
-        """As they are pushed."""
         return {"badge": self.unread, "open": list(self.open_tags[:MAX_OPEN])}
 
 
-def tag_of(node: Node, user_id: int, message: Message) -> str:
-    """What the conversation is called among the user's notes: what the web client calls it."""
+def conversation_tag(node: Node, user_id: int, message: Message) -> str:
+    """The notification tag of the message's conversation, as the web client computes it."""
     if message.direct_id is not None:
         members = node.state.directs[message.direct_id].members
         others = sorted(one for one in members if one != user_id) or [user_id]
@@ -115,10 +115,10 @@ def tag_of(node: Node, user_id: int, message: Message) -> str:
     return f"c{message.channel_id}/{message.topic.lower()}"
 
 
-def of_messages(
-    node: Node, user: User, messages: Sequence[Message], around: Around
+def message_payload(
+    node: Node, user: User, messages: Sequence[Message], around: PushSummary
 ) -> dict[str, Any]:
-    """A note about messages of one conversation, ascending."""
+    """The payload of a notification about messages of one conversation, in ascending order."""
     state, newest = node.state, messages[-1]
     words = texts(language_for(state, user), "pushes")
 
@@ -127,12 +127,12 @@ def of_messages(
         sees = permissions.sees_user(state, user, other)
         return short(other.full_name, MAX_NAME) if sees else words("unknown")
 
-    sender, reply = name_of(newest.sender_id), _where(node, user, newest)
-    is_alone = False
+    sender, reply = name_of(newest.sender_id), _reply_to(node, user, newest)
+    is_one_to_one = False
     if newest.direct_id is not None:
         members = state.directs[newest.direct_id].members
         others = [one for one in members if one not in {user.id, newest.sender_id}]
-        is_alone = not others
+        is_one_to_one = not others
         title = sender
         if others:
             title = words("group", name=sender, others=", ".join(map(name_of, others[:5])))
@@ -147,7 +147,7 @@ def of_messages(
         body = words("hidden", count=count)
     else:
         lines = [_text(one.rendered, node.config.mail_site) for one in messages[-SHOWN:]]
-        if not is_alone:
+        if not is_one_to_one:
             shown = zip(messages[-SHOWN:], lines, strict=True)
             lines = [f"{name_of(one.sender_id)}: {line}" for one, line in shown]
         if (more := len(messages) - SHOWN) > 0:
@@ -155,7 +155,7 @@ def of_messages(
         body = "\n".join(lines)
     return {
         "type": "message",
-        "tag": tag_of(node, user.id, newest),
+        "tag": conversation_tag(node, user.id, newest),
         "title": title,
         "body": body,
         "organization": state.realm.name,
@@ -168,19 +168,19 @@ def of_messages(
     }
 
 
-def of_read(tag: str, around: Around) -> dict[str, Any]:
-    """What takes a note back."""
+def read_payload(tag: str, around: PushSummary) -> dict[str, Any]:
+    """The payload that closes a notification."""
     return {"type": "read", "tag": tag, **around.fields()}
 
 
-def of_test(node: Node, user: User) -> dict[str, Any]:
-    """A note that shows that pushes arrive."""
+def test_payload(node: Node, user: User) -> dict[str, Any]:
+    """The payload of a test notification."""
     text = texts(language_for(node.state, user), "pushes")("test")
     return {"type": "test", "tag": "test", "title": node.state.realm.name, "body": text, "url": "/"}
 
 
 def encoded_payload(payload: Mapping[str, Any], most: int) -> bytes:
-    """As JSON of so many bytes at most: where it is too long, text is left out."""
+    """Encode as JSON of at most `most` bytes, shortening the body if needed."""
     whole = dict(payload)
     while len(found := msgspec.json.encode(whole)) > most and whole.get("body"):
         whole["body"] = short(whole["body"], len(whole["body"]) // 2)
@@ -190,16 +190,16 @@ def encoded_payload(payload: Mapping[str, Any], most: int) -> bytes:
 
 
 def is_hidden(node: Node, user: User, message: Message) -> bool:
-    """Whether what people wrote is left out: of everything, where the organization does not want it
-    to leave the server, and of direct messages, where the person does not want it in notes."""
+    """Whether the message's text is left out: always if the organization does not allow it to leave
+    the server, and for direct messages if the user wants that."""
     if not node.state.realm.message_content_allowed_in_email_notifications:
         return True
     settings = node.state.settings[user.id]
     return message.direct_id is not None and not settings.direct_content_in_desktop_notifications
 
 
-def _where(node: Node, user: User, message: Message) -> dict[str, Any]:
-    """Where an answer goes."""
+def _reply_to(node: Node, user: User, message: Message) -> dict[str, Any]:
+    """The recipients of a reply."""
     if message.direct_id is not None:
         members = node.state.directs[message.direct_id].members
         return {"user_ids": sorted(one for one in members if one != user.id) or [user.id]}
@@ -208,19 +208,19 @@ def _where(node: Node, user: User, message: Message) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _text(html: str, site: str) -> str:
-    """The same message is often told to many."""
+    """Cached, because a message is often pushed to many people."""
     return short(" ".join(readable(html, site, {}).text.split()), MAX_TEXT)
 
 
 def push_services_web(config: Config) -> Web:
-    """By any port, at public addresses and those that the operator lists. What is pushed twice has
-    the same topic, and takes its own place."""
+    """The HTTP client for push services: any port, at public addresses and in `web_push_networks`.
+    Repeating a push is safe, because it has the same topic."""
     networks = addresses.networks(config.web_push_networks)
     return Web(config.external_url, ports=None, networks=networks, keeps=True)
 
 
 def may_be_plain(config: Config, host: str) -> bool:
-    """Whether the host may be asked without TLS: a machine of the operator's, by its number."""
+    """Whether the host can be contacted without TLS: an IP address in `web_push_networks`."""
     address = addresses.parsed(host)
     return address is not None and any(
         address in network for network in addresses.networks(config.web_push_networks)

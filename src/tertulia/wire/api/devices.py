@@ -11,7 +11,7 @@ from tertulia.model import changes
 from tertulia.model.devices import PushService, PushSubscription
 from tertulia.model.errors import Refused
 from tertulia.service.notifications.push import may_be_plain
-from tertulia.service.notifications.pushing import push_test
+from tertulia.service.notifications.push_sender import send_test_push
 from tertulia.store.pushes import how_they_do
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner, unseen
@@ -280,7 +280,7 @@ async def test_push_subscription(call: Call, params: OnePushSubscription) -> Api
     if not call.node.config.web_push:
         raise Refused("Push notifications aren't set up on this server.")
     one = call.consider(pushes.found, params.subscription_id)
-    await push_test(call.node, call.user, one)
+    await send_test_push(call.node, call.user, one)
     return ApiResponse()
 
 

@@ -1,4 +1,4 @@
-"""Pushing what waits to people's programs, each until it has left or will never leave."""
+"""Sending queued push notifications to people's devices, with retries."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ from tertulia.outbound.web_push import MAX_PAYLOAD, encrypted
 from tertulia.service.node import Node
 from tertulia.service.notifications import push as push_payloads
 from tertulia.service.notifications.mail import reason_now
-from tertulia.service.notifications.push import Around, tag_of
+from tertulia.service.notifications.push import PushSummary, conversation_tag
 from tertulia.service.tasks import FairTasks
 from tertulia.store import pushes, queries
 from tertulia.store.database import Connection
@@ -37,44 +37,42 @@ from tertulia.store.pushes import Lane, Push, Wanted
 logger = logging.getLogger("tertulia.push")
 
 AT_ONCE: Final = 16
-"""Programs that are pushed to at the same time by one node."""
-OF_PERSON: Final = 4
-"""Of these, those of one person: whoever has many programs with slow push services does not hold up
-others."""
-OF_ONE: Final = 8
-"""Pushes to one program in one turn."""
+"""Devices that one node pushes to at the same time."""
+PER_PERSON: Final = 4
+"""Of these, devices of one person, so that slow push services of one person don't delay others."""
+PER_TURN: Final = 8
+"""Pushes to one device in one turn."""
 CALL_SECONDS: Final = 10.0
 LEASE_SECONDS: Final = 120.0
-"""Longer than a turn can take."""
+"""Longer than a turn takes."""
 FIRST_PAUSE: Final = 5.0
 LONGEST_PAUSE: Final = 3600.0
-"""Seconds after a failure: each pause is twice the one before, up to this, or what the push service
-asks for."""
+"""Pauses after failures double up to this, or as long as the push service asks for."""
 LIVES_SECONDS: Final = 86_400
-"""A note that did not arrive so long after it was due is not shown any more."""
-_LOOKED_AT: Final = AT_ONCE // OF_PERSON * subscriptions.MAX_SUBSCRIPTIONS + AT_ONCE
-"""Lanes that are read at a time: more than those of all whom `OF_PERSON` may stop."""
-MAX_ANSWER: Final = 16_384
+"""A notification that has not arrived within this time is dropped."""
+_LANES_READ: Final = AT_ONCE // PER_PERSON * subscriptions.MAX_SUBSCRIPTIONS + AT_ONCE
+"""Lanes that are read at a time: enough to find one that `PER_PERSON` does not hold back."""
+MAX_RESPONSE: Final = 16_384
 LONGEST_SLEEP: Final = 30.0
-"""Seconds until the next look: another node may have left something."""
+"""Another node may have left something."""
 GONE: Final = frozenset({404, 410})
 URGENT: Final = frozenset({Reason.DIRECT, Reason.MENTIONED})
-_PASSING: Final = frozenset({401, 403, 408, 425, 429})
-"""Refusals that are worth another attempt: of some, when the clock is right again."""
-_MUST_SHOW: Final = ("push.apple.com",)
-"""Whose programs are silenced when a push of theirs shows nothing: there, notes are taken back with
-the next one that comes."""
+_TEMPORARY: Final = frozenset({401, 403, 408, 425, 429})
+"""Statuses that are worth a retry. Some mean that this server's clock is wrong."""
+_NEVER_SILENT: Final = ("push.apple.com",)
+"""Push services that block apps whose pushes show nothing. There, notifications are closed by the
+next push that shows one."""
 
 
 class _Known(Struct, frozen=True):
-    """What the database says of the messages of one lane."""
+    """The messages of a lane, and the user's relations to them."""
 
     messages: Mapping[int, Message]
     relations: Mapping[int, queries.Relation]
 
 
 class _Failed(Exception):
-    """Another attempt is worth while. `str(error)` says what went wrong."""
+    """The push can be retried. `str(error)` says what went wrong."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
         self.wait = wait
@@ -82,27 +80,27 @@ class _Failed(Exception):
 
 
 class _Gone(Exception):
-    """There is nobody at the address any more."""
+    """The push service no longer knows the device."""
 
 
 class PushSender:
-    """One node's."""
+    """Sends the push notifications of one node."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self.tasks = FairTasks(
-            AT_ONCE, OF_PERSON, self._person_of, logger, "a program was not pushed to"
+            AT_ONCE, PER_PERSON, self._person_of, logger, "could not push to a device"
         )
-        """By subscription."""
+        """Running tasks, by subscription ID."""
         self._readers: set[int] = set()
-        """People who have read something since the last look."""
+        """People who have read something since the last round."""
         self._deleted: set[int] = set()
-        """Messages, likewise."""
+        """Messages that were deleted since the last round."""
         self._has_ended = True
-        """Whether programs may have been unsubscribed of which something is left."""
+        """Whether subscriptions may have ended that still have queued pushes."""
 
     def follow(self, entries: Sequence[Entry]) -> bool:
-        """Note what was read or deleted. Returns whether there is something to look at."""
+        """Note what was read or deleted. Return whether a round is needed."""
         own = self._node.state.push_subscriptions
         for entry in entries:
             match entry.change:
@@ -115,10 +113,9 @@ class PushSender:
         return bool(self._readers or self._deleted or self._has_ended)
 
     async def once(self) -> float:
-        """Begin with what is due, as much as there is room for. Returns the seconds until something
-        may be due."""
+        """Start sending what is due. Return the seconds until the next round."""
         store, clock = self._node.store, self._node.clock
-        await self._take_back()
+        await self._close_read()
         if self._node.state.is_closed:
             return LONGEST_SLEEP
         waiting, now = await self._waiting(), clock()
@@ -130,18 +127,17 @@ class PushSender:
         return self.tasks.pause(waiting, clock(), LONGEST_SLEEP)
 
     async def _waiting(self) -> list[tuple[int, float]]:
-        """The programs for which something waits, the first ones first: as many as it takes to find
-        one for which there is room, however many all others have."""
-        return await self._node.store.read(lambda c: pushes.waiting(c, _LOOKED_AT))
+        """Subscriptions with queued pushes and when they are due, earliest first."""
+        return await self._node.store.read(lambda c: pushes.waiting(c, _LANES_READ))
 
     def _person_of(self, subscription_id: int) -> int:
-        """Whose program it is; where it is nobody's any more, a number that is nobody else's."""
+        """The user ID, or a unique number if the subscription has ended."""
         subscription = self._node.state.push_subscriptions.get(subscription_id)
         return -subscription_id if subscription is None else subscription.user_id
 
     # What was read elsewhere
 
-    async def _take_back(self) -> None:
+    async def _close_read(self) -> None:
         node = self._node
         if self._has_ended:
             self._has_ended = False
@@ -151,18 +147,18 @@ class PushSender:
             return
         self._readers, self._deleted = set(), set()
         try:
-            shown = await node.store.read(lambda c: _shown(c, readers, deleted))
-            over: list[Push] = []
+            shown = await node.store.read(lambda c: _shown_pushes(c, readers, deleted))
+            dropped: list[Push] = []
             for user_id in {one.user_id for one in shown}:
                 own = [one for one in shown if one.user_id == user_id]
                 known = await self._known(user_id, own)
                 user = node.state.users[user_id]
                 for one in own:
                     if not self._still(user, one, known):
-                        over.append(one)
+                        dropped.append(one)
                     await asyncio.sleep(0)
-            if over:
-                await node.store.write(partial(pushes.take_back, shown=over, at=node.clock()))
+            if dropped:
+                await node.store.write(partial(pushes.take_back, shown=dropped, at=node.clock()))
         except BaseException:
             self._readers |= readers
             self._deleted |= deleted
@@ -175,8 +171,8 @@ class PushSender:
         if gone := [one for one in there if one <= highest and one not in own.rows]:
             await store.write(partial(pushes.forget, subscription_ids=gone))
 
-    async def _known(self, user_id: int, told: Iterable[Push]) -> _Known:
-        ids = sorted({message_id for one in told for message_id in one.message_ids})
+    async def _known(self, user_id: int, waiting: Iterable[Push]) -> _Known:
+        ids = sorted({message_id for one in waiting for message_id in one.message_ids})
 
         def look(connection: Connection) -> _Known:
             messages = {one.id: one for one in queries.messages(connection, ids)}
@@ -185,7 +181,7 @@ class PushSender:
         return await self._node.store.read(look)
 
     def _still(self, user: User, push: Push, known: _Known) -> list[tuple[Message, Reason]]:
-        """The messages of which the user is still to be told, and why."""
+        """The push's messages to notify the user of as of now, with reasons."""
         found: list[tuple[Message, Reason]] = []
         for message_id in push.message_ids:
             message = known.messages.get(message_id)
@@ -209,16 +205,17 @@ class PushSender:
         still: dict[str, list[tuple[Message, Reason]]] = {}
         for one in lane.pushes:
             still[one.conversation] = self._still(user, one, known)
-            await asyncio.sleep(0)  # Others have their turn between two conversations.
-        unread = [told for told in still.values() if told]
-        around = Around(
-            sum(map(len, unread)), [tag_of(node, user.id, told[-1][0]) for told in unread[::-1]]
+            await asyncio.sleep(0)  # Let the event loop do other work.
+        unread = [some for some in still.values() if some]
+        around = PushSummary(
+            sum(map(len, unread)),
+            [conversation_tag(node, user.id, some[-1][0]) for some in unread[::-1]],
         )
         shown: list[Push] = []
-        over: list[Push] = []
+        dropped: list[Push] = []
         failed: _Failed | None = None
         waiting = [one for one in lane.pushes if one.wanted is not Wanted.SHOWN]
-        for one in waiting[:OF_ONE]:
+        for one in waiting[:PER_TURN]:
             try:
                 is_shown = await self._one(
                     subscription, user, one, still[one.conversation], around, known
@@ -229,19 +226,21 @@ class PushSender:
             except _Gone:
                 await self._forget(subscription)
                 return
-            except Exception:  # A mistake of ours shall not come back for ever.
-                logger.exception("something could not be pushed")
+            except Exception:  # A bug must not be retried forever.
+                logger.exception("could not send a push")
                 is_shown = False
-            (shown if is_shown else over).append(one)
+            (shown if is_shown else dropped).append(one)
         now = node.clock()
         until = None
         if failed is not None:
             pause = min(FIRST_PAUSE * 2 ** min(lane.failures, 20), LONGEST_PAUSE)
-            # So that what failed together does not come back together.
+            # Spread out retries of pushes that failed together.
             pause *= random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
             until = now + max(pause, min(failed.wait, LIVES_SECONDS))
         trouble = "" if failed is None else str(failed)
-        await node.store.write(lambda c: pushes.finish(c, lane, shown, over, now, until, trouble))
+        await node.store.write(
+            lambda c: pushes.finish(c, lane, shown, dropped, now, until, trouble)
+        )
 
     async def _one(
         self,
@@ -249,30 +248,31 @@ class PushSender:
         user: User,
         push: Push,
         still: Sequence[tuple[Message, Reason]],
-        around: Around,
+        around: PushSummary,
         known: _Known,
     ) -> bool:
-        """One push. Returns whether the program shows it now; False where it is over. Raises
-        _Failed, _Gone."""
+        """Send one push. Return whether the device shows it now. Raises _Failed and _Gone."""
         node = self._node
         left = int(LIVES_SECONDS - (node.clock() - push.asked_at))
         if left <= 0 or subscription.paused_until > node.clock():
             return False
         if still and quiet_until(node.state, user.id, node.clock()) is not None:
-            return push.wanted is not Wanted.SHOW  # What is shown already goes on being so.
+            return push.wanted is not Wanted.SHOW  # What is shown already stays.
         topic = node.vault.mark(f"push {subscription.id} {push.conversation}")
         if still:
             if push.wanted is Wanted.TAKE_BACK:
-                return True  # It was made unread again.
-            payload = push_payloads.of_messages(node, user, [one for one, _ in still], around)
+                return True  # It is unread again.
+            payload = push_payloads.message_payload(node, user, [one for one, _ in still], around)
             is_urgent = any(reason in URGENT for _, reason in still)
             await self._push(subscription, payload, left, topic, "high" if is_urgent else "normal")
             return True
         if push.wanted is Wanted.SHOW or _must_show(subscription):
             return False
         newest = known.messages.get(push.message_ids[-1]) if push.message_ids else None
-        tag = "" if newest is None else tag_of(node, user.id, newest)
-        await self._push(subscription, push_payloads.of_read(tag, around), left, topic, "normal")
+        tag = "" if newest is None else conversation_tag(node, user.id, newest)
+        await self._push(
+            subscription, push_payloads.read_payload(tag, around), left, topic, "normal"
+        )
         return False
 
     async def _push(
@@ -285,17 +285,19 @@ class PushSender:
     ) -> None:
         outcome = "failed"
         try:
-            reply = await pushed(self._node, subscription, payload, seconds, topic, urgency)
+            reply = await send_push(self._node, subscription, payload, seconds, topic, urgency)
             if reply.status in GONE:
                 outcome = "gone"
                 raise _Gone
-            if reply.status >= 500 or reply.status in _PASSING:
+            if reply.status >= 500 or reply.status in _TEMPORARY:
                 raise _Failed(
                     f"The push service responded with status {reply.status}.", _wait(reply)
                 )
             outcome = "pushed" if 200 <= reply.status < 300 else "refused"
             if outcome == "refused":
-                logger.warning("a push was refused", extra={"fields": _facts(subscription, reply)})
+                logger.warning(
+                    "push service rejected a push", extra={"fields": _facts(subscription, reply)}
+                )
         except NotFetched as error:
             raise _Failed(f"Couldn't reach the push service: {error}.") from None
         except Unavailable as error:
@@ -304,16 +306,18 @@ class PushSender:
             self._node.pushed[outcome] += 1
 
     async def _forget(self, subscription: PushSubscription) -> None:
-        """Nobody is there any more."""
         node = self._node
-        logger.info("a push address is gone", extra={"fields": {"subscription": subscription.id}})
+        logger.info(
+            "push subscription no longer exists",
+            extra={"fields": {"subscription": subscription.id}},
+        )
         await node.log.submit(
             None, subscriptions.forget_gone, subscription.id, subscription.endpoint
         )
         await node.store.write(lambda c: pushes.forget(c, [subscription.id]))
 
 
-async def pushed(
+async def send_push(
     node: Node,
     subscription: PushSubscription,
     payload: Mapping[str, Any],
@@ -321,8 +325,8 @@ async def pushed(
     topic: str,
     urgency: str,
 ) -> Reply:
-    """What the push service says to the payload. NotFetched where it says nothing; Unavailable
-    where this server asks too many others just now."""
+    """Push the payload, and return the push service's response. Raises NotFetched without a
+    response, and Unavailable if this server has too many open requests."""
     body = encrypted(
         push_payloads.encoded_payload(payload, MAX_PAYLOAD),
         subscriptions.decoded(subscription.p256dh),
@@ -339,23 +343,25 @@ async def pushed(
         "Topic": topic,
     }
     return await node.push_web.send(
-        subscription.endpoint, body, headers, seconds=CALL_SECONDS, limit=MAX_ANSWER
+        subscription.endpoint, body, headers, seconds=CALL_SECONDS, limit=MAX_RESPONSE
     )
 
 
-async def push_test(node: Node, user: User, subscription: PushSubscription) -> None:
-    """Push a note that shows that pushes arrive. Refused, with what the push service said, where it
-    did not take it; where it says that nobody is there any more, that is forgotten. TooOften while
-    another one of the person's is under way: what is pushed to others has no room meanwhile."""
+async def send_test_push(node: Node, user: User, subscription: PushSubscription) -> None:
+    """Send a test notification.
+
+    Raises Refused with the push service's status, and removes a device that the service no longer
+    knows. Raises TooOften while another test of this user is being sent.
+    """
     if user.id in node.push_tests:
         raise TooOften(
             CALL_SECONDS, "A test notification is already being sent. Wait until it finishes."
         )
-    payload = push_payloads.of_test(node, user)
+    payload = push_payloads.test_payload(node, user)
     topic = node.vault.mark(f"push {subscription.id} test")
     node.push_tests.add(user.id)
     try:
-        reply = await pushed(node, subscription, payload, 300, topic, "high")
+        reply = await send_push(node, subscription, payload, 300, topic, "high")
     except NotFetched as error:
         raise Refused(f"Couldn't reach the push service: {error}.") from None
     finally:
@@ -369,28 +375,28 @@ async def push_test(node: Node, user: User, subscription: PushSubscription) -> N
         raise Refused(f"The push service responded with status {reply.status}.")
 
 
-def _shown(connection: Connection, readers: Set[int], deleted: Set[int]) -> list[Push]:
-    """What is shown to these people, and what of these messages is to others."""
+def _shown_pushes(connection: Connection, readers: Set[int], deleted: Set[int]) -> list[Push]:
+    """Pushes that are shown to `readers`, and those about `deleted` messages that others see."""
     found = pushes.shown_to(connection, readers)
     if deleted:
-        told = pushes.all_shown(connection)
+        some = pushes.all_shown(connection)
         found += [
             one
-            for one in told
+            for one in some
             if one.user_id not in readers and not deleted.isdisjoint(one.message_ids)
         ]
     return found
 
 
 def _contact(node: Node) -> str:
-    """Whom a push service's operators may ask."""
+    """The contact for operators of push services."""
     site = node.config.mail_site
     return site if site.startswith("https:") else f"mailto:noreply@{node.config.address_host}"
 
 
 def _must_show(subscription: PushSubscription) -> bool:
     host = subscription.service
-    return any(host == one or host.endswith(f".{one}") for one in _MUST_SHOW)
+    return any(host == one or host.endswith(f".{one}") for one in _NEVER_SILENT)
 
 
 def _wait(reply: Reply) -> float:
@@ -399,5 +405,5 @@ def _wait(reply: Reply) -> float:
 
 
 def _facts(subscription: PushSubscription, reply: Reply) -> dict[str, Any]:
-    """What is logged: not the address, which is a secret."""
+    """Fields to log. The endpoint is a secret."""
     return {"subscription": subscription.id, "status": reply.status}

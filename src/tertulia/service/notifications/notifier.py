@@ -1,0 +1,446 @@
+"""Deciding whom to notify of which messages.
+
+The notifier reads the log, stores a pending notification for each message and the people it
+concerns, and hands the messages that are still unread to the notification channels when they are
+due.
+
+Every node can run it, one at a time: the node that holds the lease on the cursor in the log
+(`tertulia.store.notifications`). Pending notifications are stored together with the cursor, and are
+deleted in the transaction that records what is sent. So nothing is lost or sent twice, whichever
+node stops.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+from msgspec import Struct
+from pyroaring import BitMap
+
+from tertulia.delivery.presence import Presence
+from tertulia.domain.notifications import quiet, rules
+from tertulia.domain.notifications.rules import HERE_LONGEST, HERE_SECONDS, LOOK_AGAIN_SECONDS, Way
+from tertulia.log.log import Log
+from tertulia.model.changes import Entry, MessageEdited, MessageSent
+from tertulia.model.errors import Unavailable
+from tertulia.model.messages import Flag, Message
+from tertulia.service.messages.flags import is_read
+from tertulia.store import log_entries, notifications, queries
+from tertulia.store.database import Connection, DatabaseError
+from tertulia.store.notifications import NotHeld, PendingNotification
+
+IDLE_SECONDS: Final = 1.0
+"""Interval of a channel that has nothing urgent to send."""
+
+
+class Notification(Struct, frozen=True, kw_only=True):
+    """A person and the unread messages of one conversation to notify them of now."""
+
+    user_id: int
+    conversation: str
+    """As returned by `conversation_name`."""
+    message_ids: tuple[int, ...]
+    """Ascending."""
+
+
+class NotificationChannel(Protocol):
+    """A way to notify people, such as email."""
+
+    @property
+    def way(self) -> Way: ...
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two looks at the log. Messages that arrive in between are handled in one
+        transaction."""
+
+    @property
+    def has_recipients(self) -> bool:
+        """Whether this channel can reach anyone. If not, the notifier skips it."""
+
+    def reachable(self, people: BitMap) -> BitMap:
+        """The people this channel can reach."""
+
+    def enqueue(
+        self, notifications: Sequence[Notification], now: float
+    ) -> Callable[[Connection], None]:
+        """Return a function that queues the notifications, for the transaction that deletes the
+        pending ones."""
+
+    def enqueued(self) -> None:
+        """Called when the queued notifications are on disk."""
+
+
+logger = logging.getLogger("tertulia.notices")
+
+LEASE_SECONDS: Final = 30.0
+"""Duration of the lease. If a node is lost, another one takes over after this."""
+RENEW_SECONDS: Final = 10.0
+RETRY_SECONDS: Final = 5.0
+"""Longest wait until a node tries again to get the lease."""
+RECENT: Final = 1000
+"""Entries about messages that are kept in memory; older ones are read from the log."""
+PAGE: Final = 200
+"""Entries per step."""
+BEHIND: Final = 1000
+"""Entries without pending notifications after which the cursor is stored."""
+AT_ONCE: Final = 20
+"""Due rows that are read at a time."""
+PEOPLE_AT_ONCE: Final = 500
+"""People per transaction."""
+PAIRS_AT_ONCE: Final = 1000
+"""Pairs of a person and a message that are checked before the event loop does other work."""
+MAX_AGE_SECONDS: Final = 86400.0
+"""Older messages don't cause notifications: the notifier was turned off when they were sent."""
+LONGEST_SLEEP: Final = 60.0
+ROUND_SECONDS: Final = 60.0
+"""Longest round, which ends between two steps. The supervisor would interrupt it anywhere and count
+a failure."""
+
+_Pending = list[PendingNotification]
+
+
+class _Loaded(Struct, frozen=True):
+    messages: list[Message]
+    flags: Mapping[int, Mapping[int, Flag]]
+    marks: Mapping[int, queries.Marks]
+
+
+class _Postponed(Struct, frozen=True):
+    """People to look at again later."""
+
+    people: BitMap
+    due_at: float | None
+    """When to look again; None drops the notification."""
+    gives_up_at: float | None = None
+    """None keeps the previous time."""
+
+    def pending(self, before: PendingNotification, people: BitMap, now: float) -> _Pending:
+        """The row that replaces `before` for these people, if any."""
+        gives_up_at = before.gives_up_at if self.gives_up_at is None else self.gives_up_at
+        if self.due_at is None or gives_up_at <= now:
+            return []
+        return [
+            PendingNotification(
+                message_id=before.message_id,
+                due_at=self.due_at,
+                gives_up_at=gives_up_at,
+                conversation=before.conversation,
+                people=people,
+            )
+        ]
+
+
+class Notifier:
+    """The notifier of one node."""
+
+    def __init__(
+        self, log: Log, presence: Presence, channels: Sequence[NotificationChannel]
+    ) -> None:
+        self._log = log
+        self._presence = presence
+        self._channels = channels
+        self._name = secrets.token_hex(8)
+        self._holds_until = 0.0
+        """When the lease ends, by `Log.elapsed`; 0 without a lease."""
+        self._turn = 0
+        """How often this node has acquired the lease."""
+        self._asks_at = 0.0
+        """When to try to acquire the lease again, by `Log.elapsed`."""
+        self._seen = 0
+        """The last entry that was looked at, while this node has the lease."""
+        self._moved_to = 0
+        """The stored position of the cursor."""
+        self._recent: deque[Entry] = deque()
+        self._complete_after = log.durable
+        """All entries about messages from here up to `_heard` are in `_recent`."""
+        self._heard = log.durable
+        log.follow(self._remember)
+        log.on_reload(self._forget)
+        log.on_history(self._release)
+
+    # What is committed
+
+    def _remember(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if isinstance(entry.change, MessageSent | MessageEdited):
+                self._recent.append(entry)
+        while len(self._recent) > RECENT:
+            self._complete_after = self._recent.popleft().seq
+        self._heard = entries[-1].seq
+
+    def _forget(self) -> None:
+        self._recent.clear()
+        self._complete_after = self._heard = self._log.durable
+
+    def _release(self) -> None:
+        self._holds_until = 0.0  # The database knows how far that history was processed.
+
+    # Rounds
+
+    async def once(self) -> float:
+        """Process new entries and send what is due. Return the seconds until the next round."""
+        if self._log.state.is_closed:
+            return LONGEST_SLEEP
+        wait = await self._acquire()
+        if wait:
+            return wait
+        until = self._log.elapsed() + ROUND_SECONDS
+        try:
+            await self._look(until)
+            await self._notify(until)
+        except NotHeld:  # This node stood still for too long.
+            self._holds_until = 0.0
+            return 0.0
+        if self._seen < self._heard:
+            return 0.0
+        ways = [one.way.value for one in self._channels]
+        due = await self._log.store.read(notifications.next_due, ways)
+        pause = LONGEST_SLEEP if due is None else max(due - self._log.clock(), 0.0)
+        return min(pause, RENEW_SECONDS if self._log.store.is_shared else LONGEST_SLEEP)
+
+    async def close(self) -> None:
+        """Release the lease."""
+        if self._holds_until:
+            self._holds_until = 0.0
+            seen = self._seen
+            await self._log.store.tend_list(lambda c: notifications.let_go(c, self._name, seen))
+
+    async def _acquire(self) -> float:
+        """Acquire or renew the lease. Return 0 on success, or the seconds to wait if another node
+        has it."""
+        log, elapsed = self._log, self._log.elapsed()
+        if self._holds_until > elapsed + LEASE_SECONDS - RENEW_SECONDS:
+            return 0.0
+        if elapsed < self._asks_at:
+            return self._asks_at - elapsed
+        now = log.clock()
+        # A database that isn't shared has no other node: any previous holder is gone.
+        since = now if log.store.is_shared else float("inf")
+        lease = await log.store.tend_list(
+            lambda c: notifications.hold(c, self._name, since, now + LEASE_SECONDS)
+        )
+        if lease.other_until:
+            self._holds_until = 0.0
+            wait = min(max(lease.other_until - now, 0.5), RETRY_SECONDS)
+            self._asks_at = elapsed + wait
+            return wait
+        if not (lease.goes_on and self._holds_until):
+            self._turn += 1
+            self._seen = self._moved_to = lease.seq
+        self._holds_until = elapsed + LEASE_SECONDS
+        return 0.0
+
+    # Looking through the log
+
+    async def _look(self, end: float) -> None:
+        """Process new entries until `end` (by `Log.elapsed`)."""
+        while self._seen < self._heard:
+            if await self._acquire():
+                raise NotHeld
+            if self._seen >= self._complete_after:
+                until = self._heard
+                entries = [entry for entry in self._recent if entry.seq > self._seen][:PAGE]
+                if len(entries) == PAGE:
+                    until = entries[-1].seq
+            else:
+                until = min(self._complete_after, self._heard)
+                entries = await self._log.store.read(log_entries.entries, self._seen, PAGE, until)
+                until = entries[-1].seq if len(entries) == PAGE else until
+            pending = {one.way.value: await self._pending(one, entries) for one in self._channels}
+            if any(pending.values()) or until - self._moved_to >= BEHIND:
+                await self._log.store.write(partial(self._write, pending=pending, until=until))
+                self._moved_to = until
+            self._seen = until
+            if self._log.elapsed() >= end:
+                return
+
+    def _write(self, connection: Connection, pending: Mapping[str, _Pending], until: int) -> None:
+        notifications.move(connection, self._name, self._moved_to, until)
+        for way, rows in pending.items():
+            notifications.put(connection, way, rows)
+
+    async def _pending(self, channel: NotificationChannel, entries: Iterable[Entry]) -> _Pending:
+        pending: _Pending = []
+        if not channel.has_recipients:
+            return pending
+        state, way = self._log.state, channel.way
+        oldest = self._log.clock() - MAX_AGE_SECONDS
+        for entry in entries:
+            if entry.at < oldest:
+                continue
+            try:
+                concerning = rules.concerning(state, entry.change, way)
+            except Exception:  # Other entries are not affected.
+                logger.exception("could not determine whom entry %d concerns", entry.seq)
+                continue
+            if concerning is None:
+                continue
+            message = concerning.message
+            reached = channel.reachable(concerning.people)
+            for delay, people in rules.by_delay(state, reached, way).items():
+                pending.append(
+                    PendingNotification(
+                        message_id=message.id,
+                        due_at=entry.at + delay,
+                        gives_up_at=entry.at + delay + HERE_LONGEST,
+                        conversation=conversation_name(message),
+                        people=people,
+                    )
+                )
+            await asyncio.sleep(0)
+            state = self._log.state
+        return pending
+
+    # Telling
+
+    async def _notify(self, end: float) -> None:
+        """Send what is due until `end` (by `Log.elapsed`)."""
+        turn = self._turn
+        for channel in self._channels:
+            while True:
+                now = self._log.clock()
+                rows = await self._log.store.read(
+                    notifications.due, channel.way.value, now, AT_ONCE
+                )
+                if not rows:
+                    break
+                by_conversation: dict[str, _Pending] = defaultdict(list)
+                for row in rows:
+                    by_conversation[row.conversation].append(row)
+                for some in by_conversation.values():
+                    # If another node had the lease in between, the rows are outdated.
+                    if await self._acquire() or self._turn != turn:
+                        raise NotHeld
+                    await self._notify_of_conversation(channel, some, now)
+                if self._log.elapsed() >= end:
+                    return
+
+    async def _notify_of_conversation(
+        self, channel: NotificationChannel, rows: _Pending, now: float
+    ) -> None:
+        due = BitMap.union(BitMap(), *(row.people for row in rows if row.due_at <= now))
+        waiting = list(due)
+        for begin in range(0, len(waiting), PEOPLE_AT_ONCE):
+            people = BitMap(waiting[begin : begin + PEOPLE_AT_ONCE])
+            later = self._postponed(channel, people, now)
+            away = people - BitMap.union(BitMap(), *(one.people for one in later))
+            try:
+                ready = await self._notifications(channel, rows, away)
+                write = channel.enqueue(ready, now)
+            except (Unavailable, DatabaseError):
+                raise
+            except Exception:  # Other conversations are not affected.
+                logger.exception("could not notify people of a conversation")
+                again = [_Postponed(people, now + LOOK_AGAIN_SECONDS)]
+                await self._write_outcome(channel, rows, BitMap(), again, lambda _: None, now)
+                continue
+            await self._write_outcome(channel, rows, away, later, write, now)
+            if ready:
+                channel.enqueued()
+
+    def _postponed(
+        self, channel: NotificationChannel, people: BitMap, now: float
+    ) -> list[_Postponed]:
+        """People with quiet hours or present in a client, by when to look at them again."""
+        by_time: dict[float | None, BitMap] = defaultdict(BitMap)
+        present = BitMap()
+        for user_id in people:
+            until = quiet.quiet_until(self._log.state, user_id, now)
+            if until is not None:
+                by_time[rules.quiet_look(channel.way, now, until)].add(user_id)
+            elif self._is_present(channel, user_id, now):
+                present.add(user_id)
+        return [
+            _Postponed(present, now + LOOK_AGAIN_SECONDS),
+            *(
+                _Postponed(some, at, None if at is None else at + HERE_LONGEST)
+                for at, some in by_time.items()
+            ),
+        ]
+
+    async def _write_outcome(
+        self,
+        channel: NotificationChannel,
+        rows: _Pending,
+        away: BitMap,
+        later: Sequence[_Postponed],
+        enqueue: Callable[[Connection], None],
+        now: float,
+    ) -> None:
+        """Delete the pending notifications of `away`, queue what is sent to them, and postpone the
+        others."""
+
+        def write(connection: Connection) -> None:
+            notifications.require_held(connection, self._name)
+            again: list[PendingNotification] = []
+            for row in rows:
+                if gone := row.people & away:
+                    notifications.take_out(connection, channel.way.value, row, gone)
+                if row.due_at > now:
+                    continue
+                for one in later:
+                    if waiting := row.people & one.people:
+                        notifications.take_out(connection, channel.way.value, row, waiting)
+                        again += one.pending(row, waiting, now)
+            notifications.put(connection, channel.way.value, again)
+            enqueue(connection)
+
+        await self._log.store.write(write)
+
+    def _is_present(self, channel: NotificationChannel, user_id: int, now: float) -> bool:
+        latest = self._presence.of(user_id)
+        return (
+            latest is not None
+            and now - latest.active_at < HERE_SECONDS
+            and rules.waits_for_absence(self._log.state, user_id, channel.way)
+        )
+
+    async def _notifications(
+        self, channel: NotificationChannel, rows: _Pending, away: BitMap
+    ) -> list[Notification]:
+        """The notifications for these people: messages that they can read, have not read, and want
+        to be notified of, as of now."""
+        named: dict[int, BitMap] = defaultdict(BitMap)
+        for row in rows:
+            named[row.message_id] |= row.people & away
+        ids = sorted(message_id for message_id, people in named.items() if people)
+        if not ids:
+            return []
+        loaded = await self._log.store.read(_load, ids, away)
+        unread: dict[tuple[int, tuple[int | None, str, int | None]], list[int]] = defaultdict(list)
+        names = {one.conversation: conversation_name(one) for one in loaded.messages}
+        looked_at = 0
+        for message in loaded.messages:
+            await asyncio.sleep(0)  # There may be hundreds of messages, each with as many flags.
+            state = self._log.state
+            flags = loaded.flags[message.id]
+            concerned = rules.everybody(rules.concerned(state, message, flags, channel.way))
+            for user_id in named[message.id] & concerned:
+                relation = loaded.marks[user_id].relation(message.id)
+                if rules.may_be_told(state, user_id, message) and not is_read(
+                    state, user_id, message, relation
+                ):
+                    unread[user_id, message.conversation].append(message.id)
+                looked_at += 1
+                if looked_at % PAIRS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+        return [
+            Notification(user_id=user_id, conversation=names[key], message_ids=tuple(message_ids))
+            for (user_id, key), message_ids in unread.items()
+        ]
+
+
+def conversation_name(message: Message) -> str:
+    """A key that is equal for the messages of one conversation."""
+    channel_id, key, direct_id = message.conversation
+    return f"d{direct_id}" if direct_id is not None else f"c{channel_id}/{key}"
+
+
+def _load(connection: Connection, ids: Sequence[int], people: BitMap) -> _Loaded:
+    flags, marks = queries.relations_of_people(connection, people, ids)
+    return _Loaded(queries.messages(connection, ids), flags, marks)
