@@ -25,7 +25,7 @@ from tertulia.store import search_index, usage
 from tertulia.store.codec import CHUNK_BITS, encode
 from tertulia.store.database import Connection
 from tertulia.store.store import database_at
-from tertulia.store.usage import Counted
+from tertulia.store.usage import UsageProgress
 
 PEOPLE, CHANNELS, TOPICS = 300, 30, 60
 """How many, and how many topics in each channel. The first person is in every channel."""
@@ -117,7 +117,7 @@ def filled(config: Config, made: Organization, count: int) -> Archive:
 def _count_messages(connection: Connection) -> None:
     """Count them as the server would have meanwhile: else it begins with it while something is
     measured."""
-    at: Counted | None = usage.counted(connection)
+    at: UsageProgress | None = usage.progress(connection)
     is_all = False
     while at is not None and not is_all:  # (Nobody else counts.)
         new = usage.new_messages(connection, at.message_id)

@@ -24,7 +24,7 @@ from psycopg import sql as pgsql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tertulia.store import postgres as served
-from tertulia.store import postgres_driver
+from tertulia.store import postgres_driver as postgres_driver
 from tertulia.store.database import Connection
 from tertulia.store.migrations import migrate
 from tertulia.store.postgres import PostgresDatabase
@@ -306,7 +306,7 @@ def share_connections(url: str) -> None:
         _sharing[name] = _place_of(make_conninfo(**named))[0]
 
 
-class _Shared(postgres_driver.Waiting):
+class _Shared(postgres_driver.DeadlineConnection):
     """A connection that is kept where it is in order at its end."""
 
     _place = ""
@@ -339,7 +339,7 @@ class _Shared(postgres_driver.Waiting):
         super().close()
 
 
-postgres_driver.Waiting = _Shared  # type: ignore[misc]  # of the same kind
+postgres_driver.DeadlineConnection = _Shared  # type: ignore[misc]  # of the same kind
 
 
 @lru_cache

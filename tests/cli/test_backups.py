@@ -33,14 +33,14 @@ from tertulia.model.errors import Unavailable
 from tertulia.store import backups as encrypted_backups
 from tertulia.store import consistency, transfer
 from tertulia.store.backups import (
-    KeptBackup,
+    StoredBackup,
     backups_made,
-    kept_backups,
+    delete_stale_directories,
     last_due,
     name_at,
-    scratch_directory,
+    stored_backups,
     superseded_backups,
-    sweep_scratch,
+    temporary_directory,
 )
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.transfer import try_restore
@@ -52,8 +52,8 @@ def at(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def kept(*texts: str) -> list[KeptBackup]:
-    return [KeptBackup(name=name_at(at(text)), at=at(text), size=1) for text in texts]
+def kept(*texts: str) -> list[StoredBackup]:
+    return [StoredBackup(name=name_at(at(text)), at=at(text), size=1) for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -99,11 +99,11 @@ def test_files_of_a_killed_process_are_deleted(tmp_path: Path) -> None:
     (odd / "held").mkdir(parents=True)
     for directory in (old, other):
         os.utime(directory, (0, 0))
-    with scratch_directory(tmp_path) as mine:
+    with temporary_directory(tmp_path) as mine:
         kept = {mine.name, unheld.name, other.name, odd.name}
         assert {one.name for one in tmp_path.iterdir()} == kept
         (mine / "plain.zip").write_bytes(b"secret")
-        sweep_scratch(tmp_path)
+        delete_stale_directories(tmp_path)
         assert (mine / "plain.zip").exists()
     assert not mine.exists()
 
@@ -116,7 +116,7 @@ def test_stopped_command_leaves_no_files(
     keys = signal.SIG_IGN if is_in_background else signal.default_int_handler
 
     def command() -> None:
-        with as_interrupts(), scratch_directory(tmp_path) as mine:
+        with as_interrupts(), temporary_directory(tmp_path) as mine:
             (mine / "plain.zip").write_bytes(b"secret")
             signal.raise_signal(number)
 
@@ -134,7 +134,7 @@ def test_stopped_command_leaves_no_files(
 async def test_other_files_with_a_backups_name_are_ignored(tmp_path: Path) -> None:
     for name in ("tertulia-20260230T250000Z.zip", name_at(at("2026-03-11T03:00")), "notes.txt"):
         (tmp_path / name).touch()
-    assert [one.at for one in await kept_backups(DiskFiles(tmp_path))] == [at("2026-03-11T03:00")]
+    assert [one.at for one in await stored_backups(DiskFiles(tmp_path))] == [at("2026-03-11T03:00")]
 
 
 def test_backup_is_due_daily_at_its_hour() -> None:

@@ -117,8 +117,8 @@ async def test_changes_during_a_move_are_kept(
     assert stored is not None
     if wrong == "not the same":
         monkeypatch.setattr(file_moves, "_digest_of", lambda _: b"another")
-        with pytest.raises(file_moves.NotTheSame):
-            await file_moves.copied_over(stored, files)
+        with pytest.raises(file_moves.CopyMismatch):
+            await file_moves.copy_file(stored, files)
         assert await disk.read("avatars/a") == b"content"
     else:
         put_from = BucketFiles.put_from
@@ -128,7 +128,7 @@ async def test_changes_during_a_move_are_kept(
             await disk.delete("avatars/a")
 
         monkeypatch.setattr(BucketFiles, "put_from", slowly)
-        assert not await file_moves.copied_over(stored, files)
+        assert not await file_moves.copy_file(stored, files)
     assert bucket.objects(prefix) == {}
 
 

@@ -28,7 +28,7 @@ def add(
     known: dict[str, Any] = {"version": "1.0", "settings": SETTINGS, **(more or {})}
     entry = NodeEntry(run=name, host="h", pid=7, schema_version=20, log_format=100, **known)
     figures = {"state": "serving", **figures}
-    nodes.enter(connection, name, entry, NodeFigures(**figures), lambda _: False)
+    nodes.register(connection, name, entry, NodeFigures(**figures), lambda _: False)
     connection.run("UPDATE nodes SET seen_at = seen_at - ? WHERE name = ?", (silent, name))
 
 
@@ -74,7 +74,7 @@ def test_nodes_are_listed_drained_and_forgotten(founded: Place) -> None:
         assert "`tertulia nodes` lists all nodes" in output
     assert on("forget", "b") == (0, "Removed b from the list.\n")
     with listing(founded) as connection:
-        assert [node.name for node in nodes.listed(connection)] == ["a/0", "a/1"]
+        assert [node.name for node in nodes.list_nodes(connection)] == ["a/0", "a/1"]
     misplaced = run("nodes", *founded.flags, "forget", "b")
     assert (misplaced.exit_code, "Put options after `forget`" in misplaced.output) == (2, True)
 

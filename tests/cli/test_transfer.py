@@ -12,7 +12,7 @@ import pytest
 from tertulia import demo
 from tertulia.service.config import Config
 from tertulia.store.migrations import MIGRATIONS
-from tertulia.store.uploads import Uploads
+from tertulia.store.uploads import UploadStore
 from tests import databases, postgres
 from tests.cli.support import Place
 from tests.pictures import picture
@@ -129,7 +129,7 @@ async def test_backup_has_uploads_but_no_thumbnails(
         path = await iris.upload("naïve.png", picture(9, 9), "image/png")
         with pytest.MonkeyPatch.context() as patched:
             # The server hasn't stored it yet.
-            patched.setattr(Uploads, "settle", nothing)
+            patched.setattr(UploadStore, "settle", nothing)
             other = await iris.upload("other.txt", b"other")
         await iris.open(f"/user_uploads/thumbnail/{path}/840x560.webp")
         await org.node.files.put("avatars/1/picture.png", b"avatar")

@@ -72,7 +72,7 @@ def versions(node: Node) -> tuple[int, int, int]:
 
 def states(node: Node) -> dict[str, str]:
     with opened(node) as connection:
-        return {one.name: one.state for one in nodes.listed(connection)}
+        return {one.name: one.state for one in nodes.list_nodes(connection)}
 
 
 def opened(node: Node) -> AbstractContextManager[Connection]:

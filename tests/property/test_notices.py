@@ -180,10 +180,10 @@ def cursor(connection: Connection) -> int:
 async def told_by_mail(history: History) -> list[tuple[int, tuple[int, ...]]]:
     """Who is to get a mail about which messages, as the outbox has it; it is empty afterwards."""
 
-    def take(connection: Connection) -> list[outbox.Waiting]:
-        found = [one for one in outbox.waiting(connection) if MESSAGES in one.mail.facts]
+    def take(connection: Connection) -> list[outbox.QueuedMail]:
+        found = [one for one in outbox.queued(connection) if MESSAGES in one.mail.facts]
         for one in found:
-            outbox.done(connection, one)
+            outbox.remove(connection, one)
         return found
 
     return [
@@ -197,7 +197,7 @@ async def told_by_push(history: History) -> list[tuple[int, tuple[int, ...]]]:
 
     def take(connection: Connection) -> list[pushes.Push]:
         ids = pushes.subscription_ids(connection)
-        found = [push for one in ids for push in pushes.of_subscription(connection, one)]
+        found = [push for one in ids for push in pushes.pushes_of(connection, one)]
         pushes.forget(connection, ids)
         return found
 

@@ -19,11 +19,11 @@ from tertulia.model.changes import AnyChange
 from tertulia.model.mail import Mail
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
-from tertulia.store.partial_uploads import Partial
+from tertulia.store.partial_uploads import PartialUpload
 
 GOLDEN = Path(__file__).with_name("shapes.json")
 OF_THE_LOG: tuple[Any, ...] = (*(noun.type for noun in NOUNS), AnyChange)
-ROOTS: tuple[Any, ...] = (*OF_THE_LOG, QueueRecord, Mail, Partial)
+ROOTS: tuple[Any, ...] = (*OF_THE_LOG, QueueRecord, Mail, PartialUpload)
 
 Shapes = dict[str, Any]
 """By the name of each struct its tag and fields, by that of each enumeration its values."""

@@ -49,15 +49,15 @@ from tertulia.store.database import (
     DatabaseError,
     DatabaseUnavailable,
     Dialect,
-    Limits,
     TimeLimitReached,
+    TimeLimits,
 )
 from tertulia.store.installation import Position
 from tertulia.store.migrations import MIGRATIONS, migrate, version_of
 from tertulia.store.postgres import PostgresDatabase
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.store import SQLITE_FILE, Store, database_at
-from tertulia.store.writing import Batch, FactNoted
+from tertulia.store.writing import Batch, FactSet
 from tests import postgres as servers
 from tests.proxy import Fault, Proxy, proxy_to
 from tests.support import Organization, founded, row
@@ -66,7 +66,7 @@ pytestmark = pytest.mark.usefixtures("anyio_backend")
 
 HANG_SECONDS = 60
 """What takes so long does not end by itself."""
-IMPATIENT = Limits(statement=3, lock=1, idle=2, transaction=4)
+IMPATIENT = TimeLimits(statement=3, lock=1, idle=2, transaction=4)
 ENDLESS = (
     "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
     " SELECT COUNT(*) FROM n WHERE x % 5000 = 0 AND pg_sleep(0.05) IS NOT NULL"
@@ -126,15 +126,15 @@ async def until(holds: Callable[[], bool]) -> None:
 @pytest.fixture
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits like the real ones, of which each is a fraction."""
-    writing = Limits(statement=8, lock=6, idle=2, transaction=9)
+    writing = TimeLimits(statement=8, lock=6, idle=2, transaction=9)
     monkeypatch.setattr(store_module, "WRITING", writing)
     for module in (store_module, readers):
-        monkeypatch.setattr(module, "READING", Limits(statement=3, lock=3, idle=3))
+        monkeypatch.setattr(module, "READING", TimeLimits(statement=3, lock=3, idle=3))
     monkeypatch.setattr(store_module, "READ_SECONDS", 3)
     monkeypatch.setattr(store_module, "LOG_READ_SECONDS", 3)
     monkeypatch.setattr(postgres_connection, "_GRACE_SECONDS", 0.5)
     monkeypatch.setattr(postgres_listener, "_HEARTBEAT_SECONDS", 0.1)
-    monkeypatch.setattr(postgres, "_BRIEF", Limits(statement=2, lock=2, idle=2))
+    monkeypatch.setattr(postgres, "_BRIEF", TimeLimits(statement=2, lock=2, idle=2))
     monkeypatch.setitem(postgres._CONNECT, "connect_timeout", "2")
 
 
@@ -269,7 +269,7 @@ async def test_a_wait_for_the_head_ends_and_can_be_taken_up_again(
         assert not isinstance(caught.value, CommitUnknown)
         await near.rollback()
     assert await ends(began(near)) == []
-    await near.commit(Batch([], {}, (FactNoted("a", "b"),)))
+    await near.commit(Batch([], {}, (FactSet("a", "b"),)))
 
 
 async def test_sqlite_waits_for_another_process_for_so_long_only(
@@ -359,7 +359,7 @@ async def test_a_connection_cut_at_each_step_of_a_commit(
     is_together: bool,
 ) -> None:
     await ends(began(far))
-    await ends(far.commit(Batch([], {}, (FactNoted("a", "b"),))))
+    await ends(far.commit(Batch([], {}, (FactSet("a", "b"),))))
     proxy.when(pattern, fault)
     await ends(began(far))  # Where it is cut here, it is begun again: nothing was done.
     if begins:
@@ -399,7 +399,7 @@ async def frozen_at(url: str, pattern: bytes, fault: Fault, *, is_together: bool
     with row(pattern, fault):
         async with far_and_near(url) as (far, near, proxy):
             await ends(began(far))
-            await ends(far.commit(Batch([], {}, (FactNoted("a", "b"),))))
+            await ends(far.commit(Batch([], {}, (FactSet("a", "b"),))))
             proxy.when(pattern, fault)
             with pytest.raises(DatabaseUnavailable) as caught:
                 await ends(written(far))
@@ -911,7 +911,9 @@ def test_sessions_that_are_shared_or_exchanged_are_refused(
                 return one
             return stack.enter_context(psycopg.connect(postgres_url, autocommit=True))
 
-        monkeypatch.setattr(postgres_driver.Waiting, "connect", lambda *_, **__: Pooled(session))
+        monkeypatch.setattr(
+            postgres_driver.DeadlineConnection, "connect", lambda *_, **__: Pooled(session)
+        )
         with pytest.raises(DatabaseError, match="pooler"):
             postgres._require_direct(postgres_url)
 

@@ -17,7 +17,7 @@ from tertulia.log import forwarding
 from tertulia.log.forwarding import Forwarding
 from tertulia.log.log import Log
 from tertulia.service.config import Config
-from tertulia.store.bus import Neighbours
+from tertulia.store.bus import PeerSocket
 from tests import postgres
 from tests.nodes import Client, Cluster, cluster
 from tests.support import Reply
@@ -222,7 +222,7 @@ async def test_orders_of_others_are_not_carried_out(two: Cluster) -> None:
     def hear(datagram: bytes) -> None:
         answers.append(forwarding._decoder.decode(datagram))
 
-    stranger = Neighbours(place, "stranger", hear)
+    stranger = PeerSocket(place, "stranger", hear)
     try:
         history = writer.position.history
         order = forwarding._Order(7, "send", 1, 1e12, b"\xc0")
@@ -245,7 +245,7 @@ async def test_orders_of_others_are_not_carried_out(two: Cluster) -> None:
 async def test_the_meeting_place_is_the_users_alone(tmp_path: Path) -> None:
     place = tmp_path / "nodes"
     heard: list[bytes] = []
-    first, second = Neighbours(place, "a", heard.append), Neighbours(place, "b", heard.append)
+    first, second = PeerSocket(place, "a", heard.append), PeerSocket(place, "b", heard.append)
     assert second.send("a", b"hello")
     await until(lambda: heard == [b"hello"])
     assert not second.send("c", b"nobody")
@@ -254,9 +254,9 @@ async def test_the_meeting_place_is_the_users_alone(tmp_path: Path) -> None:
     # One that was killed leaves its socket.
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as killed:
         killed.bind(str(place / "killed"))
-    Neighbours(place, "d", heard.append).close()
+    PeerSocket(place, "d", heard.append).close()
     assert os.listdir(place) == ["b"]
     second.close()
     place.chmod(0o755)
     with pytest.raises(PermissionError):
-        Neighbours(place, "e", heard.append)
+        PeerSocket(place, "e", heard.append)

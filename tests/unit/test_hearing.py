@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from tertulia.store import database
-from tertulia.store.database import Hearing
+from tertulia.store.database import NotificationReader
 from tests.unit.test_log import until
 
 
@@ -20,7 +20,7 @@ async def turns() -> None:
 async def test_where_nobody_waits_it_is_read_together(
     is_awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "GATHERED_SECONDS", 1000.0)
+    monkeypatch.setattr(database, "DEFER_SECONDS", 1000.0)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     heard: list[bytes] = []
@@ -32,7 +32,7 @@ async def test_where_nobody_waits_it_is_read_together(
             heard.append(b"")
         return heard[-1] != b"end"
 
-    one = Hearing(lambda: is_awaited)
+    one = NotificationReader(lambda: is_awaited)
     one.now()  # There is nothing to hear at yet.
     with ours, theirs:
         one.attach(ours.fileno(), read)
@@ -59,7 +59,7 @@ async def test_where_nobody_waits_it_is_read_together(
             one.gathered()
             assert heard[3:] == [b"d"]
             # By itself, after a while.
-            monkeypatch.setattr(database, "GATHERED_SECONDS", 0.0)
+            monkeypatch.setattr(database, "DEFER_SECONDS", 0.0)
             one.listen()
             theirs.send(b"e")
             theirs.send(b"f")

@@ -14,7 +14,7 @@ import pytest
 from tertulia.markup import code
 from tertulia.markup.elements import escaped
 from tertulia.markup.worker_rendering import HIGHLIGHT, MAX_CODE_SECONDS
-from tertulia.workers import Allowance, Exceeded, Worker
+from tertulia.workers import TaskBudget, TaskLimitExceeded, TaskWorker
 
 SHORT = 2
 EXAMPLES = int(os.environ.get("LEXERS", SHORT))
@@ -177,7 +177,7 @@ def pieces(name: str, count: int) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", sorted(code.HIGHLIGHTED))
 async def test_code_is_coloured_or_plain_and_the_event_loop_goes_on(
-    name: str, colouring: Worker
+    name: str, colouring: TaskWorker
 ) -> None:
     stopped: list[str] = []
     for source in pieces(name, EXAMPLES):
@@ -192,9 +192,9 @@ async def test_code_is_coloured_or_plain_and_the_event_loop_goes_on(
         turning = asyncio.create_task(turn())
         try:
             shown = await colouring.call(
-                HIGHLIGHT, source, name, allowance=Allowance(MAX_CODE_SECONDS, 120)
+                HIGHLIGHT, source, name, allowance=TaskBudget(MAX_CODE_SECONDS, 120)
             )
-        except Exceeded:
+        except TaskLimitExceeded:
             stopped.append(source)
             assert turns > 10
         else:
@@ -207,6 +207,6 @@ async def test_code_is_coloured_or_plain_and_the_event_loop_goes_on(
 
 
 @pytest.fixture(scope="module")
-def colouring() -> Worker:
+def colouring() -> TaskWorker:
     """A worker of these tests."""
-    return Worker("lexers", memory=1024 * 1024 * 1024, idle_seconds=5)
+    return TaskWorker("lexers", memory=1024 * 1024 * 1024, idle_seconds=5)

@@ -11,7 +11,7 @@ import pytest
 
 from tertulia.store import bus as local_bus
 from tertulia.store.bus import Listener, LocalBus
-from tertulia.store.database import WRITING, DatabaseUnavailable, Limits
+from tertulia.store.database import WRITING, DatabaseUnavailable, TimeLimits
 from tertulia.store.migrations import migrate
 from tertulia.store.sqlite import SqliteDatabase
 
@@ -136,7 +136,7 @@ def test_writers_take_turns(
 
 
 def test_a_writer_does_not_wait_for_ever(database: SqliteDatabase) -> None:
-    limits = Limits(statement=1, lock=0.1, idle=1)
+    limits = TimeLimits(statement=1, lock=0.1, idle=1)
     with (
         contextlib.closing(database.connect(readonly=False, limits=WRITING)) as one,
         contextlib.closing(database.connect(readonly=False, limits=limits)) as other,

@@ -26,10 +26,10 @@ from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import installation, log_entries, outbox, queries
 from tertulia.store.database import CommitUnknown, Connection, DatabaseUnavailable
-from tertulia.store.log_entries import Growth
-from tertulia.store.pipeline import Encoded, Pipeline
+from tertulia.store.log_entries import LogTail
+from tertulia.store.pipeline import EncodedStatement, Pipeline
 from tertulia.store.store import Store
-from tertulia.store.writing import Batch, FactNoted
+from tertulia.store.writing import Batch, FactSet
 from tests.support import Organization
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
@@ -87,7 +87,7 @@ class Counting:
                 raise OSError("read")
             return await real_read_log(*arguments)
 
-        async def begin(*arguments: Any) -> Growth:
+        async def begin(*arguments: Any) -> LogTail:
             self.begins += 1
             found = await real_begin(*arguments)
             if "begin" in self.breaks:
@@ -440,7 +440,7 @@ async def test_notes_and_mails_are_written_once_however_the_commit_ended(
         await log.catch_up()
         counting.breaks = set()
         await log.submit(None, create, "one")
-        assert len(await log.store.read(outbox.waiting)) == 3
+        assert len(await log.store.read(outbox.queued)) == 3
 
 
 async def test_an_answer_waits_until_what_it_shows_is_on_disk(
@@ -527,9 +527,9 @@ async def test_notes_of_a_failed_commit_are_written_with_the_next(
 
 async def test_notes_of_a_command_that_is_refused_are_not_written(org: Organization) -> None:
     log, store = org.node.log, org.node.store
-    await log.submit(None, create, "one", notes=(FactNoted("told", "once"),))
+    await log.submit(None, create, "one", notes=(FactSet("told", "once"),))
     with pytest.raises(Refused):
-        await log.submit(None, create, "one", notes=(FactNoted("told", "twice"),))
+        await log.submit(None, create, "one", notes=(FactSet("told", "twice"),))
     assert await store.read(installation.value, "told") == "once"
 
 
@@ -725,7 +725,9 @@ async def test_what_was_committed_when_the_database_was_shut_down_is_done(
         return
     exchange = Pipeline.exchange
 
-    async def shut_down(self: Pipeline, statements: Sequence[Encoded], patience: float) -> Any:
+    async def shut_down(
+        self: Pipeline, statements: Sequence[EncodedStatement], patience: float
+    ) -> Any:
         answers = await exchange(self, statements, patience)
         if statements[-1].sql == "COMMIT":
             monkeypatch.undo()

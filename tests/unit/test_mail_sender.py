@@ -44,7 +44,7 @@ from tertulia.service.links import Links
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.store import outbox
 from tertulia.store.database import DatabaseUnavailable
-from tertulia.store.outbox import Waiting
+from tertulia.store.outbox import QueuedMail
 from tests.mails import Hand, link_in, mailed, no_postman
 from tests.support import Organization, TestClock, founded, reopened
 
@@ -70,8 +70,8 @@ class Nodes:
 
         await self.log.submit(None, decide)
 
-    async def waiting(self) -> list[Waiting]:
-        return list(await self.log.store.read(outbox.waiting))
+    async def waiting(self) -> list[QueuedMail]:
+        return list(await self.log.store.read(outbox.queued))
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ async def test_who_waits_for_a_link_does_not_wait_for_all_who_have_missed_someth
     missed = Mail(kind=MailKind.MISSED_MESSAGES, to="m@example.com", site="", about=1)
     await nodes.ask(*[missed] * 9, MAIL)
     now = nodes.clock() + 1
-    first = await nodes.log.store.write(lambda c: outbox.take(c, now, LEASE_SECONDS, AT_ONCE))
+    first = await nodes.log.store.write(lambda c: outbox.lease(c, now, LEASE_SECONDS, AT_ONCE))
     assert [one.mail.kind for one in first] == [MAIL.kind] + [missed.kind] * (AT_ONCE - 1)
 
 
@@ -294,16 +294,16 @@ async def test_what_a_lost_node_had_taken_is_sent_by_another_when_its_lease_is_o
 ) -> None:
     await nodes.ask(MAIL)
     now = nodes.clock()
-    (lost,) = await nodes.log.store.write(lambda c: outbox.take(c, now, LEASE_SECONDS, 10))
+    (lost,) = await nodes.log.store.write(lambda c: outbox.lease(c, now, LEASE_SECONDS, 10))
     hand = Hand()
     await nodes.mail_sender(hand).deliver()
     assert hand.letters == []
     nodes.clock.ahead = LEASE_SECONDS + 1
     later = nodes.clock()
-    (taken,) = await nodes.log.store.write(lambda c: outbox.take(c, later, LEASE_SECONDS, 10))
+    (taken,) = await nodes.log.store.write(lambda c: outbox.lease(c, later, LEASE_SECONDS, 10))
     # What the lost one says afterwards is not heard.
     await nodes.log.store.write(lambda c: outbox.postpone(c, lost, now, "late"))
-    await nodes.log.store.write(lambda c: outbox.done(c, lost))
+    await nodes.log.store.write(lambda c: outbox.remove(c, lost))
     (waiting,) = await nodes.waiting()
     assert waiting == taken
     assert TIMEOUT_SECONDS < LEASE_SECONDS

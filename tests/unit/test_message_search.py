@@ -21,7 +21,7 @@ from tertulia.service.config import Config
 from tertulia.store import editing, message_search, queries, search_index
 from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection, Row, TimeLimitReached
-from tertulia.store.narrow_sql import Few, fewest
+from tertulia.store.narrow_sql import IdSubset, smallest_subset
 from tertulia.store.store import database_at
 from tertulia.store.writing import Batch, write
 from tests import databases
@@ -313,7 +313,7 @@ def test_read_state_survives_being_cut_into_rows(connection: Connection) -> None
             seq += 1
             entries.append(Entry(seq, 0.0, READER, change))
         write(connection, Batch(entries, {}))
-        bitmap, kept = queries.readers(connection, [READER])[READER]
+        bitmap, kept = queries.marks_of_users(connection, [READER])[READER]
         assert set(bitmap) == read
         assert {flag: set(mids) for flag, mids in kept.items() if mids} == {
             flag: having
@@ -325,7 +325,7 @@ def test_read_state_survives_being_cut_into_rows(connection: Connection) -> None
     assert {mid: r.flags for mid, r in relations.items()} == {
         mid: flags.get(mid, Flag(0)) for mid in ids
     }
-    assert queries.readers(connection, [READER + 1]) == {READER + 1: (BitMap(), {})}
+    assert queries.marks_of_users(connection, [READER + 1]) == {READER + 1: (BitMap(), {})}
 
 
 class Counting:
@@ -417,13 +417,13 @@ def test_a_common_word_in_a_narrow_of_few_that_hardly_say_it(
     """Two thirds of all messages say it, and of one sender's only the oldest."""
     monkeypatch.setattr(message_search, "_LONG", 1000.0)
     monkeypatch.setattr(message_search, "_FIRST_STEP", 50)
-    looked: list[Few | None] = []
+    looked: list[IdSubset | None] = []
 
-    def counted(*arguments: Any) -> Few | None:
-        looked.append(fewest(*arguments))
+    def counted(*arguments: Any) -> IdSubset | None:
+        looked.append(smallest_subset(*arguments))
         return looked[-1]
 
-    monkeypatch.setattr(message_search, "fewest", counted)
+    monkeypatch.setattr(message_search, "smallest_subset", counted)
     written(connection, archive(lambda mid: "the tree" if mid % 3 or mid < 7 else "apple"), {})
     terms = Term(narrow.Matches(phrases_of("the"))), Term(narrow.FromSender(1))
     page = message_search.find(connection, saying(*terms))
@@ -445,7 +445,7 @@ def test_a_common_word_is_not_looked_up_for_who_receives_little(
         return named(walk, size, enough)
 
     monkeypatch.setattr(message_search._Walk, "_named", look_up)
-    seen = message_search.Seen(
+    seen = message_search.ScannedSample(
         passed=250, matched=matched, gained=6, span=250, newest=10**5, messages=()
     )
     search = saying(Term(narrow.Matches(phrases_of("the"))))

@@ -14,7 +14,7 @@ from psycopg.pq.abc import PGconn
 
 from tertulia.model.changes import Entry, RealmChanged
 from tertulia.store.installation import Position
-from tertulia.store.pipeline import _Exchange, together
+from tertulia.store.pipeline import _Exchange, grouped_inserts
 from tertulia.store.postgres_dialect import PostgresDialect
 from tertulia.store.store import Store, database_at
 from tertulia.store.writing import Batch, PresenceSeen
@@ -44,7 +44,7 @@ UPSERT = "INSERT INTO t (a, b, c) VALUES (?, ?, ?) ON CONFLICT (a, b) DO UPDATE 
 def test_rows_are_inserted_together_where_that_is_the_same(
     sql: str, rows: Sequence[Sequence[Any]], counts: list[int]
 ) -> None:
-    statements = together(sql, rows)
+    statements = grouped_inserts(sql, rows)
     width = sql.count("?")
     assert [one.sql.count("?") for one in statements] == [count * width for count in counts]
     assert [value for one in statements for value in one.parameters] == [

@@ -318,7 +318,7 @@ async def test_nothing_of_a_deleted_person_is_left_in_the_database(
         assert trace not in left
     if not config.database_url:
         assert not copy.exists()
-    assert await store.read(outbox.waiting) == []
+    assert await store.read(outbox.queued) == []
     assert await wrong(quiet) == []
     assert (
         (await quiet["ann"].get(f"/users/{user_id}")).ok["user"]["full_name"].startswith("Deleted")

@@ -14,7 +14,7 @@ import pytest
 from tertulia.model.errors import SearchTooSlow, TooOften, Unavailable
 from tertulia.store import readers
 from tertulia.store.database import Connection, DatabaseUnavailable, Row
-from tertulia.store.readers import Asker, Person, Readers, current_asker
+from tertulia.store.readers import Person, Readers, Requester, current_requester
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.store import database_at
 from tests.unit.test_log import until
@@ -62,7 +62,7 @@ class Served:
         is_gone: Callable[[], bool] = lambda: False,
     ) -> asyncio.Task[Any]:
         context = copy_context()
-        context.run(current_asker.set, Asker(person, is_gone))
+        context.run(current_requester.set, Requester(person, is_gone))
         work = self.readers.search(look) if searches else self.readers.read(look, PATIENCE)
         task = asyncio.get_running_loop().create_task(work, context=context)
         self.tasks.append(task)

@@ -15,7 +15,7 @@ from tertulia.service.messages.editing import edit_message
 from tertulia.service.messages.scheduled import ScheduledEdit, change_scheduled, schedule_message
 from tertulia.service.messages.sending import compose, send_message
 from tertulia.service.tasks import SingleFlight
-from tertulia.store.readers import Asker, current_asker, reading_as
+from tertulia.store.readers import Requester, current_requester, reading_for
 from tertulia.store.store import Store
 from tests.support import Organization
 
@@ -175,11 +175,11 @@ async def test_work_that_several_ask_for_is_done_once() -> None:
 
 
 async def test_work_that_several_ask_for_is_charged_to_none_of_them() -> None:
-    askers: list[Asker] = []
+    askers: list[Requester] = []
 
     async def work() -> None:
-        askers.append(current_asker.get())
+        askers.append(current_requester.get())
 
-    with reading_as(Asker(5)):
+    with reading_for(Requester(5)):
         await SingleFlight("Too much.").do("a", work, 1)
     assert [asker.person for asker in askers] == [None]

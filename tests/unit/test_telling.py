@@ -18,7 +18,7 @@ from tertulia.model.messages import Message
 from tertulia.service.config import Config
 from tertulia.state.decision import CommandContext, Decision
 from tertulia.state.state import State
-from tertulia.store import queries, telling
+from tertulia.store import broadcast, queries
 from tertulia.store.installation import Position
 from tertulia.store.store import Store, database_at
 from tests.support import Organization
@@ -38,10 +38,10 @@ def test_what_is_told_is_what_was_committed() -> None:
         sent(9_000_001, "für \u2028 \\ \" 'alle'"),
         Entry(9_000_002, 1e9 / 3, None, RealmChanged(values={"name": "N"})),
     ]
-    (text,) = telling.texts("me", entries, "c" * 16, START)
-    assert telling.teller_of(text) == "me"
-    told = telling.read(text, START.seq)
-    assert isinstance(told, telling.Told)
+    (text,) = broadcast.encode_broadcast("me", entries, "c" * 16, START)
+    assert broadcast.sender_of(text) == "me"
+    told = broadcast.decode_broadcast(text, START.seq)
+    assert isinstance(told, broadcast.EntryBroadcast)
     assert list(told.entries()) == entries
     assert (told.seq, told.batch) == (9_000_002, "c" * 16)
     assert told.follows(START)
@@ -49,23 +49,23 @@ def test_what_is_told_is_what_was_committed() -> None:
     assert not told.follows(Position("i" * 16, START.seq, START.batch))
     assert not told.follows(Position(START.history, START.seq - 1, START.batch))
     # What is known already is not even read.
-    assert telling.read(text, 9_000_002) == 9_000_002
+    assert broadcast.decode_broadcast(text, 9_000_002) == 9_000_002
 
 
 @pytest.mark.parametrize("text", ["log ", "log me", "log me x []", "log me 9 {", 'log me 9 ["h"]'])
 def test_what_cannot_be_understood_is_growth(text: str) -> None:
-    assert telling.read(text, 5) in {6, 9}
+    assert broadcast.decode_broadcast(text, 5) in {6, 9}
 
 
 def test_a_batch_is_told_in_parts_that_follow_each_other() -> None:
     entries = [sent(START.seq + n, "ä" * 700) for n in range(1, 60)]
-    texts = telling.texts("me", entries, "c" * 16, START)
-    assert 1 < len(texts) <= telling.MOST_PARTS
+    texts = broadcast.encode_broadcast("me", entries, "c" * 16, START)
+    assert 1 < len(texts) <= broadcast.MAX_PARTS
     position, found = START, list[Entry]()
     for text in texts:
         assert len(text.encode()) <= 7999
-        told = telling.read(text, position.seq)
-        assert isinstance(told, telling.Told)
+        told = broadcast.decode_broadcast(text, position.seq)
+        assert isinstance(told, broadcast.EntryBroadcast)
         assert told.follows(position)
         position = Position(told.history, told.seq, told.batch)
         found += told.entries()
@@ -78,7 +78,7 @@ def test_a_batch_is_told_in_parts_that_follow_each_other() -> None:
     ids=["a large entry", "many"],
 )
 def test_what_does_not_fit_is_told_by_its_number(entries: list[Entry]) -> None:
-    assert telling.texts("me", entries, "c" * 16, START) == [str(entries[-1].seq)]
+    assert broadcast.encode_broadcast("me", entries, "c" * 16, START) == [str(entries[-1].seq)]
 
 
 # Between nodes
@@ -249,7 +249,7 @@ async def test_what_comes_late_twice_or_from_another_log_changes_nothing(
         msgspec.structs.replace(position, history="x" * 16),
         msgspec.structs.replace(position, batch="y" * 16),
     ):
-        (text,) = telling.texts("it", [entry], "z" * 16, wrong)
+        (text,) = broadcast.encode_broadcast("it", [entry], "z" * 16, wrong)
         other.log._on_told([text])
         await other.log.catch_up()
         assert other.log.position == position
@@ -264,7 +264,7 @@ def test_what_was_told_together_is_followed_in_one_call() -> None:
     replica.state, replica.position = State(), Position("h", 0, "batch 0")
     change = EventIdsUsedUp()
     told = [
-        telling.Told("h", n, f"batch {n}", f"batch {n + 1}", ((5.0, None, change),))
+        broadcast.EntryBroadcast("h", n, f"batch {n}", f"batch {n + 1}", ((5.0, None, change),))
         for n in range(5)
     ]
     with replica.hearing() as is_all:
@@ -280,7 +280,7 @@ async def test_what_cannot_be_folded_has_the_state_loaded_again(
 ) -> None:
     position, generation = other.log.position, other.log.generation
     broken = Entry(position.seq + 1, 5.0, None, RealmChanged(values={"no such": 1}))
-    (text,) = telling.texts("it", [broken], "z" * 16, position)
+    (text,) = broadcast.encode_broadcast("it", [broken], "z" * 16, position)
     other.log._on_told([text])
     await until(lambda: other.log.generation > generation)
     await other.log.catch_up()
@@ -305,7 +305,7 @@ async def test_what_is_told_while_a_group_is_decided_waits(org: Organization, ot
     seq = other.log.state.seq
     following = Position(other.log.position.history, seq, other.log.position.batch)
     entry = Entry(seq + 1, 5.0, None, RealmChanged(values={"name": "Too early"}))
-    (text,) = telling.texts("it", [entry], "z" * 16, following)
+    (text,) = broadcast.encode_broadcast("it", [entry], "z" * 16, following)
     other.log._on_told([text])
     assert other.log.state.realm.name == "Theirs"
     go_on.set()

@@ -73,7 +73,7 @@ class Place:
             schema_version=schema_version,
             log_format=log_format,
         )
-        nodes.enter(self.connection, name, entry, NodeFigures(), lambda _: False)
+        nodes.register(self.connection, name, entry, NodeFigures(), lambda _: False)
 
     @property
     def versions(self) -> tuple[int, int, int]:
@@ -107,7 +107,7 @@ def test_what_takes_away_waits_for_the_last_node_of_the_older_version(place: Pla
     assert place.settle().versions == (1, 0, 0)
     # The older one can be started again meanwhile.
     assert place.knowing().start().versions == (1, 0, 0)
-    nodes.leave(place.connection, "old")
+    nodes.unregister(place.connection, "old")
     place.knowing(Expand(_more), Contract(_less), log_format=LOG_FORMAT + 1)
     assert place.settle().versions == (2, 2, 1)
     assert place.settle().versions == (2, 2, 1)
@@ -119,7 +119,7 @@ def test_what_takes_away_waits_for_the_last_node_of_the_older_version(place: Pla
 
 def test_where_no_older_node_lives_a_start_does_it_all(place: Place) -> None:
     place.list_node("old", NOW)
-    place.connection.run(f"UPDATE nodes SET seen_at = seen_at - {nodes.LIVING_SECONDS}")
+    place.connection.run(f"UPDATE nodes SET seen_at = seen_at - {nodes.ALIVE_SECONDS}")
     place.knowing(Expand(_more), Contract(_less), log_format=LOG_FORMAT + 1)
     assert place.start().versions == (2, 2, 1)
 
@@ -149,7 +149,7 @@ def test_the_format_is_what_all_living_nodes_can_read(place: Place) -> None:
     place.knowing(log_format=LOG_FORMAT + 3)
     expected = 1 if place.database.is_shared else 3
     assert place.start().versions == (0, 0, expected)
-    nodes.leave(place.connection, "a")
+    nodes.unregister(place.connection, "a")
     assert place.settle().versions == (0, 0, 2 if place.database.is_shared else 3)
 
 
@@ -237,7 +237,7 @@ async def test_nodes_end_an_upgrade_by_themselves(
     await org.node.store.tend_list(lambda c: c.run(add))
     assert await upgrades(org.node.log).once() > 0
     assert settled >= 1
-    assert "old" not in [node.name for node in await org.node.store.read(nodes.listed)]
+    assert "old" not in [node.name for node in await org.node.store.read(nodes.list_nodes)]
 
 
 class Part(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -16,20 +16,27 @@ import pytest
 from tertulia import pictures
 from tertulia.markup import worker_rendering
 from tertulia.outbound import pages
-from tertulia.workers import Allowance, Exceeded, Failed, Job, Unanswered, Worker
+from tertulia.workers import (
+    TaskBudget,
+    TaskFailed,
+    TaskLimitExceeded,
+    TaskUnavailable,
+    TaskWorker,
+    WorkerTask,
+)
 from tertulia.workers import worker as workers
 
 MEMORY = 1024 * 1024 * 1024
 HERE = "tertulia.markup.code"
 
 
-def allowance(processor: float = 0.1, patience: float = 60) -> Allowance:
-    return Allowance(processor, patience)
+def allowance(processor: float = 0.1, patience: float = 60) -> TaskBudget:
+    return TaskBudget(processor, patience)
 
 
 # Functions of ours that stand for others: one that answers, one that never comes to its end.
-LENGTH: Job[str] = Job("tertulia.markup.elements:escaped", str)
-ENDLESS: Job[str] = Job(f"{HERE}:highlighted", str, load=f"{HERE}:load")
+LENGTH: WorkerTask[str] = WorkerTask("tertulia.markup.elements:escaped", str)
+ENDLESS: WorkerTask[str] = WorkerTask(f"{HERE}:highlighted", str, load=f"{HERE}:load")
 BOMB = ("$'" + "\\" * 60, "Bash")
 SOON = 0.1
 """Seconds, for what uses up its allowance."""
@@ -43,9 +50,9 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-async def worker() -> AsyncIterator[Worker]:
+async def worker() -> AsyncIterator[TaskWorker]:
     """A worker whose process waits for the next job for as long as the test takes."""
-    made = Worker("test", memory=MEMORY)
+    made = TaskWorker("test", memory=MEMORY)
     yield made
     made._idle_seconds = 0.0  # From the next job on.
     if made.process_id is not None:
@@ -61,7 +68,7 @@ def is_running(process_id: int | None) -> bool:
     return True
 
 
-async def test_a_job_is_done_in_another_process(worker: Worker) -> None:
+async def test_a_job_is_done_in_another_process(worker: TaskWorker) -> None:
     assert worker.process_id is None
     assert await worker.call(LENGTH, "<a>", allowance=allowance()) == "&lt;a&gt;"
     first = worker.process_id
@@ -70,13 +77,13 @@ async def test_a_job_is_done_in_another_process(worker: Worker) -> None:
     assert worker.process_id == first
 
 
-async def test_what_takes_too_long_ends_and_the_next_job_is_done(worker: Worker) -> None:
-    with pytest.raises(Exceeded):
+async def test_what_takes_too_long_ends_and_the_next_job_is_done(worker: TaskWorker) -> None:
+    with pytest.raises(TaskLimitExceeded):
         await worker.call(ENDLESS, *BOMB, allowance=allowance(SOON))
     assert await worker.call(LENGTH, "a", allowance=allowance()) == "a"
 
 
-async def test_the_event_loop_goes_on_meanwhile(worker: Worker) -> None:
+async def test_the_event_loop_goes_on_meanwhile(worker: TaskWorker) -> None:
     turns = 0
 
     async def turn() -> None:
@@ -86,28 +93,28 @@ async def test_the_event_loop_goes_on_meanwhile(worker: Worker) -> None:
             turns += 1
 
     turning = asyncio.create_task(turn())
-    with pytest.raises(Exceeded):
+    with pytest.raises(TaskLimitExceeded):
         await worker.call(ENDLESS, *BOMB, allowance=allowance(0.3))
     turning.cancel()
     assert turns > 10
 
 
-async def test_an_allowance_is_for_all_that_is_done_with_it(worker: Worker) -> None:
+async def test_an_allowance_is_for_all_that_is_done_with_it(worker: TaskWorker) -> None:
     one = allowance(SOON)
-    with pytest.raises(Exceeded):
+    with pytest.raises(TaskLimitExceeded):
         await worker.call(ENDLESS, *BOMB, allowance=one)
-    with pytest.raises(Unanswered) as refused:
+    with pytest.raises(TaskUnavailable) as refused:
         await worker.call(LENGTH, "a", allowance=one)
-    assert not isinstance(refused.value, Exceeded)
+    assert not isinstance(refused.value, TaskLimitExceeded)
 
 
-async def test_who_has_no_time_is_not_waited_for(worker: Worker) -> None:
-    with pytest.raises(Unanswered):
+async def test_who_has_no_time_is_not_waited_for(worker: TaskWorker) -> None:
+    with pytest.raises(TaskUnavailable):
         await worker.call(LENGTH, "a", allowance=allowance(patience=0))
 
 
 async def test_what_is_too_much_to_wait_is_refused() -> None:
-    made = Worker("test", memory=MEMORY, max_waiting=2)
+    made = TaskWorker("test", memory=MEMORY, max_waiting=2)
     await made.call(LENGTH, "a", allowance=allowance())
     process_id = made.process_id
     assert process_id is not None
@@ -115,7 +122,7 @@ async def test_what_is_too_much_to_wait_is_refused() -> None:
     waiting = [made.submit(LENGTH, "a", allowance=allowance())]
     await until(waiting[0].running)
     waiting += [made.submit(LENGTH, "a", allowance=allowance()) for _ in range(2)]
-    with pytest.raises(Unanswered, match="too much"):
+    with pytest.raises(TaskUnavailable, match="too much"):
         made.submit(LENGTH, "a", allowance=allowance())
     made._idle_seconds = 0.0
     os.kill(process_id, signal.SIGCONT)
@@ -123,75 +130,75 @@ async def test_what_is_too_much_to_wait_is_refused() -> None:
     await until(lambda: made.process_id is None)
 
 
-async def test_what_nobody_waits_for_any_more_is_not_begun(worker: Worker) -> None:
+async def test_what_nobody_waits_for_any_more_is_not_begun(worker: TaskWorker) -> None:
     blocking = worker.submit(ENDLESS, *BOMB, allowance=allowance(SOON))
     left = asyncio.create_task(worker.call(LENGTH, "a", allowance=allowance()))
     await asyncio.sleep(0)
     left.cancel()
-    with pytest.raises(Exceeded):
+    with pytest.raises(TaskLimitExceeded):
         await asyncio.wrap_future(blocking)
     assert await worker.call(LENGTH, "b", allowance=allowance()) == "b"
 
 
-async def test_what_is_not_wanted_any_more_at_its_turn_is_not_begun(worker: Worker) -> None:
-    with pytest.raises(Unanswered, match="not wanted"):
+async def test_what_is_not_wanted_any_more_at_its_turn_is_not_begun(worker: TaskWorker) -> None:
+    with pytest.raises(TaskUnavailable, match="not wanted"):
         await worker.call(LENGTH, "a", allowance=allowance(), is_wanted=lambda: False)
 
 
-async def test_an_exception_is_told_by_its_name(worker: Worker) -> None:
-    missing: Job[None] = Job("tertulia.markup.code:block", None)
-    with pytest.raises(Failed) as failed:
+async def test_an_exception_is_told_by_its_name(worker: TaskWorker) -> None:
+    missing: WorkerTask[None] = WorkerTask("tertulia.markup.code:block", None)
+    with pytest.raises(TaskFailed) as failed:
         await worker.call(missing, allowance=allowance())
     assert failed.value.kind == "TypeError"
 
 
-async def test_functions_of_others_are_not_called(worker: Worker) -> None:
-    with pytest.raises(Failed, match="none of ours"):
-        await worker.call(Job("os:getcwd", str), allowance=allowance())
+async def test_functions_of_others_are_not_called(worker: TaskWorker) -> None:
+    with pytest.raises(TaskFailed, match="none of ours"):
+        await worker.call(WorkerTask("os:getcwd", str), allowance=allowance())
 
 
-async def test_a_process_that_was_killed_is_replaced(worker: Worker) -> None:
+async def test_a_process_that_was_killed_is_replaced(worker: TaskWorker) -> None:
     await worker.call(LENGTH, "a", allowance=allowance())
     first = worker.process_id
     assert first is not None
     os.kill(first, signal.SIGKILL)
-    with pytest.raises(Exceeded):
+    with pytest.raises(TaskLimitExceeded):
         await worker.call(LENGTH, "a", allowance=allowance())
     assert await worker.call(LENGTH, "a", allowance=allowance()) == "a"
 
 
-async def test_one_that_hangs_is_killed_by_the_clock(worker: Worker) -> None:
+async def test_one_that_hangs_is_killed_by_the_clock(worker: TaskWorker) -> None:
     await worker.call(LENGTH, "a", allowance=allowance())
     first = worker.process_id
     assert first is not None
     os.kill(first, signal.SIGSTOP)
-    with pytest.raises(Unanswered):
+    with pytest.raises(TaskUnavailable):
         await worker.call(LENGTH, "a" * 1_000_000, allowance=allowance(0.01, 0.2))
     assert await worker.call(LENGTH, "a", allowance=allowance()) == "a"
     assert not is_running(first)
 
 
 async def test_memory_has_a_bound() -> None:
-    made = Worker("test", memory=200 * 1024 * 1024, idle_seconds=0.5)
-    with pytest.raises(Exceeded):
+    made = TaskWorker("test", memory=200 * 1024 * 1024, idle_seconds=0.5)
+    with pytest.raises(TaskLimitExceeded):
         await made.call(LENGTH, "&" * 60_000_000, allowance=allowance(20))
     await until(lambda: made.process_id is None)
 
 
 async def test_a_process_that_does_not_start_is_not_tried_all_the_time(
-    monkeypatch: pytest.MonkeyPatch, worker: Worker
+    monkeypatch: pytest.MonkeyPatch, worker: TaskWorker
 ) -> None:
     monkeypatch.setattr(workers, "FIRST_PAUSE", 1000)
     monkeypatch.setattr(workers, "LONGEST_PAUSE", 1000)
     with monkeypatch.context() as here:
         here.setattr(sys, "executable", "/bin/false")
-        with pytest.raises(Unanswered):
+        with pytest.raises(TaskUnavailable):
             await worker.call(LENGTH, "a", allowance=allowance())
-    with pytest.raises(Unanswered, match="soon"):
+    with pytest.raises(TaskUnavailable, match="soon"):
         await worker.call(LENGTH, "a", allowance=allowance())
 
 
-async def test_it_ends_when_it_is_idle_and_starts_anew(worker: Worker) -> None:
+async def test_it_ends_when_it_is_idle_and_starts_anew(worker: TaskWorker) -> None:
     await worker.call(LENGTH, "a", allowance=allowance())
     first = worker.process_id
     worker._idle_seconds = 0.0
@@ -205,9 +212,9 @@ async def test_it_ends_when_it_is_idle_and_starts_anew(worker: Worker) -> None:
 def test_it_ends_with_its_parent() -> None:
     code = """
 import asyncio, os
-from tertulia.workers import TEXTS, Allowance, Job
-job = Job("tertulia.markup.elements:escaped", str)
-asyncio.run(TEXTS.call(job, "a", allowance=Allowance(1, 60)))
+from tertulia.workers import TEXTS, TaskBudget, WorkerTask
+job = WorkerTask("tertulia.markup.elements:escaped", str)
+asyncio.run(TEXTS.call(job, "a", allowance=TaskBudget(1, 60)))
 print(TEXTS.process_id, flush=True)
 os.kill(os.getpid(), 9)
 """
@@ -237,18 +244,18 @@ def test_the_process_has_none_of_the_secrets(monkeypatch: pytest.MonkeyPatch) ->
         process.kill()
 
 
-JOBS: list[Job[typing.Any]] = [
+JOBS: list[WorkerTask[typing.Any]] = [
     *(
         value
         for module in (worker_rendering, pictures, pages)
         for value in vars(module).values()
-        if isinstance(value, Job)
+        if isinstance(value, WorkerTask)
     ),
 ]
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.function)
-def test_every_job_is_a_function_of_that_result(job: Job[typing.Any]) -> None:
+def test_every_job_is_a_function_of_that_result(job: WorkerTask[typing.Any]) -> None:
     module, _, name = job.function.partition(":")
     function = getattr(importlib.import_module(module), name)
     assert typing.get_type_hints(function)["return"] == job.result

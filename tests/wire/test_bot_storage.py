@@ -84,4 +84,4 @@ async def test_storage_is_each_bot_s_own(org: Organization) -> None:
     # It goes with the bot, for good.
     erased = {"actions": {"delete_profile": True}}
     assert (await org["ann"].delete(f"/users/{robo.user_id}", **erased)).ok
-    assert await org.node.store.read(bots.kept, robo.user_id, None) == {}
+    assert await org.node.store.read(bots.stored_values, robo.user_id, None) == {}

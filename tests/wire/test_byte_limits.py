@@ -100,14 +100,14 @@ async def test_what_is_encoded_later_counts_too(
 async def test_the_log_comes_in_parts_of_some_bytes(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_entries, "GROWTH_BYTES", 50_000)
+    monkeypatch.setattr(log_entries, "TAIL_BYTES", 50_000)
     head = await org.node.store.read(installation.head_position)
     await org.channel("lounge", "ann")
     for _ in range(5):
         await org["ann"].send("lounge", "t", LONG)
     after, parts = installation.Position(head.history, head.seq, head.batch), []
     while True:
-        part = await org.node.store.read(log_entries.growth, after, 100)
+        part = await org.node.store.read(log_entries.read_tail, after, 100)
         parts.append(sum(isinstance(one.change, MessageSent) for one in part.entries))
         if part.is_all:
             break

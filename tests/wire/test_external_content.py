@@ -11,7 +11,7 @@ import pytest
 
 from tertulia.service.config import Config
 from tertulia.store.disk_files import DiskFiles
-from tertulia.store.url_cache import FRESH_SECONDS, Fetched
+from tertulia.store.url_cache import FRESH_SECONDS, UrlCache
 from tertulia.wire.files import pictures
 from tertulia.wire.files.pictures import media_type
 from tests.elsewhere import PNG, Elsewhere, Page, elsewhere, redirect
@@ -253,7 +253,7 @@ def test_what_it_is_is_told_by_its_bytes(begins: bytes, expected: str | None) ->
 
 async def test_the_oldest_gives_way_where_there_is_no_room(config: Config) -> None:
     files = DiskFiles(config.files_path)
-    kept = Fetched(files, 1000)
+    kept = UrlCache(files, 1000)
     now = time.time()
     for number in range(20):
         url = f"http://a.example/{number}"

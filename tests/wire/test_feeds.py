@@ -14,7 +14,7 @@ from tertulia.outbound.feeds import FeedEntry
 from tertulia.service.config import Config
 from tertulia.service.webhooks import feeds as reading
 from tertulia.service.webhooks.feeds import FeedReader
-from tertulia.store import feeds as rounds
+from tertulia.store import feeds
 from tests.conftest import OTHERS
 from tests.elsewhere import Elsewhere, Page, elsewhere
 from tests.support import Organization, Person, TestClock, founded, reopened, rows
@@ -262,8 +262,8 @@ async def test_it_is_told_once_whoever_dies_and_whoever_else_reads(
     await followed(org, bot, blog.url)
     store, now = org.node.store, org.node.clock()
     known = reading.followed(org.node.state)
-    (lost,) = await store.write(lambda c: rounds.take(c, known, now, 60.0, known))
-    assert await store.write(lambda c: rounds.take(c, known, now, 60.0, known)) == []
+    (lost,) = await store.write(lambda c: feeds.lease(c, known, now, 60.0, known))
+    assert await store.write(lambda c: feeds.lease(c, known, now, 60.0, known)) == []
     # It sent the message, and was killed before it could say so.
     await FeedReader(org.node)._told(org.node.state.feeds[lost.feed_id], lost.standing)
     assert len(await told(org)) == 1

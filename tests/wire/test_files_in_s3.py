@@ -17,10 +17,10 @@ from tertulia.jobs.files import PictureCleanup, file_store
 from tertulia.model.errors import FilesUnavailable, Unavailable
 from tertulia.service.config import Config
 from tertulia.store import bucket_files, bucket_partials, file_transfer, uploads
-from tertulia.store.bucket_partials import BucketPartials, Piece, chain
+from tertulia.store.bucket_partials import BucketPartialUploads, BucketPiece, chain
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.file_moves import move
-from tertulia.store.uploads import Uploads
+from tertulia.store.uploads import UploadStore
 from tertulia.wire.pages.web_client import client_page
 from tests.elsewhere import elsewhere, unvouched
 from tests.pictures import picture
@@ -364,7 +364,7 @@ async def test_what_a_crash_left_in_the_bucket_is_looked_after_a_day_later(
     ben = org["ben"]
     with monkeypatch.context() as patched:
         if is_known:
-            patched.setattr(Uploads, "settle", test_uploads.nothing)
+            patched.setattr(UploadStore, "settle", test_uploads.nothing)
             path = await ben.upload("a.txt", b"hello")
         else:
             patched.setattr(org.node.log, "submit", broken)
@@ -399,7 +399,7 @@ async def test_another_node_goes_on_with_an_upload(
     where = await begun(ben, 10)
     await piece(ben, where, 0, b"hel")
     files, disk = msgspec.structs.replace(config, data_dir=str(tmp_path / "other")).opened_files()
-    others = BucketPartials(files, Uploads(files, disk))
+    others = BucketPartialUploads(files, UploadStore(files, disk))
     partial = await others.load(ben.user_id, where.rpartition("/")[2])
     assert partial is not None
     async with others.opened(partial) as pieces:
@@ -447,7 +447,7 @@ async def test_what_has_begun_has_room_until_it_ends(
 def test_pieces_lead_as_far_as_they_can(
     pieces: list[tuple[int, int]], expected: list[tuple[int, int]]
 ) -> None:
-    found = chain(Piece(offset, length, "") for offset, length in pieces)
+    found = chain(BucketPiece(offset, length, "") for offset, length in pieces)
     assert [(piece.offset, piece.length) for piece in found] == expected
 
 

@@ -257,7 +257,7 @@ async def test_a_large_move_is_made_in_pieces(
     real = writing.write
 
     def write(connection: Connection, batch: Batch) -> None:
-        sizes.append(writing.size(batch))
+        sizes.append(writing.row_count(batch))
         real(connection, batch)
 
     monkeypatch.setattr(store_module, "write", write)
@@ -432,13 +432,13 @@ async def test_a_large_topic_is_deleted_in_pieces_of_many_entries(
     ben = await org["ben"].register(client_capabilities=CAPABLE)
     old = await org["ben"].register(client_capabilities={"bulk_message_deletion": False})
     removals: list[int] = []
-    real = bitmaps.take_out
+    real = bitmaps.remove
 
     def take_out(connection: Connection, table: str, ids: Sequence[int]) -> None:
         removals.append(len(ids))
         real(connection, table, ids)
 
-    monkeypatch.setattr(bitmaps, "take_out", take_out)
+    monkeypatch.setattr(bitmaps, "remove", take_out)
     reply = await org["ann"].post(f"/streams/{lounge}/delete_topic", topic_name="tea")
     assert reply.ok["complete"] is True
     assert set(removals) == {40, 10}  # (PostgreSQL is asked for the same rows twice.)

@@ -31,7 +31,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def names(org: Organization) -> list[str]:
-    return [node.name for node in await org.node.store.read(nodes.listed)]
+    return [node.name for node in await org.node.store.read(nodes.list_nodes)]
 
 
 async def when(happened: Callable[[], Awaitable[bool]]) -> None:
@@ -82,7 +82,7 @@ async def test_owners_see_when_the_last_backup_was_made(
 ) -> None:
     assert (await org["ann"].get("/nodes")).ok["backups"] is None
     at = None if hours is None else NOW - hours * 3600
-    await org.node.store.write(lambda c: backups.note_last_backup(c, at))
+    await org.node.store.write(lambda c: backups.set_last_backup_at(c, at))
     backing_up = msgspec.structs.replace(org.node.config, backup_to="/backups")
     node = dataclasses.replace(org.node, config=backing_up, clock=lambda: NOW)
     call = Call(node=node, user_id=org["ann"].user_id, client="", request=Request({"type": "http"}))
@@ -93,7 +93,7 @@ async def test_owners_see_when_the_last_backup_was_made(
 async def test_a_node_that_is_asked_to_leaves(org: Organization) -> None:
     name = org.node.membership.name
     assert (await org.http.get("/ready")).status_code == 200
-    assert await org.node.store.tend_list(lambda c: nodes.ask(c, name, nodes.DRAIN))
+    assert await org.node.store.tend_list(lambda c: nodes.request(c, name, nodes.DRAIN))
     await until(lambda: org.node.lifecycle.is_draining)
     response = await org.http.get("/ready")
     assert response.json()["problems"] == ["The node is shutting down."]
@@ -103,7 +103,7 @@ async def test_a_node_that_is_asked_to_leaves(org: Organization) -> None:
         return bool(node["state"] == "draining")
 
     await when(has_said)
-    assert not await org.node.store.tend_list(lambda c: nodes.ask(c, "nobody", nodes.DRAIN))
+    assert not await org.node.store.tend_list(lambda c: nodes.request(c, "nobody", nodes.DRAIN))
 
 
 async def test_each_node_has_a_name_of_its_own(org: Organization, config: Config) -> None:
@@ -149,10 +149,10 @@ async def test_the_row_of_a_process_that_ended_makes_way_at_once(
 
     def enter(connection: Connection) -> None:
         connection.run("DELETE FROM nodes")
-        nodes.enter(connection, name, entry, nodes.NodeFigures(), lambda _: False)
+        nodes.register(connection, name, entry, nodes.NodeFigures(), lambda _: False)
 
     async def has_entered() -> bool:
-        runs = {node.entry.run for node in await org.node.store.read(nodes.listed)}
+        runs = {node.entry.run for node in await org.node.store.read(nodes.list_nodes)}
         return org.node.membership.entry.run in runs
 
     await org.node.store.tend_list(enter)

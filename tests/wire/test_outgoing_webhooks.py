@@ -120,7 +120,7 @@ def caller_of(org: Organization, encode: Encoder = encoded_call) -> ServiceCalle
 
 async def next_due(org: Organization) -> float | None:
     """When the next calls are due; None where none wait."""
-    lanes = await org.node.store.read(webhooks.call_lanes)
+    lanes = await org.node.store.read(webhooks.due_bots)
     return lanes[0][1] if lanes else None
 
 
@@ -372,8 +372,8 @@ async def test_each_call_is_one_nodes_and_none_is_lost(
     bot = await made(org, service.url)
     await org["ben"].write([bot.user_id], "once")
     store, now = org.node.store, org.node.clock()
-    (lane,) = await store.write(lambda c: webhooks.take_calls(c, now, 60.0, [bot.user_id]))
-    assert await store.write(lambda c: webhooks.take_calls(c, now, 60.0, [bot.user_id])) == []
+    (lane,) = await store.write(lambda c: webhooks.lease_calls(c, now, 60.0, [bot.user_id]))
+    assert await store.write(lambda c: webhooks.lease_calls(c, now, 60.0, [bot.user_id])) == []
     await called(org)
     assert service.told == []
     # The node that took it was killed.
@@ -397,7 +397,9 @@ async def test_a_call_that_is_made_twice_has_one_answer(
     service.answer = {"content": "done"}
     await org["ben"].write([bot.user_id], "do")
     now = org.node.clock()
-    (lane,) = await org.node.store.write(lambda c: webhooks.take_calls(c, now, 60.0, [bot.user_id]))
+    (lane,) = await org.node.store.write(
+        lambda c: webhooks.lease_calls(c, now, 60.0, [bot.user_id])
+    )
     caller = caller_of(org)
     for _ in range(2):
         assert await caller._one(lane.calls[0]) is None

@@ -12,8 +12,8 @@ import pytest
 from tertulia.log import catching_up
 from tertulia.service.config import Config
 from tertulia.store import database
+from tertulia.store.broadcast import EntryBroadcast
 from tertulia.store.database import DatabaseUnavailable
-from tertulia.store.telling import Told
 from tertulia.wire.http.positions import COOKIE_SECONDS, POSITION
 from tertulia.wire.http.request_head import POSITION_COOKIE
 from tests import postgres
@@ -58,7 +58,7 @@ def deaf(three: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return three
 
 
-def _nothing(_: Told) -> bool:
+def _nothing(_: EntryBroadcast) -> bool:
     """Hear nothing of what other nodes tell."""
     return True
 
@@ -177,7 +177,7 @@ async def test_whoever_says_nothing_finds_what_the_node_was_told(
     three: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although nobody waits there, so that it does not read that by itself."""
-    monkeypatch.setattr(database, "GATHERED_SECONDS", 1000.0)
+    monkeypatch.setattr(database, "DEFER_SECONDS", 1000.0)
     ben = three.client(keeps_cookies=False)
     here, there = (node.node.log for node in three.nodes[:2])
     listening = there.store._hearing

@@ -291,7 +291,7 @@ async def test_a_node_that_is_lost_while_it_pushes_leaves_that_to_others(phones:
     await phones.notices.once()
     await phones.notices.once()
     store, clock = phones.org.node.store, phones.clock
-    (lane,) = await store.write(lambda c: pushes.take(c, clock(), 120, [1]))
+    (lane,) = await store.write(lambda c: pushes.lease(c, clock(), 120, [1]))
     assert await phones.pushed() == []
     clock.ahead += 121
     (told,) = await phones.told()

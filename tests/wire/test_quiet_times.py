@@ -165,7 +165,7 @@ async def test_a_digest_waits_for_the_end_or_is_left_out(away: Away) -> None:
     away.clock.ahead += 6 * 86400 + 1
     assert (await ann.post("/users/me/presence", status="active")).ok
     assert await digests() == []
-    assert await node.store.read(outbox.waiting) == []
+    assert await node.store.read(outbox.queued) == []
 
 
 async def test_nothing_is_pushed_meanwhile_nor_afterwards(phones: Phones) -> None:

@@ -11,7 +11,7 @@ from tertulia.model.organization import RealmChanged
 from tertulia.store import message_search
 from tertulia.store.database import Connection
 from tertulia.store.message_search import Page
-from tertulia.store.readers import Readers, current_asker
+from tertulia.store.readers import Readers, current_requester
 from tests.support import Organization
 from tests.unit.test_log import until
 from tests.wire.loopback import Loopback, request
@@ -27,8 +27,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
         real = getattr(Readers, share)
 
         async def noted(*how: Any, real: Any = real, share: str = share) -> Any:
-            if current_asker.get().person is not None:  # Not the log's own.
-                found.append((share, current_asker.get().person))
+            if current_requester.get().person is not None:  # Not the log's own.
+                found.append((share, current_requester.get().person))
             return await real(*how)
 
         monkeypatch.setattr(Readers, share, noted)

@@ -16,7 +16,7 @@ from tertulia.service.config import Config
 from tertulia.service.messages import recent, recent_page
 from tertulia.service.messages.received import ReceivedScopes
 from tertulia.service.messages.recent import RecentMessages
-from tertulia.store.readers import Asker, Person, current_asker, reading_as
+from tertulia.store.readers import Person, Requester, current_requester, reading_for
 from tests.support import Organization, reopened
 from tests.unit.test_log import until
 from tests.wire.stage import LIMITED, Data, flag
@@ -436,13 +436,13 @@ async def test_they_are_read_in_nobodys_share_of_the_readers(
 
     async def read(look: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         if look.__module__ == recent.__name__:  # Jobs read too.
-            people.append(current_asker.get().person)
+            people.append(current_requester.get().person)
         return await real(look, *arguments, **keywords)
 
     monkeypatch.setattr(node.store, "read", read)
-    with reading_as(Asker(ann)):
+    with reading_for(Requester(ann)):
         await RecentMessages().bring_up_to_date(node)
-        assert current_asker.get().person == ann
+        assert current_requester.get().person == ann
     assert people == ["newest messages"]
 
 

@@ -25,10 +25,10 @@ from tertulia.service.config import Config
 from tertulia.service.usage import CountedElsewhere
 from tertulia.store import failures, feeds, outbox, pushes, usage, webhooks
 from tertulia.store.database import Connection
-from tertulia.store.feeds import Standing
+from tertulia.store.feeds import FeedStatus
 from tertulia.store.nodes import SlowRequest
-from tertulia.store.pushes import Wanted
-from tertulia.store.usage import Counted
+from tertulia.store.pushes import PushAction
+from tertulia.store.usage import UsageProgress
 from tertulia.wire.http import request_log
 from tertulia.wire.http.request_log import RequestLog
 from tertulia.wire.http.request_measures import RequestMeasures, SlowRequests
@@ -173,7 +173,7 @@ async def test_people_of_days_that_are_over_are_counted_once(config: Config) -> 
         today = usage.day_of(clock())
         await here(org, *((user_id, today - ago) for ago in (40, 39, 0) for user_id in (1, 2)))
         await count(org)
-        at = await org.node.store.read(usage.counted)
+        at = await org.node.store.read(usage.progress)
         assert usage.day_of(clock()) - at.day in {0, 1}
         found = (await org["ann"].get("/usage", days=60)).ok
         assert sorted(one["people"] for one in found["days"])[-4:] == [0, 2, 2, 2]
@@ -186,15 +186,15 @@ async def test_of_two_nodes_that_count_at_once_one_counts(org: Organization) -> 
     await org["ben"].write([org["ann"].user_id], "one")
     store = org.node.store
     new = await store.read(usage.new_messages, 0)
-    assert await store.write(lambda c: usage.add_messages(c, Counted(), new)) is not None
-    assert await store.write(lambda c: usage.add_messages(c, Counted(), new)) is None
+    assert await store.write(lambda c: usage.add_messages(c, UsageProgress(), new)) is not None
+    assert await store.write(lambda c: usage.add_messages(c, UsageProgress(), new)) is None
     write = store.write
 
     async def beaten(step: Any) -> Any:
         """Another node is faster each time."""
 
         def second(connection: Connection) -> Any:
-            before = usage.counted(connection)
+            before = usage.progress(connection)
             usage.finish(connection, before, before.at + 1)
             return step(connection)
 
@@ -299,15 +299,15 @@ async def test_administrators_see_what_fails_and_whose_it_is(org: Organization) 
 
     def fail(connection: Connection) -> None:
         mail = Mail(kind=MailKind.HAS_ACCOUNT, to="b@example.com", site="", about=ben.user_id)
-        outbox.put_all(connection, {"a": mail, "b": mail}, 100.0)
-        for one in outbox.take(connection, 200.0, 60.0, 1):
+        outbox.add_all(connection, {"a": mail, "b": mail}, 100.0)
+        for one in outbox.lease(connection, 200.0, 60.0, 1):
             outbox.postpone(connection, one, 900.0, "Connection refused")
         call = msgspec.convert(
             {"bot_id": bot_id, "message_id": 1, "trigger": "mention"}, ServiceCall
         )
-        webhooks.put_calls(connection, call, 300.0, "c")
+        webhooks.add_call(connection, call, 300.0, "c")
         for now in (400.0, 500.0):
-            for lane in webhooks.take_calls(connection, now, 1.0, [bot_id]):
+            for lane in webhooks.lease_calls(connection, now, 1.0, [bot_id]):
                 webhooks.finish_calls(connection, lane, [], now, now, f"Answered {now:.0f}")
 
     await store.write(fail)
@@ -325,21 +325,21 @@ async def test_administrators_see_what_fails_and_whose_it_is(org: Organization) 
 
 
 async def test_pushes_and_feeds_that_fail_are_known_since_when(org: Organization) -> None:
-    def fail(connection: Connection) -> list[failures.Failing]:
-        pushes.ask(connection, 7, 8, "dm", Wanted.SHOW, [1], 10.0)
+    def fail(connection: Connection) -> list[failures.DeliveryFailure]:
+        pushes.request(connection, 7, 8, "dm", PushAction.SHOW, [1], 10.0)
         for now in (20.0, 30.0):
-            for lane in pushes.take(connection, now, 1.0, [7]):
+            for lane in pushes.lease(connection, now, 1.0, [7]):
                 pushes.finish(connection, lane, (), (), now, now + 1, f"at {now:.0f}")
         found = failures.pushes(connection, 5)
-        for lane in pushes.take(connection, 40.0, 1.0, [7]):
+        for lane in pushes.lease(connection, 40.0, 1.0, [7]):
             pushes.finish(connection, lane, lane.pushes, (), 40.0, None, "")
         assert failures.pushes(connection, 5) == []
         return found
 
     (found,) = await org.node.store.write(fail)
     assert (found.of, found.waiting, found.since, found.reason) == (7, 1, 20.0, "at 30")
-    standing = Standing(url="https://a.example", failures=3, reason="404", failing_since=5.0)
-    assert msgspec.json.decode(msgspec.json.encode(standing), type=feeds.Standing) == standing
+    standing = FeedStatus(url="https://a.example", failures=3, reason="404", failing_since=5.0)
+    assert msgspec.json.decode(msgspec.json.encode(standing), type=feeds.FeedStatus) == standing
 
 
 # Announcements

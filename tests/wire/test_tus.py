@@ -16,9 +16,9 @@ from starlette.requests import ClientDisconnect
 from tertulia.jobs.files import FileCleanup
 from tertulia.service.config import Config
 from tertulia.store import partial_uploads
-from tertulia.store.bucket_partials import BucketPartials
-from tertulia.store.partial_uploads import DiskPartials, DiskPieces, InUse, Reservation
-from tertulia.store.uploads import Uploads
+from tertulia.store.bucket_partials import BucketPartialUploads
+from tertulia.store.partial_uploads import DiskPartialUploads, DiskPieces, Reservation, UploadInUse
+from tertulia.store.uploads import UploadStore
 from tertulia.wire.files import tus
 from tests.pictures import picture
 from tests.s3 import files_of
@@ -338,8 +338,8 @@ async def test_a_file_for_which_there_is_no_room_any_more_does_not_end(
         await org["ann"].upload("a", b"x" * MIB)
         # (Only where the room was made smaller meanwhile, or by two nodes at once.)
         with monkeypatch.context() as patched:
-            patched.setattr(DiskPartials, "reservations", none)
-            patched.setattr(BucketPartials, "reservations", none)
+            patched.setattr(DiskPartialUploads, "reservations", none)
+            patched.setattr(BucketPartialUploads, "reservations", none)
             await org["ann"].upload("b", b"x" * (MIB - 3))
         refused(await piece(org["ann"], where, 0, b"1234"), 400, "REALM_UPLOAD_QUOTA")
         await org["ann"].delete("/attachments/1")
@@ -354,8 +354,8 @@ async def test_of_files_that_begin_at_once_the_first_has_the_room(
     async with founded(small, clock=clock) as org:
         begun_files = []
         with monkeypatch.context() as patched:  # As two nodes may do.
-            patched.setattr(DiskPartials, "reservations", none)
-            patched.setattr(BucketPartials, "reservations", none)
+            patched.setattr(DiskPartialUploads, "reservations", none)
+            patched.setattr(BucketPartialUploads, "reservations", none)
             for _ in range(3):
                 begun_files.append(await begun(org["ann"], MIB))
                 clock.ahead += 1
@@ -515,7 +515,7 @@ async def test_a_silent_request_at_another_process_gives_the_file_up(org: Organi
     first = asyncio.create_task(piece(org["ben"], where, 0, stuck()))
     await came.wait()
     # As another process opens it: by its own descriptor.
-    partials = DiskPartials(org.node.uploads)
+    partials = DiskPartialUploads(org.node.uploads)
     partial = await partials.load(org["ben"].user_id, where.rpartition("/")[2])
     assert partial is not None
     async with partials.opened(partial) as pieces:
@@ -526,7 +526,7 @@ async def test_a_silent_request_at_another_process_gives_the_file_up(org: Organi
 
 async def test_of_three_processes_the_last_gets_the_file(org: Organization) -> None:
     where = await begun(org["ben"], 10)
-    processes = [DiskPartials(org.node.uploads) for _ in range(3)]
+    processes = [DiskPartialUploads(org.node.uploads) for _ in range(3)]
     partial = await processes[0].load(org["ben"].user_id, where.rpartition("/")[2])
     assert partial is not None
     asked: list[int] = []
@@ -549,7 +549,7 @@ async def test_of_three_processes_the_last_gets_the_file(org: Organization) -> N
         assert pieces.is_wanted
         await pieces.append(b"hello")
         await pieces.end()
-    with pytest.raises(InUse):
+    with pytest.raises(UploadInUse):
         await waiting[0]
     # What counts since it began to wait is there.
     assert await waiting[1] == 5
@@ -591,7 +591,7 @@ async def test_a_file_that_another_process_writes_is_left_alone(
 ) -> None:
     monkeypatch.setattr(partial_uploads, "TAKE_OVER_SECONDS", 0)
     where = await begun(org["ben"], 10)
-    partials = DiskPartials(org.node.uploads)
+    partials = DiskPartialUploads(org.node.uploads)
     partial = await partials.load(org["ben"].user_id, where.rpartition("/")[2])
     assert partial is not None
     async with partials.opened(partial):
@@ -611,7 +611,7 @@ async def test_a_full_disk_is_told_and_what_was_there_stays(
     monkeypatch.setattr(DiskPieces, "append", full)
     refused(await piece(org["ben"], where, 5, b"world"), 503, "SERVER_NOT_READY")
     monkeypatch.undo()
-    monkeypatch.setattr(DiskPartials, "begin", full)
+    monkeypatch.setattr(DiskPartialUploads, "begin", full)
     refused(await ask(org["ben"], "POST", Upload_Length="5"), 503, "SERVER_NOT_READY")
     monkeypatch.undo()
     assert (await piece(org["ben"], where, 5, b"world")).status_code == 200
@@ -671,7 +671,7 @@ async def test_an_upload_goes_on_after_a_restart(config: Config) -> None:
 async def test_what_a_crash_left_unchecked_is_sent_again(org: Organization) -> None:
     where = await begun(org["ben"], 10)
     await piece(org["ben"], where, 0, b"hello")
-    partials = DiskPartials(org.node.uploads)
+    partials = DiskPartialUploads(org.node.uploads)
     partial = await partials.load(org["ben"].user_id, where.rpartition("/")[2])
     assert partial is not None
     async with partials.opened(partial) as pieces:
@@ -722,9 +722,9 @@ async def test_a_crash_at_the_end_is_made_good_by_the_next_request(
                     if lost == "the change":
                         patched.setattr(tus, "stored", broken)
                     elif lost == "the move":
-                        patched.setattr(Uploads, "settle", broken)
+                        patched.setattr(UploadStore, "settle", broken)
                     else:
-                        patched.setattr(DiskPartials, "save", broken)
+                        patched.setattr(DiskPartialUploads, "save", broken)
                     assert (await piece(org["ben"], where, 0, b"hello")).status_code == 500
                 answer = await ask(org["ben"], method, where, Upload_Offset="5")
                 assert (answer.status_code, answer.headers["upload-offset"]) == (200, "5")

@@ -20,7 +20,7 @@ from tertulia.state import unread
 from tertulia.state.unread import UnreadIndex, bytes_of
 from tertulia.store import editing, queries
 from tertulia.store.database import Connection
-from tertulia.store.readers import current_asker
+from tertulia.store.readers import current_requester
 from tests.support import Organization, Person, reopened
 from tests.unit.test_log import until
 from tests.wire.stage import flag
@@ -180,8 +180,8 @@ async def test_a_load_uses_nobodys_share_of_the_readers(
 
     async def noted(function: Any, *arguments: Any) -> Any:
         if function == unread_loads._read:
-            askers.append(current_asker.get().person)
-            if current_asker.get().person == org["ann"].user_id:
+            askers.append(current_requester.get().person)
+            if current_requester.get().person == org["ann"].user_id:
                 raise TooOften(1, "You have too many requests in progress.")
         return await read(function, *arguments)
 

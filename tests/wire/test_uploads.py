@@ -17,7 +17,7 @@ from tertulia.domain.messages import attachments
 from tertulia.jobs.files import PERIOD_SECONDS, FileCleanup
 from tertulia.model.users import Bot, BotKind, User
 from tertulia.service.config import Config
-from tertulia.store.uploads import Draft, Uploads
+from tertulia.store.uploads import UploadDraft, UploadStore
 from tests.pictures import picture
 from tests.s3 import files_of
 from tests.support import Organization, Person, Reply, TestClock, founded, reopened, row
@@ -294,7 +294,7 @@ async def test_a_full_disk_is_told_and_leaves_nothing(
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    for owner, method in ((Uploads, "begin"), (Draft, "finish")):
+    for owner, method in ((UploadStore, "begin"), (UploadDraft, "finish")):
         with monkeypatch.context() as patched:
             patched.setattr(owner, method, full)
             (await upload(org["ben"], ("file", ("a", b"x")))).refused("SERVER_NOT_READY", 503)
@@ -671,7 +671,7 @@ async def looked_after(org: Organization, clock: TestClock, when: int) -> None:
 async def test_a_crash_before_a_file_was_moved_to_its_place_loses_nothing(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Uploads, "settle", nothing)
+    monkeypatch.setattr(UploadStore, "settle", nothing)
     path = await org["ben"].upload("a.txt", b"hello")
     assert (await org["ben"].open(f"/user_uploads/{path}")).content == b"hello"
     monkeypatch.undo()
@@ -705,7 +705,7 @@ async def test_a_file_that_another_node_deletes_is_not_tried_without_end(
     async def failing(*_: object) -> None:
         raise OSError("away")
 
-    monkeypatch.setattr(Uploads, "delete", failing)
+    monkeypatch.setattr(UploadStore, "delete", failing)
     job = cleanup(org).job()
     await org["ann"].upload()
     await org["ann"].delete("/attachments/1")

@@ -18,7 +18,7 @@ from tertulia.integrations.payloads import Part
 from tertulia.model.errors import TooOften
 from tertulia.service.webhooks import template_work
 from tertulia.service.webhooks import templates as templates_module
-from tertulia.workers import Exceeded
+from tertulia.workers import TaskLimitExceeded
 from tests.support import Organization, Person, Reply, TestClock, reopened, row
 
 PUSHED = {
@@ -270,12 +270,12 @@ def test_each_persons_templates_have_a_share_of_the_time() -> None:
         with shares.spent(person_id) as allowance:
             allowance.processor -= seconds
             if allowance.processor <= 0:
-                raise Exceeded("it took too long")
+                raise TaskLimitExceeded("it took too long")
 
     for _ in range(100):
         take(1, 0.01)
     for _ in range(2):
-        with pytest.raises(Exceeded):
+        with pytest.raises(TaskLimitExceeded):
             take(1, 1)
     with pytest.raises(TooOften) as caught:
         take(1, 0.01)

@@ -14,14 +14,14 @@ from tertulia.app import founding
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault, VaultError, load_secret
 from tertulia.store import backups, installation, transfer
-from tertulia.store.backups import KeptBackup, nameless_file, scratch_directory
+from tertulia.store.backups import StoredBackup, anonymous_file, temporary_directory
 from tertulia.store.transfer import Manifest, Progress, try_restore
 
 
 class Made(Struct, frozen=True, kw_only=True):
     """What was done."""
 
-    backup: KeptBackup
+    backup: StoredBackup
     deleted: list[str]
     """The names of backups that need not be kept any more."""
 
@@ -64,12 +64,12 @@ async def make(settings: Config, progress: Progress) -> Made:
     was deleted then."""
     now = time.time()
     place = settings.opened_backups()
-    with scratch_directory(settings.data_path) as directory:
+    with temporary_directory(settings.data_path) as directory:
         # Files of a bucket are fetched by loops of their own, which threads may have.
         file = await asyncio.to_thread(_written, settings, directory, progress, now)
         try:
             await place.put_from(file.name, file)
-            found = await backups.kept_backups(place)
+            found = await backups.stored_backups(place)
             days, weeks = settings.backup_keep_days, settings.backup_keep_weeks
             over = backups.superseded_backups(found, days, weeks, now)
             for one in over:
@@ -91,7 +91,7 @@ def _written(settings: Config, directory: Path, progress: Progress, now: float) 
         return file
     to = backups.age_recipients(settings.backup_recipients)
     file = file.with_name(file.name + backups.SUFFIX)
-    with nameless_file(directory) as plain:
+    with anonymous_file(directory) as plain:
         back_up(settings, plain, progress, with_files=with_files)
         try_restore(file, directory, plain)
         backups.encrypt_file(plain, file, to)

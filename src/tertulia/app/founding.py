@@ -22,7 +22,7 @@ from tertulia.service.membership import Membership
 from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
 from tertulia.store import backups, file_modes, installation
-from tertulia.store.bus import meeting_place
+from tertulia.store.bus import peer_directory
 from tertulia.store.database import READING, Connection
 from tertulia.store.store import READ_SECONDS, Store, database_at
 
@@ -172,8 +172,8 @@ async def opened_log(
             if absent is not None and not database.exists():
                 raise absent
             file_modes.directory(config.data_path)
-            if backups.scratch_directories(config.data_path):
-                await asyncio.to_thread(backups.sweep_scratch, config.data_path)
+            if backups.temporary_directories(config.data_path):
+                await asyncio.to_thread(backups.delete_stale_directories, config.data_path)
             await store.migrate(report)
             if membership is not None:
                 await stack.enter_async_context(membership.listed(store))
@@ -182,7 +182,7 @@ async def opened_log(
             clock,
             elapsed,
             position_file=PositionFile(config.data_path) if serves else None,
-            meeting_place=meeting_place() if serves else None,
+            meeting_place=peer_directory() if serves else None,
         )
         await log.open(on_announcement or (lambda _: None))
         if membership is not None:

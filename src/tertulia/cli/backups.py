@@ -23,7 +23,7 @@ from tertulia.service.credentials import SECRET_FILE, VaultError, load_secret, s
 from tertulia.store import backups as encrypted_backups
 from tertulia.store import backups as kept_backups
 from tertulia.store import file_modes, installation, transfer
-from tertulia.store.backups import KeptBackup, nameless_file, scratch_directory
+from tertulia.store.backups import StoredBackup, anonymous_file, temporary_directory
 from tertulia.store.migrations import migrate
 from tertulia.store.store import database_at
 
@@ -196,15 +196,15 @@ def _require_place(config: Config) -> None:
         raise UsageError("backup_to isn't set. Set it to a directory or an S3 bucket.")
 
 
-async def _found(config: Config) -> list[KeptBackup]:
+async def _found(config: Config) -> list[StoredBackup]:
     place = config.opened_backups()
     try:
-        return await kept_backups.kept_backups(place)
+        return await kept_backups.stored_backups(place)
     finally:
         await place.close()
 
 
-def _line(one: KeptBackup) -> str:
+def _line(one: StoredBackup) -> str:
     return f"{one.name}  {moment(one.at)}  {one.size / 1_000_000:.1f} MB"
 
 
@@ -273,7 +273,7 @@ def _decrypted(file: Path, identity: Path | None, data_path: Path) -> Iterator[B
     if identity is None or not encrypted_backups.is_encrypted(file):
         yield None
         return
-    with scratch_directory(data_path) as directory, nameless_file(directory) as plain:
+    with temporary_directory(data_path) as directory, anonymous_file(directory) as plain:
         encrypted_backups.decrypt_file(file, plain, identity)
         yield plain
 

@@ -28,7 +28,7 @@ from tertulia.store import (
     nodes,
     pruning,
 )
-from tertulia.store.backups import KeptBackup
+from tertulia.store.backups import StoredBackup
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.migrations import MIGRATIONS, require_usable
 from tertulia.store.nodes import ListedNode
@@ -121,10 +121,10 @@ def _backups(settings: Config) -> Finding:
     return Finding(check="backups", ok=ok, detail=detail)
 
 
-async def _kept(settings: Config) -> list[KeptBackup]:
+async def _kept(settings: Config) -> list[StoredBackup]:
     place = settings.opened_backups()
     try:
-        return await backups.kept_backups(place)
+        return await backups.stored_backups(place)
     finally:
         await place.close()
 
@@ -207,7 +207,7 @@ def _search(connection: Connection) -> tuple[bool, str]:
 def _files(connection: Connection, settings: Config) -> Finding:
     files, disk = settings.opened_files()
     try:
-        count, lost = file_transfer.lost(connection, files, disk)
+        count, lost = file_transfer.missing_files(connection, files, disk)
     except FilesUnavailable as error:
         return Finding(check="files", ok=False, detail=f"unavailable: {error}")
     if not lost:
@@ -243,7 +243,7 @@ def _jobs(connection: Connection) -> tuple[bool, str]:
 
 
 def _nodes(connection: Connection) -> Finding:
-    found = nodes.listed(connection)
+    found = nodes.list_nodes(connection)
     wrong = [*_node_problems(found), *_differing_settings(found)]
     living = [node for node in found if node.is_living]
     if wrong:

@@ -18,7 +18,7 @@ from tertulia.model.numbers import counted
 from tertulia.service.caller import Caller
 from tertulia.service.config import Config
 from tertulia.state.state import State
-from tertulia.store.file_moves import Moved, MovingFiles, NotTheSame
+from tertulia.store.file_moves import CopyMismatch, MoveResult, MovingFiles
 from tertulia.store.file_moves import move as move_all
 from tertulia.store.files import Files
 from tertulia.store.transfer import Progress
@@ -164,7 +164,7 @@ def move_files(
     with progress_bars() as report:
         try:
             moved = asyncio.run(_moved(places.others, places.files, delete, report))
-        except NotTheSame as error:
+        except CopyMismatch as error:
             raise Failed(str(error)) from None
     megabytes = moved.size / 1_000_000
     lines = [
@@ -177,7 +177,7 @@ def move_files(
     return Printed(moved, lines)
 
 
-async def _moved(old: Files, new: Files, delete: bool, report: Progress) -> Moved:
+async def _moved(old: Files, new: Files, delete: bool, report: Progress) -> MoveResult:
     try:
         return await move_all(
             old, new, delete=delete, progress=lambda done, total: report("files", done, total)

@@ -122,7 +122,7 @@ def _place(config: Config) -> str:
 async def _look(caller: Caller) -> Printed:
     """Show what's left to set up in a new organization, from its address to backups."""
     config = caller.node.config
-    listed = await caller.node.store.read(nodes.listed)
+    listed = await caller.node.store.read(nodes.list_nodes)
     serving = any(node.is_living for node in listed)
     facts = facts_of(caller.state, caller.user.address, serving=serving)
     steps = next_steps(config, facts)

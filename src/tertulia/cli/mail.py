@@ -15,7 +15,7 @@ from tertulia.service import mailing
 from tertulia.service.config import Config
 from tertulia.service.mailing import FOLDER
 from tertulia.store import outbox
-from tertulia.store.outbox import Waiting
+from tertulia.store.outbox import QueuedMail
 
 EXAMPLE = "Example: `tertulia mail --data-dir data --test you@example.com`"
 
@@ -51,10 +51,10 @@ def mail(
 
 async def _waiting(config: Config) -> list[dict[str, Any]]:
     async with opened(config) as (log, _):
-        return [_shown(one) for one in await log.store.read(outbox.waiting)]
+        return [_shown(one) for one in await log.store.read(outbox.queued)]
 
 
-def _shown(waiting: Waiting) -> dict[str, Any]:
+def _shown(waiting: QueuedMail) -> dict[str, Any]:
     return {
         "id": waiting.id,
         "kind": waiting.mail.kind.value,

@@ -44,7 +44,7 @@ def list_nodes(config: Config) -> Printed:
     shown as gone for a day.
     """
     with _opened(config) as connection:
-        found = store.listed(connection)
+        found = store.list_nodes(connection)
         head = installation.head_position(connection)
         applied = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
     answer = {
@@ -106,7 +106,7 @@ def drain(
         if not asked:
             raise Failed(f"Node '{name}' isn't running. `tertulia nodes` lists all nodes.")
         for one in asked:
-            store.ask(connection, one, store.DRAIN)
+            store.request(connection, one, store.DRAIN)
         if not as_json or not wait:
             show(done(f"Asked to leave: {', '.join(asked)}"), as_json=as_json)
         if not wait:
@@ -115,7 +115,7 @@ def drain(
         left = asked
         while left and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)  # A node that leaves is removed from the list.
-            living = {node.name for node in store.listed(connection) if node.is_living}
+            living = {node.name for node in store.list_nodes(connection) if node.is_living}
             left = [one for one in asked if one in living]
         if left:
             raise Failed(f"Still running after {wait:g} s: {', '.join(left)}")
@@ -147,7 +147,7 @@ def _opened(config: Config, *, readonly: bool = True) -> Iterator[Connection]:
 
 
 def _named(connection: Connection, name: str) -> list[ListedNode]:
-    found = store.listed(connection)
+    found = store.list_nodes(connection)
     exact = [node for node in found if node.name == name]
     return exact or [node for node in found if node.name.startswith(f"{name}{WORKER}")]
 

@@ -23,7 +23,7 @@ from tertulia.state.state import State
 from tertulia.store import queries
 from tertulia.store import usage as counts
 from tertulia.store.migrations import require_usable
-from tertulia.store.usage import Files, Period
+from tertulia.store.usage import ChannelFiles, Period
 
 EXAMPLE = "Example: `tertulia usage --data-dir data`, or `tertulia usage --by channel --days 365`"
 _LONGEST_SECONDS: Final = 6 * 3600.0
@@ -148,7 +148,7 @@ def _by_person(state: State, messages: Mapping[int, int]) -> Printed:
 
 
 def _by_channel(
-    state: State, messages: Mapping[int | None, int], files: Sequence[Files]
+    state: State, messages: Mapping[int | None, int], files: Sequence[ChannelFiles]
 ) -> Printed:
     """Count by channel, and by None for direct messages. A file counts in each channel that links
     it."""

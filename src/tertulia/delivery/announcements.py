@@ -13,7 +13,7 @@ import msgspec
 
 from tertulia.model.announcements import Announcement, LimitsCharged, Piece, SignedInFrom
 from tertulia.model.transients import EditTyping, PresenceChanged, QueueGone, Typing
-from tertulia.store.telling import LONGEST_TEXT
+from tertulia.store.broadcast import MAX_BYTES
 
 logger = logging.getLogger("tertulia.delivery")
 
@@ -122,7 +122,7 @@ class Announcements:
     def _texts(self, announcement: Announcement) -> list[str]:
         """Return the texts by which the announcement is sent: mostly one."""
         text = msgspec.json.encode((self._node, announcement)).decode()
-        if len(text.encode()) <= LONGEST_TEXT:
+        if len(text.encode()) <= MAX_BYTES:
             return [text]
         count = -(-len(text) // PIECE)
         if count > MOST_PIECES:

@@ -39,8 +39,8 @@ from tertulia.state.decision import CommandContext, Verb
 from tertulia.store import message_details
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
-from tertulia.store.uploads import Uploads
-from tertulia.store.writing import FactNoted, Note
+from tertulia.store.uploads import UploadStore
+from tertulia.store.writing import FactSet, Note
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class Builder:
         self, who: str | None, verb: Verb[T], *arguments: Any, notes: Sequence[Note] = ()
     ) -> T:
         """Submit the command of this step, with the step's number. Return its result."""
-        noted = (FactNoted(STEP, str(self.done + 1)), *notes)
+        noted = (FactSet(STEP, str(self.done + 1)), *notes)
         actor_id = None if who is None else self.user(who).id
         return await self.log.submit(actor_id, verb, *arguments, notes=noted)
 
@@ -197,7 +197,7 @@ class Builder:
 
     async def _upload(self, who: str, name: str) -> None:
         content = picture(f"files/{name}") or b""
-        uploads = Uploads(self.files, self.disk)
+        uploads = UploadStore(self.files, self.disk)
         draft = uploads.begin()
         try:
             draft.file.write(content)

@@ -9,7 +9,7 @@ from msgspec import Struct
 MAX_FRAME: Final = 8 * 1024 * 1024
 
 
-class Begin(Struct, frozen=True, kw_only=True, tag="begin"):
+class StartBot(Struct, frozen=True, kw_only=True, tag="begin"):
     """To the process, first of all: which bot it is."""
 
     program: str
@@ -29,26 +29,26 @@ class Begin(Struct, frozen=True, kw_only=True, tag="begin"):
     """What it may take for one message, on the clock and of the processor."""
 
 
-class Tell(Struct, frozen=True, kw_only=True, tag="tell"):
+class HandleMessage(Struct, frozen=True, kw_only=True, tag="tell"):
     """To the process: handle this message, as `GET /messages/{id}` has it."""
 
     message: dict[str, Any]
 
 
-class Ask(Struct, frozen=True, kw_only=True, tag="ask"):
+class Operation(Struct, frozen=True, kw_only=True, tag="ask"):
     """To the node: do this as the bot."""
 
     operation: str
     fields: dict[str, Any]
 
 
-class Answer(Struct, frozen=True, kw_only=True, tag="answer"):
+class OperationResult(Struct, frozen=True, kw_only=True, tag="answer"):
     """To the process: what the node's interface says to that."""
 
     said: dict[str, Any]
 
 
-class Done(Struct, frozen=True, kw_only=True, tag="done"):
+class Finished(Struct, frozen=True, kw_only=True, tag="done"):
     """To the node: it has begun, or the message is handled; or how that failed."""
 
     error: str = ""
@@ -56,7 +56,7 @@ class Done(Struct, frozen=True, kw_only=True, tag="done"):
     """Whether that is the last that it says."""
 
 
-ToProcess = Begin | Tell | Answer
-ToNode = Ask | Done
+ToProcess = StartBot | HandleMessage | OperationResult
+ToNode = Operation | Finished
 to_process: Final = msgspec.msgpack.Decoder(ToProcess)
 to_node: Final = msgspec.msgpack.Decoder(ToNode)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
-from tertulia.embedded.frames import Begin
+from tertulia.embedded.frames import StartBot
 
 MOST_ASKED: Final = 100
 """Requests for one message."""
@@ -13,21 +13,21 @@ Asking = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 """Has the node do something as the bot: an operation with its fields. Returns what it says."""
 
 
-class TooMuch(Exception):
+class RequestLimitReached(Exception):
     """The bot asks for more than it may for one message."""
 
 
 class BotHandler:
     """As `zulip_bots.lib.AbstractBotHandler` has it."""
 
-    def __init__(self, begin: Begin, ask: Asking) -> None:
+    def __init__(self, begin: StartBot, ask: Asking) -> None:
         self.user_id = begin.user_id
         self.email = begin.email
         self.full_name = begin.full_name
         self._begin = begin
         self._ask = ask
         self._asked = 0
-        self.storage = Storage(self.asked)
+        self.storage = BotStorage(self.asked)
 
     def begin_message(self) -> None:
         """Another message is to be handled."""
@@ -37,7 +37,7 @@ class BotHandler:
         """What the node says to that. TooMuch where it was asked too often."""
         self._asked += 1
         if self._asked > MOST_ASKED:
-            raise TooMuch(f"it made more than {MOST_ASKED} requests for one message")
+            raise RequestLimitReached(f"it made more than {MOST_ASKED} requests for one message")
         return self._ask(operation, fields)
 
     def identity(self) -> Any:
@@ -87,7 +87,7 @@ class BotHandler:
         raise SystemExit(message)
 
 
-class Storage:
+class BotStorage:
     """What the bot keeps with the server, as JSON. Nothing is remembered here: another node may
     handle the next message."""
 

@@ -15,7 +15,15 @@ from urllib.parse import quote, quote_plus
 import msgspec
 from msgspec import Struct
 
-from tertulia.embedded.frames import MAX_FRAME, Answer, Ask, Begin, Done, Tell, to_node
+from tertulia.embedded.frames import (
+    MAX_FRAME,
+    Finished,
+    HandleMessage,
+    Operation,
+    OperationResult,
+    StartBot,
+    to_node,
+)
 from tertulia.workers.process import HEADER, environment, framed
 
 logger = logging.getLogger("tertulia.embedded")
@@ -46,7 +54,7 @@ Asked = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """Does something as the bot: an operation and its fields. Returns what the interface says."""
 
 
-class NotNow(Exception):
+class BotUnavailable(Exception):
     """The bot cannot be told now, and perhaps in `wait` seconds. `str(error)` says why."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
@@ -54,7 +62,7 @@ class NotNow(Exception):
         super().__init__(reason)
 
 
-class NotHandled(Exception):
+class BotFailed(Exception):
     """The bot was told, and failed; it would do so again. `str(error)` says how."""
 
 
@@ -100,7 +108,7 @@ class Host:
                     await taken.enter_async_context(turn)
                     await taken.enter_async_context(self._room)
             except TimeoutError:
-                raise NotNow("The bot or the server's other bots are busy.") from None
+                raise BotUnavailable("The bot or the server's other bots are busy.") from None
             yield
 
     async def tell(self, bot: HostedBot, message: dict[str, Any], asked: Asked) -> None:
@@ -109,11 +117,11 @@ class Host:
         process = await self._process(bot, asked)
         failed: str | None = None
         try:
-            failed = await process.converse(Tell(message=message), asked, MESSAGE_SECONDS)
+            failed = await process.converse(HandleMessage(message=message), asked, MESSAGE_SECONDS)
         except _Lost as error:
             await self._end(bot.user_id, process)
             self._note_loss(bot.user_id)
-            raise NotHandled(f"The bot {error}.") from None
+            raise BotFailed(f"The bot {error}.") from None
         except BaseException:
             # Nobody knows where it was in the conversation.
             await self._end(bot.user_id, process)
@@ -123,7 +131,7 @@ class Host:
         else:
             process.rest(IDLE_SECONDS, lambda: self._begin_end(bot.user_id, process))
         if failed:
-            raise NotHandled(f"The bot failed: {failed}")
+            raise BotFailed(f"The bot failed: {failed}")
         self._lost.pop(bot.user_id, None)
 
     async def close(self) -> None:
@@ -143,7 +151,7 @@ class Host:
             await self._end(bot.user_id, process)
         times, until = self._lost.get(bot.user_id, (0, 0.0))
         if (wait := until - time.monotonic()) > 0:
-            raise NotNow(
+            raise BotUnavailable(
                 f"The bot's process has crashed {times} times and will restart soon.", wait
             )
         self._starting += 1
@@ -159,7 +167,7 @@ class Host:
                 raise
             if failed:
                 await self._end(bot.user_id, process)
-                raise NotNow(f"The bot couldn't start: {failed}")
+                raise BotUnavailable(f"The bot couldn't start: {failed}")
             self._running[bot.user_id] = process
         finally:
             self._starting -= 1
@@ -192,8 +200,8 @@ class Host:
         return ending
 
 
-def _begin(bot: HostedBot) -> Begin:
-    return Begin(
+def _begin(bot: HostedBot) -> StartBot:
+    return StartBot(
         program=bot.program,
         module=bot.module,
         user_id=bot.user_id,
@@ -243,7 +251,7 @@ async def _started(bot: HostedBot) -> "_BotProcess":
         if into is not None:
             into.close()
         if isinstance(error, OSError):
-            raise NotNow(f"The bot's process couldn't be started: {error}") from None
+            raise BotUnavailable(f"The bot's process couldn't be started: {error}") from None
         raise
     return _BotProcess(bot, process, into)
 
@@ -285,16 +293,16 @@ class _BotProcess:
         if self._end_of_rest is not None:
             self._end_of_rest.cancel()
 
-    async def converse(self, frame: Begin | Tell, asked: Asked, seconds: float) -> str:
+    async def converse(self, frame: StartBot | HandleMessage, asked: Asked, seconds: float) -> str:
         """Send the frame, do what the bot asks for, until it is done. Returns what it says went
         wrong, if anything. _Lost where it takes longer than so many seconds, or ends."""
         self._lines = 0
         try:
             async with asyncio.timeout(seconds):
                 await self._send(frame)
-                while isinstance(said := await self._receive(), Ask):
+                while isinstance(said := await self._receive(), Operation):
                     answer = await asked(said.operation, said.fields)
-                    await self._send(Answer(said=answer))
+                    await self._send(OperationResult(said=answer))
         except TimeoutError:
             raise _Lost(f"took longer than {seconds:.0f} seconds and was stopped") from None
         except (OSError, EOFError, ValueError, msgspec.MsgspecError):
@@ -314,18 +322,18 @@ class _BotProcess:
             pass
         await self._process.wait()
 
-    async def _send(self, frame: Begin | Tell | Answer) -> None:
+    async def _send(self, frame: StartBot | HandleMessage | OperationResult) -> None:
         self._into.write(framed(frame))
         await self._into.drain()
 
-    async def _receive(self) -> Ask | Done:
+    async def _receive(self) -> Operation | Finished:
         out_of = self._process.stdout
         if out_of is None:
             raise RuntimeError("a process without pipes")
         size = int.from_bytes(await out_of.readexactly(HEADER), "big")
         if size > MAX_FRAME:
             raise ValueError("a frame is too long")
-        frame: Ask | Done = to_node.decode(await out_of.readexactly(size))
+        frame: Operation | Finished = to_node.decode(await out_of.readexactly(size))
         return frame
 
     async def _log_lines(self) -> None:

@@ -17,11 +17,11 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 from tertulia.embedded.frames import (
     MAX_FRAME,
-    Answer,
-    Ask,
-    Begin,
-    Done,
-    Tell,
+    Finished,
+    HandleMessage,
+    Operation,
+    OperationResult,
+    StartBot,
     ToNode,
     ToProcess,
     to_process,
@@ -100,18 +100,18 @@ def main() -> None:
         signal.signal(one, signal.SIG_DFL)
     restrict(MEMORY, files=FILES, file_size=0)
     begin = pipe.receive()
-    if not isinstance(begin, Begin):
+    if not isinstance(begin, StartBot):
         raise TypeError("the node begins with something else")
     _timed(begin.start_seconds, 0)
     try:
         handler, bot = _begun(begin, pipe)
     except (Exception, SystemExit) as error:  # Whatever it is, it is the node's to judge.
         _failed(pipe, error)
-    pipe.send(Done())
+    pipe.send(Finished())
     while True:
         _timed(0, 0)
         told = pipe.receive()
-        if not isinstance(told, Tell):
+        if not isinstance(told, HandleMessage):
             raise TypeError("the node tells something else")
         _timed(begin.seconds, begin.processor)
         try:
@@ -121,9 +121,9 @@ def main() -> None:
             _failed(pipe, error)
         except Exception as error:
             traceback.print_exc()
-            pipe.send(Done(error=_said(error)))
+            pipe.send(Finished(error=_said(error)))
         else:
-            pipe.send(Done())
+            pipe.send(Finished())
 
 
 class _Pipe:
@@ -149,14 +149,14 @@ class _Pipe:
 
     def ask(self, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """What the node says to that."""
-        self.send(Ask(operation=operation, fields=dict(fields)))
+        self.send(Operation(operation=operation, fields=dict(fields)))
         answer = self.receive()
-        if not isinstance(answer, Answer):
+        if not isinstance(answer, OperationResult):
             raise TypeError("the node answers something else")
         return answer.said
 
 
-def _begun(begin: Begin, pipe: _Pipe) -> tuple[BotHandler, Any]:
+def _begun(begin: StartBot, pipe: _Pipe) -> tuple[BotHandler, Any]:
     from zulip_bots.lib import prepare_message_handler
 
     handler = BotHandler(begin, pipe.ask)
@@ -181,7 +181,7 @@ def _handle(message: dict[str, Any], handler: BotHandler, bot: Any) -> None:
 
 def _failed(pipe: _Pipe, error: BaseException) -> NoReturn:
     traceback.print_exception(error)
-    pipe.send(Done(error=_said(error), ends=True))
+    pipe.send(Finished(error=_said(error), ends=True))
     sys.stderr.flush()
     os._exit(1)
 

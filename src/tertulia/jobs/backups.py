@@ -21,7 +21,7 @@ from tertulia.service.config import Config
 from tertulia.service.node import Node
 from tertulia.store import backups as kept_backups
 from tertulia.store import installation
-from tertulia.store.backups import sweep_scratch
+from tertulia.store.backups import delete_stale_directories
 from tertulia.store.database import Connection, DatabaseError
 
 logger = logging.getLogger("tertulia.jobs")
@@ -54,12 +54,12 @@ def backups(node: Node) -> Job:
         """When the last one was made, which is written down for those who ask."""
         place = config.opened_backups()
         try:
-            found = kept_backups.backups_made(await kept_backups.kept_backups(place), log.clock())
+            found = kept_backups.backups_made(await kept_backups.stored_backups(place), log.clock())
         finally:
             await place.close()
         last = found[-1].at if found else None
-        if last != await log.store.read(kept_backups.last_backup_noted):
-            await log.store.write(lambda c: kept_backups.note_last_backup(c, last))
+        if last != await log.store.read(kept_backups.last_backup_at):
+            await log.store.write(lambda c: kept_backups.set_last_backup_at(c, last))
         return last
 
     async def once() -> float:
@@ -142,11 +142,11 @@ async def _make(config: Config) -> None:
         with contextlib.suppress(ProcessLookupError):  # It has just ended.
             process.kill()
         await process.wait()
-        await asyncio.to_thread(sweep_scratch, config.data_path)
+        await asyncio.to_thread(delete_stale_directories, config.data_path)
         raise
     if process.returncode:
         # Where it was killed, what it had made is nobody's.
-        await asyncio.to_thread(sweep_scratch, config.data_path)
+        await asyncio.to_thread(delete_stale_directories, config.data_path)
         raise BackupFailed(said.decode(errors="replace")[-_LAST_WORDS:].strip())
     logger.info("a backup was made", extra={"fields": {"to": config.backup_to}})
 

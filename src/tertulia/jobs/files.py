@@ -15,8 +15,8 @@ from tertulia.model.changes import AttachmentRemoved, Entry
 from tertulia.service.files import pictures
 from tertulia.service.node import Node
 from tertulia.store.files import Files
-from tertulia.store.partial_uploads import DiskPartials, Partial, Partials
-from tertulia.store.uploads import Uploads
+from tertulia.store.partial_uploads import DiskPartialUploads, PartialUpload, PartialUploads
+from tertulia.store.uploads import UploadStore
 
 logger = logging.getLogger("tertulia.files")
 
@@ -40,13 +40,13 @@ def file_store(files: Files) -> Job:
 class FileCleanup:
     """Makes the files those of the log. Several nodes may do it at once."""
 
-    def __init__(self, log: Log, uploads: Uploads, partials: Partials) -> None:
+    def __init__(self, log: Log, uploads: UploadStore, partials: PartialUploads) -> None:
         self._log = log
         self._uploads = uploads
         # Those on the disk may be from before files were in a bucket.
         self._partials = [partials]
-        if not isinstance(partials, DiskPartials):
-            self._partials.append(DiskPartials(uploads))
+        if not isinstance(partials, DiskPartialUploads):
+            self._partials.append(DiskPartialUploads(uploads))
         self._set_aside = FailedItems()
 
     def job(self) -> Job:
@@ -99,7 +99,7 @@ class FileCleanup:
         begun = [(one, key) for one in self._partials for key in await one.begun()]
         await self._finish(begun)
         keys: set[str] = set()
-        expired: list[tuple[Partials, Partial]] = []
+        expired: list[tuple[PartialUploads, PartialUpload]] = []
         for partials in self._partials:
             keys |= await partials.keys()
             expired += [(partials, one) for one in await partials.expired(now)]
@@ -116,7 +116,7 @@ class FileCleanup:
         for partials, one in expired:
             await partials.delete(one)
 
-    async def _finish(self, begun: Sequence[tuple[Partials, tuple[int, str]]]) -> None:
+    async def _finish(self, begun: Sequence[tuple[PartialUploads, tuple[int, str]]]) -> None:
         """Write down of what arrived in pieces, and is an attachment, that it is whole: the node
         may have been killed between the two."""
         for partials, (user_id, key) in begun:

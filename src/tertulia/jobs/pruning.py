@@ -19,7 +19,7 @@ from tertulia.log.log import Log
 from tertulia.model.changes import Entry, UserChanged
 from tertulia.store import log_entries, notifications, outbox, pruning
 from tertulia.store.database import Connection
-from tertulia.store.pruning import Erasure
+from tertulia.store.pruning import AccountErasure
 from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.jobs")
@@ -178,9 +178,9 @@ async def _newest_before(store: Store, before: float) -> int:
     return head
 
 
-async def _erasures(store: Store) -> list[Erasure]:
+async def _erasures(store: Store) -> list[AccountErasure]:
     """All that the log says, in order."""
-    found: list[Erasure] = []
+    found: list[AccountErasure] = []
     after, head = await store.read(_extent)
     while after < head:
         until = min(after + LOOKED_AT, head)

@@ -14,7 +14,7 @@ from tertulia.service import usage as counting
 from tertulia.service.usage import CountedElsewhere
 from tertulia.store import installation, nodes, usage
 from tertulia.store.database import Connection
-from tertulia.store.writing import FactNoted
+from tertulia.store.writing import FactSet
 
 
 def heartbeats(delivery: Delivery) -> Job:
@@ -70,7 +70,7 @@ def reporter(log: Log, known: Iterable[str]) -> Callable[[Job], None]:
             reported.remove(job.name)
         else:
             return
-        log.note(FactNoted(PREFIX + job.name, job.trouble or ""))
+        log.note(FactSet(PREFIX + job.name, job.trouble or ""))
 
     return report
 
@@ -103,7 +103,7 @@ def usage_counts(log: Log) -> Job:
     """Counting what is new, every five minutes, by one of the nodes."""
 
     async def once() -> float:
-        last = await log.store.read(usage.counted)
+        last = await log.store.read(usage.progress)
         left = last.at + USAGE_PERIOD_SECONDS - log.clock()
         if 0 < left <= USAGE_PERIOD_SECONDS:
             return left

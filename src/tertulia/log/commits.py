@@ -24,7 +24,7 @@ from tertulia.state.service_calls import calls_for
 from tertulia.state.state import State
 from tertulia.store.installation import Position
 from tertulia.store.log_formats import LOG_FORMAT, needed_format
-from tertulia.store.writing import Batch, CallAsked, MailAsked, Note
+from tertulia.store.writing import Batch, CallQueued, MailQueued, Note
 
 TURN_SECONDS: Final = 0.01
 """For so long commands decide one after the other before the event loop runs other tasks."""
@@ -43,7 +43,7 @@ async def decide(
     command: Command,
     now: float,
     entries: list[Entry],
-    asked: list[MailAsked | CallAsked],
+    asked: list[MailQueued | CallQueued],
     log_format: int = LOG_FORMAT,
 ) -> Any:
     """Let the command decide, fold its changes into the state, and append them to `entries`; and to
@@ -73,14 +73,14 @@ async def decide(
             fold(state, entry)
             entries.append(entry)
             if isinstance(change, MessageSent):
-                asked.extend(CallAsked(call, now) for call in calls_for(state, change.message))
+                asked.extend(CallQueued(call, now) for call in calls_for(state, change.message))
             if time.perf_counter() - turn > TURN_SECONDS:
                 # At each entry the state is whole: other nodes come by it as well.
                 await asyncio.sleep(0)
                 turn = time.perf_counter()
     except Exception as error:
         raise FoldFailed(command) from error
-    asked.extend(MailAsked(mail, now) for mail in decision.mails)
+    asked.extend(MailQueued(mail, now) for mail in decision.mails)
     return decision.result
 
 
@@ -187,7 +187,7 @@ class _Decided(NamedTuple):
     """What a group of commands decided."""
 
     entries: list[Entry]
-    asked: list[MailAsked | CallAsked]
+    asked: list[MailQueued | CallQueued]
     outcomes: list[tuple[Command, Any]]
     """Each command with its result or exception."""
 
@@ -260,9 +260,9 @@ class Commits:
         self.gathering.committed(group)
         if decided.entries:
             self.forwarding.wrote_here()
-        if any(isinstance(note, MailAsked) for note in notes):
+        if any(isinstance(note, MailQueued) for note in notes):
             self.subscribers.mail_written()
-        if any(isinstance(note, CallAsked) for note in notes):
+        if any(isinstance(note, CallQueued) for note in notes):
             self.subscribers.call_written()
         _answer(decided.outcomes)
         if len(group.commands) == GROUP:

@@ -25,8 +25,8 @@ from tertulia.log.replica import Replica
 from tertulia.log.requests import MOST_WAITING, Command, Inbox
 from tertulia.model.errors import OutcomeUnknown, Refused, Unavailable
 from tertulia.state.decision import Verb
-from tertulia.store import telling
-from tertulia.store.bus import LARGEST, Neighbours
+from tertulia.store import broadcast
+from tertulia.store.bus import MAX_DATAGRAM, PeerSocket
 from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.log")
@@ -42,7 +42,7 @@ MANY_SECONDS: Final = 1.0
 """For so long it is taken to have as many again."""
 SHUNNED_SECONDS: Final = 5.0
 """How long a node that cannot be reached, or did not answer, is left alone."""
-MOST_TOLD: Final = LARGEST // 4
+MOST_TOLD: Final = MAX_DATAGRAM // 4
 """Characters of what is told that an answer brings with it."""
 TOLD_SECONDS: Final = 0.05
 """How long entries of which an answer speaks may take to be told; then the log is read."""
@@ -94,7 +94,7 @@ class _Done(Struct, frozen=True, array_like=True, tag="done"):
     """By number; None for one that was not done, and that its sender should decide by itself."""
     is_leaving: bool
     told: Sequence[str] = ()
-    """What all are told of the entries of its last commit (`store/telling.py`): so its sender need
+    """What all are told of the entries of its last commit (`store/broadcast.py`): its sender need
     not wait until it hears that. Empty where it is too much."""
 
 
@@ -112,7 +112,7 @@ class Forwarding:
         self._inbox = inbox
         self._replica = replica
         self._measures = measures
-        self._neighbours: Neighbours | None = None
+        self._neighbours: PeerSocket | None = None
         self._errands: dict[Any, Errand] = {}
         self._by_name: dict[str, Errand] = {}
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
@@ -142,7 +142,7 @@ class Forwarding:
         for kind in (errand.argument, errand.result):
             self._decoders[kind] = msgspec.msgpack.Decoder(kind)
 
-    def open(self, meet: Callable[[str, Callable[[bytes], None]], Neighbours]) -> None:
+    def open(self, meet: Callable[[str, Callable[[bytes], None]], PeerSocket]) -> None:
         """Begin; without any neighbours where there can be none."""
         try:
             self._neighbours = meet(self._store.name, self._on_datagram)
@@ -223,7 +223,7 @@ class Forwarding:
         number = next(self._numbers)
         marked = errand.marked(argument, f"{self._store.name}-{number}")
         encoded = _encoder.encode(marked)
-        if not writer or len(encoded) > LARGEST // 2:
+        if not writer or len(encoded) > MAX_DATAGRAM // 2:
             return await here(argument)
         until = time.monotonic() + FORWARDED_SECONDS
         self._add(_Order(number, errand.verb.__qualname__, actor_id, until, encoded), writer)
@@ -259,7 +259,7 @@ class Forwarding:
         orders, self._unsent = self._unsent, []
         while orders:
             count, size = 0, 0
-            while count < len(orders) and size <= LARGEST // 2:
+            while count < len(orders) and size <= MAX_DATAGRAM // 2:
                 size += len(orders[count].argument) + 100
                 count += 1
             # (The last one of them has half of the room at most.)
@@ -299,7 +299,7 @@ class Forwarding:
         """Have what another node told folded, as far as nothing between is missing. Whether that
         is all that there is."""
         for text in texts:
-            told = telling.read(text, self._replica.position.seq)
+            told = broadcast.decode_broadcast(text, self._replica.position.seq)
             if isinstance(told, int) or not told.follows(self._replica.position):
                 return False
             if not self._replica.hear([told]):

@@ -35,13 +35,13 @@ from tertulia.model.mail import Mail
 from tertulia.model.queues import QueueRecord
 from tertulia.state.decision import Verb
 from tertulia.state.state import State
-from tertulia.store import telling
-from tertulia.store.bus import Neighbours
+from tertulia.store import broadcast
+from tertulia.store.broadcast import EntryBroadcast
+from tertulia.store.bus import PeerSocket
 from tertulia.store.database import Connection
 from tertulia.store.installation import Position
 from tertulia.store.store import Store
-from tertulia.store.telling import Told
-from tertulia.store.writing import MailAsked, Note
+from tertulia.store.writing import MailQueued, Note
 from tertulia.tracing.waits import OnDatabase
 
 logger = logging.getLogger("tertulia.log")
@@ -167,7 +167,7 @@ class Log:
         )
         self._writer.start()
         if self._meeting_place is not None and self.store.database.dialect.tell_growth:
-            self._forwarding.open(partial(Neighbours, self._meeting_place))
+            self._forwarding.open(partial(PeerSocket, self._meeting_place))
         self._ticks = asyncio.create_task(self._tick_on(), name="log-ticks")
 
     async def close(self) -> None:
@@ -403,7 +403,7 @@ class Log:
 
     def mail(self, mail: Mail) -> None:
         """Have the mail sent: it is written with the next commit, or within a moment."""
-        self.note(MailAsked(mail, self.clock()))
+        self.note(MailQueued(mail, self.clock()))
 
     def _require_open(self) -> None:
         if self._closing:
@@ -440,10 +440,10 @@ class Log:
 
     def _on_told(self, texts: Sequence[str]) -> None:
         """Other nodes told what they committed."""
-        found: list[Told] = []
+        found: list[EntryBroadcast] = []
         for text in texts:
-            self._forwarding.wrote(telling.teller_of(text))
-            told = telling.read(text, self.state.seq)
+            self._forwarding.wrote(broadcast.sender_of(text))
+            told = broadcast.decode_broadcast(text, self.state.seq)
             if isinstance(told, int):
                 self._on_growth(told)
             else:

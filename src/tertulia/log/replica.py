@@ -16,11 +16,11 @@ from tertulia.state.fold import fold
 from tertulia.state.idempotency import RECALLED
 from tertulia.state.state import State
 from tertulia.store import installation, log_entries, pruning, queries
+from tertulia.store.broadcast import EntryBroadcast
 from tertulia.store.database import Connection
 from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
-from tertulia.store.log_entries import Growth
+from tertulia.store.log_entries import LogTail
 from tertulia.store.store import CATCH_UP, LOAD_SECONDS, Store
-from tertulia.store.telling import Told
 
 logger = logging.getLogger("tertulia.log")
 
@@ -99,7 +99,7 @@ class Replica:
         self._store = store
         self._freshness = freshness
         self._subscribers = subscribers
-        self._told: deque[Told] = deque(maxlen=_MOST_TOLD)
+        self._told: deque[EntryBroadcast] = deque(maxlen=_MOST_TOLD)
         """What is still to be adopted. Where the oldest are dropped, they are read from the log."""
         self._is_hearing = False
         self._failure: Exception | None = None
@@ -119,7 +119,7 @@ class Replica:
         self._freshness.loaded(head.seq)
         self._freshness.verified(began)
 
-    def adopt(self, growth: Growth) -> None:
+    def adopt(self, growth: LogTail) -> None:
         """Fold entries that another process committed, and call the followers. Those that were
         heard of already are left out."""
         self._require_true()
@@ -136,7 +136,7 @@ class Replica:
 
     # What other nodes tell
 
-    def hear(self, told: Iterable[Told]) -> bool:
+    def hear(self, told: Iterable[EntryBroadcast]) -> bool:
         """Adopt what other nodes told, at once while there is `hearing`, else at its next
         beginning. False where something between is missing, which must be read from the log."""
         self._told.extend(told)
@@ -198,7 +198,7 @@ class Replica:
             began = time.monotonic()
             try:
                 growth = await self._store.read_log(
-                    lambda c: log_entries.growth(c, self.position, CATCH_UP)
+                    lambda c: log_entries.read_tail(c, self.position, CATCH_UP)
                 )
             except (NewerDatabase, HistoryChanged, HistoryPruned):
                 raise
@@ -219,9 +219,9 @@ class Replica:
         known = self.position
         began = time.monotonic()
 
-        def look(connection: Connection) -> tuple[Head, _Stored, Growth | None]:
+        def look(connection: Connection) -> tuple[Head, _Stored, LogTail | None]:
             try:
-                growth = log_entries.growth(connection, known, 2**31)
+                growth = log_entries.read_tail(connection, known, 2**31)
             except (HistoryChanged, HistoryPruned) as changed:
                 return changed.head, _stored(connection), None
             return growth.head, _stored(connection), growth

@@ -10,7 +10,7 @@ from tertulia.model.errors import Unavailable
 from tertulia.store import log_entries
 from tertulia.store.database import Connection, DatabaseUnavailable
 from tertulia.store.installation import HistoryChanged, HistoryPruned, NewerDatabase
-from tertulia.store.log_entries import Growth
+from tertulia.store.log_entries import LogTail
 from tertulia.store.store import Store
 from tertulia.store.writing import QueueDeleted
 
@@ -37,8 +37,8 @@ class Snapshots:
         """Answer the snapshot. Nothing is decided while this runs; another node's commit is folded
         first. Raises as `log_entries.growth`."""
 
-        def look(connection: Connection) -> tuple[Growth, Any]:
-            newer = log_entries.growth(connection, self.replica.position, 2**31)
+        def look(connection: Connection) -> tuple[LogTail, Any]:
+            newer = log_entries.read_tail(connection, self.replica.position, 2**31)
             return newer, snapshot.look(connection)
 
         if snapshot.answer.done():

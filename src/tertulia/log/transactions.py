@@ -10,7 +10,7 @@ from tertulia.log.freshness import Freshness
 from tertulia.log.measures import Measures
 from tertulia.store.database import CommitUnknown, ConnectionLost, DatabaseUnavailable
 from tertulia.store.installation import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
-from tertulia.store.log_entries import Growth
+from tertulia.store.log_entries import LogTail
 from tertulia.store.store import Store
 from tertulia.store.writing import Batch, Probe
 
@@ -39,7 +39,7 @@ class Transactions:
         self.is_closing = False
         """Whether nothing is waited for any more."""
 
-    async def begin(self, position: Callable[[], Position]) -> Growth:
+    async def begin(self, position: Callable[[], Position]) -> LogTail:
         """Keep other writers out, and return what they wrote since the position, which may go on
         while they are waited for. If the connection was lost, this is tried once more on a new one.
         Raises NotBegun if that fails too, or if the database can't be reached or doesn't answer in
@@ -54,7 +54,7 @@ class Transactions:
             await self.abandon()
             raise NotBegun from error
 
-    async def _begin_or_retry(self, position: Callable[[], Position]) -> Growth:
+    async def _begin_or_retry(self, position: Callable[[], Position]) -> LogTail:
         try:
             return await self._store.begin(position(), position)
         except (NewerDatabase, HistoryChanged, HistoryPruned):
@@ -98,7 +98,7 @@ class Transactions:
             raise OutcomeNotKnown from error
         return made
 
-    async def prove(self, position: Callable[[], Position]) -> Growth:
+    async def prove(self, position: Callable[[], Position]) -> LogTail:
         """Commit an empty batch, where the last commit failed: so that no command decides in vain,
         after which the whole state would have to be loaded again. As `begin`, and NotBegun if the
         commit fails."""

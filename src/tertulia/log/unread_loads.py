@@ -17,7 +17,7 @@ from tertulia.state.unread import ChannelMessages, DirectMessages, Reader
 from tertulia.store import installation, queries
 from tertulia.store.database import Connection
 from tertulia.store.installation import Head
-from tertulia.store.readers import Asker, current_asker
+from tertulia.store.readers import Requester, current_requester
 from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.log")
@@ -35,7 +35,7 @@ _ATTEMPTS: Final = 5
 """Reads of the same parts, where the state was loaded again in the meantime."""
 _MOST_WANTED: Final = 256
 """Readers that may be loaded ahead (`want`); others when they ask again."""
-_ASKER: Final = Asker("unread loads")
+_ASKER: Final = Requester("unread loads")
 """A share of the database's readers that is nobody's: many people may wait for one load."""
 
 
@@ -153,7 +153,7 @@ class UnreadLoads:
             self._task = asyncio.create_task(self._work(), name="unread-loads")
 
     async def _work(self) -> None:
-        current_asker.set(_ASKER)
+        current_requester.set(_ASKER)
         parts = self._wanted
         try:
             while self._wanted:
@@ -221,7 +221,7 @@ def _read(
         installation.head_position(connection),
         {
             user_id: Reader(*marked)
-            for user_id, marked in queries.readers(connection, user_ids).items()
+            for user_id, marked in queries.marks_of_users(connection, user_ids).items()
         },
         {
             channel_id: ChannelMessages(messages.all, messages.topics, messages.wildcards)

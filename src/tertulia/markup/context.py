@@ -44,7 +44,7 @@ class RenderContext:
     """URLs of linked pages that should have previews."""
     in_quotation: bool = False
     """Whether the parser is in a quotation, where mentions notify nobody."""
-    marks: "Marks | None" = None
+    marks: "InlineDelimiters | None" = None
     """Pairs of signs in the inline text that is being parsed."""
     expensive: ExpensiveParts = field(default_factory=ExpensiveParts)
     lone_markers: dict[tuple[int, int], bool] = field(default_factory=dict)
@@ -110,7 +110,7 @@ def environment(context: RenderContext) -> dict[str, RenderContext]:
 
 
 @dataclass
-class Marks:
+class InlineDelimiters:
     """Which brackets and runs of backticks of a text belong together. Found in one pass, so that
     many of them take no more than linear time."""
 
@@ -127,7 +127,7 @@ class Marks:
         return narrow_links[index] if index < len(narrow_links) else None
 
 
-def marks_of(state: StateInline) -> Marks:
+def delimiters_of(state: StateInline) -> InlineDelimiters:
     """The marks of the inline text that is being parsed."""
     context = context_of(state)
     if context.marks is None or context.marks.text is not state.src:
@@ -135,7 +135,7 @@ def marks_of(state: StateInline) -> Marks:
     return context.marks
 
 
-def _marks(text: str) -> Marks:
+def _marks(text: str) -> InlineDelimiters:
     backticks: dict[int, list[int]] = {}
     closing: dict[int, int] = {}
     pending: list[int] = []
@@ -155,7 +155,7 @@ def _marks(text: str) -> Marks:
             case "]" if pending:
                 closing[pending.pop()] = position
         position += 1
-    return Marks(text, closing, backticks)
+    return InlineDelimiters(text, closing, backticks)
 
 
 def add_html(state: StateInline, html: str, **meta: object) -> None:

@@ -11,7 +11,7 @@ from markdown_it.rules_inline.state_inline import Delimiter
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
-from tertulia.markup.context import add_html, marks_of
+from tertulia.markup.context import add_html, delimiters_of
 from tertulia.markup.elements import element, escaped
 
 
@@ -84,7 +84,7 @@ def code(state: StateInline, silent: bool) -> bool:
     if begin is None:
         return False
     length = len(begin[0])
-    end = marks_of(state).next_backticks(length, begin.end())
+    end = delimiters_of(state).next_backticks(length, begin.end())
     if end is None or end + length > state.posMax:
         if not silent:
             state.append_pending(begin[0])

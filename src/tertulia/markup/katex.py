@@ -88,7 +88,7 @@ MATHML: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = dict.fromkeys(
 """The same for the MathML beside it, for programs that read it aloud."""
 
 
-class Missing(Exception):
+class KatexMissing(Exception):
     """KaTeX is not installed."""
 
 
@@ -99,7 +99,7 @@ def formula(tex: str, *, display: bool) -> str | None:
     """
     show = _engine()
     if show is None:
-        raise Missing
+        raise KatexMissing
     try:
         found = json.loads(show(tex, display, run_gc=False))
     except Exception as error:
@@ -263,7 +263,7 @@ def typeset(tex: str, display: bool) -> str | None:
     """The formula as HTML, without the element around a block; None where it is wrong."""
     try:
         found = formula(tex, display=display)
-    except Missing:
+    except KatexMissing:
         return mathml_formula(tex, display=display)
     if found is not None and display:
         found = found.removeprefix(_DISPLAY).removesuffix("</span>")

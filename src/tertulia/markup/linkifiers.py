@@ -14,7 +14,7 @@ from msgspec import Struct
 from tertulia.domain.organization.linkifiers import between_words, options
 from tertulia.markup.addresses import safe
 from tertulia.markup.context import RenderContext
-from tertulia.markup.links import Match, addresses, bare
+from tertulia.markup.links import LinkMatch, addresses, bare
 from tertulia.model.organization import Linkifier
 from tertulia.state.state import State
 
@@ -117,13 +117,13 @@ def _compilations() -> int:
     return _search_set.cache_info().misses + _between_words.cache_info().misses
 
 
-def matches(state: State, text: str) -> list[Match]:
+def matches(state: State, text: str) -> list[LinkMatch]:
     """The links that the linkifiers make of the text, by position. Where two overlap, that of the
     earlier linkifier wins."""
     if not len(state.linkifiers):
         return []
     linkifiers = _linkifiers(state)
-    found: list[Match] = []
+    found: list[LinkMatch] = []
     left = MAX_MATCHES
     for index in linkifiers.found_in(text):
         pattern = _between_words(linkifiers.defined[index].pattern)
@@ -140,7 +140,7 @@ def matches(state: State, text: str) -> list[Match]:
                 continue
             url = _url(linkifiers.defined[index].url_template, match)
             if url is not None:
-                found.insert(place, Match(begin, end, url))
+                found.insert(place, LinkMatch(begin, end, url))
     return found
 
 

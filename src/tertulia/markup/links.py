@@ -9,7 +9,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from tertulia.markup.addresses import safe
-from tertulia.markup.context import RenderContext, add_html, context_of, marks_of
+from tertulia.markup.context import RenderContext, add_html, context_of, delimiters_of
 from tertulia.markup.elements import element, escaped
 
 _SPACE: Final = r"[ \t]*+(?:\n[ \t]*+)?+"
@@ -80,7 +80,7 @@ def link(state: StateInline, silent: bool) -> bool:
 def target(state: StateInline, bracket: int) -> tuple[str, str | None, int, int] | None:
     """Of the link whose text begins at this bracket: its address, its title, the end of its text,
     and its own end. None where there is no link."""
-    label_end = marks_of(state).closing.get(bracket)
+    label_end = delimiters_of(state).closing.get(bracket)
     if label_end is None or label_end >= state.posMax:
         return None
     match = _TARGET.match(state.src, label_end + 1, state.posMax)
@@ -137,7 +137,7 @@ def trimmed(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Match:
+class LinkMatch:
     """A part of a text that is a link."""
 
     begin: int
@@ -145,14 +145,14 @@ class Match:
     url: str
 
 
-def addresses(text: str) -> list[Match]:
+def addresses(text: str) -> list[LinkMatch]:
     """The addresses with a scheme in a text."""
-    found: list[Match] = []
+    found: list[LinkMatch] = []
     for match in _ADDRESS.finditer(text):
         whole = trimmed(match[0])
         href = safe(whole)
         if href is not None:
-            found.append(Match(match.start(), match.start() + len(whole), href))
+            found.append(LinkMatch(match.start(), match.start() + len(whole), href))
     return found
 
 

@@ -15,7 +15,14 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from tertulia.markup import code, katex
 from tertulia.markup.elements import escaped
-from tertulia.workers import TEXTS, Allowance, Exceeded, Failed, Job, Unanswered
+from tertulia.workers import (
+    TEXTS,
+    TaskBudget,
+    TaskFailed,
+    TaskLimitExceeded,
+    TaskUnavailable,
+    WorkerTask,
+)
 
 logger = logging.getLogger("tertulia.markup")
 
@@ -86,10 +93,10 @@ def _size(part: Code | Formula, html: str | None) -> int:
 code_cache: Final[RenderCache[Code]] = RenderCache()
 formula_cache: Final[RenderCache[Formula]] = RenderCache()
 
-HIGHLIGHT: Final[Job[str | None]] = Job(
+HIGHLIGHT: Final[WorkerTask[str | None]] = WorkerTask(
     "tertulia.markup.code:highlighted", str, load="tertulia.markup.code:load"
 )
-TYPESET: Final[Job[str | None]] = Job(
+TYPESET: Final[WorkerTask[str | None]] = WorkerTask(
     "tertulia.markup.katex:typeset",
     str | None,
     load="tertulia.markup.katex:load",
@@ -113,25 +120,25 @@ async def prepare(to_render: PartsToRender) -> None:
 async def _prepare(
     parts: Iterable[Part],
     cache: RenderCache[Part],
-    job: Job[str | None],
+    job: WorkerTask[str | None],
     seconds: float,
     plain: Callable[[Part], str],
 ) -> None:
-    allowance = Allowance(seconds, MAX_WAIT)
+    allowance = TaskBudget(seconds, MAX_WAIT)
     for part in dict.fromkeys(parts):
         is_wanted = partial(_is_wanted, part)
         if not is_wanted():
             continue
         try:
             cache[part] = await TEXTS.call(job, *part, allowance=allowance, is_wanted=is_wanted)
-        except Exceeded:
+        except TaskLimitExceeded:
             cache[part] = plain(part)
             if isinstance(part, Code):
                 _lost.note(part.name)
-        except Unanswered as error:
+        except TaskUnavailable as error:
             logger.info("a part of a message stays plain: %s", error)
             return
-        except Failed as error:
+        except TaskFailed as error:
             logger.warning("a part of a message stays plain: %s: %s", error.kind, error)
             cache[part] = plain(part)
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.workers import FILES, Allowance, Exceeded, Failed, Job
+from tertulia.workers import FILES, TaskBudget, TaskFailed, TaskLimitExceeded, WorkerTask
 
 MAX_ENTRIES: Final = 200
 """Of one document, from its beginning: there the newest are."""
@@ -47,7 +47,7 @@ class NoFeed(Exception):
     """The document is none that can be read. `str(error)` says why, as the end of a sentence."""
 
 
-PARSED: Final[Job[FeedDocument | None]] = Job(
+PARSED: Final[WorkerTask[FeedDocument | None]] = WorkerTask(
     "tertulia.outbound.feed_work:parsed",
     FeedDocument | None,
     load="tertulia.outbound.feed_work:load",
@@ -57,12 +57,12 @@ PARSED: Final[Job[FeedDocument | None]] = Job(
 async def parsed(document: bytes, url: str, content_type: str) -> FeedDocument:
     """What the document says that was found at the URL. NoFeed where it is no feed, or takes too
     long; Unanswered where too much waits."""
-    allowance = Allowance(MAX_SECONDS, PATIENCE)
+    allowance = TaskBudget(MAX_SECONDS, PATIENCE)
     try:
         found = await FILES.call(PARSED, document, url, content_type, allowance=allowance)
-    except Exceeded:
+    except TaskLimitExceeded:
         raise NoFeed("it takes too long to read") from None
-    except Failed as error:
+    except TaskFailed as error:
         raise NoFeed(f"it isn't valid ({error.kind})") from None
     if found is None:
         raise NoFeed("it isn't a feed")

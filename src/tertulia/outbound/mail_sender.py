@@ -14,7 +14,7 @@ from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.outbound.transports import TIMEOUT_SECONDS, Delayed, Transport, Undeliverable
 from tertulia.store import outbox
 from tertulia.store.database import Connection, DatabaseError
-from tertulia.store.outbox import Waiting
+from tertulia.store.outbox import QueuedMail
 from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.mail")
@@ -85,14 +85,14 @@ class MailSender:
                 if ended is not None:
                     raise ended
 
-    def _take(self, connection: Connection) -> list[Waiting]:
-        return outbox.take(connection, self._clock(), LEASE_SECONDS, AT_ONCE)
+    def _take(self, connection: Connection) -> list[QueuedMail]:
+        return outbox.lease(connection, self._clock(), LEASE_SECONDS, AT_ONCE)
 
     async def _is_due(self) -> bool:
         due = await self._store.read(outbox.next_due)
         return due is not None and due <= self._clock()
 
-    async def _send(self, waiting: Waiting) -> None:
+    async def _send(self, waiting: QueuedMail) -> None:
         """One attempt. What a mail says and whom it is for is not logged."""
         facts = _facts(waiting)
         try:
@@ -100,7 +100,7 @@ class MailSender:
         except NotNow as later:
             logger.info("mail put off, they are left in peace", extra={"fields": facts})
             now, until = self._clock(), later.until
-            await self._store.write(lambda c: outbox.put_off(c, waiting, now, until))
+            await self._store.write(lambda c: outbox.reschedule(c, waiting, now, until))
             return
         except (DatabaseError, Unavailable) as error:
             await self._postpone(waiting, type(error).__name__)
@@ -111,7 +111,7 @@ class MailSender:
             return
         if mail is None:
             logger.info("mail not sent, what it is about is over", extra={"fields": facts})
-            await self._store.write(lambda c: outbox.done(c, waiting))
+            await self._store.write(lambda c: outbox.remove(c, waiting))
             return
         try:
             await self._transport.send(mail, waiting.id)
@@ -124,9 +124,9 @@ class MailSender:
             return
         else:
             logger.info("mail sent", extra={"fields": facts})
-        await self._store.write(lambda c: outbox.done(c, waiting))
+        await self._store.write(lambda c: outbox.remove(c, waiting))
 
-    async def _postpone_or_give_up(self, waiting: Waiting, trouble: str) -> None:
+    async def _postpone_or_give_up(self, waiting: QueuedMail, trouble: str) -> None:
         if self._clock() - waiting.asked_at < GIVEN_UP_AFTER:
             await self._postpone(waiting, trouble)
             return
@@ -134,9 +134,9 @@ class MailSender:
             "mail given up, it could not be sent for too long",
             extra={"fields": {**_facts(waiting), "reason": trouble}},
         )
-        await self._store.write(lambda c: outbox.done(c, waiting))
+        await self._store.write(lambda c: outbox.remove(c, waiting))
 
-    async def _postpone(self, waiting: Waiting, trouble: str) -> None:
+    async def _postpone(self, waiting: QueuedMail, trouble: str) -> None:
         pause = min(FIRST_PAUSE * 2 ** (min(waiting.attempts, 20) - 1), LONGEST_PAUSE)
         # So that what failed together does not come back together.
         until = self._clock() + pause * random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
@@ -147,7 +147,7 @@ class MailSender:
         await self._store.write(lambda c: outbox.postpone(c, waiting, until, trouble))
 
 
-def _facts(waiting: Waiting) -> dict[str, str | int]:
+def _facts(waiting: QueuedMail) -> dict[str, str | int]:
     """What is logged of a mail."""
     return {"mail": waiting.id, "kind": waiting.mail.kind.value, "attempt": waiting.attempts}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
 from tertulia.model.messages import LinkPreview
-from tertulia.workers import FILES, Allowance, Failed, Job, Unanswered
+from tertulia.workers import FILES, TaskBudget, TaskFailed, TaskUnavailable, WorkerTask
 
 logger = logging.getLogger("tertulia.previews")
 
@@ -27,7 +27,7 @@ _IMAGE: Final = ("og:image:secure_url", "og:image", "og:image:url", "twitter:ima
 MAX_SECONDS: Final = 3.0
 """Of the processor, for one page; a usual one takes a hundredth."""
 PATIENCE: Final = 30.0
-DESCRIBED: Final[Job[LinkPreview]] = Job(
+DESCRIBED: Final[WorkerTask[LinkPreview]] = WorkerTask(
     "tertulia.outbound.pages:described", LinkPreview, load="tertulia.outbound.pages:load"
 )
 
@@ -36,9 +36,9 @@ async def preview(page: bytes, url: str, content_type: str) -> LinkPreview | Non
     """The same as `described`, by a worker; None where that takes too long."""
     try:
         return await FILES.call(
-            DESCRIBED, page, url, content_type, allowance=Allowance(MAX_SECONDS, PATIENCE)
+            DESCRIBED, page, url, content_type, allowance=TaskBudget(MAX_SECONDS, PATIENCE)
         )
-    except (Unanswered, Failed) as error:
+    except (TaskUnavailable, TaskFailed) as error:
         logger.info("a page could not be read: %s", error)
         return None
 

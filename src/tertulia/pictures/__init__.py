@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from tertulia.model.errors import Unavailable
-from tertulia.pictures.kinds import MAX_FRAMES, BadPicture, Described, Scaled
-from tertulia.workers import FILES, Allowance, Exceeded, Failed, Job, Unanswered
+from tertulia.pictures.kinds import MAX_FRAMES, BadPicture, PictureInfo, Scaled
+from tertulia.workers import (
+    FILES,
+    TaskBudget,
+    TaskFailed,
+    TaskLimitExceeded,
+    TaskUnavailable,
+    WorkerTask,
+)
 
 __all__ = [
     "MAX_FRAMES",
@@ -33,11 +40,15 @@ PATIENCE: Final = 60.0
 
 _WORK: Final = "tertulia.pictures.work"
 _LOAD: Final = f"{_WORK}:load"
-SQUARED: Final[Job[Scaled]] = Job(f"{_WORK}:squared", Scaled, load=_LOAD)
-FITTED: Final[Job[Scaled]] = Job(f"{_WORK}:fitted", Scaled, load=_LOAD)
-ANIMATED: Final[Job[Scaled | None]] = Job(f"{_WORK}:animated", Scaled | None, load=_LOAD)
-DESCRIBED: Final[Job[Described]] = Job(f"{_WORK}:described", Described, load=_LOAD)
-THUMBNAIL: Final[Job[Scaled]] = Job(f"{_WORK}:thumbnail", Scaled, load=_LOAD)
+SQUARED: Final[WorkerTask[Scaled]] = WorkerTask(f"{_WORK}:squared", Scaled, load=_LOAD)
+FITTED: Final[WorkerTask[Scaled]] = WorkerTask(f"{_WORK}:fitted", Scaled, load=_LOAD)
+ANIMATED: Final[WorkerTask[Scaled | None]] = WorkerTask(
+    f"{_WORK}:animated", Scaled | None, load=_LOAD
+)
+DESCRIBED: Final[WorkerTask[PictureInfo]] = WorkerTask(
+    f"{_WORK}:described", PictureInfo, load=_LOAD
+)
+THUMBNAIL: Final[WorkerTask[Scaled]] = WorkerTask(f"{_WORK}:thumbnail", Scaled, load=_LOAD)
 
 
 async def squared(content: bytes, size: int) -> Scaled:
@@ -59,7 +70,7 @@ async def animated(content: bytes, size: int) -> Scaled | None:
     return await _done(ANIMATED, content, size)
 
 
-async def described(place: Path) -> Described:
+async def described(place: Path) -> PictureInfo:
     """What the picture in the file is."""
     return await _done(DESCRIBED, str(place))
 
@@ -70,16 +81,16 @@ async def thumbnail(place: Path, width: int, height: int, *, moving: bool) -> Sc
     return await _done(THUMBNAIL, str(place), width, height, moving)
 
 
-async def _done(job: Job[T], *arguments: object) -> T:
+async def _done(job: WorkerTask[T], *arguments: object) -> T:
     try:
-        return await FILES.call(job, *arguments, allowance=Allowance(MAX_SECONDS, PATIENCE))
-    except Failed as error:
+        return await FILES.call(job, *arguments, allowance=TaskBudget(MAX_SECONDS, PATIENCE))
+    except TaskFailed as error:
         if error.kind != BadPicture.__name__:
             raise
         raise BadPicture(str(error)) from None
-    except Exceeded:
+    except TaskLimitExceeded:
         raise BadPicture("This image takes too long to process.") from None
-    except Unanswered as error:
+    except TaskUnavailable as error:
         raise Unavailable("Too many images are waiting to be processed. Try again.") from error
 
 

@@ -25,7 +25,7 @@ class Scaled:
 
 
 @dataclass(frozen=True)
-class Described:
+class PictureInfo:
     """What a picture is, without decoding it."""
 
     width: int

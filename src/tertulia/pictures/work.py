@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 
 from PIL import ExifTags, Image, ImageDraw, ImageFont, ImageOps, ImageSequence
 
-from tertulia.pictures.kinds import MAX_FRAMES, MAX_PIXELS, BadPicture, Described, Scaled
+from tertulia.pictures.kinds import MAX_FRAMES, MAX_PIXELS, BadPicture, PictureInfo, Scaled
 
 _MAX_BLOCKS: Final = 1_000_000
 FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "AVIF")
@@ -55,12 +55,12 @@ def animated(content: bytes, size: int) -> Scaled | None:
         return Scaled(out.getvalue(), "image/gif", size, size, animated=True)
 
 
-def described(place: str) -> Described:
+def described(place: str) -> PictureInfo:
     with opened(Path(place)) as picture:
         width, height = picture.size
         if picture.getexif().get(ExifTags.Base.Orientation) in _LYING:
             width, height = height, width
-        return Described(width, height, _frames(picture, Path(place)) > 1)
+        return PictureInfo(width, height, _frames(picture, Path(place)) > 1)
 
 
 _LYING: Final = frozenset({5, 6, 7, 8})

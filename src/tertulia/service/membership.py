@@ -23,8 +23,8 @@ from tertulia.service.lifecycle import Lifecycle
 from tertulia.store import log_formats, migrations, nodes
 from tertulia.store.database import Connection
 from tertulia.store.nodes import (
-    SLOW_KEPT,
-    Heard,
+    MAX_SLOW_REQUESTS,
+    HeartbeatReply,
     ListedNode,
     NodeEntry,
     NodeFigures,
@@ -74,7 +74,7 @@ class Membership:
             log_format=log_formats.LOG_FORMAT,
             settings=config.digests_of_shared(),
         )
-        self.slow_requests: deque[SlowRequest] = deque(maxlen=SLOW_KEPT)
+        self.slow_requests: deque[SlowRequest] = deque(maxlen=MAX_SLOW_REQUESTS)
         """Requests of the node that took long."""
         self._clock = clock
         self._clock_ahead = 0.0
@@ -109,7 +109,7 @@ class Membership:
                 await asyncio.wait([saying])
             with contextlib.suppress(Exception):  # Then it is shown as gone.
                 async with asyncio.timeout(LEAVE_SECONDS):
-                    await store.tend_list(lambda connection: nodes.leave(connection, run))
+                    await store.tend_list(lambda connection: nodes.unregister(connection, run))
             _runs.discard(run)
 
     @property
@@ -149,7 +149,7 @@ class Membership:
         name = self._wanted_name
 
         def enter(connection: Connection) -> bool:
-            return nodes.enter(connection, name, self.entry, self.figures, self._makes_way)
+            return nodes.register(connection, name, self.entry, self.figures, self._makes_way)
 
         while not await store.tend_list(enter):
             name = f"{self._wanted_name}-{secrets.token_hex(2)}"
@@ -190,11 +190,11 @@ class Membership:
             logger.info("the node was asked to leave", extra={"fields": {"name": self.name}})
             self.lifecycle.drain()
 
-    def _said(self, connection: Connection) -> Heard | None:
+    def _said(self, connection: Connection) -> HeartbeatReply | None:
         run, wanted = self.entry.run, self._wanted_name
         if self.name != wanted and nodes.rename(connection, run, wanted, self._makes_way):
             self.name = wanted
-        return nodes.say(connection, run, self.figures)
+        return nodes.heartbeat(connection, run, self.figures)
 
 
 def _is_dead(other: ListedNode) -> bool:

@@ -24,12 +24,12 @@ from tertulia.service.webhooks.journal import Journal
 from tertulia.service.webhooks.templates import Shares
 from tertulia.state.decision import CommandContext
 from tertulia.state.state import State
-from tertulia.store.bucket_partials import BucketPartials
+from tertulia.store.bucket_partials import BucketPartialUploads
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.files import Files
-from tertulia.store.partial_uploads import DiskPartials, Partials
+from tertulia.store.partial_uploads import DiskPartialUploads, PartialUploads
 from tertulia.store.store import Store
-from tertulia.store.uploads import Uploads
+from tertulia.store.uploads import UploadStore
 
 Previews = Mapping[str, LinkPreview | None]
 """What pages say of themselves, by their URLs; None for those that have no preview."""
@@ -124,16 +124,16 @@ class Node:
         return wanted and not realm.deactivated
 
     @property
-    def uploads(self) -> Uploads:
+    def uploads(self) -> UploadStore:
         """The uploaded files."""
-        return Uploads(self.files, self.disk)
+        return UploadStore(self.files, self.disk)
 
     @property
-    def partials(self) -> Partials:
+    def partials(self) -> PartialUploads:
         """The uploads that arrive in pieces: where all nodes find them."""
         if self.files.is_here:
-            return DiskPartials(self.uploads)
-        return BucketPartials(self.files, self.uploads)
+            return DiskPartialUploads(self.uploads)
+        return BucketPartialUploads(self.files, self.uploads)
 
     async def close(self) -> None:
         """Let go of connections to other servers, and of what is under way by itself."""

@@ -14,7 +14,7 @@ from tertulia.state.state import State
 from tertulia.store import usage
 from tertulia.store.database import Connection
 from tertulia.store.store import Store
-from tertulia.store.usage import Counted
+from tertulia.store.usage import UsageProgress
 
 FILES_SECONDS: Final = 3600.0
 """Between two times that the files of channels are counted, which is done from the beginning."""
@@ -49,13 +49,13 @@ async def count(
     await _kept(store, partial(usage.finish, before=at, at=now))
 
 
-def progress(at: Counted, state: State) -> float:
+def progress(at: UsageProgress, state: State) -> float:
     """Which part of the organization's messages has been counted: 0 to 1."""
     last = state.last_message_id
     return min(at.message_id / last, 1.0) if last else 1.0
 
 
-async def _kept(store: Store, step: Callable[[Connection], Counted | None]) -> Counted:
+async def _kept(store: Store, step: Callable[[Connection], UsageProgress | None]) -> UsageProgress:
     after = await store.write(step)
     if after is None:
         raise CountedElsewhere
@@ -63,8 +63,8 @@ async def _kept(store: Store, step: Callable[[Connection], Counted | None]) -> C
     return after
 
 
-async def _messages(store: Store, state: Callable[[], State], report: Report) -> Counted:
-    at = await store.read(usage.counted)
+async def _messages(store: Store, state: Callable[[], State], report: Report) -> UsageProgress:
+    at = await store.read(usage.progress)
     while True:
         new = await store.read(usage.new_messages, at.message_id)
         if new.last_id != at.message_id:
@@ -74,7 +74,7 @@ async def _messages(store: Store, state: Callable[[], State], report: Report) ->
             return at
 
 
-async def _people(store: Store, at: Counted, now: float) -> Counted:
+async def _people(store: Store, at: UsageProgress, now: float) -> UsageProgress:
     today, final = usage.day_of(now), usage.day_of(now - LATE_SECONDS)
     first: int | None = at.day
     if not first:
@@ -87,7 +87,9 @@ async def _people(store: Store, at: Counted, now: float) -> Counted:
     return at
 
 
-async def _files(store: Store, state: Callable[[], State], at: Counted, now: float) -> Counted:
+async def _files(
+    store: Store, state: Callable[[], State], at: UsageProgress, now: float
+) -> UsageProgress:
     found: dict[int, tuple[int, int]] = {}
     after = 0
     while after < state().attachments.highest:

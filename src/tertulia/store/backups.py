@@ -204,7 +204,7 @@ AHEAD_SECONDS: Final = 600.0
 """By so much another node's clock may be ahead of this one's."""
 
 
-class KeptBackup(Struct, frozen=True, kw_only=True):
+class StoredBackup(Struct, frozen=True, kw_only=True):
     """A backup at the place for them, which could be restored when it was made."""
 
     name: str
@@ -220,23 +220,23 @@ def name_at(now: float) -> str:
     return f"tertulia-{datetime.fromtimestamp(now, UTC).strftime(_TIME)}.zip"
 
 
-async def kept_backups(place: Files) -> list[KeptBackup]:
+async def stored_backups(place: Files) -> list[StoredBackup]:
     """Those that there are, the oldest first. Other files at the place are none of ours."""
     backups = []
     async for one in place.below(""):
         at = _made_at(one.path)
         if at is not None:
-            backups.append(KeptBackup(name=one.path, at=at, size=one.size))
+            backups.append(StoredBackup(name=one.path, at=at, size=one.size))
     return sorted(backups, key=lambda one: one.at)
 
 
-def last_backup_noted(connection: Connection) -> float | None:
+def last_backup_at(connection: Connection) -> float | None:
     """When the last one at the place was made, as was last seen; None for none."""
     at = installation.value(connection, _LAST)
     return None if at is None else float(at)
 
 
-def note_last_backup(connection: Connection, at: float | None) -> None:
+def set_last_backup_at(connection: Connection, at: float | None) -> None:
     """Write that down, inside the transaction that is open."""
     if at is None:
         installation.forget(connection, _LAST)
@@ -257,33 +257,33 @@ def _made_at(name: str) -> float | None:
         return None
 
 
-def backups_made(backups: Iterable[KeptBackup], now: float) -> list[KeptBackup]:
+def backups_made(backups: Iterable[StoredBackup], now: float) -> list[StoredBackup]:
     """Those that were made by now, in the same order. What is of a time that has not come is of a
     clock that was wrong, and stands for none."""
     return [one for one in backups if one.at <= now + AHEAD_SECONDS]
 
 
 def superseded_backups(
-    backups: Iterable[KeptBackup], days: int, weeks: int, now: float
-) -> list[KeptBackup]:
+    backups: Iterable[StoredBackup], days: int, weeks: int, now: float
+) -> list[StoredBackup]:
     """Those that need not be kept: all but the newest, the newest of each of the last `days` days
     that have one, and the newest of each of the last `weeks` weeks that have one. (In UTC.) What
     was not `made` by now is left alone."""
     newest_first = sorted(backups_made(backups, now), key=lambda one: one.at, reverse=True)
     kept = set(newest_first[:1])
     for most, period in ((days, _day_of), (weeks, _week_of)):
-        newest: dict[str, KeptBackup] = {}
+        newest: dict[str, StoredBackup] = {}
         for one in newest_first:
             newest.setdefault(period(one), one)
         kept |= set(list(newest.values())[:most])
     return [one for one in newest_first if one not in kept]
 
 
-def _day_of(backup: KeptBackup) -> str:
+def _day_of(backup: StoredBackup) -> str:
     return datetime.fromtimestamp(backup.at, UTC).strftime("%Y-%m-%d")
 
 
-def _week_of(backup: KeptBackup) -> str:
+def _week_of(backup: StoredBackup) -> str:
     return datetime.fromtimestamp(backup.at, UTC).strftime("%G-%V")
 
 
@@ -307,11 +307,11 @@ _UNHELD_SECONDS: Final = 86400
 
 
 @contextlib.contextmanager
-def scratch_directory(data_path: Path) -> Iterator[Path]:
+def temporary_directory(data_path: Path) -> Iterator[Path]:
     """An empty directory for the time of the context, which nobody but the owner can read. Those
     whose process is gone are deleted first."""
     file_modes.directory(data_path)
-    sweep_scratch(data_path)
+    delete_stale_directories(data_path)
     # It is locked before anybody can take it for one that was left.
     new = Path(tempfile.mkdtemp(prefix=_NEW, dir=data_path))
     with open(new / _HELD, "wb", opener=file_modes.opener) as held:
@@ -323,12 +323,12 @@ def scratch_directory(data_path: Path) -> Iterator[Path]:
             shutil.rmtree(directory)
 
 
-def nameless_file(directory: Path) -> BinaryIO:
+def anonymous_file(directory: Path) -> BinaryIO:
     """An empty file that goes when it is closed, or with the process. Nobody can open it anew."""
     return cast(BinaryIO, tempfile.TemporaryFile(dir=directory))
 
 
-def scratch_directories(data_path: Path) -> list[Path]:
+def temporary_directories(data_path: Path) -> list[Path]:
     """Those that there are, and what else is called so."""
     try:
         names = os.listdir(data_path)
@@ -337,9 +337,9 @@ def scratch_directories(data_path: Path) -> list[Path]:
     return [data_path / name for name in names if name.startswith((PREFIX, _NEW))]
 
 
-def sweep_scratch(data_path: Path) -> None:
+def delete_stale_directories(data_path: Path) -> None:
     """Delete those whose process is gone. What cannot be looked at is not ours."""
-    for left in scratch_directories(data_path):
+    for left in temporary_directories(data_path):
         # Somebody else's, which cannot be looked into, or one that goes just now.
         with contextlib.suppress(OSError):
             if left.is_dir() and _is_left(left):

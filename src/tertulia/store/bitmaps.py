@@ -8,7 +8,7 @@ from typing import Any, Final
 from pyroaring import BitMap
 
 from tertulia.store.codec import CHUNK_BITS
-from tertulia.store.database import Connection, Dialect, Question
+from tertulia.store.database import Connection, Dialect, Query
 
 READ: Final = "read_state"
 """The table of what users have marked as read."""
@@ -69,9 +69,9 @@ def _marked(stored: bytes | None, chunk: int, marks: Iterable[tuple[Chunks, bool
     return bytes(bitmap.serialize())
 
 
-def questions(
+def prefetch_queries(
     dialect: Dialect, table: str, marks: Mapping[int, Sequence[tuple[Chunks, bool]]]
-) -> list[Question]:
+) -> list[Query]:
     """What `write` asks."""
     return [
         _question(dialect, table, chunk, users) for chunk, users in _users_by_chunk(marks).items()
@@ -89,7 +89,7 @@ def _users_by_chunk(
     return found
 
 
-def take_out(connection: Connection, table: str, ids: Iterable[int]) -> None:
+def remove(connection: Connection, table: str, ids: Iterable[int]) -> None:
     """Take messages out, of all users."""
     for chunk, gone in by_chunk(BitMap(ids)).items():
         put = [
@@ -103,7 +103,7 @@ def take_out(connection: Connection, table: str, ids: Iterable[int]) -> None:
             )
 
 
-def of_users(connection: Connection, table: str, user_ids: Sequence[int]) -> dict[int, BitMap]:
+def by_user(connection: Connection, table: str, user_ids: Sequence[int]) -> dict[int, BitMap]:
     """Each user's messages."""
     dialect = connection.dialect
     found = {user: BitMap() for user in user_ids}
@@ -123,7 +123,7 @@ def users_with(
     return sorted(user for user, bitmap in rows if message_id in bitmap)
 
 
-def users_with_some(connection: Connection, table: str, ids: BitMap) -> dict[int, BitMap]:
+def users_with_any(connection: Connection, table: str, ids: BitMap) -> dict[int, BitMap]:
     """The users who have some of the messages, each with these."""
     found: dict[int, BitMap] = {}
     for chunk, some in by_chunk(ids).items():
@@ -143,12 +143,12 @@ def _rows(
 
 def _question(
     dialect: Dialect, table: str, chunk: int, users: Iterable[int] | None = None
-) -> Question:
+) -> Query:
     where, parameters = "chunk = ?", list[Any]([chunk])
     if users is not None:
         where += f" AND {dialect.among('user_id')}"
         parameters.append(dialect.array(sorted(users)))
-    return Question(f"SELECT user_id, bitmap FROM {table} WHERE {where}", parameters)
+    return Query(f"SELECT user_id, bitmap FROM {table} WHERE {where}", parameters)
 
 
 def bitmap_of(stored: bytes) -> BitMap:

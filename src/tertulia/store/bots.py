@@ -39,7 +39,7 @@ def write(connection: Connection, change: StorageChanged) -> None:
         )
 
 
-def parts(change: StorageChanged) -> Iterator[StorageChanged]:
+def in_parts(change: StorageChanged) -> Iterator[StorageChanged]:
     """The change in parts that are written one after the other, so that none holds up the log."""
     if change.gone is None:
         yield change
@@ -50,7 +50,9 @@ def parts(change: StorageChanged) -> Iterator[StorageChanged]:
         yield StorageChanged(change.user_id, dict(values[first:until]), gone[first:until])
 
 
-def kept(connection: Connection, user_id: int, names: Sequence[str] | None) -> dict[str, str]:
+def stored_values(
+    connection: Connection, user_id: int, names: Sequence[str] | None
+) -> dict[str, str]:
     """The texts under those names, or all that there are; what is not there is missing."""
     if names is None:
         found = connection.query(
@@ -76,6 +78,6 @@ def sizes(connection: Connection, user_id: int, names: Sequence[str]) -> tuple[i
         " WHERE user_id = ?",
         (user_id,),
     )[0]
-    own = kept(connection, user_id, names)
+    own = stored_values(connection, user_id, names)
     less = sum(len(name) + len(value) for name, value in own.items())
     return int(total) - less, int(count) - len(own)

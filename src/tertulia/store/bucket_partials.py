@@ -20,11 +20,17 @@ import msgspec
 
 from tertulia.model.errors import FilesUnavailable, Refused
 from tertulia.store import file_modes
-from tertulia.store.backups import nameless_file
+from tertulia.store.backups import anonymous_file
 from tertulia.store.bucket_files import copied
 from tertulia.store.files import INCOMING, Files
-from tertulia.store.partial_uploads import Partial, Partials, Pieces, Reservation, decoder
-from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, Uploads
+from tertulia.store.partial_uploads import (
+    PartialUpload,
+    PartialUploads,
+    Reservation,
+    UploadPieces,
+    decoder,
+)
+from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, UploadStore
 
 _BEGUN: Final = f"{INCOMING}/begun"
 _WHOLE: Final = f"{INCOMING}/whole"
@@ -47,7 +53,7 @@ _OLD_SECONDS: Final = 43_200
 """Only what was written so long ago can have expired."""
 
 
-class Piece(NamedTuple):
+class BucketPiece(NamedTuple):
     """An object with a part of a file."""
 
     offset: int
@@ -59,13 +65,13 @@ class Piece(NamedTuple):
         return self.offset + self.length
 
 
-def chain(pieces: Iterable[Piece]) -> list[Piece]:
+def chain(pieces: Iterable[BucketPiece]) -> list[BucketPiece]:
     """Those that lead furthest from the beginning, one where the other ends."""
-    before: dict[int, Piece | None] = {0: None}
+    before: dict[int, BucketPiece | None] = {0: None}
     for piece in sorted(pieces):
         if piece.offset in before and piece.length and piece.end not in before:
             before[piece.end] = piece
-    found: list[Piece] = []
+    found: list[BucketPiece] = []
     last = before[max(before)]
     while last is not None:
         found.append(last)
@@ -73,12 +79,12 @@ def chain(pieces: Iterable[Piece]) -> list[Piece]:
     return found[::-1]
 
 
-class BucketPieces(Pieces):
+class BucketPieces(UploadPieces):
     """The pieces of one file, and those that one request brings: gathered on the disk of this
     machine, in an empty file, until they are worth an object or were looked at."""
 
     def __init__(
-        self, files: Files, key: str, present: Sequence[Piece], gathered: BinaryIO
+        self, files: Files, key: str, present: Sequence[BucketPiece], gathered: BinaryIO
     ) -> None:
         self._files = files
         self._directory = f"{_PIECES}/{key}"
@@ -150,7 +156,7 @@ class BucketPieces(Pieces):
 
 def _nameless(directory: Path) -> BinaryIO:
     file_modes.directory(directory)
-    return nameless_file(directory)
+    return anonymous_file(directory)
 
 
 def _emptied(file: BinaryIO) -> None:
@@ -158,24 +164,24 @@ def _emptied(file: BinaryIO) -> None:
     file.truncate()
 
 
-class BucketPartials(Partials):
+class BucketPartialUploads(PartialUploads):
     """In a bucket."""
 
-    def __init__(self, files: Files, uploads: Uploads) -> None:
+    def __init__(self, files: Files, uploads: UploadStore) -> None:
         self._files = files
         self._uploads = uploads
 
-    async def begin(self, partial: Partial) -> None:
+    async def begin(self, partial: PartialUpload) -> None:
         await self._files.put(_reservation(partial), b"")
         await self._files.put(_record(_BEGUN, partial), msgspec.json.encode(partial))
 
-    async def finish(self, partial: Partial) -> None:
+    async def finish(self, partial: PartialUpload) -> None:
         await self._files.put(_record(_WHOLE, partial), msgspec.json.encode(partial))
         await self._files.delete(_record(_BEGUN, partial))
         await self._files.delete(_reservation(partial))
         await self._files.delete_below(f"{_PIECES}/{partial.key}")
 
-    async def load(self, user_id: int, key: str) -> Partial | None:
+    async def load(self, user_id: int, key: str) -> PartialUpload | None:
         if not KEY.fullmatch(key):
             return None
         # In this order: it may be finished in between.
@@ -185,7 +191,7 @@ class BucketPartials(Partials):
         return None if text is None else decoder.decode(text)
 
     @contextlib.asynccontextmanager
-    async def opened(self, partial: Partial) -> AsyncIterator[BucketPieces | None]:
+    async def opened(self, partial: PartialUpload) -> AsyncIterator[BucketPieces | None]:
         if partial.path is not None:
             yield None
             return
@@ -193,17 +199,17 @@ class BucketPartials(Partials):
         with await asyncio.to_thread(_nameless, self._uploads.incoming) as gathered:
             yield BucketPieces(self._files, partial.key, present, gathered)
 
-    async def _pieces(self, key: str) -> list[Piece]:
-        found: list[Piece] = []
+    async def _pieces(self, key: str) -> list[BucketPiece]:
+        found: list[BucketPiece] = []
         async for one in self._files.below(f"{_PIECES}/{key}"):
             name = one.path.rpartition("/")[2]
             offset = name.partition("-")[0]
             if offset.isdecimal():
-                found.append(Piece(int(offset), one.size, one.path))
+                found.append(BucketPiece(int(offset), one.size, one.path))
         return found
 
     @contextlib.asynccontextmanager
-    async def whole(self, partial: Partial) -> AsyncIterator[ArrivedFile]:
+    async def whole(self, partial: PartialUpload) -> AsyncIterator[ArrivedFile]:
         place = self._uploads.incoming / secrets.token_hex(16)
         arriving = IncomingFile(partial.key, place)
         try:
@@ -212,7 +218,7 @@ class BucketPartials(Partials):
         finally:
             await asyncio.to_thread(place.unlink, missing_ok=True)
 
-    async def _compose(self, partial: Partial, place: Path) -> None:
+    async def _compose(self, partial: PartialUpload, place: Path) -> None:
         async def chunks() -> AsyncIterator[bytes]:
             for piece in chain(await self._pieces(partial.key)):
                 async for chunk in self._files.chunks(piece.name):
@@ -225,7 +231,7 @@ class BucketPartials(Partials):
         if size != partial.length:
             raise FilesUnavailable(f"some parts of {partial.key} are missing")
 
-    async def delete(self, partial: Partial) -> None:
+    async def delete(self, partial: PartialUpload) -> None:
         if partial.path is None:
             await self._uploads.forget(partial.key)
         await self._files.delete_below(f"{_PIECES}/{partial.key}")
@@ -277,12 +283,12 @@ class BucketPartials(Partials):
             async for one in self._files.below(directory)
         }
 
-    async def expired(self, now: float) -> list[Partial]:
+    async def expired(self, now: float) -> list[PartialUpload]:
         # A crash may have left some of which nothing else is there.
         for path, reserved in await self._reserved():
             if reserved.expires <= now:
                 await self._files.delete(path)
-        found: list[Partial] = []
+        found: list[PartialUpload] = []
         for directory in (_BEGUN, _WHOLE):
             async for one in self._files.below(directory):
                 key = one.path.rpartition("/")[2]
@@ -295,9 +301,9 @@ class BucketPartials(Partials):
         return found
 
 
-def _record(directory: str, partial: Partial) -> str:
+def _record(directory: str, partial: PartialUpload) -> str:
     return f"{directory}/{partial.user_id}/{partial.key}"
 
 
-def _reservation(partial: Partial) -> str:
+def _reservation(partial: PartialUpload) -> str:
     return f"{_RESERVED}/{partial.user_id}/{partial.key}-{partial.length}-{partial.expires}"

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 
 from tertulia.store import file_modes
-from tertulia.store.telling import LONGEST_TEXT
+from tertulia.store.broadcast import MAX_BYTES
 
 _BELL: Final = "free"
 _ALONE: Final = "alone"
@@ -34,7 +34,7 @@ _GROWN: Final = b"+"
 _ANNOUNCED: Final = b"!"
 _DATAGRAM: Final = 32 * 1024
 """Bytes of announcements that are sent together, so that few take a place in a reader's queue."""
-_LARGEST: Final = 2 * _DATAGRAM + 8 * LONGEST_TEXT
+_LARGEST: Final = 2 * _DATAGRAM + 8 * MAX_BYTES
 """Bytes that a datagram has at most: texts have `LONGEST_TEXT`, here encoded once more."""
 _FRESH_SECONDS: Final = 1.0
 """How long a list of those that listen is believed where the directory looks unchanged."""
@@ -236,7 +236,7 @@ def _datagram(encoded: Sequence[bytes]) -> bytes:
     return b"%b[%b]" % (_ANNOUNCED, b",".join(encoded))
 
 
-LARGEST: Final = 64 * 1024
+MAX_DATAGRAM: Final = 64 * 1024
 """Bytes that a datagram may have."""
 _AT_ONCE: Final = 50
 """Datagrams that are read before others have their turn of the event loop."""
@@ -244,7 +244,7 @@ _QUEUE: Final = 4 << 20
 """Bytes that may wait to be read, as far as the system allows it."""
 
 
-class Neighbours:
+class PeerSocket:
     """One node's socket. Used on the event loop alone."""
 
     def __init__(self, directory: Path, name: str, on_datagram: Callable[[bytes], None]) -> None:
@@ -287,7 +287,7 @@ class Neighbours:
     def _readable(self) -> None:
         with contextlib.suppress(BlockingIOError):
             for _ in range(_AT_ONCE):
-                self._on_datagram(self._socket.recv(2 * LARGEST))
+                self._on_datagram(self._socket.recv(2 * MAX_DATAGRAM))
 
     def _forget_dead(self) -> None:
         """Remove the sockets of nodes that were killed."""
@@ -301,6 +301,6 @@ class Neighbours:
                     continue
 
 
-def meeting_place() -> Path:
+def peer_directory() -> Path:
     """The directory in which the nodes of this user on this machine find each other."""
     return Path(tempfile.gettempdir()) / f"tertulia-{os.getuid()}"

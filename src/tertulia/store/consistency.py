@@ -68,7 +68,7 @@ def dangling(connection: Connection) -> list[tuple[Reference, int]]:
     return found
 
 
-class Extent(NamedTuple):
+class LogExtent(NamedTuple):
     """How far the log goes, by its head and by its entries."""
 
     head: int
@@ -88,11 +88,11 @@ class Extent(NamedTuple):
         )
 
 
-def extent(connection: Connection) -> Extent:
+def extent(connection: Connection) -> LogExtent:
     """The log's extent."""
     ((head, pruned),) = connection.query("SELECT seq, pruned FROM head WHERE id = 1")
     ((first, last, entries),) = connection.query("SELECT MIN(seq), MAX(seq), COUNT(*) FROM log")
-    return Extent(head, pruned, first, last, entries)
+    return LogExtent(head, pruned, first, last, entries)
 
 
 def unsearchable(connection: Connection) -> tuple[int, int]:

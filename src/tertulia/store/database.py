@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple, Protocol
 from tertulia.model.errors import Unavailable
 from tertulia.model.tokenizer import Phrase
 
-GATHERED_SECONDS: Final = 0.1
+DEFER_SECONDS: Final = 0.1
 """How long what comes may lie unread where nobody waits for it."""
 
 
-class Hearing:
+class NotificationReader:
     """Reads one connection on the event loop. Used on the loop alone."""
 
     def __init__(self, is_awaited: Callable[[], bool]) -> None:
@@ -65,7 +65,7 @@ class Hearing:
             self.detach()
         elif self._again is None and self._descriptor is not None and not self._is_awaited():
             self.loop.remove_reader(self._descriptor)
-            self._listen_later(self.loop.call_later(GATHERED_SECONDS, self.listen))
+            self._listen_later(self.loop.call_later(DEFER_SECONDS, self.listen))
 
     def _listen_later(self, again: asyncio.TimerHandle | None) -> None:
         if self._again is not None:
@@ -106,7 +106,7 @@ class CommitUnknown(DatabaseUnavailable):
     (`Dialect.begin_write`) sees what became of it."""
 
 
-class Limits(NamedTuple):
+class TimeLimits(NamedTuple):
     """How long something may take on a connection, in seconds. What takes longer is stopped."""
 
     statement: float
@@ -121,14 +121,14 @@ class Limits(NamedTuple):
     middle of a statement. (PostgreSQL 17 and newer.)"""
 
 
-READING = Limits(statement=10, lock=5, idle=30)
+READING = TimeLimits(statement=10, lock=5, idle=30)
 """For reads whose answer somebody waits for."""
-WRITING = Limits(statement=15, lock=10, idle=5, transaction=20)
+WRITING = TimeLimits(statement=15, lock=10, idle=5, transaction=20)
 """For writing to the log. A writer waits for the head's lock longer than a writer that stands still
 may hold it."""
-MIGRATING = Limits(statement=86_400, lock=86_400, idle=60)
+MIGRATING = TimeLimits(statement=86_400, lock=86_400, idle=60)
 """For a migration, and for waiting for one."""
-LONG = Limits(statement=14_400, lock=60, idle=3_600)
+LONG = TimeLimits(statement=14_400, lock=60, idle=3_600)
 """For an operator's commands, which read everything."""
 
 
@@ -136,18 +136,18 @@ class DatabaseReplaced(DatabaseError):
     """The database was moved away while it is in use: what is written to it is lost."""
 
 
-class Question(NamedTuple):
+class Query(NamedTuple):
     """A statement that asks something, and its parameters."""
 
     sql: str
     parameters: Sequence[Any]
 
 
-class AnswerNeeded(Exception):
+class ResultNeeded(Exception):
     """What is only written down was to be answered."""
 
 
-class Exchanges(Protocol):
+class WritePipeline(Protocol):
     """A connection to a server as the event loop uses it for writing to the log: what belongs
     together is sent together, and no thread waits for the answers. Errors are those of
     `Connection`. Nobody else may use the connection meanwhile, and after an exception it is of no
@@ -158,13 +158,13 @@ class Exchanges(Protocol):
         head for `history.head_of`, and its entries from that number on for
         `newest_entries.growth`; none where the head's batch is that one."""
 
-    async def ask(self, questions: Sequence[Question]) -> Sequence[list[Row]]:
+    async def ask(self, questions: Sequence[Query]) -> Sequence[list[Row]]:
         """The rows of each."""
 
     def written_down(
         self,
         write: Callable[[], None],
-        asked: Sequence[Question] = (),
+        asked: Sequence[Query] = (),
         answers: Sequence[list[Row]] = (),
     ) -> Sequence[Any]:
         """What the function runs on the connection, for `commit_script`; what it asks the
@@ -190,7 +190,7 @@ class Connection(Protocol):
         """The kind of database behind it."""
 
     @property
-    def exchanges(self) -> Exchanges | None:
+    def exchanges(self) -> WritePipeline | None:
         """The same connection for the event loop; None where there is no server to talk to."""
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
@@ -264,7 +264,7 @@ class Dialect(ABC):
     is closed. Empty where `Database.making_checkpoint` does."""
     tell_growth: str = ""
     """Inside such a transaction: tells other nodes, if it commits and not before, how far the log
-    has grown (one parameter: the sequence number as text, or a text of `store.telling`). Empty
+    has grown (one parameter: the sequence number as text, or a text of `store.broadcast`). Empty
     where `Database.tell_growth` does."""
 
     @abstractmethod
@@ -396,7 +396,7 @@ class Database(ABC):
         """Whether something of ours is there already. DatabaseError when that cannot be told."""
 
     @abstractmethod
-    def connect(self, *, readonly: bool, limits: Limits = LONG) -> Connection:
+    def connect(self, *, readonly: bool, limits: TimeLimits = LONG) -> Connection:
         """A new connection. DatabaseUnavailable where there is nothing to connect to; DatabaseError
         where what is there cannot be used."""
 
@@ -438,7 +438,7 @@ class Database(ABC):
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
         on_told: Callable[[Sequence[str]], None] | None = None,
-        hearing: Hearing | None = None,
+        hearing: NotificationReader | None = None,
     ) -> Callable[[], None]:
         """Call `on_growth` (from any thread) when another process may have written, with the log's
         newest sequence number if it is known, and `on_announcement` with what another process

@@ -304,7 +304,7 @@ def _delete(connection: Connection, deletions: Sequence[changes.MessagesDeleted]
     dialect = connection.dialect
     ids = dialect.array(message_ids)
     search_index.remove(connection, message_ids)
-    bitmaps.take_out(connection, bitmaps.RECORDS, message_ids)
+    bitmaps.remove(connection, bitmaps.RECORDS, message_ids)
     for table in DEPENDENT:
         connection.run(f"DELETE FROM {table} WHERE {dialect.among('message_id')}", (ids,))
     connection.run(f"DELETE FROM messages WHERE {dialect.among('id')}", (ids,))
@@ -413,7 +413,7 @@ def records_on(
 ) -> tuple[frozenset[int], Records]:
     """Everybody who has sparse flags on these messages, and who keeps a record of which."""
     dialect = connection.dialect
-    records = bitmaps.users_with_some(connection, bitmaps.RECORDS, BitMap(message_ids))
+    records = bitmaps.users_with_any(connection, bitmaps.RECORDS, BitMap(message_ids))
     holders = set(records)
     for user_id, message_id, flags in connection.query(
         f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
@@ -429,13 +429,13 @@ def records_on(
     return frozenset(holders), [(ids, tuple(users)) for ids, users in alike.values()]
 
 
-Line = tuple[int, int, str, bool]
+TopicMessage = tuple[int, int, str, bool]
 """A message of a topic: ID, when it was sent, the topic as it is spelled, whether it mentions
 everybody."""
 _OF_TOPIC = f"SELECT id, sent_at, {TOPIC_NAME}, mentions_all FROM messages WHERE {OF_TOPIC}"
 
 
-def _line(row: tuple[Any, ...]) -> Line:
+def _line(row: tuple[Any, ...]) -> TopicMessage:
     return row[0], row[1], row[2], bool(row[3])
 
 
@@ -521,7 +521,7 @@ def older_than(
 
 def some_of_topic(
     connection: Connection, channel_id: int, key: str, ids: Sequence[int]
-) -> list[Line]:
+) -> list[TopicMessage]:
     """These messages of a topic, and the newest that is none of them, ascending."""
     dialect = connection.dialect
     wanted = dialect.array(ids)

@@ -5,7 +5,7 @@ from msgspec import Struct
 from tertulia.store.database import Connection
 
 
-class Failing(Struct, frozen=True, kw_only=True):
+class DeliveryFailure(Struct, frozen=True, kw_only=True):
     """Deliveries of one kind, or to one place, that fail."""
 
     of: int | None
@@ -18,7 +18,7 @@ class Failing(Struct, frozen=True, kw_only=True):
     """Why the last attempt failed."""
 
 
-def mails(connection: Connection) -> Failing | None:
+def mails(connection: Connection) -> DeliveryFailure | None:
     """The mails that could not be sent so far; None where there are none."""
     rows = connection.query("SELECT COUNT(*), MIN(asked_at) FROM mails WHERE trouble <> ''")
     ((number, since),) = rows
@@ -27,10 +27,10 @@ def mails(connection: Connection) -> Failing | None:
     ((reason,),) = connection.query(
         "SELECT trouble FROM mails WHERE trouble <> '' ORDER BY due_at DESC, id LIMIT 1"
     )
-    return Failing(of=None, waiting=int(number), since=float(since), reason=str(reason))
+    return DeliveryFailure(of=None, waiting=int(number), since=float(since), reason=str(reason))
 
 
-def services(connection: Connection, limit: int) -> list[Failing]:
+def services(connection: Connection, limit: int) -> list[DeliveryFailure]:
     """The bots whose services fail, at most so many, those that have done so longest first."""
     rows = connection.query(
         "SELECT bot_id, failing_since, trouble, (SELECT COUNT(*) FROM webhook_deliveries"
@@ -41,7 +41,7 @@ def services(connection: Connection, limit: int) -> list[Failing]:
     return [_failing(row) for row in rows]
 
 
-def pushes(connection: Connection, limit: int) -> list[Failing]:
+def pushes(connection: Connection, limit: int) -> list[DeliveryFailure]:
     """The same of programs that are pushed to."""
     rows = connection.query(
         "SELECT subscription_id, failing_since, trouble, (SELECT COUNT(*) FROM pushes"
@@ -52,8 +52,8 @@ def pushes(connection: Connection, limit: int) -> list[Failing]:
     return [_failing(row) for row in rows]
 
 
-def _failing(row: tuple[object, ...]) -> Failing:
+def _failing(row: tuple[object, ...]) -> DeliveryFailure:
     of, since, reason, waiting = row
-    return Failing(
+    return DeliveryFailure(
         of=int(str(of)), waiting=int(str(waiting)), since=float(str(since)), reason=str(reason)
     )

@@ -16,7 +16,7 @@ from tertulia.store.codec import encode
 from tertulia.store.database import Connection
 
 
-class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FeedStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How it is with a feed. Times are in UNIX seconds, 0 for never."""
 
     url: str = ""
@@ -37,25 +37,25 @@ class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When that began, where there are failures."""
 
 
-class Round(Struct, frozen=True, kw_only=True):
+class FeedLease(Struct, frozen=True, kw_only=True):
     """A feed that is to be read now."""
 
     feed_id: int
     lease: str
-    standing: Standing
+    standing: FeedStatus
 
 
-_decoder: Final = msgspec.json.Decoder(Standing)
-_NEW: Final = Standing()
+_decoder: Final = msgspec.json.Decoder(FeedStatus)
+_NEW: Final = FeedStatus()
 
 
-def take(
+def lease(
     connection: Connection,
     known: Collection[int],
     now: float,
     lease_seconds: float,
     chosen: Collection[int],
-) -> list[Round]:
+) -> list[FeedLease]:
     """The chosen ones that are due: they are the caller's for the lease. What is not known is
     forgotten."""
     rows = connection.query("SELECT feed_id, due_at, doc FROM feed_rounds")
@@ -75,11 +75,11 @@ def take(
             " ON CONFLICT (feed_id) DO UPDATE SET due_at = excluded.due_at, lease = excluded.lease",
             (feed_id, now + lease_seconds, lease, doc),
         )
-        found.append(Round(feed_id=feed_id, lease=lease, standing=_decoder.decode(doc)))
+        found.append(FeedLease(feed_id=feed_id, lease=lease, standing=_decoder.decode(doc)))
     return found
 
 
-def finish(connection: Connection, done: Round, standing: Standing, due_at: float) -> None:
+def finish(connection: Connection, done: FeedLease, standing: FeedStatus, due_at: float) -> None:
     """The feed was read, or could not be. Where the lease has passed to another, or the feed was
     `wanted` meanwhile, what they say stays."""
     connection.run(
@@ -88,12 +88,12 @@ def finish(connection: Connection, done: Round, standing: Standing, due_at: floa
     )
 
 
-def want(connection: Connection, feed_id: int) -> None:
+def read_soon(connection: Connection, feed_id: int) -> None:
     """The feed is to be read at once, whoever reads it now."""
     connection.run("UPDATE feed_rounds SET due_at = 0, lease = '' WHERE feed_id = ?", (feed_id,))
 
 
-def waiting(connection: Connection, known: Collection[int]) -> list[tuple[int, float]]:
+def due_times(connection: Connection, known: Collection[int]) -> list[tuple[int, float]]:
     """The known feeds, each with when it is due (0 where it was never read), the first first."""
     rows = connection.query("SELECT feed_id, due_at FROM feed_rounds")
     due = {int(feed_id): float(at) for feed_id, at in rows}
@@ -101,9 +101,9 @@ def waiting(connection: Connection, known: Collection[int]) -> list[tuple[int, f
     return sorted(found, key=lambda one: (one[1], one[0]))
 
 
-def standings(
+def statuses(
     connection: Connection, feed_ids: Collection[int]
-) -> dict[int, tuple[Standing, float]]:
+) -> dict[int, tuple[FeedStatus, float]]:
     """How it is with the feeds, and when they are due; without those that were never read."""
     rows = connection.query("SELECT feed_id, doc, due_at FROM feed_rounds")
     return {

@@ -23,7 +23,7 @@ AT_ONCE: Final = 4
 """Files that are moved at the same time."""
 
 
-class Moved(Struct, kw_only=True):
+class MoveResult(Struct, kw_only=True):
     """What was done."""
 
     files: int = 0
@@ -36,13 +36,13 @@ class Moved(Struct, kw_only=True):
     """Files that were deleted at the old place."""
 
 
-class NotTheSame(Exception):
+class CopyMismatch(Exception):
     """What was written is not what was read. `str(error)` is for the operator."""
 
 
 async def move(
     old: Files, new: Files, *, delete: bool, progress: Callable[[int, int], None]
-) -> Moved:
+) -> MoveResult:
     """Copy every file that is not at the new place in its full length, and read it there again.
     With `delete`, those that are at both are deleted at the old place, and so are what can be made
     again and pieces of files that no node goes on with. `progress` is called with the files that
@@ -52,7 +52,7 @@ async def move(
     """
     there = {one.path: one.size async for one in new.kept()}
     files = [one async for one in old.kept()]
-    moved = Moved()
+    moved = MoveResult()
     done = 0
     free = asyncio.Semaphore(AT_ONCE)
     progress(0, len(files))
@@ -62,7 +62,7 @@ async def move(
         async with free:
             if there.get(stored.path) == stored.size:
                 moved.present += 1
-            elif await copied_over(stored, new):
+            elif await copy_file(stored, new):
                 moved.files += 1
                 moved.size += stored.size
             if delete:
@@ -82,7 +82,7 @@ async def move(
     return moved
 
 
-async def copied_over(stored: StoredFile, new: Files) -> bool:
+async def copy_file(stored: StoredFile, new: Files) -> bool:
     """Copy one file and look whether it is the same there; False where it was deleted meanwhile."""
     old, path = stored.files, stored.path
     try:
@@ -96,7 +96,7 @@ async def copied_over(stored: StoredFile, new: Files) -> bool:
         digest.update(chunk)
     if digest.digest() != before:
         await new.delete(path)
-        raise NotTheSame(
+        raise CopyMismatch(
             f"{path} in {new.description} differs from the original, so the original was kept."
         )
     if await old.found(path) is None:

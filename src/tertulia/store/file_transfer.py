@@ -21,7 +21,7 @@ from tertulia.store import file_modes, queries
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.disk_files import DiskFiles, sync_directory
 from tertulia.store.files import INCOMING, Files, StoredFile
-from tertulia.store.uploads import Uploads
+from tertulia.store.uploads import UploadStore
 
 PREFIX = "files/"
 _PIECE = 1024 * 1024
@@ -56,7 +56,7 @@ async def _added(
     progress: Progress,
 ) -> int:
     try:
-        found = await everything(attachments, files, disk)
+        found = await all_files(attachments, files, disk)
         done = 0
         progress("files", 0, len(found))
         for number, (path, stored) in enumerate(found.items(), 1):
@@ -85,13 +85,13 @@ async def _added(
         await files.close()
 
 
-async def everything(
+async def all_files(
     attachments: list[Attachment], files: Files, disk: DiskFiles
 ) -> dict[str, StoredFile]:
     """All files that stay, by the path where they do: also uploads that have just arrived, and are
     not in their place yet."""
     found = {one.path: one async for one in files.kept()}
-    uploads = Uploads(files, disk)
+    uploads = UploadStore(files, disk)
     for attachment in attachments:
         place = uploads.place_of(attachment.path)
         if place not in found:
@@ -243,7 +243,7 @@ def _unpacked(
         progress("files", number, count)
 
 
-def lost(connection: Connection, files: Files, disk: DiskFiles) -> tuple[int, list[str]]:
+def missing_files(connection: Connection, files: Files, disk: DiskFiles) -> tuple[int, list[str]]:
     """How many uploaded files there are, and the paths of those that are not where files are, or
     not as long as they were. FilesUnavailable where a bucket does not answer."""
     attachments = _attachments(connection)
@@ -251,7 +251,7 @@ def lost(connection: Connection, files: Files, disk: DiskFiles) -> tuple[int, li
 
 
 async def _lost(attachments: list[Attachment], files: Files, disk: DiskFiles) -> list[str]:
-    uploads = Uploads(files, disk)
+    uploads = UploadStore(files, disk)
     missing = {uploads.place_of(one.path): one for one in attachments}
     try:
         # Their list costs one request for a thousand.

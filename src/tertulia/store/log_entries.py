@@ -41,7 +41,7 @@ def pruned(connection: Connection) -> int:
     return int(seq)
 
 
-class Growth(Struct, frozen=True):
+class LogTail(Struct, frozen=True):
     """What the log has beyond a position."""
 
     head: Head
@@ -55,11 +55,11 @@ class Growth(Struct, frozen=True):
         return self.position.seq == self.head.seq
 
 
-GROWTH_BYTES = 8 * 1024 * 1024
+TAIL_BYTES = 8 * 1024 * 1024
 """Content and HTML of the messages in one part of a log's growth."""
 
 
-def growth(connection: Connection, after: Position, limit: int) -> Growth:
+def read_tail(connection: Connection, after: Position, limit: int) -> LogTail:
     """Return the log's entries after one, at most `limit`, and only as many as have `GROWTH_BYTES`
     together. HistoryChanged where the log does not have
     that one any more, HistoryPruned where one after it is pruned, NewerDatabase where a newer
@@ -69,13 +69,13 @@ def growth(connection: Connection, after: Position, limit: int) -> Growth:
     if not installation.continues_history(connection, end, after):
         raise HistoryChanged(after, end)
     if end.seq == after.seq:
-        return Growth(end, [], after)
+        return LogTail(end, [], after)
     if after.seq < end.pruned:
         raise HistoryPruned(after, end)
-    found = entries(connection, after.seq, limit, most_bytes=GROWTH_BYTES)
+    found = entries(connection, after.seq, limit, most_bytes=TAIL_BYTES)
     last = found[-1].seq
     batch = end.batch if last == end.seq else installation.batch_of(connection, last)
-    return Growth(end, found, Position(end.history, last, batch or ""))
+    return LogTail(end, found, Position(end.history, last, batch or ""))
 
 
 def entries(
@@ -314,9 +314,9 @@ def _with_content(connection: Connection, sent: MessageSent) -> MessageSent:
     return replace(sent, message=replace(sent.message, content=content))
 
 
-LIMIT: Final = 1000
+TAIL_LIMIT: Final = 1000
 """Rows that are read at most."""
-QUERY: Final = f"""
+TAIL_QUERY: Final = f"""
     SELECT log.seq, log.batch, log.at, log.actor_id,
         CASE WHEN log.batch = newest.batch THEN log.change END,
         said.content, said.rendered, said.channel_id
@@ -329,18 +329,18 @@ QUERY: Final = f"""
         END
         OFFSET 0
     ) AS said ON TRUE
-    WHERE log.seq >= ? ORDER BY log.seq LIMIT {LIMIT}
+    WHERE log.seq >= ? ORDER BY log.seq LIMIT {TAIL_LIMIT}
 """
 """The entries from one on; none where the head's batch is that one's, which is to say that nothing
 came since (two parameters: its batch and its number). Not before the head is locked: each statement
 sees what was committed when it began."""
 
 
-def newest_growth(head: Head, rows: Sequence[TextRow], known: Position) -> Growth | None:
+def tail_from_rows(head: Head, rows: Sequence[TextRow], known: Position) -> LogTail | None:
     """What the log has beyond a position, from the query's rows; None where they do not say it."""
     if head.position == known:
-        return Growth(head, [], known)
-    if head.history != known.history or head.seq < known.seq or len(rows) >= LIMIT:
+        return LogTail(head, [], known)
+    if head.history != known.history or head.seq < known.seq or len(rows) >= TAIL_LIMIT:
         return None
     entries: list[Entry] = []
     before: TextRow | None = None
@@ -366,7 +366,7 @@ def newest_growth(head: Head, rows: Sequence[TextRow], known: Position) -> Growt
         return None
     if entries[0].seq != known.seq + 1:
         return None
-    return Growth(head, entries, head.position)
+    return LogTail(head, entries, head.position)
 
 
 def _complete(change: AnyChange, row: TextRow) -> AnyChange | None:

@@ -22,18 +22,18 @@ from tertulia.model.errors import Refused
 from tertulia.model.messages import Message
 from tertulia.model.narrow import Scope, Search, Term
 from tertulia.model.tokenizer import Phrase, folded, folded_say
-from tertulia.store import queries
+from tertulia.store import queries as queries
 from tertulia.store.codec import MESSAGE_COLUMNS, NO_MESSAGE, message_of
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import (
     Clause,
-    Few,
-    fewest,
+    IdSubset,
     ids_in_scope,
     in_each_channel,
     narrow_condition,
     nearest,
     scope_condition,
+    smallest_subset,
 )
 
 PAGE_BYTES = 4 * 1024 * 1024
@@ -86,7 +86,7 @@ class Page(Struct):
     found_newest: bool
 
 
-class Seen(Struct, frozen=True):
+class ScannedSample(Struct, frozen=True):
     """Messages between the newest of all and a search's anchor that were looked at already, by
     which it is estimated how common its phrases are."""
 
@@ -129,7 +129,7 @@ def is_bounded(search: Search) -> bool:
     )
 
 
-def find(connection: Connection, search: Search, seen: Seen | None = None) -> Page:
+def find(connection: Connection, search: Search, seen: ScannedSample | None = None) -> Page:
     """The page that the search asks for."""
     older: list[Message] = []
     newer: list[Message] = []
@@ -162,7 +162,7 @@ def _side(
     comparison: str,
     anchor: int,
     limit: int,
-    seen: Seen | None = None,
+    seen: ScannedSample | None = None,
 ) -> tuple[list[Message], bool]:
     """Return at most `limit` messages on one side of the anchor, the nearest first, and whether
     there would have been more had they not been as large."""
@@ -190,7 +190,7 @@ def _one_side(
     comparison: str,
     anchor: int,
     limit: int,
-    seen: Seen | None = None,
+    seen: ScannedSample | None = None,
 ) -> list[Message]:
     found: list[Message] = []
     for part in _unread_slices(search, comparison, anchor):
@@ -269,7 +269,7 @@ class _Walk:
         search: Search,
         comparison: str,
         anchor: int,
-        seen: Seen | None = None,
+        seen: ScannedSample | None = None,
     ) -> None:
         self._connection = connection
         self._seen = seen
@@ -278,7 +278,7 @@ class _Walk:
         self._last_id = anchor
         """Everything up to this ID was looked at."""
         self._texts, self._rest = split_terms(search.terms)
-        self._few: Few | None = None
+        self._few: IdSubset | None = None
         """Among which messages is looked up, where that is less than among all."""
         self._knows_hits = False
         """Whether it is known how common the phrases are among all messages."""
@@ -461,16 +461,16 @@ class _Walk:
         return lookup
 
     @cached_property
-    def _fewest(self) -> Few | None:
+    def _fewest(self) -> IdSubset | None:
         """The messages that the hits are held against by their IDs."""
-        few = fewest(self._connection, self._rest)
+        few = smallest_subset(self._connection, self._rest)
         if few is None and self._spread:
             channels, directs = self._scope.every_channel, self._scope.direct_ids
             inside = sum(
                 one.channel_id in channels or one.direct_id in directs for one in self._spread
             )
             ids = ids_in_scope(self._connection.dialect, self._scope, self._rest)
-            few = Few(*ids, self._newest * (inside + 1) // len(self._spread))
+            few = IdSubset(*ids, self._newest * (inside + 1) // len(self._spread))
         return few
 
     def _scan(self, size: int) -> tuple[int, list[Message], bool]:

@@ -615,7 +615,7 @@ def _living(database: Database, connection: Connection) -> list[NodeEntry]:
     serve at a time, so that what is listed beside them is left over."""
     if not database.is_shared:
         return []
-    return [node.entry for node in nodes.listed(connection) if node.is_living]
+    return [node.entry for node in nodes.list_nodes(connection) if node.is_living]
 
 
 def _settle(database: Database, connection: Connection, version: int, report: Report) -> None:

@@ -21,7 +21,7 @@ _NONE: Clause = ("1 = 0", [])
 _TOPICS = "SELECT id FROM message_topics"
 
 
-class Few(NamedTuple):
+class IdSubset(NamedTuple):
     """Messages whose IDs an index has."""
 
     ids: str
@@ -98,7 +98,7 @@ def _intersection(connection: Connection, terms: Sequence[Term]) -> Clause | Non
     return f"messages.id IN ({ids})", [value for one in few for value in one.parameters]
 
 
-def fewest(connection: Connection, terms: Sequence[Term]) -> Few | None:
+def smallest_subset(connection: Connection, terms: Sequence[Term]) -> IdSubset | None:
     """The messages that one of the terms holds for, of that which holds for the fewest: where they
     are so few that another index is held against them within a moment, and the database does not
     do so by itself."""
@@ -132,15 +132,15 @@ def ids_in_scope(dialect: Dialect, scope: Scope, terms: Sequence[Term]) -> Claus
     return " UNION ALL ".join(queries) or "SELECT id FROM messages WHERE 1 = 0", parameters
 
 
-def _quick(connection: Connection, clauses: Iterable[Clause]) -> list[Few]:
+def _quick(connection: Connection, clauses: Iterable[Clause]) -> list[IdSubset]:
     """What the conditions hold for, of those that hold for few."""
-    found: list[Few] = []
+    found: list[IdSubset] = []
     for sql, values in clauses:
         ids = f"SELECT id FROM messages WHERE {sql}"
         counted = f"SELECT COUNT(*) FROM ({ids} LIMIT {_QUICK + 1})"
         ((count,),) = connection.query(counted, values)
         if count <= _QUICK:
-            found.append(Few(ids, values, count))
+            found.append(IdSubset(ids, values, count))
     return found
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tertulia.store.database import Connection
 
-LIVING_SECONDS: Final = 30.0
+ALIVE_SECONDS: Final = 30.0
 """A node that has said nothing for so long counts as gone."""
 REMEMBERED_SECONDS: Final = 86_400.0
 """Nodes that are gone are shown for so long, and then forgotten."""
@@ -61,7 +61,7 @@ class SlowRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How late the event loop was meanwhile."""
 
 
-SLOW_KEPT: Final = 20
+MAX_SLOW_REQUESTS: Final = 20
 """Slow requests of a node that are kept: the latest."""
 
 
@@ -100,7 +100,7 @@ class ListedNode(Struct, frozen=True, kw_only=True):
 
     @property
     def is_living(self) -> bool:
-        return self.silent_seconds < LIVING_SECONDS
+        return self.silent_seconds < ALIVE_SECONDS
 
     @property
     def state(self) -> str:
@@ -109,7 +109,7 @@ class ListedNode(Struct, frozen=True, kw_only=True):
         return self.figures.state if self.is_living else "gone"
 
 
-class Heard(Struct, frozen=True):
+class HeartbeatReply(Struct, frozen=True):
     """What a node learns where it says how it is."""
 
     wanted: str
@@ -117,7 +117,7 @@ class Heard(Struct, frozen=True):
     """The database's time."""
 
 
-def listed(connection: Connection) -> list[ListedNode]:
+def list_nodes(connection: Connection) -> list[ListedNode]:
     """All nodes by name, those that are gone too."""
     rows = connection.query(
         "SELECT name, entry, figures, started_at, seen_at, wanted,"
@@ -137,7 +137,7 @@ def listed(connection: Connection) -> list[ListedNode]:
     ]
 
 
-def enter(
+def register(
     connection: Connection,
     name: str,
     entry: NodeEntry,
@@ -171,27 +171,27 @@ def rename(
 
 
 def _clear(connection: Connection, makes_way: Callable[[ListedNode], bool]) -> None:
-    for other in listed(connection):
+    for other in list_nodes(connection):
         if makes_way(other):
             connection.run("DELETE FROM nodes WHERE run = ?", (other.entry.run,))
 
 
-def say(connection: Connection, run: str, figures: NodeFigures) -> Heard | None:
+def heartbeat(connection: Connection, run: str, figures: NodeFigures) -> HeartbeatReply | None:
     """Say how a node is. None where it is not listed (any more)."""
     rows = connection.query(
         f"UPDATE nodes SET seen_at = {connection.dialect.now}, figures = ? WHERE run = ?"
         " RETURNING wanted, seen_at",
         (_encoded(figures), run),
     )
-    return Heard(*rows[0]) if rows else None
+    return HeartbeatReply(*rows[0]) if rows else None
 
 
-def leave(connection: Connection, run: str) -> None:
+def unregister(connection: Connection, run: str) -> None:
     """Take a node off the list."""
     connection.run("DELETE FROM nodes WHERE run = ?", (run,))
 
 
-def ask(connection: Connection, name: str, what: str) -> bool:
+def request(connection: Connection, name: str, what: str) -> bool:
     """Ask a node for something, which it hears with its next word. False where there is none of
     that name."""
     return bool(
@@ -208,7 +208,7 @@ def forget(connection: Connection, name: str) -> bool:
         connection.query(
             f"DELETE FROM nodes WHERE name = ? AND {connection.dialect.now} - seen_at > ?"
             " RETURNING name",
-            (name, LIVING_SECONDS),
+            (name, ALIVE_SECONDS),
         )
     )
 

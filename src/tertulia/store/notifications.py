@@ -16,13 +16,13 @@ from pyroaring import BitMap
 
 from tertulia.store.database import Connection, Row
 
-GATHERED: Final = 500
+MAX_TOGETHER: Final = 500
 """Notices of one conversation that are told of together."""
 _COLUMNS: Final = "message_id, due_at, gives_up_at, conversation, people"
 _KEY: Final = "WHERE way = ? AND message_id = ? AND due_at = ? AND gives_up_at = ?"
 
 
-class NotHeld(Exception):
+class LeaseLost(Exception):
     """Another node holds the cursor."""
 
 
@@ -38,7 +38,7 @@ class PendingNotification(Struct, frozen=True, kw_only=True):
     people: BitMap
 
 
-class Hold(Struct, frozen=True, kw_only=True):
+class CursorLease(Struct, frozen=True, kw_only=True):
     """What became of the wish to hold the cursor."""
 
     seq: int
@@ -49,7 +49,7 @@ class Hold(Struct, frozen=True, kw_only=True):
     """Until when another one holds it, in UNIX seconds; 0 where one does oneself."""
 
 
-def hold(connection: Connection, holder: str, now: float, until: float) -> Hold:
+def acquire(connection: Connection, holder: str, now: float, until: float) -> CursorLease:
     """Hold the cursor until then, where nobody else does."""
     ((before,),) = connection.query("SELECT holder FROM notice_cursor WHERE id = 1")
     connection.run(
@@ -61,14 +61,14 @@ def hold(connection: Connection, holder: str, now: float, until: float) -> Hold:
         "SELECT seq, holder, held_until FROM notice_cursor WHERE id = 1"
     )
     is_own = present == holder
-    return Hold(
+    return CursorLease(
         seq=seq,
         goes_on=is_own and before == holder,
         other_until=0.0 if is_own else float(held_until),
     )
 
 
-def let_go(connection: Connection, holder: str, seq: int) -> None:
+def release(connection: Connection, holder: str, seq: int) -> None:
     """Let others hold the cursor at once, who begin after that entry."""
     connection.run(
         "UPDATE notice_cursor SET held_until = 0, seq = ? WHERE id = 1 AND holder = ?",
@@ -76,24 +76,24 @@ def let_go(connection: Connection, holder: str, seq: int) -> None:
     )
 
 
-def require_held(connection: Connection, holder: str) -> None:
+def require_lease(connection: Connection, holder: str) -> None:
     """NotHeld where another node holds the cursor, inside the transaction that is open."""
     ((present,),) = connection.query("SELECT holder FROM notice_cursor WHERE id = 1")
     if present != holder:
-        raise NotHeld
+        raise LeaseLost
 
 
-def move(connection: Connection, holder: str, before: int, seq: int) -> None:
+def advance(connection: Connection, holder: str, before: int, seq: int) -> None:
     """The log was looked through up to that entry, and `before` that up to another one, inside the
     transaction that is open. NotHeld where somebody else has held the cursor since."""
-    require_held(connection, holder)
+    require_lease(connection, holder)
     ((present,),) = connection.query("SELECT seq FROM notice_cursor WHERE id = 1")
     if present != before:
-        raise NotHeld
+        raise LeaseLost
     connection.run("UPDATE notice_cursor SET seq = ? WHERE id = 1", (seq,))
 
 
-def put(connection: Connection, way: str, notices: Sequence[PendingNotification]) -> None:
+def add(connection: Connection, way: str, notices: Sequence[PendingNotification]) -> None:
     """Add notices, inside the transaction that is open. Where there is one of the same message and
     the same times, the people are added to that."""
     if not notices:
@@ -120,7 +120,9 @@ def put(connection: Connection, way: str, notices: Sequence[PendingNotification]
     )
 
 
-def take_out(connection: Connection, way: str, notice: PendingNotification, people: BitMap) -> None:
+def remove_people(
+    connection: Connection, way: str, notice: PendingNotification, people: BitMap
+) -> None:
     """Take people out of a notice, and it away when nobody is left."""
     key = (way, notice.message_id, notice.due_at, notice.gives_up_at)
     for (present,) in connection.query(f"SELECT people FROM notices {_KEY}", key):
@@ -153,12 +155,12 @@ def of_conversation(
         connection.query(
             f"SELECT {_COLUMNS} FROM notices WHERE way = ? AND conversation = ?"
             " ORDER BY due_at, message_id LIMIT ?",
-            (way, conversation, GATHERED),
+            (way, conversation, MAX_TOGETHER),
         )
     )
 
 
-def waiting(connection: Connection, way: str) -> list[PendingNotification]:
+def pending(connection: Connection, way: str) -> list[PendingNotification]:
     """All notices of one way, by message."""
     return _notices(
         connection.query(
@@ -202,6 +204,6 @@ def forget_people(connection: Connection, user_ids: Iterable[int]) -> None:
     """Take these accounts out of all notices, inside the transaction that is open."""
     gone = BitMap(user_ids)
     for (way,) in connection.query("SELECT DISTINCT way FROM notices"):
-        for one in waiting(connection, str(way)):
+        for one in pending(connection, str(way)):
             if one.people.intersect(gone):
-                take_out(connection, str(way), one, gone)
+                remove_people(connection, str(way), one, gone)

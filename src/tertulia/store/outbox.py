@@ -23,7 +23,7 @@ _RANKS: Final = {MailKind.MISSED_MESSAGES: LAST_RANK, MailKind.DIGEST: LAST_RANK
 _COLUMNS: Final = "id, asked_at, due_at, attempts, trouble, doc"
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
+class QueuedMail(Struct, frozen=True, kw_only=True):
     """A mail in the outbox. Times are in UNIX seconds."""
 
     id: str
@@ -42,13 +42,13 @@ def new_id() -> str:
     return secrets.token_hex(16)
 
 
-def put(connection: Connection, mail: Mail, at: float, mail_id: str) -> None:
+def add(connection: Connection, mail: Mail, at: float, mail_id: str) -> None:
     """Add a mail, to be sent at once, inside the transaction that is open. One that is there
     already stays as it is."""
-    put_all(connection, {mail_id: mail}, at)
+    add_all(connection, {mail_id: mail}, at)
 
 
-def put_all(connection: Connection, mails: Mapping[str, Mail], at: float) -> None:
+def add_all(connection: Connection, mails: Mapping[str, Mail], at: float) -> None:
     """The same for several, by their IDs."""
     connection.run_many(
         f"INSERT INTO mails ({_COLUMNS}, rank) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -60,11 +60,11 @@ def put_all(connection: Connection, mails: Mapping[str, Mail], at: float) -> Non
     )
 
 
-def take(connection: Connection, now: float, lease: float, limit: int) -> list[Waiting]:
+def lease(connection: Connection, now: float, lease: float, limit: int) -> list[QueuedMail]:
     """The mails that are due, at most so many, oldest first; those for which somebody sits and
     waits before those that come in great numbers. They are the caller's for the lease, in
     seconds."""
-    found: list[Waiting] = []
+    found: list[QueuedMail] = []
     for rank in (0, LAST_RANK):
         rows = connection.query(
             f"SELECT {_COLUMNS} FROM mails WHERE rank = ? AND due_at <= ?"
@@ -81,14 +81,14 @@ def take(connection: Connection, now: float, lease: float, limit: int) -> list[W
     ]
 
 
-def done(connection: Connection, waiting: Waiting) -> None:
+def remove(connection: Connection, waiting: QueuedMail) -> None:
     """The mail was sent, or is given up."""
     connection.run(
         "DELETE FROM mails WHERE id = ? AND attempts = ?", (waiting.id, waiting.attempts)
     )
 
 
-def postpone(connection: Connection, waiting: Waiting, until: float, trouble: str) -> None:
+def postpone(connection: Connection, waiting: QueuedMail, until: float, trouble: str) -> None:
     """The attempt failed: try again then. Nothing happens where the lease has passed to another."""
     connection.run(
         "UPDATE mails SET due_at = ?, trouble = ? WHERE id = ? AND attempts = ?",
@@ -96,7 +96,7 @@ def postpone(connection: Connection, waiting: Waiting, until: float, trouble: st
     )
 
 
-def put_off(connection: Connection, waiting: Waiting, now: float, until: float) -> None:
+def reschedule(connection: Connection, waiting: QueuedMail, now: float, until: float) -> None:
     """Nobody is to have the mail before then: send it as if it were asked for now. Nothing happens
     where the lease has passed to another."""
     connection.run(
@@ -113,7 +113,7 @@ def drop(
     folded = {address.casefold() for address in addresses}
     ids = [
         one.id
-        for one in waiting(connection)
+        for one in queued(connection)
         if one.mail.to.casefold() in folded
         or (one.mail.kind in OF_ACCOUNTS and one.mail.about in user_ids)
     ]
@@ -126,13 +126,13 @@ def next_due(connection: Connection) -> float | None:
     return None if due is None else float(due)
 
 
-def waiting(connection: Connection) -> Sequence[Waiting]:
+def queued(connection: Connection) -> Sequence[QueuedMail]:
     """Every mail that waits, oldest first."""
     rows = connection.query(f"SELECT {_COLUMNS} FROM mails ORDER BY asked_at, id")
     return [_waiting(row) for row in rows]
 
 
-def _waiting(row: tuple[object, ...]) -> Waiting:
+def _waiting(row: tuple[object, ...]) -> QueuedMail:
     mail_id, asked_at, due_at, attempts, trouble, doc = row
     return msgspec.convert(
         {
@@ -143,5 +143,5 @@ def _waiting(row: tuple[object, ...]) -> Waiting:
             "trouble": trouble,
             "mail": _decoder.decode(str(doc)),
         },
-        Waiting,
+        QueuedMail,
     )

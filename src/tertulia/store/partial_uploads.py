@@ -20,14 +20,14 @@ from msgspec import Struct
 
 from tertulia.store import file_modes
 from tertulia.store.disk_files import sync_directory
-from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, Uploads
+from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, UploadStore
 
 _ENDING: Final = ".json"
 TAKE_OVER_SECONDS = 5.0
 """How long a request waits for a file that another process writes."""
 
 
-class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PartialUpload(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of a file that arrives in pieces."""
 
     user_id: int
@@ -57,14 +57,14 @@ class Reservation(NamedTuple):
     """When the room is for others, in UNIX seconds: who began before has the smaller one."""
 
 
-decoder: Final = msgspec.json.Decoder(Partial)
+decoder: Final = msgspec.json.Decoder(PartialUpload)
 
 
-class InUse(Exception):
+class UploadInUse(Exception):
     """Another process is writing the file."""
 
 
-class Pieces(ABC):
+class UploadPieces(ABC):
     """The bytes of one file so far, open for more. OSError and FilesUnavailable where there is no
     room for them."""
 
@@ -94,32 +94,32 @@ class Pieces(ABC):
         """See to it that everything that counts is durable."""
 
 
-class Partials(ABC):
+class PartialUploads(ABC):
     """The files that arrive in pieces."""
 
     @abstractmethod
-    async def begin(self, partial: Partial) -> None:
+    async def begin(self, partial: PartialUpload) -> None:
         """A new file, of which nothing has arrived yet; its key is `new_key`."""
 
     @abstractmethod
-    async def finish(self, partial: Partial) -> None:
+    async def finish(self, partial: PartialUpload) -> None:
         """Write down that it is whole, and an attachment (`path`)."""
 
     @abstractmethod
-    async def load(self, user_id: int, key: str) -> Partial | None:
+    async def load(self, user_id: int, key: str) -> PartialUpload | None:
         """What is known of the user's file with that key; None where there is none."""
 
     @abstractmethod
-    def opened(self, partial: Partial) -> AbstractAsyncContextManager[Pieces | None]:
+    def opened(self, partial: PartialUpload) -> AbstractAsyncContextManager[UploadPieces | None]:
         """Its bytes so far; None where it is whole already. InUse where another process has
         them."""
 
     @abstractmethod
-    def whole(self, partial: Partial) -> AbstractAsyncContextManager[ArrivedFile]:
+    def whole(self, partial: PartialUpload) -> AbstractAsyncContextManager[ArrivedFile]:
         """It as a file that has arrived, of which all pieces are there."""
 
     @abstractmethod
-    async def delete(self, partial: Partial) -> None:
+    async def delete(self, partial: PartialUpload) -> None:
         """Delete the pieces, if it is not whole and in its place, and what is known of it."""
 
     @abstractmethod
@@ -143,15 +143,15 @@ class Partials(ABC):
         """The keys of all of them."""
 
     @abstractmethod
-    async def expired(self, now: float) -> list[Partial]:
+    async def expired(self, now: float) -> list[PartialUpload]:
         """Those whose time is over."""
 
 
-class DiskPieces(Pieces):
+class DiskPieces(UploadPieces):
     """A file, which no other process has open so."""
 
     def __init__(
-        self, partials: "DiskPartials", partial: Partial, descriptor: int, ticket: int
+        self, partials: "DiskPartialUploads", partial: PartialUpload, descriptor: int, ticket: int
     ) -> None:
         self._partials = partials
         self._partial = partial
@@ -193,29 +193,29 @@ class DiskPieces(Pieces):
             await self._partials.save(self._partial)
 
 
-class DiskPartials(Partials):
+class DiskPartialUploads(PartialUploads):
     """On the disk, beside the uploads that arrive at once."""
 
-    def __init__(self, uploads: Uploads) -> None:
+    def __init__(self, uploads: UploadStore) -> None:
         self._uploads = uploads
 
-    async def begin(self, partial: Partial) -> None:
+    async def begin(self, partial: PartialUpload) -> None:
         await asyncio.to_thread(self._begin, partial)
 
-    def _begin(self, partial: Partial) -> None:
+    def _begin(self, partial: PartialUpload) -> None:
         file_modes.directory(self._uploads.incoming)
         place = self._uploads.incoming / partial.key
         os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
         self._save(partial)
 
-    async def finish(self, partial: Partial) -> None:
+    async def finish(self, partial: PartialUpload) -> None:
         await self.save(partial)
 
-    async def save(self, partial: Partial) -> None:
+    async def save(self, partial: PartialUpload) -> None:
         """Write down what is known of it. It is on disk afterwards."""
         await asyncio.to_thread(self._save, partial)
 
-    def _save(self, partial: Partial) -> None:
+    def _save(self, partial: PartialUpload) -> None:
         place = self._uploads.incoming / f"{partial.user_id}-{partial.key}{_ENDING}"
         draft = place.with_suffix(f".{secrets.token_hex(4)}")
         try:
@@ -229,10 +229,10 @@ class DiskPartials(Partials):
             raise
         sync_directory(place.parent)
 
-    async def load(self, user_id: int, key: str) -> Partial | None:
+    async def load(self, user_id: int, key: str) -> PartialUpload | None:
         return await asyncio.to_thread(self._load, user_id, key)
 
-    def _load(self, user_id: int, key: str) -> Partial | None:
+    def _load(self, user_id: int, key: str) -> PartialUpload | None:
         if not KEY.fullmatch(key):
             return None
         try:
@@ -242,7 +242,7 @@ class DiskPartials(Partials):
         return decoder.decode(text)
 
     @contextlib.asynccontextmanager
-    async def opened(self, partial: Partial) -> AsyncIterator[DiskPieces | None]:
+    async def opened(self, partial: PartialUpload) -> AsyncIterator[DiskPieces | None]:
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
         try:
             descriptor = os.open(self._uploads.incoming / partial.key, flags)
@@ -265,13 +265,13 @@ class DiskPartials(Partials):
             os.close(descriptor)
 
     @contextlib.asynccontextmanager
-    async def whole(self, partial: Partial) -> AsyncIterator[ArrivedFile]:
+    async def whole(self, partial: PartialUpload) -> AsyncIterator[ArrivedFile]:
         place = self._uploads.incoming / partial.key
         yield ArrivedFile(
             partial.name, partial.media_type, partial.length, IncomingFile(partial.key, place)
         )
 
-    async def delete(self, partial: Partial) -> None:
+    async def delete(self, partial: PartialUpload) -> None:
         await self._uploads.forget(partial.key)
         name = f"{partial.user_id}-{partial.key}{_ENDING}"
         await asyncio.to_thread((self._uploads.incoming / name).unlink, missing_ok=True)
@@ -301,10 +301,10 @@ class DiskPartials(Partials):
     async def keys(self) -> set[str]:
         return await asyncio.to_thread(lambda: {one.key for one in self._all()})
 
-    async def expired(self, now: float) -> list[Partial]:
+    async def expired(self, now: float) -> list[PartialUpload]:
         return await asyncio.to_thread(lambda: [p for p in self._all() if p.expires <= now])
 
-    def _all(self, of: Container[int] | None = None) -> Iterator[Partial]:
+    def _all(self, of: Container[int] | None = None) -> Iterator[PartialUpload]:
         """Those of everybody, or of these accounts; the others' are not read."""
         for entry in self._uploads.entries():
             user_id, _, key = entry.name.removesuffix(_ENDING).partition("-")
@@ -334,12 +334,12 @@ async def _locked(descriptor: int) -> int:
     until = loop.time() + TAKE_OVER_SECONDS
     while True:
         if os.fstat(descriptor).st_atime_ns > ticket:
-            raise InUse
+            raise UploadInUse
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if loop.time() >= until:
-                raise InUse from None
+                raise UploadInUse from None
         else:
             return ticket
         await asyncio.sleep(0.1)

@@ -51,14 +51,14 @@ class Statement(NamedTuple):
     parameters: Sequence[Any] = ()
 
 
-class Encoded(NamedTuple):
+class EncodedStatement(NamedTuple):
     """The same, with parameters as PostgreSQL reads them."""
 
     sql: str
     parameters: Sequence[bytes | None]
 
 
-class Answer(NamedTuple):
+class QueryResult(NamedTuple):
     """What the server said to one statement."""
 
     rows: list[TextRow]
@@ -83,7 +83,7 @@ class Unencodable(Exception):
     """There is a value of a kind that has no text here."""
 
 
-class NotHeard(Exception):
+class PipelineTimeout(Exception):
     """The server did not answer in time."""
 
 
@@ -96,7 +96,9 @@ class Pipeline:
         self.carried_out = 0
         """How many of the last statements are known to have been carried out."""
 
-    async def exchange(self, statements: Sequence[Encoded], patience: float) -> list[Answer]:
+    async def exchange(
+        self, statements: Sequence[EncodedStatement], patience: float
+    ) -> list[QueryResult]:
         """Send the statements in one, and return the answers when all have come. Raises the
         driver's error for the first that failed, after which the server ran none of the others;
         one without `sqlstate` where the connection is lost; NotHeard where nothing came for so many
@@ -111,7 +113,7 @@ class Pipeline:
         connection.exit_pipeline_mode()
         return answers
 
-    def _send(self, connection: PGconn, statements: Sequence[Encoded]) -> list[bool]:
+    def _send(self, connection: PGconn, statements: Sequence[EncodedStatement]) -> list[bool]:
         """Hand the statements to the driver, which may send some already. Returns for each answer
         whether it is wanted: those about preparing are not."""
         expected = list[bool]()
@@ -150,8 +152,8 @@ class _Exchange:
         self._expected = expected
         self._patience = patience
         self._loop = asyncio.get_running_loop()
-        self._done: asyncio.Future[list[Answer]] = self._loop.create_future()
-        self.answers: list[Answer] = []
+        self._done: asyncio.Future[list[QueryResult]] = self._loop.create_future()
+        self.answers: list[QueryResult] = []
         """Those that have come."""
         self._at = 0
         """Which answer is the next to come to an end."""
@@ -159,7 +161,7 @@ class _Exchange:
         self._heard = self._loop.time()
         self._timer = self._loop.call_later(patience, self._look)
 
-    async def done(self) -> list[Answer]:
+    async def done(self) -> list[QueryResult]:
         """All answers, when they have come."""
         socket = self._connection.socket
         self._loop.add_reader(socket, self._readable)
@@ -177,7 +179,7 @@ class _Exchange:
         if self._loop.time() < late:
             self._timer = self._loop.call_at(late, self._look)
         elif not self._done.done():
-            self._done.set_exception(NotHeard())
+            self._done.set_exception(PipelineTimeout())
 
     def _flush(self) -> None:
         try:
@@ -236,7 +238,7 @@ class _Exchange:
             self._done.set_exception(self._error or error)
 
 
-def together(sql: str, rows: Iterable[Sequence[Any]]) -> list[Statement]:
+def grouped_inserts(sql: str, rows: Iterable[Sequence[Any]]) -> list[Statement]:
     """One statement for several rows where it inserts them one by one; else one for each. The same
     is done: rows that would meet each other's, and not only the table's, stay apart."""
     rows = list(rows)
@@ -283,15 +285,15 @@ def _multiplied(parts: _Insertion, count: int) -> str:
     return parts.begin + ", ".join([parts.row] * count) + parts.end
 
 
-def encoded(statements: Iterable[Statement]) -> list[Encoded]:
+def encoded(statements: Iterable[Statement]) -> list[EncodedStatement]:
     """The statements as they are sent. Unencodable; DataError for text that cannot be stored."""
     return [
-        Encoded(sql, [None if value is None else _encoded(value) for value in parameters])
+        EncodedStatement(sql, [None if value is None else _encoded(value) for value in parameters])
         for sql, parameters in statements
     ]
 
 
-def _answer(result: PGresult, status: int) -> Answer:
+def _answer(result: PGresult, status: int) -> QueryResult:
     rows, types = list[TextRow](), list[int]()
     if status == ExecStatus.TUPLES_OK:
         columns = range(result.nfields)
@@ -300,7 +302,7 @@ def _answer(result: PGresult, status: int) -> Answer:
             for row in range(result.ntuples)
         ]
         types = [result.ftype(column) for column in columns]
-    return Answer(rows, result.command_status or b"", types)
+    return QueryResult(rows, result.command_status or b"", types)
 
 
 @lru_cache(maxsize=2000)

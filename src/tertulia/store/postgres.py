@@ -17,15 +17,15 @@ from tertulia.store.database import (
     Database,
     DatabaseError,
     DatabaseUnavailable,
-    Hearing,
-    Limits,
+    NotificationReader,
+    TimeLimits,
 )
 from tertulia.store.installation import this_process
 from tertulia.store.postgres_connection import PostgresConnection
 from tertulia.store.postgres_dialect import CHANNEL, DIALECT
-from tertulia.store.postgres_driver import TooLate, opened
+from tertulia.store.postgres_driver import ServerTimeout, connect
 
-_BRIEF = Limits(statement=3, lock=3, idle=5)
+_BRIEF = TimeLimits(statement=3, lock=3, idle=5)
 """For connections that listen or notify: none of their statements takes long."""
 _CONNECT = {
     "connect_timeout": "5",
@@ -61,10 +61,10 @@ class PostgresDatabase(Database):
             ((there,),) = connection.query("SELECT to_regclass('installation') IS NOT NULL")
         return bool(there)
 
-    def connect(self, *, readonly: bool, limits: Limits = LONG) -> Connection:
+    def connect(self, *, readonly: bool, limits: TimeLimits = LONG) -> Connection:
         return self._connect(limits)
 
-    def _connect(self, limits: Limits) -> PostgresConnection:
+    def _connect(self, limits: TimeLimits) -> PostgresConnection:
         try:
             named: dict[str, Any] = conninfo_to_dict(self.url)
             conninfo = make_conninfo(**{**_CONNECT, **named})
@@ -101,7 +101,7 @@ class PostgresDatabase(Database):
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
         on_told: Callable[[Sequence[str]], None] | None = None,
-        hearing: Hearing | None = None,
+        hearing: NotificationReader | None = None,
     ) -> Callable[[], None]:
         return postgres_listener.watch(
             lambda: self._connect(_BRIEF), on_growth, on_announcement, on_told, hearing
@@ -180,8 +180,8 @@ def _require_direct(conninfo: str) -> None:
     mark = uuid.uuid4().hex
     setting: LiteralString = "SELECT current_setting('tertulia.session', true)"
     with (
-        contextlib.closing(opened(conninfo)) as one,
-        contextlib.closing(opened(conninfo)) as other,
+        contextlib.closing(connect(conninfo)) as one,
+        contextlib.closing(connect(conninfo)) as other,
     ):
         one.ends = other.ends = time.monotonic() + _BRIEF.statement
         try:
@@ -193,5 +193,5 @@ def _require_direct(conninfo: str) -> None:
                 raise DatabaseError(_POOLED)
             if one.execute(setting).fetchone() != (mark,):
                 raise DatabaseError(_POOLED)
-        except TooLate:
+        except ServerTimeout:
             raise DatabaseUnavailable("The database isn't responding.") from None

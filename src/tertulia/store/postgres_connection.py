@@ -11,31 +11,31 @@ from psycopg.pq import TransactionStatus
 from tertulia.store import log_entries
 from tertulia.store.database import (
     WRITING,
-    AnswerNeeded,
     CommitUnknown,
     ConnectionLost,
     DatabaseUnavailable,
-    Exchanges,
-    Limits,
-    Question,
+    Query,
+    ResultNeeded,
     Row,
     TextRow,
     TimeLimitReached,
+    TimeLimits,
+    WritePipeline,
     never,
 )
 from tertulia.store.installation import HEAD_COLUMNS
 from tertulia.store.pipeline import (
-    Answer,
-    Encoded,
-    NotHeard,
+    EncodedStatement,
     Pipeline,
+    PipelineTimeout,
+    QueryResult,
     Statement,
     Unencodable,
     encoded,
-    together,
+    grouped_inserts,
 )
 from tertulia.store.postgres_dialect import DIALECT
-from tertulia.store.postgres_driver import TooLate, ended, opened, translated
+from tertulia.store.postgres_driver import ServerTimeout, connect, drain, to_psycopg
 
 _WRITING_SESSION = {
     # The statements of a commit are always the same: a plan is made once, not under the lock each
@@ -75,7 +75,7 @@ _TAKE_HEAD = (
 class PostgresConnection:
     """One connection; used by one thread at a time."""
 
-    def __init__(self, conninfo: str, limits: Limits) -> None:
+    def __init__(self, conninfo: str, limits: TimeLimits) -> None:
         self.dialect = DIALECT
         self._limits = limits
         self._transaction_ends = float("inf")
@@ -86,9 +86,9 @@ class PostgresConnection:
         """Whether the end of one was sent, and not heard yet."""
         self._script: list[Statement] | None = None
         """Where what is run is written down instead."""
-        self._answers: list[tuple[Question, list[Row]]] = []
+        self._answers: list[tuple[Query, list[Row]]] = []
         """What was asked before that."""
-        self.driver = opened(conninfo)
+        self.driver = connect(conninfo)
         settings = {
             **_SESSION,
             **(_WRITING_SESSION if limits == WRITING else {}),
@@ -112,7 +112,7 @@ class PostgresConnection:
         self.driver.add_notice_handler(self._noticed)
 
     @property
-    def exchanges(self) -> Exchanges:
+    def exchanges(self) -> WritePipeline:
         return self
 
     def _noticed(self, notice: psycopg.errors.Diagnostic) -> None:
@@ -127,15 +127,15 @@ class PostgresConnection:
         if self._is_ending:
             self._is_ending = False
             try:
-                self.driver.wait(ended(self.driver.pgconn))
-            except (psycopg.Error, TooLate) as error:
+                self.driver.wait(drain(self.driver.pgconn))
+            except (psycopg.Error, ServerTimeout) as error:
                 self.raise_ours(error)
                 raise
 
     def _is_reading(self) -> bool:
         return self._transaction_ends != float("inf")
 
-    def raise_ours(self, error: psycopg.Error | TooLate) -> None:
+    def raise_ours(self, error: psycopg.Error | ServerTimeout) -> None:
         """Raise ours for an error of the driver's that says that the database cannot be used."""
         if self.driver.is_late:
             self.close()
@@ -153,11 +153,11 @@ class PostgresConnection:
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         if self._script is not None:
-            return self._answered(Question(sql, parameters))
+            return self._answered(Query(sql, parameters))
         self._allow()
         try:
             return self._executed(sql, parameters).fetchall()
-        except (psycopg.Error, TooLate) as error:
+        except (psycopg.Error, ServerTimeout) as error:
             self.raise_ours(error)
             raise
 
@@ -168,7 +168,7 @@ class PostgresConnection:
         self._allow()
         try:
             self._executed(sql, parameters)
-        except (psycopg.Error, TooLate) as error:
+        except (psycopg.Error, ServerTimeout) as error:
             self.raise_ours(error)
             raise
 
@@ -176,11 +176,11 @@ class PostgresConnection:
         """Run it, together with what is still to be sent before it."""
         beginning, self._beginning = self._beginning, ()
         if not beginning:
-            return self.driver.execute(translated(sql), parameters)
+            return self.driver.execute(to_psycopg(sql), parameters)
         with self.driver.pipeline():
             for statement in beginning:
                 self.driver.execute(statement.encode())
-            return self.driver.execute(translated(sql), parameters)
+            return self.driver.execute(to_psycopg(sql), parameters)
 
     def _begin_alone(self) -> None:
         """Send the beginning before what cannot go out with it."""
@@ -193,22 +193,22 @@ class PostgresConnection:
         try:
             with self.driver.cursor(name="stream") as cursor:
                 cursor.itersize = 1000
-                cursor.execute(translated(sql))
+                cursor.execute(to_psycopg(sql))
                 yield from cursor
-        except (psycopg.Error, TooLate) as error:
+        except (psycopg.Error, ServerTimeout) as error:
             self.raise_ours(error)
             raise
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         if self._script is not None:
-            self._script += together(sql, rows)
+            self._script += grouped_inserts(sql, rows)
             return
         self._begin_alone()
         self._allow()
         try:
             with self.driver.cursor() as cursor:
-                cursor.executemany(translated(sql), rows)
-        except (psycopg.Error, TooLate) as error:
+                cursor.executemany(to_psycopg(sql), rows)
+        except (psycopg.Error, ServerTimeout) as error:
             self.raise_ours(error)
             raise
 
@@ -240,7 +240,7 @@ class PostgresConnection:
         except (errors.IdleInTransactionSessionTimeout, errors.TransactionTimeout) as error:
             self.raise_ours(error)  # That ended it before.
             raise
-        except (psycopg.Error, TooLate) as error:
+        except (psycopg.Error, ServerTimeout) as error:
             is_lost = self.driver.is_late or self.driver.closed
             if is_lost or isinstance(error, _SHUT_DOWN):
                 self.close()
@@ -283,7 +283,7 @@ class PostgresConnection:
     # On the event loop (`database.Exchanges`)
 
     async def take_head(self, batch: str, seq: int) -> tuple[TextRow, Sequence[TextRow]]:
-        query = Statement(log_entries.QUERY, (batch, seq))
+        query = Statement(log_entries.TAIL_QUERY, (batch, seq))
         try:
             answers = await self._exchanged(encoded([*map(Statement, _TAKE_HEAD), query]))
         except psycopg.Error as error:
@@ -294,7 +294,7 @@ class PostgresConnection:
         (head,) = answers[-2].rows
         return head, answers[-1].rows
 
-    async def ask(self, questions: Sequence[Question]) -> list[list[Row]]:
+    async def ask(self, questions: Sequence[Query]) -> list[list[Row]]:
         try:
             statements = encoded([Statement(*question) for question in questions])
             answers = await self._exchanged(statements)
@@ -305,30 +305,30 @@ class PostgresConnection:
             raise
         return [answer.typed() for answer in answers]
 
-    def _answered(self, question: Question) -> list[Row]:
+    def _answered(self, question: Query) -> list[Row]:
         """What was asked before (`written_down`)."""
         for known, rows in self._answers:
             if known == question:
                 return rows
-        raise AnswerNeeded
+        raise ResultNeeded
 
     def written_down(
         self,
         write: Callable[[], None],
-        asked: Sequence[Question] = (),
+        asked: Sequence[Query] = (),
         answers: Sequence[list[Row]] = (),
-    ) -> list[Encoded]:
+    ) -> list[EncodedStatement]:
         self._script = []
         self._answers = list(zip(asked, answers, strict=True))
         try:
             write()
             return encoded(self._script)
         except Unencodable as error:
-            raise AnswerNeeded from error
+            raise ResultNeeded from error
         finally:
             self._script = None
 
-    async def commit_script(self, script: Sequence[Encoded]) -> None:
+    async def commit_script(self, script: Sequence[EncodedStatement]) -> None:
         try:
             # The server may have ended it long ago, and said so.
             self.driver.pgconn.consume_input()
@@ -353,12 +353,12 @@ class PostgresConnection:
             self.close()
             raise ConnectionLost("PostgreSQL: the transaction was rolled back")
 
-    async def _exchanged(self, statements: Sequence[Encoded]) -> list[Answer]:
+    async def _exchanged(self, statements: Sequence[EncodedStatement]) -> list[QueryResult]:
         """The answers. Raises the driver's errors, and TimeLimitReached."""
         patience = self._limits.statement + _GRACE_SECONDS
         try:
             return await self._pipeline.exchange(statements, patience)
-        except NotHeard:
+        except PipelineTimeout:
             self.close()
             raise TimeLimitReached("The database isn't responding.") from None
         except psycopg.Error:

@@ -14,11 +14,11 @@ from tertulia.store.database import Row
 T = TypeVar("T")
 
 
-class TooLate(Exception):
+class ServerTimeout(Exception):
     """The server did not answer in time."""
 
 
-class Waiting(psycopg.Connection[Row]):
+class DeadlineConnection(psycopg.Connection[Row]):
     """The driver's connection, with a time at which every wait for the server ends."""
 
     ends = float("inf")
@@ -29,14 +29,14 @@ class Waiting(psycopg.Connection[Row]):
     def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **keywords: Any) -> T:
         try:
             return super().wait(_until(gen, self.ends), *arguments, **keywords)
-        except TooLate:
+        except ServerTimeout:
             self.is_late = True  # The driver may have another error follow, of its own.
             raise
 
 
-def opened(conninfo: str) -> Waiting:
+def connect(conninfo: str) -> DeadlineConnection:
     """A new connection, without transactions of its own."""
-    return Waiting.connect(conninfo, autocommit=True)
+    return DeadlineConnection.connect(conninfo, autocommit=True)
 
 
 def _until(gen: Generator[Any, Any, T], ends: float) -> Generator[Wait, Ready | int, T]:
@@ -46,14 +46,14 @@ def _until(gen: Generator[Any, Any, T], ends: float) -> Generator[Wait, Ready | 
         while True:
             ready = yield wanted
             if not ready and time.monotonic() > ends:
-                raise TooLate
+                raise ServerTimeout
             wanted = gen.send(ready)
     except StopIteration as end:
         result: T = end.value
         return result
 
 
-def ended(connection: PGconn) -> Generator[Wait, Ready, None]:
+def drain(connection: PGconn) -> Generator[Wait, Ready, None]:
     """The driver's steps until what was sent is over, whatever came of it."""
     connection.flush()
     while True:
@@ -65,5 +65,5 @@ def ended(connection: PGconn) -> Generator[Wait, Ready, None]:
 
 
 @lru_cache(maxsize=2000)
-def translated(sql: str) -> bytes:
+def to_psycopg(sql: str) -> bytes:
     return sql.replace("%", "%%").replace("?", "%s").encode()

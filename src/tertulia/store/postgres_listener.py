@@ -15,8 +15,8 @@ from typing import Any
 import psycopg
 from psycopg import sql as pgsql
 
-from tertulia.store import installation, telling
-from tertulia.store.database import Hearing
+from tertulia.store import broadcast, installation
+from tertulia.store.database import NotificationReader
 from tertulia.store.pipeline import has_ended
 from tertulia.store.postgres_connection import PostgresConnection
 from tertulia.store.postgres_dialect import CHANNEL
@@ -36,7 +36,7 @@ def watch(
     on_growth: Callable[[int | None], None],
     on_announcement: Callable[[str], None],
     on_told: Callable[[Sequence[str]], None] | None,
-    hearing: Hearing | None,
+    hearing: NotificationReader | None,
 ) -> Callable[[], None]:
     """`Database.watch`, on connections of `connect`."""
     stopping = threading.Event()
@@ -46,7 +46,7 @@ def watch(
     pause = first
 
     def notified(payloads: Sequence[str]) -> None:
-        for are_told, some in groupby(payloads, key=lambda one: one.startswith(telling.MARK)):
+        for are_told, some in groupby(payloads, key=lambda one: one.startswith(broadcast.PREFIX)):
             if not are_told:
                 for payload in some:
                     heard(payload)
@@ -102,7 +102,7 @@ def _listen(
     channel: str,
     on_payloads: Callable[[Sequence[str]], None],
     stop: socket.socket,
-    hearing: Hearing | None,
+    hearing: NotificationReader | None,
 ) -> None:
     """Call `on_payloads` with the notifications on the channel, those together that have come
     together, until there is something to read from `stop`; at first with an empty one, for
@@ -145,7 +145,7 @@ def _until_silent(
 
 def _until_silent_on(
     connection: PostgresConnection,
-    hearing: Hearing,
+    hearing: NotificationReader,
     on_payloads: Callable[[Sequence[str]], None],
     stop: socket.socket,
 ) -> bool:

@@ -30,7 +30,7 @@ _making: Final = threading.Lock()
 """Held by the thread that makes a checkpoint: two would delete each other's rows."""
 
 
-class Erasure(Struct, frozen=True):
+class AccountErasure(Struct, frozen=True):
     """An account was deleted with what was of its person."""
 
     seq: int
@@ -64,7 +64,7 @@ def first_since(connection: Connection, moment: float, after: int, until: int) -
     return None if found is None else int(found)
 
 
-def erasures(connection: Connection, after: int, until: int) -> list[Erasure]:
+def erasures(connection: Connection, after: int, until: int) -> list[AccountErasure]:
     """The deletions among these entries (`after` < seq <= `until`), in order."""
     rows = connection.query(
         "SELECT seq, at, actor_id, change FROM log WHERE seq > ? AND seq <= ?"
@@ -72,7 +72,7 @@ def erasures(connection: Connection, after: int, until: int) -> list[Erasure]:
         (after, until),
     )
     return [
-        Erasure(entry.seq, entry.change.user_id, str(entry.change.was.get("address", "")))
+        AccountErasure(entry.seq, entry.change.user_id, str(entry.change.was.get("address", "")))
         for entry in (decode_entry(*row) for row in rows)
         if isinstance(entry.change, UserChanged)
     ]

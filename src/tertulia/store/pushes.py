@@ -23,7 +23,7 @@ MAX_MESSAGES: Final = 20
 _COLUMNS: Final = "conversation, user_id, wanted, version, asked_at, message_ids"
 
 
-class Wanted(StrEnum):
+class PushAction(StrEnum):
     """What is to be done about a conversation."""
 
     SHOW = "show"
@@ -40,7 +40,7 @@ class Push(Struct, frozen=True, kw_only=True):
     subscription_id: int
     conversation: str
     user_id: int
-    wanted: Wanted
+    wanted: PushAction
     version: str
     """Another one whenever it is asked for anew."""
     asked_at: float
@@ -49,7 +49,7 @@ class Push(Struct, frozen=True, kw_only=True):
     """Ascending."""
 
 
-class Lane(Struct, frozen=True, kw_only=True):
+class LeasedPushes(Struct, frozen=True, kw_only=True):
     """One program, to be pushed to now."""
 
     subscription_id: int
@@ -60,12 +60,12 @@ class Lane(Struct, frozen=True, kw_only=True):
     """All of the program, those that it shows among them."""
 
 
-def ask(
+def request(
     connection: Connection,
     subscription_id: int,
     user_id: int,
     conversation: str,
-    wanted: Wanted,
+    wanted: PushAction,
     message_ids: Iterable[int],
     at: float,
 ) -> None:
@@ -75,8 +75,8 @@ def ask(
     rows = connection.query(
         "SELECT wanted, message_ids FROM pushes WHERE subscription_id = ? AND conversation = ?", key
     )
-    if wanted is Wanted.SHOW and any(before != Wanted.SHOW for before, _ in rows):
-        wanted = Wanted.SHOW_AGAIN
+    if wanted is PushAction.SHOW and any(before != PushAction.SHOW for before, _ in rows):
+        wanted = PushAction.SHOW_AGAIN
     ids = {*message_ids, *(one for before, told in rows for one in _ids(told))}
     connection.run(
         f"INSERT INTO pushes (subscription_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -114,7 +114,7 @@ def _drop_excess(connection: Connection, subscription_id: int) -> None:
     )
 
 
-def waiting(connection: Connection, limit: int) -> list[tuple[int, float]]:
+def due_subscriptions(connection: Connection, limit: int) -> list[tuple[int, float]]:
     """The programs for which something waits, each with when its lane is due, at most so many of
     the first ones."""
     rows = connection.query(
@@ -125,16 +125,16 @@ def waiting(connection: Connection, limit: int) -> list[tuple[int, float]]:
     return [(int(subscription_id), float(due_at)) for subscription_id, due_at in rows]
 
 
-def take(
+def lease(
     connection: Connection, now: float, lease_seconds: float, subscription_ids: Iterable[int]
-) -> list[Lane]:
+) -> list[LeasedPushes]:
     """Those of the programs' lanes that are due. They are the caller's for the lease."""
     lanes = [
-        Lane(
+        LeasedPushes(
             subscription_id=one,
             failures=int(failures),
             lease=secrets.token_hex(8),
-            pushes=tuple(of_subscription(connection, one)),
+            pushes=tuple(pushes_of(connection, one)),
         )
         for one in subscription_ids
         for (failures,) in connection.query(
@@ -150,7 +150,7 @@ def take(
 
 def finish(
     connection: Connection,
-    lane: Lane,
+    lane: LeasedPushes,
     shown: Sequence[Push],
     over: Sequence[Push],
     now: float,
@@ -168,7 +168,10 @@ def finish(
     connection.run_many(
         "UPDATE pushes SET wanted = ?"
         " WHERE subscription_id = ? AND conversation = ? AND version = ?",
-        [(Wanted.SHOWN.value, one.subscription_id, one.conversation, one.version) for one in shown],
+        [
+            (PushAction.SHOWN.value, one.subscription_id, one.conversation, one.version)
+            for one in shown
+        ],
     )
     connection.run_many(
         "DELETE FROM pushes WHERE subscription_id = ? AND conversation = ? AND version = ?",
@@ -176,7 +179,7 @@ def finish(
     )
     left = connection.query(
         "SELECT 1 FROM pushes WHERE subscription_id = ? AND wanted <> ? LIMIT 1",
-        (lane.subscription_id, Wanted.SHOWN.value),
+        (lane.subscription_id, PushAction.SHOWN.value),
     )
     due = until if until is not None else (now if left else None)
     connection.run(
@@ -208,7 +211,7 @@ def subscription_ids(connection: Connection) -> list[int]:
     return [int(one) for (one,) in connection.query("SELECT subscription_id FROM push_lanes")]
 
 
-def of_subscription(connection: Connection, subscription_id: int) -> list[Push]:
+def pushes_of(connection: Connection, subscription_id: int) -> list[Push]:
     """What one program is told, the oldest first."""
     rows = connection.query(
         f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE subscription_id = ?"
@@ -224,7 +227,7 @@ def shown_to(connection: Connection, user_ids: Iterable[int]) -> list[Push]:
     for user_id in sorted(user_ids):
         rows = connection.query(
             f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE user_id = ? AND wanted = ?",
-            (user_id, Wanted.SHOWN.value),
+            (user_id, PushAction.SHOWN.value),
         )
         found += [_push(row) for row in rows]
     return found
@@ -233,12 +236,13 @@ def shown_to(connection: Connection, user_ids: Iterable[int]) -> list[Push]:
 def all_shown(connection: Connection) -> list[Push]:
     """What the programs of all people show."""
     rows = connection.query(
-        f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE wanted = ?", (Wanted.SHOWN.value,)
+        f"SELECT subscription_id, {_COLUMNS} FROM pushes WHERE wanted = ?",
+        (PushAction.SHOWN.value,),
     )
     return [_push(row) for row in rows]
 
 
-def how_they_do(
+def statuses(
     connection: Connection, subscription_ids: Iterable[int]
 ) -> dict[int, tuple[float, str]]:
     """When each was last pushed to (UNIX seconds; 0 for never), and why the last push failed (empty
@@ -252,7 +256,7 @@ def how_they_do(
     return found
 
 
-def take_back(connection: Connection, shown: Iterable[Push], at: float) -> int:
+def retract(connection: Connection, shown: Iterable[Push], at: float) -> int:
     """Have these taken back, where they are still shown. Returns how many are."""
     count = 0
     for one in shown:
@@ -260,14 +264,14 @@ def take_back(connection: Connection, shown: Iterable[Push], at: float) -> int:
         if connection.query(
             "SELECT 1 FROM pushes WHERE subscription_id = ? AND conversation = ? AND version = ?"
             " AND wanted = ?",
-            (*key, Wanted.SHOWN.value),
+            (*key, PushAction.SHOWN.value),
         ):
-            ask(
+            request(
                 connection,
                 one.subscription_id,
                 one.user_id,
                 one.conversation,
-                Wanted.TAKE_BACK,
+                PushAction.TAKE_BACK,
                 one.message_ids,
                 at,
             )
@@ -285,7 +289,7 @@ def _push(row: Row) -> Push:
         subscription_id=int(subscription_id),
         conversation=str(conversation),
         user_id=int(user_id),
-        wanted=Wanted(str(wanted)),
+        wanted=PushAction(str(wanted)),
         version=str(version),
         asked_at=float(asked_at),
         message_ids=_ids(message_ids),

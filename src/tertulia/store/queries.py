@@ -14,13 +14,7 @@ from tertulia.model.messages import Flag, Message
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
 from tertulia.store import bitmaps
-from tertulia.store.codec import (
-    CHUNK_BITS,
-    MESSAGE_COLUMNS,
-    OF_TOPIC,
-    decode_record,
-    message_of,
-)
+from tertulia.store.codec import CHUNK_BITS, MESSAGE_COLUMNS, OF_TOPIC, decode_record, message_of
 from tertulia.store.database import Connection
 from tertulia.store.writing import PresenceSeen
 
@@ -137,7 +131,7 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
 
 def relations_of_people(
     connection: Connection, user_ids: Iterable[int], ids: Iterable[int]
-) -> tuple[dict[int, dict[int, Flag]], "dict[int, Marks]"]:
+) -> tuple[dict[int, dict[int, Flag]], "dict[int, MessageMarks]"]:
     """The sparse flags that these users have on each of the messages, by message and user; and the
     marks of each of them on these. It takes three queries, however many they are."""
     dialect, wanted, users = connection.dialect, sorted(set(ids)), sorted(set(user_ids))
@@ -161,7 +155,7 @@ def relations_of_people(
         ):
             of_user[user_id] = of_user.get(user_id, BitMap()) | bitmaps.bitmap_of(bitmap)
     return flags, {
-        user_id: Marks(
+        user_id: MessageMarks(
             own[user_id],
             *(found[table].get(user_id, BitMap()) for table in (bitmaps.READ, bitmaps.RECORDS)),
         )
@@ -169,7 +163,7 @@ def relations_of_people(
     }
 
 
-class Marks(Struct, frozen=True):
+class MessageMarks(Struct, frozen=True):
     """What one reader has done with some messages, and what has been done with them for the reader:
     enough to tell the relation to each of them."""
 
@@ -190,7 +184,7 @@ class Marks(Struct, frozen=True):
 _NO_FLAG = Flag(0)
 
 
-def marks_since(connection: Connection, user_id: int, first: int) -> Marks:
+def marks_since(connection: Connection, user_id: int, first: int) -> MessageMarks:
     """The user's marks on all messages from that one on."""
     return _marks(
         connection, user_id, ("message_id >= ?", first), ("chunk >= ?", first >> CHUNK_BITS)
@@ -199,7 +193,7 @@ def marks_since(connection: Connection, user_id: int, first: int) -> Marks:
 
 def _marks(
     connection: Connection, user_id: int, messages: tuple[str, Any], chunks: tuple[str, Any]
-) -> Marks:
+) -> MessageMarks:
     """The user's marks on messages: a condition on their IDs and one on the rows of bitmaps that
     they are in, each with its parameter."""
     flags: dict[int, int] = {}
@@ -220,7 +214,7 @@ def _marks(
             flags[number] = value
         else:
             found[table].append(bitmaps.bitmap_of(bitmap))
-    return Marks(
+    return MessageMarks(
         flags,
         *(BitMap.union(BitMap(), *found[table]) for table in (bitmaps.READ, bitmaps.RECORDS)),
     )
@@ -230,7 +224,7 @@ Marked = tuple[BitMap, dict[Flag, BitMap]]
 """What a user has read, and the messages with each of their sparse flags."""
 
 
-def readers(connection: Connection, user_ids: Sequence[int]) -> dict[int, Marked]:
+def marks_of_users(connection: Connection, user_ids: Sequence[int]) -> dict[int, Marked]:
     """Return all that each of the users has read, and the messages with each of their sparse
     flags."""
     dialect = connection.dialect
@@ -241,8 +235,8 @@ def readers(connection: Connection, user_ids: Sequence[int]) -> dict[int, Marked
         (users,),
     ):
         by_flags[user_id][flags].append(message_id)
-    read = bitmaps.of_users(connection, bitmaps.READ, user_ids)
-    records = bitmaps.of_users(connection, bitmaps.RECORDS, user_ids)
+    read = bitmaps.by_user(connection, bitmaps.READ, user_ids)
+    records = bitmaps.by_user(connection, bitmaps.RECORDS, user_ids)
     found: dict[int, Marked] = {}
     for user_id in user_ids:
         flagged: dict[Flag, BitMap] = defaultdict(BitMap)

@@ -56,7 +56,7 @@ Person = int | str | None
 several people at once, or None for the server itself."""
 
 
-class Asker(Struct, frozen=True):
+class Requester(Struct, frozen=True):
     """On whose behalf the database is read."""
 
     person: Person
@@ -65,20 +65,20 @@ class Asker(Struct, frozen=True):
     called from any thread."""
 
 
-_SERVER = Asker(None)
-current_asker: ContextVar[Asker] = ContextVar("asker", default=_SERVER)
+_SERVER = Requester(None)
+current_requester: ContextVar[Requester] = ContextVar("asker", default=_SERVER)
 """Set where a request's account is known (`wire/http/rate_limits.py`). Jobs and whatever else the
 server does by itself leave it as it is."""
 
 
 @contextmanager
-def reading_as(asker: Asker) -> Iterator[None]:
+def reading_for(asker: Requester) -> Iterator[None]:
     """Within the context, read on behalf of this asker."""
-    before = current_asker.set(asker)
+    before = current_requester.set(asker)
     try:
         yield
     finally:
-        current_asker.reset(before)
+        current_requester.reset(before)
 
 
 def _gone() -> Unavailable:
@@ -88,7 +88,7 @@ def _gone() -> Unavailable:
 class _Read:
     """A read that waits or runs."""
 
-    def __init__(self, asker: Asker, seconds: float, *, is_search: bool) -> None:
+    def __init__(self, asker: Requester, seconds: float, *, is_search: bool) -> None:
         self.asker = asker
         self.is_search = is_search
         self.ends = time.monotonic() + seconds
@@ -163,7 +163,7 @@ class Readers:
 
         Raises DatabaseUnavailable if it hasn't ended after `seconds`, including the time that it
         waits for a thread, or if too many reads wait; TooOften if too many of one person do."""
-        read = _Read(current_asker.get(), seconds, is_search=False)
+        read = _Read(current_requester.get(), seconds, is_search=False)
         try:
             return await self._read(read, function)
         except DatabaseUnavailable as error:
@@ -175,7 +175,7 @@ class Readers:
 
         Raises Unavailable if its turn hasn't come after `SEARCH_WAIT_SECONDS`, and SearchTooSlow
         if it hasn't ended `SEARCH_SECONDS` after it began."""
-        read = _Read(current_asker.get(), SEARCH_WAIT_SECONDS, is_search=True)
+        read = _Read(current_requester.get(), SEARCH_WAIT_SECONDS, is_search=True)
         try:
             return await self._read(read, function)
         except TimeLimitReached as error:

@@ -17,15 +17,15 @@ from tertulia.store.database import (
     DatabaseError,
     DatabaseReplaced,
     DatabaseUnavailable,
-    Hearing,
-    Limits,
+    NotificationReader,
+    TimeLimits,
 )
 from tertulia.store.installation import exclusive_server, running_server
 from tertulia.store.sqlite_connection import (
     WAL_BYTES,
-    OnlyConnection,
     SqliteConnection,
-    Watcher,
+    TrialConnection,
+    WatchConnection,
 )
 from tertulia.store.sqlite_dialect import DIALECT
 
@@ -71,7 +71,7 @@ class SqliteDatabase(Database):
                 )
             )
 
-    def connect(self, *, readonly: bool, limits: Limits = LONG) -> Connection:
+    def connect(self, *, readonly: bool, limits: TimeLimits = LONG) -> Connection:
         return self._connect(readonly=readonly, limits=limits)
 
     @contextlib.contextmanager
@@ -97,7 +97,7 @@ class SqliteDatabase(Database):
         with self._free_lock:
             return self._free.pop() if self._free else None
 
-    def _connect(self, *, readonly: bool, limits: Limits) -> SqliteConnection:
+    def _connect(self, *, readonly: bool, limits: TimeLimits) -> SqliteConnection:
         with self._saying_which():
             if (free := self._take_free()) is not None:
                 free.become(readonly=readonly, limits=limits)
@@ -175,7 +175,7 @@ class SqliteDatabase(Database):
         on_growth: Callable[[int | None], None],
         on_announcement: Callable[[str], None],
         on_told: Callable[[Sequence[str]], None] | None = None,
-        hearing: Hearing | None = None,
+        hearing: NotificationReader | None = None,
     ) -> Callable[[], None]:
         """Of other nodes this hears by the bus. Command-line tools say nothing; that they wrote
         shows in the file's data version. The same thread makes checkpoints."""
@@ -193,7 +193,7 @@ class SqliteDatabase(Database):
             while not stop.is_set():
                 try:
                     with self._saying_which():
-                        watcher = Watcher(self.path, readonly=True, limits=READING)
+                        watcher = WatchConnection(self.path, readonly=True, limits=READING)
                     with contextlib.closing(watcher) as connection:
                         version = connection.query("PRAGMA data_version")
                         on_growth(
@@ -277,20 +277,20 @@ class SqliteDatabase(Database):
             self._bus.close()
 
 
-class NamelessDatabase(SqliteDatabase):
+class TrialDatabase(SqliteDatabase):
     """A file for a trial, whose name is taken away at once: it goes with the `close`, or with the
     process, however that ends. Used by one thread at a time, as by one connection."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._only: OnlyConnection | None = None
+        self._only: TrialConnection | None = None
 
     def exists(self) -> bool:
         return self._only is not None
 
-    def connect(self, *, readonly: bool, limits: Limits = LONG) -> Connection:
+    def connect(self, *, readonly: bool, limits: TimeLimits = LONG) -> Connection:
         if self._only is None:
-            self._only = OnlyConnection(self.path, readonly=False, limits=LONG)
+            self._only = TrialConnection(self.path, readonly=False, limits=LONG)
             self.path.unlink()
         return self._only
 

@@ -19,9 +19,9 @@ from tertulia.store.database import (
     CommitUnknown,
     ConnectionLost,
     DatabaseUnavailable,
-    Limits,
     Row,
     TimeLimitReached,
+    TimeLimits,
     never,
 )
 from tertulia.store.sqlite_dialect import DIALECT
@@ -58,7 +58,7 @@ class SqliteConnection:
     """One connection; used by one thread at a time."""
 
     def __init__(
-        self, path: Path, *, readonly: bool, limits: Limits, bus: LocalBus | None = None
+        self, path: Path, *, readonly: bool, limits: TimeLimits, bus: LocalBus | None = None
     ) -> None:
         """With a `bus`, the writers among its processes take turns."""
         self.dialect = DIALECT
@@ -240,7 +240,7 @@ class SqliteConnection:
             raise_ours(error)
             raise
 
-    def become(self, *, readonly: bool, limits: Limits) -> None:
+    def become(self, *, readonly: bool, limits: TimeLimits) -> None:
         """Be as one that was made so, after whoever had it before."""
         self._limits = limits
         self._busy_ms = int(limits.lock * 1000)
@@ -266,7 +266,7 @@ class SqliteConnection:
             self._let_go()
 
 
-class Watcher(SqliteConnection):
+class WatchConnection(SqliteConnection):
     """One that sees whether the file has changed, and looks at no table: what tables there are
     takes ten times as long to read as all else that it does at its beginning."""
 
@@ -286,7 +286,7 @@ def _own_pragmas(*, readonly: bool) -> tuple[str, ...]:
     )
 
 
-class OnlyConnection(SqliteConnection):
+class TrialConnection(SqliteConnection):
     """The only one to a file without a name, which stays open when it is closed."""
 
     def _write_ahead(self) -> None:

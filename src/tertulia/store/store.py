@@ -12,25 +12,25 @@ from urllib.parse import urlsplit
 
 from tertulia import tracing
 from tertulia.model.narrow import Search
-from tertulia.store import installation, log_entries, message_search, telling
+from tertulia.store import broadcast, installation, log_entries, message_search
 from tertulia.store.database import (
     READING,
     WRITING,
-    AnswerNeeded,
     Connection,
     ConnectionLost,
     Database,
     DatabaseError,
     DatabaseUnavailable,
-    Exchanges,
-    Hearing,
+    NotificationReader,
+    ResultNeeded,
+    WritePipeline,
 )
 from tertulia.store.installation import Head, Position
-from tertulia.store.log_entries import Growth
+from tertulia.store.log_entries import LogTail
 from tertulia.store.migrations import is_settled, migrate, require_known, settle
 from tertulia.store.readers import Readers
 from tertulia.store.threads import Threads
-from tertulia.store.writing import Batch, questions, size, text, write
+from tertulia.store.writing import Batch, prefetch_queries, row_count, text_length, write
 from tertulia.tracing.waits import OnDatabase
 
 logger = logging.getLogger("tertulia.store")
@@ -106,7 +106,7 @@ class Store:
         self._housekeeper = Threads(1, "housekeeper")
         self._apart_connection: Connection | None = None
         """For what is written apart from the log (`write`)."""
-        self._hearing: Hearing | None = None
+        self._hearing: NotificationReader | None = None
         self.told: Sequence[str] = ()
         """What the others were told of the entries that were committed last, as far as there were
         others to tell."""
@@ -185,7 +185,7 @@ class Store:
 
     # Writing: `begin`, then `commit` or `rollback`, by the log's writer alone
 
-    async def begin(self, after: Position, heard: Callable[[], Position] | None = None) -> Growth:
+    async def begin(self, after: Position, heard: Callable[[], Position] | None = None) -> LogTail:
         """Keep all other writers out, and return what the log has since `after` (others' commits),
         or since what is `heard` of it by the time that all others are out. Raises as
         `log_entries.growth`.
@@ -204,29 +204,29 @@ class Store:
             head = installation.head_position(connection)
             if head.position == after:
                 require_known(head)
-                return Growth(head, [], after)
+                return LogTail(head, [], after)
             return await self._writer.run(self._since, connection, after)
         return await self._writer.run(self._begin, after)
 
     async def _exchanged(
         self,
         connection: Connection,
-        exchanges: Exchanges,
+        exchanges: WritePipeline,
         after: Position,
         heard: Callable[[], Position] | None,
-    ) -> Growth:
+    ) -> LogTail:
         """Begin without a thread."""
         row, rows = await exchanges.take_head(after.batch, after.seq)
         head = installation.head_of(row)
         require_known(head)
         self.hear()
         known = heard() if heard is not None else after
-        found = log_entries.newest_growth(head, rows, known)
+        found = log_entries.tail_from_rows(head, rows, known)
         if found is None:
             found = await self._writer.run(self._since, connection, known)
         return found
 
-    def _begin(self, after: Position) -> Growth:
+    def _begin(self, after: Position) -> LogTail:
         return self._since(self._locked(), after)
 
     def _locked(self) -> Connection:
@@ -246,13 +246,13 @@ class Store:
         return connection
 
     @staticmethod
-    def _since(connection: Connection, after: Position) -> Growth:
-        page = log_entries.growth(connection, after, CATCH_UP)
+    def _since(connection: Connection, after: Position) -> LogTail:
+        page = log_entries.read_tail(connection, after, CATCH_UP)
         found = page.entries
         while not page.is_all:
-            page = log_entries.growth(connection, page.position, CATCH_UP)
+            page = log_entries.read_tail(connection, page.position, CATCH_UP)
             found += page.entries
-        return Growth(page.head, found, page.position)
+        return LogTail(page.head, found, page.position)
 
     async def commit(self, batch: Batch, before: Position | None = None) -> None:
         """Write the batch and end the transaction. Returns when it is on disk. CommitUnknown where
@@ -271,14 +271,18 @@ class Store:
         await self._writer.run(self._commit, connection, batch, before)
 
     async def _script(
-        self, connection: Connection, exchanges: Exchanges, batch: Batch, before: Position | None
+        self,
+        connection: Connection,
+        exchanges: WritePipeline,
+        batch: Batch,
+        before: Position | None,
     ) -> Sequence[Any] | None:
         """What is to be run to write the batch; None where a thread must do it, one statement
         after the other, since it is too much or something must be asked in between."""
-        rows = size(batch)
+        rows = row_count(batch)
         if rows > _IN_ONE:
             return None
-        asked = questions(connection.dialect, batch)
+        asked = prefetch_queries(connection.dialect, batch)
         answers = await exchanges.ask(asked) if asked else ()
 
         def script() -> Sequence[Any]:
@@ -287,10 +291,10 @@ class Store:
             )
 
         try:
-            if rows <= _AT_ONCE and text(batch) <= _TEXT_AT_ONCE:
+            if rows <= _AT_ONCE and text_length(batch) <= _TEXT_AT_ONCE:
                 return script()
             return await self._writer.run(script)
-        except AnswerNeeded:
+        except ResultNeeded:
             return None
 
     def _commit(self, connection: Connection, batch: Batch, before: Position | None) -> None:
@@ -304,7 +308,7 @@ class Store:
         if batch.entries and connection.dialect.tell_growth:
             told = [str(batch.entries[-1].seq)]
             if before is not None:
-                told = telling.texts(self.name, batch.entries, batch.id, before)
+                told = broadcast.encode_broadcast(self.name, batch.entries, batch.id, before)
             self.told = told
             connection.run_many(connection.dialect.tell_growth, [(text,) for text in told])
 
@@ -427,10 +431,10 @@ class Store:
             return self.database.watch(on_loop(on_growth), on_loop(on_announcement))
 
         def told(texts: Sequence[str]) -> None:
-            if others := [text for text in texts if telling.teller_of(text) != self.name]:
+            if others := [text for text in texts if broadcast.sender_of(text) != self.name]:
                 on_told(others)
 
-        self._hearing = Hearing(is_awaited)
+        self._hearing = NotificationReader(is_awaited)
         return self.database.watch(
             on_loop(on_growth), on_loop(on_announcement), told, self._hearing
         )

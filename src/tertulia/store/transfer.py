@@ -342,7 +342,9 @@ def try_restore(file: Path, directory: Path, decrypted: BinaryIO | None = None) 
     """Restore the backup's tables into an SQLite database of the directory, which goes afterwards,
     and read each of its files. `decrypted` is what is in it, where it is to be encrypted. Returns
     what the backup is. DatabaseError where it is damaged."""
-    from tertulia.store.sqlite import NamelessDatabase  # Loaded on use, as by `database_at`.
+    from tertulia.store.sqlite import (
+        TrialDatabase as NamelessDatabase,  # Loaded on use, as by `database_at`.
+    )
 
     with contextlib.closing(Backup(file, decrypted)) as backup:
         manifest = backup.manifest

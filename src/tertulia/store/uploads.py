@@ -43,7 +43,7 @@ class IncomingFile:
     request, until it is moved to its place or found to be nobody's."""
 
 
-class Draft:
+class UploadDraft:
     """A file that is coming in at once. `discard` belongs at its end, whatever happens."""
 
     def __init__(self, place: Path) -> None:
@@ -79,7 +79,7 @@ class ArrivedFile:
     arriving: IncomingFile
 
 
-class Uploads:
+class UploadStore:
     """The uploaded files among some files, and those that arrive on the disk."""
 
     def __init__(self, files: Files, disk: DiskFiles) -> None:
@@ -93,10 +93,10 @@ class Uploads:
         """Where files arrive."""
         return self._disk.place(INCOMING)
 
-    def begin(self) -> Draft:
+    def begin(self) -> UploadDraft:
         """A new file, still empty. OSError where there is no room."""
         file_modes.directory(self.incoming)
-        return Draft(self.incoming / secrets.token_hex(16))
+        return UploadDraft(self.incoming / secrets.token_hex(16))
 
     async def offer(self, arriving: IncomingFile, path: str) -> None:
         """See to it that the file stays, before the log is asked to have it at that path."""

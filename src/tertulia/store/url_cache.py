@@ -18,7 +18,7 @@ _LEFT: Final = 0.9
 """The part of the room that is used after the oldest gave way."""
 
 
-class Fetched:
+class UrlCache:
     """The contents of URLs. Several nodes may share them: each makes room by itself."""
 
     def __init__(self, files: DiskFiles, room: int) -> None:

@@ -31,7 +31,7 @@ _COUNTED: Final = "usage.counted"
 """The key of how far it has come, among the facts about the installation."""
 
 
-class Counted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class UsageProgress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far it has come. Times are in UNIX seconds, days of UNIX time in UTC."""
 
     at: float = 0.0
@@ -54,15 +54,15 @@ def monday_of(day: int) -> int:
     return day - (day + _MONDAY) % WEEK_DAYS
 
 
-def counted(connection: Connection) -> Counted:
+def progress(connection: Connection) -> UsageProgress:
     """How far it has come."""
     doc = installation.value(connection, _COUNTED)
-    return Counted() if doc is None else msgspec.json.decode(doc, type=Counted)
+    return UsageProgress() if doc is None else msgspec.json.decode(doc, type=UsageProgress)
 
 
-def _come_to(connection: Connection, before: Counted, after: Counted) -> bool:
+def _come_to(connection: Connection, before: UsageProgress, after: UsageProgress) -> bool:
     """Write down how far it has come; False where another node was faster."""
-    if counted(connection) != before:
+    if progress(connection) != before:
         return False
     installation.put(connection, _COUNTED, msgspec.json.encode(after).decode())
     return True
@@ -89,7 +89,9 @@ def new_messages(connection: Connection, after: int) -> NewMessages:
     return NewMessages(last_id=int(last_id or after), is_all=int(number) < MESSAGES_AT_ONCE)
 
 
-def add_messages(connection: Connection, before: Counted, new: NewMessages) -> Counted | None:
+def add_messages(
+    connection: Connection, before: UsageProgress, new: NewMessages
+) -> UsageProgress | None:
     """Count these messages, inside the transaction that is open. Returns how far it has come; None
     where another node was faster.
 
@@ -157,8 +159,8 @@ def active_people(connection: Connection, first: int, today: int) -> ActivePeopl
 
 
 def put_people(
-    connection: Connection, before: Counted, found: ActivePeople, final: int
-) -> Counted | None:
+    connection: Connection, before: UsageProgress, found: ActivePeople, final: int
+) -> UsageProgress | None:
     """Keep how many there were, inside the transaction that is open. What is before the day `final`
     does not change any more. Returns as `add_messages`."""
     after = msgspec.structs.replace(before, day=max(before.day, min(found.until, final)))
@@ -190,7 +192,7 @@ def links_of_files(connection: Connection, after: int) -> list[tuple[int, int]]:
     return [(int(channel), int(attachment)) for channel, attachment in rows]
 
 
-class Files(Struct, frozen=True, kw_only=True):
+class ChannelFiles(Struct, frozen=True, kw_only=True):
     """The files that messages of one channel link."""
 
     channel_id: int | None
@@ -200,8 +202,8 @@ class Files(Struct, frozen=True, kw_only=True):
 
 
 def put_files(
-    connection: Connection, before: Counted, found: Mapping[int, tuple[int, int]], at: float
-) -> Counted | None:
+    connection: Connection, before: UsageProgress, found: Mapping[int, tuple[int, int]], at: float
+) -> UsageProgress | None:
     """Keep how many files, and bytes, there are in each channel, in place of what was kept before.
     Returns as `add_messages`."""
     after = msgspec.structs.replace(before, files_at=at)
@@ -215,7 +217,7 @@ def put_files(
     return after
 
 
-def finish(connection: Connection, before: Counted, at: float) -> Counted | None:
+def finish(connection: Connection, before: UsageProgress, at: float) -> UsageProgress | None:
     """Say that all was counted at that UNIX time. Returns as `add_messages`."""
     after = msgspec.structs.replace(before, at=at)
     return after if _come_to(connection, before, after) else None
@@ -271,7 +273,7 @@ def messages_by_channel(connection: Connection, first: int) -> dict[int | None, 
     return {int(channel_id) or None: int(number) for channel_id, number in rows}
 
 
-def files_by_channel(connection: Connection, limit: int | None = None) -> list[Files]:
+def files_by_channel(connection: Connection, limit: int | None = None) -> list[ChannelFiles]:
     """The files that messages link, by channel, those with most bytes first. (A file that is linked
     in several counts in each.)"""
     rows = connection.query(
@@ -279,6 +281,6 @@ def files_by_channel(connection: Connection, limit: int | None = None) -> list[F
         + ("" if limit is None else f" LIMIT {limit}")
     )
     return [
-        Files(channel_id=int(channel_id) or None, files=int(files), file_bytes=int(size))
+        ChannelFiles(channel_id=int(channel_id) or None, files=int(files), file_bytes=int(size))
         for channel_id, files, size in rows
     ]

@@ -18,14 +18,14 @@ from tertulia.model.webhooks import Delivered, ServiceCall
 from tertulia.store.codec import encode
 from tertulia.store.database import Connection
 
-AT_ONCE: Final = 4
+MAX_PARALLEL: Final = 4
 """Calls of one bot that are made at the same time; one where the last ones failed."""
 MAX_WAITING: Final = 20_000
 """Calls of one bot that wait. Beyond, the oldest are dropped when the lane is next taken."""
 _decoder: Final = msgspec.json.Decoder(ServiceCall)
 
 
-class WaitingCall(Struct, frozen=True, kw_only=True):
+class QueuedCall(Struct, frozen=True, kw_only=True):
     """A call that waits. Times are in UNIX seconds."""
 
     id: str
@@ -35,19 +35,19 @@ class WaitingCall(Struct, frozen=True, kw_only=True):
     call: ServiceCall
 
 
-class Lane(Struct, frozen=True, kw_only=True):
+class LeasedCalls(Struct, frozen=True, kw_only=True):
     """Calls of one bot, to be made now."""
 
     bot_id: int
     failures: int
     """How often the service failed in a row."""
     lease: str
-    calls: tuple[WaitingCall, ...]
+    calls: tuple[QueuedCall, ...]
     dropped: int = 0
     """How many there were too many."""
 
 
-def put_calls(connection: Connection, call: ServiceCall, at: float, call_id: str) -> None:
+def add_call(connection: Connection, call: ServiceCall, at: float, call_id: str) -> None:
     """Add a call, to be made at once, inside the transaction that is open. One that is there
     already stays as it is."""
     connection.run(
@@ -62,18 +62,18 @@ def put_calls(connection: Connection, call: ServiceCall, at: float, call_id: str
     )
 
 
-def call_lanes(connection: Connection) -> list[tuple[int, float]]:
+def due_bots(connection: Connection) -> list[tuple[int, float]]:
     """The bots of which calls wait, each with when its lane is due, the first ones first."""
     rows = connection.query("SELECT bot_id, due_at FROM webhook_lanes ORDER BY due_at, bot_id")
     return [(int(bot_id), float(due_at)) for bot_id, due_at in rows]
 
 
-def take_calls(
+def lease_calls(
     connection: Connection, now: float, lease_seconds: float, bot_ids: Sequence[int]
-) -> list[Lane]:
+) -> list[LeasedCalls]:
     """Those of the bots' lanes that are due, with their first calls. They are the caller's for the
     lease."""
-    found: list[Lane] = []
+    found: list[LeasedCalls] = []
     for bot_id in bot_ids:
         rows = connection.query(
             "SELECT failures FROM webhook_lanes WHERE bot_id = ? AND due_at <= ?", (bot_id, now)
@@ -82,17 +82,17 @@ def take_calls(
     return [lane for lane in found if lane.calls]
 
 
-def _taken(connection: Connection, bot_id: int, failures: int, until: float) -> Lane:
+def _taken(connection: Connection, bot_id: int, failures: int, until: float) -> LeasedCalls:
     dropped = _drop_excess(connection, bot_id)
     rows = connection.query(
         "SELECT id, asked_at, attempts, doc FROM webhook_deliveries WHERE bot_id = ?"
         " ORDER BY message_id, id LIMIT ?",
-        (bot_id, 1 if failures else AT_ONCE),
+        (bot_id, 1 if failures else MAX_PARALLEL),
     )
     lease = secrets.token_hex(8)
     if not rows:
         connection.run("DELETE FROM webhook_lanes WHERE bot_id = ?", (bot_id,))
-        return Lane(bot_id=bot_id, failures=failures, lease=lease, calls=())
+        return LeasedCalls(bot_id=bot_id, failures=failures, lease=lease, calls=())
     connection.run(
         "UPDATE webhook_lanes SET due_at = ?, lease = ? WHERE bot_id = ?", (until, lease, bot_id)
     )
@@ -101,7 +101,7 @@ def _taken(connection: Connection, bot_id: int, failures: int, until: float) -> 
         [(row[0],) for row in rows],
     )
     calls = tuple(
-        WaitingCall(
+        QueuedCall(
             id=str(call_id),
             asked_at=float(asked_at),
             attempts=int(attempts) + 1,
@@ -109,7 +109,7 @@ def _taken(connection: Connection, bot_id: int, failures: int, until: float) -> 
         )
         for call_id, asked_at, attempts, doc in rows
     )
-    return Lane(bot_id=bot_id, failures=failures, lease=lease, calls=calls, dropped=dropped)
+    return LeasedCalls(bot_id=bot_id, failures=failures, lease=lease, calls=calls, dropped=dropped)
 
 
 def _drop_excess(connection: Connection, bot_id: int) -> int:
@@ -133,7 +133,7 @@ def _drop_excess(connection: Connection, bot_id: int) -> int:
 
 def finish_calls(
     connection: Connection,
-    lane: Lane,
+    lane: LeasedCalls,
     done: Collection[str],
     now: float,
     until: float | None,
@@ -164,7 +164,7 @@ def finish_calls(
         connection.run("DELETE FROM webhook_lanes WHERE bot_id = ?", (lane.bot_id,))
 
 
-def calls_waiting(connection: Connection, bot_id: int) -> int:
+def count_calls(connection: Connection, bot_id: int) -> int:
     """How many calls of the bot wait."""
     ((number,),) = connection.query(
         "SELECT COUNT(*) FROM webhook_deliveries WHERE bot_id = ?", (bot_id,)
@@ -172,7 +172,7 @@ def calls_waiting(connection: Connection, bot_id: int) -> int:
     return int(number)
 
 
-KEPT: Final = 50
+MAX_JOURNAL: Final = 50
 """Lines of one bot's journal."""
 _decoder_of_webhooks: Final = msgspec.json.Decoder(Delivered)
 
@@ -185,7 +185,7 @@ def write_journal(connection: Connection, bot_id: int, lines: Iterable[Delivered
     )
     connection.run(
         "DELETE FROM webhook_journal WHERE bot_id = ? AND id <= COALESCE((SELECT id FROM"
-        f" webhook_journal WHERE bot_id = ? ORDER BY id DESC LIMIT 1 OFFSET {KEPT}), 0)",
+        f" webhook_journal WHERE bot_id = ? ORDER BY id DESC LIMIT 1 OFFSET {MAX_JOURNAL}), 0)",
         (bot_id, bot_id),
     )
 

@@ -23,7 +23,7 @@ from tertulia.store import bitmaps, bots, editing, installation, outbox, search_
 from tertulia.store.bitmaps import Chunks
 from tertulia.store.bots import StorageChanged
 from tertulia.store.codec import encode, encode_change
-from tertulia.store.database import Connection, Dialect, Question
+from tertulia.store.database import Connection, Dialect, Query
 
 
 class QueueDeleted(Struct, frozen=True):
@@ -47,7 +47,7 @@ class PresenceSeen(Struct, frozen=True):
     idle_at: int
 
 
-class MailAsked(Struct, frozen=True):
+class MailQueued(Struct, frozen=True):
     """A mail is to be sent. `at` is when it was asked for, in UNIX seconds."""
 
     mail: Mail
@@ -56,7 +56,7 @@ class MailAsked(Struct, frozen=True):
     """Written twice, it is one mail by this ID."""
 
 
-class CallAsked(Struct, frozen=True):
+class CallQueued(Struct, frozen=True):
     """A bot's service is to be told of a message. `at` is when it was sent, in UNIX seconds."""
 
     call: ServiceCall
@@ -72,7 +72,7 @@ class InputSeen(Struct, frozen=True):
     day: int
 
 
-class FactNoted(Struct, frozen=True):
+class FactSet(Struct, frozen=True):
     """A value of the installation was set (`installation.put`)."""
 
     key: str
@@ -89,9 +89,9 @@ Note = (
     | QueueSeen
     | PresenceSeen
     | InputSeen
-    | MailAsked
-    | CallAsked
-    | FactNoted
+    | MailQueued
+    | CallQueued
+    | FactSet
     | Probe
     | StorageChanged
 )
@@ -129,7 +129,7 @@ def write(connection: Connection, batch: Batch) -> None:
                 _write_note(connection, note)
 
 
-def size(batch: Batch) -> int:
+def row_count(batch: Batch) -> int:
     """About how many rows the batch writes, or at least looks at."""
     found = len(batch.entries) + len(batch.notes) + sum(map(len, batch.records.values()))
     for entry in batch.entries:
@@ -141,7 +141,7 @@ def size(batch: Batch) -> int:
     return found
 
 
-def text(batch: Batch) -> int:
+def text_length(batch: Batch) -> int:
     """How many characters of messages the batch makes searchable: by far most of the work of making
     it ready."""
     written = changes.MessageSent | changes.MessageEdited
@@ -150,12 +150,12 @@ def text(batch: Batch) -> int:
     )
 
 
-def questions(dialect: Dialect, batch: Batch) -> list[Question]:
+def prefetch_queries(dialect: Dialect, batch: Batch) -> list[Query]:
     """What `write` asks that can be answered before anything of the batch is written."""
     marks = _marks_of(batch.entries)
     return [
-        *bitmaps.questions(dialect, bitmaps.READ, marks.of_read),
-        *bitmaps.questions(dialect, bitmaps.RECORDS, marks.of_records),
+        *bitmaps.prefetch_queries(dialect, bitmaps.READ, marks.of_read),
+        *bitmaps.prefetch_queries(dialect, bitmaps.RECORDS, marks.of_records),
     ]
 
 
@@ -476,11 +476,11 @@ def _write_note(connection: Connection, note: Note) -> None:
             )
         case StorageChanged():
             bots.write(connection, note)
-        case FactNoted(key=key, value=value):
+        case FactSet(key=key, value=value):
             installation.put(connection, key, value)
-        case MailAsked(mail=mail, at=at, id=mail_id):
-            outbox.put(connection, mail, at, mail_id)
-        case CallAsked(call=call, at=at, id=call_id):
-            webhooks.put_calls(connection, call, at, call_id)
+        case MailQueued(mail=mail, at=at, id=mail_id):
+            outbox.add(connection, mail, at, mail_id)
+        case CallQueued(call=call, at=at, id=call_id):
+            webhooks.add_call(connection, call, at, call_id)
         case Probe():
             pass  # `head.noted` says that the batch was committed.

@@ -9,13 +9,29 @@ runs in the other.
 
 from typing import Final
 
-from tertulia.workers.worker import Allowance, Exceeded, Failed, Job, Unanswered, Worker
+from tertulia.workers.worker import (
+    TaskBudget,
+    TaskFailed,
+    TaskLimitExceeded,
+    TaskUnavailable,
+    TaskWorker,
+    WorkerTask,
+)
 
-__all__ = ["FILES", "TEXTS", "Allowance", "Exceeded", "Failed", "Job", "Unanswered", "Worker"]
+__all__ = [
+    "FILES",
+    "TEXTS",
+    "TaskBudget",
+    "TaskFailed",
+    "TaskLimitExceeded",
+    "TaskUnavailable",
+    "TaskWorker",
+    "WorkerTask",
+]
 
 _MIB: Final = 1024 * 1024
 
-TEXTS: Final = Worker("texts", memory=1024 * _MIB)
+TEXTS: Final = TaskWorker("texts", memory=1024 * _MIB)
 """For what takes milliseconds and what a message waits for: code and formulas."""
-FILES: Final = Worker("files", memory=2048 * _MIB)
+FILES: Final = TaskWorker("files", memory=2048 * _MIB)
 """For what may take seconds: pictures, and pages of other servers."""

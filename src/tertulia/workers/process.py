@@ -23,7 +23,7 @@ HEADER: Final = 4
 MAX_FRAME: Final = 128 * 1024 * 1024
 
 
-class Request(msgspec.Struct, array_like=True):
+class WorkRequest(msgspec.Struct, array_like=True):
     """What is to be done."""
 
     function: str
@@ -36,7 +36,7 @@ class Request(msgspec.Struct, array_like=True):
     arguments: list[object]
 
 
-class Response(msgspec.Struct, array_like=True):
+class WorkResponse(msgspec.Struct, array_like=True):
     """What has become of it."""
 
     seconds: float
@@ -103,18 +103,18 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     restrict(int(sys.argv[1]))
-    _send(responses, Response(0.0))
+    _send(responses, WorkResponse(0.0))
     while header := requests.read(HEADER):
         content = requests.read(int.from_bytes(header, "big"))
-        _send(responses, _done(msgspec.msgpack.decode(content, type=Request)))
+        _send(responses, _done(msgspec.msgpack.decode(content, type=WorkRequest)))
 
 
-def _send(responses: BinaryIO, response: Response) -> None:
+def _send(responses: BinaryIO, response: WorkResponse) -> None:
     responses.write(framed(response))
     responses.flush()
 
 
-def _done(request: Request) -> Response:
+def _done(request: WorkRequest) -> WorkResponse:
     begun = time.process_time()
     try:
         if request.load:
@@ -127,10 +127,10 @@ def _done(request: Request) -> Response:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     except Exception as error:  # Whatever it is, it is the parent's to judge.
-        return Response(
+        return WorkResponse(
             time.process_time() - begun, error=type(error).__name__, text=str(error)[:1000]
         )
-    return Response(time.process_time() - begun, msgspec.Raw(result))
+    return WorkResponse(time.process_time() - begun, msgspec.Raw(result))
 
 
 def _function(name: str) -> Callable[..., Any]:

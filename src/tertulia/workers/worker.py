@@ -18,7 +18,14 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from tertulia.workers.process import HEADER, MAX_FRAME, Request, Response, environment, framed
+from tertulia.workers.process import (
+    HEADER,
+    MAX_FRAME,
+    WorkRequest,
+    WorkResponse,
+    environment,
+    framed,
+)
 
 logger = logging.getLogger("tertulia.workers")
 
@@ -35,15 +42,15 @@ LONGEST_PAUSE: Final = 30.0
 _PIECE: Final = 1024 * 1024
 
 
-class Unanswered(Exception):
+class TaskUnavailable(Exception):
     """It was not done within its bounds. `str(error)` says which, for the log."""
 
 
-class Exceeded(Unanswered):
+class TaskLimitExceeded(TaskUnavailable):
     """It was begun, and takes more time or memory than it may: it would do so again."""
 
 
-class Failed(Exception):
+class TaskFailed(Exception):
     """The function raised an exception, of the class named `kind`; `str(error)` is its text."""
 
     def __init__(self, kind: str, text: str) -> None:
@@ -52,7 +59,7 @@ class Failed(Exception):
 
 
 @dataclass(frozen=True)
-class Job(Generic[T]):
+class WorkerTask(Generic[T]):
     """A function that runs in a worker's process.
 
     It is named and not referred to, so that the server does not load it. Its arguments are
@@ -68,7 +75,7 @@ class Job(Generic[T]):
     the job needs: its time does not count, so it computes nothing on them."""
 
 
-class Allowance:
+class TaskBudget:
     """What one purpose, with as many jobs as it has, may take."""
 
     def __init__(self, processor: float, patience: float) -> None:
@@ -85,19 +92,19 @@ class Allowance:
     def require(self) -> None:
         """Unanswered where nothing is left."""
         if self.processor <= 0 or self.remaining <= 0:
-            raise Unanswered("its time is used up")
+            raise TaskUnavailable("its time is used up")
 
 
 @dataclass(frozen=True)
 class _QueuedJob:
-    job: Job[Any]
+    job: WorkerTask[Any]
     arguments: tuple[object, ...]
-    allowance: Allowance
+    allowance: TaskBudget
     is_wanted: Callable[[], bool]
     answer: "Future[Any]"
 
 
-class Worker:
+class TaskWorker:
     """A process that does one job after the other. May be used from any thread and event loop."""
 
     def __init__(
@@ -123,9 +130,9 @@ class Worker:
 
     async def call(
         self,
-        job: Job[T],
+        job: WorkerTask[T],
         *arguments: object,
-        allowance: Allowance,
+        allowance: TaskBudget,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> T:
         """The function's result. `is_wanted` is asked, from another thread, when its turn has come.
@@ -138,13 +145,13 @@ class Worker:
             async with asyncio.timeout(max(allowance.remaining, 0)):
                 return await asyncio.wrap_future(answer)
         except TimeoutError:
-            raise Unanswered("it waited for too long") from None
+            raise TaskUnavailable("it waited for too long") from None
 
     def submit(
         self,
-        job: Job[T],
+        job: WorkerTask[T],
         *arguments: object,
-        allowance: Allowance,
+        allowance: TaskBudget,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> "Future[T]":
         """The same as a future of threads. Unanswered where too much is queued."""
@@ -154,7 +161,7 @@ class Worker:
             try:
                 self._queue.put_nowait(_QueuedJob(job, arguments, allowance, is_wanted, answer))
             except queue.Full:
-                raise Unanswered("too much is waiting") from None
+                raise TaskUnavailable("too much is waiting") from None
             if self._thread is None:
                 # A daemon: a server that ends does not wait for it, and its process ends then.
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -184,18 +191,18 @@ class Worker:
                 continue
             try:
                 queued.answer.set_result(self._do(queued))
-            except (Unanswered, Failed) as error:
+            except (TaskUnavailable, TaskFailed) as error:
                 queued.answer.set_exception(error)
             except Exception as error:
                 logger.exception("a helper could not be asked")
-                queued.answer.set_exception(Unanswered(str(error)))
+                queued.answer.set_exception(TaskUnavailable(str(error)))
 
     def _do(self, queued: _QueuedJob) -> Any:
         job, allowance = queued.job, queued.allowance
         allowance.require()
         if not queued.is_wanted():
-            raise Unanswered("it is not wanted any more")
-        request = Request(job.function, job.load, allowance.processor, list(queued.arguments))
+            raise TaskUnavailable("it is not wanted any more")
+        request = WorkRequest(job.function, job.load, allowance.processor, list(queued.arguments))
         content = framed(request)
         process = self._process or self._start()
         allowance.require()
@@ -212,17 +219,17 @@ class Worker:
                 "a helper was lost",
                 extra={"fields": {"helper": self._name, "job": job.function, "reason": str(error)}},
             )
-            raise Exceeded(str(error)) from None
+            raise TaskLimitExceeded(str(error)) from None
         allowance.processor -= response.seconds
         if response.error == "MemoryError":
-            raise Exceeded("it needs too much memory")
+            raise TaskLimitExceeded("it needs too much memory")
         if response.error:
-            raise Failed(response.error, response.text)
+            raise TaskFailed(response.error, response.text)
         return msgspec.msgpack.decode(response.result, type=job.result)
 
     def _start(self) -> "_Process":
         if time.monotonic() < self._not_before:
-            raise Unanswered("its process did not start, and is tried again soon")
+            raise TaskUnavailable("its process did not start, and is tried again soon")
         process = _Process(self._memory)
         self._process = process
         try:
@@ -236,7 +243,7 @@ class Worker:
                 "a helper could not be started",
                 extra={"fields": {"helper": self._name, "reason": str(error)}},
             )
-            raise Unanswered(str(error)) from None
+            raise TaskUnavailable(str(error)) from None
         self._failures = 0
         return process
 
@@ -264,7 +271,7 @@ class _Process:
                 start_new_session=True,
             )
         except OSError as error:
-            raise Unanswered(f"its process could not be started: {error}") from None
+            raise TaskUnavailable(f"its process could not be started: {error}") from None
         if self._popen.stdin is None or self._popen.stdout is None:
             raise RuntimeError("a process without pipes")
         self.id = self._popen.pid
@@ -277,7 +284,7 @@ class _Process:
         """_Lost where it does not become so."""
         self._read(time.monotonic() + START_SECONDS)
 
-    def ask(self, content: bytes, seconds: float) -> Response:
+    def ask(self, content: bytes, seconds: float) -> WorkResponse:
         """What it answers within so many seconds. _Lost where it does not."""
         until = time.monotonic() + seconds
         self._write(content, until)
@@ -298,12 +305,12 @@ class _Process:
             _wait(self._into, until, writing=True)
             rest = rest[_attempt(partial(os.write, self._into, rest[:_PIECE])) or 0 :]
 
-    def _read(self, until: float) -> Response:
+    def _read(self, until: float) -> WorkResponse:
         size = int.from_bytes(self._exactly(HEADER, until), "big")
         if size > MAX_FRAME:
             raise _Lost("it answers nonsense")
         try:
-            return msgspec.msgpack.decode(self._exactly(size, until), type=Response)
+            return msgspec.msgpack.decode(self._exactly(size, until), type=WorkResponse)
         except msgspec.MsgspecError:
             raise _Lost("it answers nonsense") from None
 

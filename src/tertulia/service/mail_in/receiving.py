@@ -26,7 +26,14 @@ from tertulia.service.messages import sending
 from tertulia.service.node import Node
 from tertulia.store import queries
 from tertulia.store.uploads import ArrivedFile
-from tertulia.workers import FILES, Allowance, Exceeded, Failed, Job, Unanswered
+from tertulia.workers import (
+    FILES,
+    TaskBudget,
+    TaskFailed,
+    TaskLimitExceeded,
+    TaskUnavailable,
+    WorkerTask,
+)
 
 
 class MailFile(Struct, frozen=True, kw_only=True):
@@ -64,8 +71,10 @@ MAX_SECONDS: Final = 5.0
 PATIENCE: Final = 60.0
 """Seconds until it is given up, waiting for its turn included."""
 _WORK: Final = "tertulia.service.mail_in.mail_work"
-READ: Final[Job[ReceivedMail]] = Job(f"{_WORK}:read", ReceivedMail, load=f"{_WORK}:load")
-UNPACK: Final[Job[None]] = Job(f"{_WORK}:unpack", type(None), load=f"{_WORK}:load")
+READ: Final[WorkerTask[ReceivedMail]] = WorkerTask(
+    f"{_WORK}:read", ReceivedMail, load=f"{_WORK}:load"
+)
+UNPACK: Final[WorkerTask[None]] = WorkerTask(f"{_WORK}:unpack", type(None), load=f"{_WORK}:load")
 
 
 class TakesTooLong(Refused):
@@ -86,14 +95,14 @@ async def unpack_mail(place: Path, into: Sequence[Path]) -> None:
     await _done(UNPACK, str(place), [str(one) for one in into])
 
 
-async def _done(job: Job[T], *arguments: object) -> T:
+async def _done(job: WorkerTask[T], *arguments: object) -> T:
     try:
-        return await FILES.call(job, *arguments, allowance=Allowance(MAX_SECONDS, PATIENCE))
-    except Failed:
+        return await FILES.call(job, *arguments, allowance=TaskBudget(MAX_SECONDS, PATIENCE))
+    except TaskFailed:
         raise Refused("This email couldn't be read.") from None
-    except Exceeded:
+    except TaskLimitExceeded:
         raise TakesTooLong from None
-    except Unanswered as error:
+    except TaskUnavailable as error:
         raise Unavailable(
             "Too many emails are waiting to be processed. Try again later."
         ) from error

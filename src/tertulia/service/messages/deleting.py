@@ -13,7 +13,7 @@ from tertulia.model.errors import Conflict, NoSuchMessage
 from tertulia.model.narrow import LARGEST
 from tertulia.service.caller import Caller, retry_on_conflict
 from tertulia.service.messages import preconditions
-from tertulia.store import editing as rows
+from tertulia.store import editing
 
 TOPIC_SECONDS = 20.0
 """So long at most messages of a topic are deleted, one piece after the other."""
@@ -46,7 +46,7 @@ async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
         """Delete some. How many there were."""
         # The newest first: what is left is then the beginning, as clients expect.
         ids = await caller.node.store.read(
-            rows.newest_of_topic, channel.id, key, [(0, LARGEST)], PIECE
+            editing.newest_of_topic, channel.id, key, [(0, LARGEST)], PIECE
         )
         if ids:
             doomed = await preconditions.to_delete(caller.node.log, ids)
@@ -69,7 +69,7 @@ async def delete_written(caller: Caller, user_ids: Iterable[int], places: Places
     until = loop.time() + TOPIC_SECONDS
     for user_id in user_ids:
         after = 0
-        while lines := await caller.node.store.read(rows.written_by, user_id, after, PIECE):
+        while lines := await caller.node.store.read(editing.written_by, user_id, after, PIECE):
             if loop.time() > until:
                 return False
             after = lines[-1][0]
@@ -96,7 +96,7 @@ async def expire_messages(log: Log, channel_id: int | None) -> None:
     organization wants, as the server itself."""
     # Looked at anew for each piece: they may be kept for longer by now.
     while (before := deleting.kept_since(log.state, channel_id, log.clock())) is not None:
-        found = await log.store.read(rows.older_than, channel_id, before, PIECE)
+        found = await log.store.read(editing.older_than, channel_id, before, PIECE)
         deleted = [await _expire(log, message_ids, before) for message_ids in found]
         if not any(deleted):
             return

@@ -19,7 +19,7 @@ from tertulia.service.node import Node, Previews
 from tertulia.state.unread import Reader
 from tertulia.store import queries
 from tertulia.store.message_details import MessageDetails
-from tertulia.store.queries import Marks, Relation
+from tertulia.store.queries import MessageMarks, Relation
 
 Relations = Mapping[int, Relation]
 """A reader's relation to messages, by their IDs."""
@@ -63,7 +63,7 @@ def loaded_relations(reader: Reader, ids: Iterable[int]) -> dict[int, Relation]:
     for flag, flagged in reader.flagged.items():
         for message_id in flagged & wanted:
             flags[message_id] |= flag
-    marks = Marks(flags, reader.read)
+    marks = MessageMarks(flags, reader.read)
     return {message_id: marks.relation(message_id) for message_id in wanted}
 
 

@@ -21,7 +21,7 @@ from tertulia.state.state import State
 from tertulia.store import message_details, queries
 from tertulia.store.database import Connection, TimeLimitReached
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
-from tertulia.store.readers import Asker, reading_as
+from tertulia.store.readers import Requester, reading_for
 from tertulia.store.store import READ_SECONDS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _PART_CHARACTERS: Final = 100
 _SPARE: Final = 100
 """So many more are kept before the oldest are dropped, many at once."""
 
-_ASKER: Final = Asker("newest messages")
+_ASKER: Final = Requester("newest messages")
 """A share of the database's readers that is nobody's: others wait for what one person's request
 reads."""
 
@@ -191,7 +191,7 @@ class RecentMessages:
             ids = [one.id for one in (*again, *new)]
             return again, new, is_all, message_details.details_of(connection, ids)
 
-        with reading_as(_ASKER):
+        with reading_for(_ASKER):
             again, new, is_all, details = await node.store.read(look)
         written = state.recent_writes.after(seq)
         if self._kept is not kept:

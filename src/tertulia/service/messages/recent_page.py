@@ -23,8 +23,8 @@ from tertulia.state.recent_writes import message_in, touching
 from tertulia.state.state import State
 from tertulia.store import message_details, message_search, queries
 from tertulia.store.database import Connection
-from tertulia.store.message_search import Page, Seen
-from tertulia.store.queries import Marks
+from tertulia.store.message_search import Page, ScannedSample
+from tertulia.store.queries import MessageMarks
 
 _ESTIMATE = 250
 """After so many messages that were looked at it is estimated whether a search is to go on in the
@@ -105,13 +105,18 @@ class _Begun(Struct):
     """The newest first."""
     last: int
     """Everything from this message on was looked at; 0 where that is all there is."""
-    seen: Seen
+    seen: ScannedSample
     needs_marks: bool
     """Whether it depends on the reader's records of messages, which the database knows."""
 
 
 def _begun(
-    node: Node, user_id: int, terms: Sequence[Term], limit: int, first: int, marks: Marks | None
+    node: Node,
+    user_id: int,
+    terms: Sequence[Term],
+    limit: int,
+    first: int,
+    marks: MessageMarks | None,
 ) -> _Begun:
     """The first so many that the user received and the terms hold for, among those from the message
     `first` on. `marks` are the user's on them, where they were read."""
@@ -148,7 +153,7 @@ def _begun(
         passed, last = len(recent), max(first, recent.first)
     newest = recent.newest_first(state) if len(said) > 1 else ()
     sample = [one.message for _, one in islice(newest, message_search.SAMPLE)]
-    seen = Seen(passed, matched, len(found), start - last, state.last_message_id, sample)
+    seen = ScannedSample(passed, matched, len(found), start - last, state.last_message_id, sample)
     return _Begun(found, last, seen, received.is_unsure)
 
 
@@ -188,7 +193,7 @@ class _Received:
     """Whether a reader received messages, or has a record of them: the scope of a narrow that
     names no channels (`narrow.scope_of`), message by message."""
 
-    def __init__(self, state: State, user: User, first: int, marks: Marks | None) -> None:
+    def __init__(self, state: State, user: User, first: int, marks: MessageMarks | None) -> None:
         """For messages from that one on. Where the user's records of messages must be known, and
         are not, `is_unsure` says so afterwards."""
         self._state, self._user = state, user

@@ -66,7 +66,7 @@ def _enqueue(
     if installation.value(connection, _PROGRESS) != was:
         return False
     installation.put(connection, _PROGRESS, now)
-    outbox.put_all(connection, {outbox.new_id(): mail for mail in mails}, at)
+    outbox.add_all(connection, {outbox.new_id(): mail for mail in mails}, at)
     return True
 
 

@@ -60,7 +60,7 @@ class MailChannel:
                 **{MESSAGES: " ".join(map(str, one.message_ids))},
             )
         }
-        return partial(outbox.put_all, mails=mails, at=now)
+        return partial(outbox.add_all, mails=mails, at=now)
 
 
 def reason_now(

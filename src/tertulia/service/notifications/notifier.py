@@ -29,9 +29,10 @@ from tertulia.model.changes import Entry, MessageEdited, MessageSent
 from tertulia.model.errors import Unavailable
 from tertulia.model.messages import Flag, Message
 from tertulia.service.messages.flags import is_read
-from tertulia.store import log_entries, notifications, queries
+from tertulia.store import log_entries, queries
+from tertulia.store import notifications as notifications
 from tertulia.store.database import Connection, DatabaseError
-from tertulia.store.notifications import NotHeld, PendingNotification
+from tertulia.store.notifications import LeaseLost, PendingNotification
 
 IDLE_SECONDS: Final = 1.0
 """Interval of a channel that has nothing urgent to send."""
@@ -107,7 +108,7 @@ _Pending = list[PendingNotification]
 class _Loaded(Struct, frozen=True):
     messages: list[Message]
     flags: Mapping[int, Mapping[int, Flag]]
-    marks: Mapping[int, queries.Marks]
+    marks: Mapping[int, queries.MessageMarks]
 
 
 class _Postponed(Struct, frozen=True):
@@ -193,7 +194,7 @@ class Notifier:
         try:
             await self._look(until)
             await self._notify(until)
-        except NotHeld:  # This node stood still for too long.
+        except LeaseLost:  # This node stood still for too long.
             self._holds_until = 0.0
             return 0.0
         if self._seen < self._heard:
@@ -208,7 +209,7 @@ class Notifier:
         if self._holds_until:
             self._holds_until = 0.0
             seen = self._seen
-            await self._log.store.tend_list(lambda c: notifications.let_go(c, self._name, seen))
+            await self._log.store.tend_list(lambda c: notifications.release(c, self._name, seen))
 
     async def _acquire(self) -> float:
         """Acquire or renew the lease. Return 0 on success, or the seconds to wait if another node
@@ -222,7 +223,7 @@ class Notifier:
         # A database that isn't shared has no other node: any previous holder is gone.
         since = now if log.store.is_shared else float("inf")
         lease = await log.store.tend_list(
-            lambda c: notifications.hold(c, self._name, since, now + LEASE_SECONDS)
+            lambda c: notifications.acquire(c, self._name, since, now + LEASE_SECONDS)
         )
         if lease.other_until:
             self._holds_until = 0.0
@@ -241,7 +242,7 @@ class Notifier:
         """Process new entries until `end` (by `Log.elapsed`)."""
         while self._seen < self._heard:
             if await self._acquire():
-                raise NotHeld
+                raise LeaseLost
             if self._seen >= self._complete_after:
                 until = self._heard
                 entries = [entry for entry in self._recent if entry.seq > self._seen][:PAGE]
@@ -260,9 +261,9 @@ class Notifier:
                 return
 
     def _write(self, connection: Connection, pending: Mapping[str, _Pending], until: int) -> None:
-        notifications.move(connection, self._name, self._moved_to, until)
+        notifications.advance(connection, self._name, self._moved_to, until)
         for way, rows in pending.items():
-            notifications.put(connection, way, rows)
+            notifications.add(connection, way, rows)
 
     async def _pending(self, channel: NotificationChannel, entries: Iterable[Entry]) -> _Pending:
         pending: _Pending = []
@@ -315,7 +316,7 @@ class Notifier:
                 for some in by_conversation.values():
                     # If another node had the lease in between, the rows are outdated.
                     if await self._acquire() or self._turn != turn:
-                        raise NotHeld
+                        raise LeaseLost
                     await self._notify_of_conversation(channel, some, now)
                 if self._log.elapsed() >= end:
                     return
@@ -376,18 +377,18 @@ class Notifier:
         others."""
 
         def write(connection: Connection) -> None:
-            notifications.require_held(connection, self._name)
+            notifications.require_lease(connection, self._name)
             again: list[PendingNotification] = []
             for row in rows:
                 if gone := row.people & away:
-                    notifications.take_out(connection, channel.way.value, row, gone)
+                    notifications.remove_people(connection, channel.way.value, row, gone)
                 if row.due_at > now:
                     continue
                 for one in later:
                     if waiting := row.people & one.people:
-                        notifications.take_out(connection, channel.way.value, row, waiting)
+                        notifications.remove_people(connection, channel.way.value, row, waiting)
                         again += one.pending(row, waiting, now)
-            notifications.put(connection, channel.way.value, again)
+            notifications.add(connection, channel.way.value, again)
             enqueue(connection)
 
         await self._log.store.write(write)

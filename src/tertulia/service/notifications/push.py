@@ -24,7 +24,7 @@ from tertulia.service.node import Node
 from tertulia.service.notifications.notifier import IDLE_SECONDS, Notification
 from tertulia.store import pushes
 from tertulia.store.database import Connection
-from tertulia.store.pushes import Wanted
+from tertulia.store.pushes import PushAction
 
 PATIENCE: Final = 0.2
 
@@ -72,12 +72,12 @@ class PushChannel:
 
         def write(connection: Connection) -> None:
             for subscription_id, user_id, conversation, message_ids in queued:
-                pushes.ask(
+                pushes.request(
                     connection,
                     subscription_id,
                     user_id,
                     conversation,
-                    Wanted.SHOW,
+                    PushAction.SHOW,
                     message_ids,
                     now,
                 )

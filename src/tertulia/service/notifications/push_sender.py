@@ -32,7 +32,7 @@ from tertulia.service.notifications.push import PushSummary, conversation_tag
 from tertulia.service.tasks import FairTasks
 from tertulia.store import pushes, queries
 from tertulia.store.database import Connection
-from tertulia.store.pushes import Lane, Push, Wanted
+from tertulia.store.pushes import LeasedPushes, Push, PushAction
 
 logger = logging.getLogger("tertulia.push")
 
@@ -120,7 +120,7 @@ class PushSender:
             return LONGEST_SLEEP
         waiting, now = await self._waiting(), clock()
         if chosen := self.tasks.due(waiting, now):
-            lanes = await store.write(lambda c: pushes.take(c, now, LEASE_SECONDS, chosen))
+            lanes = await store.write(lambda c: pushes.lease(c, now, LEASE_SECONDS, chosen))
             for lane in lanes:
                 self.tasks.begin(lane.subscription_id, self._lane(lane))
             waiting = await self._waiting()
@@ -128,7 +128,7 @@ class PushSender:
 
     async def _waiting(self) -> list[tuple[int, float]]:
         """Subscriptions with queued pushes and when they are due, earliest first."""
-        return await self._node.store.read(lambda c: pushes.waiting(c, _LANES_READ))
+        return await self._node.store.read(lambda c: pushes.due_subscriptions(c, _LANES_READ))
 
     def _person_of(self, subscription_id: int) -> int:
         """The user ID, or a unique number if the subscription has ended."""
@@ -158,7 +158,7 @@ class PushSender:
                         dropped.append(one)
                     await asyncio.sleep(0)
             if dropped:
-                await node.store.write(partial(pushes.take_back, shown=dropped, at=node.clock()))
+                await node.store.write(partial(pushes.retract, shown=dropped, at=node.clock()))
         except BaseException:
             self._readers |= readers
             self._deleted |= deleted
@@ -194,7 +194,7 @@ class PushSender:
 
     # One program
 
-    async def _lane(self, lane: Lane) -> None:
+    async def _lane(self, lane: LeasedPushes) -> None:
         node = self._node
         subscription = node.state.push_subscriptions.get(lane.subscription_id)
         user = None if subscription is None else node.state.users[subscription.user_id]
@@ -214,7 +214,7 @@ class PushSender:
         shown: list[Push] = []
         dropped: list[Push] = []
         failed: _Failed | None = None
-        waiting = [one for one in lane.pushes if one.wanted is not Wanted.SHOWN]
+        waiting = [one for one in lane.pushes if one.wanted is not PushAction.SHOWN]
         for one in waiting[:PER_TURN]:
             try:
                 is_shown = await self._one(
@@ -257,16 +257,16 @@ class PushSender:
         if left <= 0 or subscription.paused_until > node.clock():
             return False
         if still and quiet_until(node.state, user.id, node.clock()) is not None:
-            return push.wanted is not Wanted.SHOW  # What is shown already stays.
+            return push.wanted is not PushAction.SHOW  # What is shown already stays.
         topic = node.vault.mark(f"push {subscription.id} {push.conversation}")
         if still:
-            if push.wanted is Wanted.TAKE_BACK:
+            if push.wanted is PushAction.TAKE_BACK:
                 return True  # It is unread again.
             payload = push_payloads.message_payload(node, user, [one for one, _ in still], around)
             is_urgent = any(reason in URGENT for _, reason in still)
             await self._push(subscription, payload, left, topic, "high" if is_urgent else "normal")
             return True
-        if push.wanted is Wanted.SHOW or _must_show(subscription):
+        if push.wanted is PushAction.SHOW or _must_show(subscription):
             return False
         newest = known.messages.get(push.message_ids[-1]) if push.message_ids else None
         tag = "" if newest is None else conversation_tag(node, user.id, newest)

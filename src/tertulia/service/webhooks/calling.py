@@ -14,7 +14,7 @@ from msgspec import Struct
 from tertulia.domain import names
 from tertulia.domain.accounts import bots
 from tertulia.domain.messages.sending import ToChannel, ToPeople
-from tertulia.embedded.hosting import NotNow
+from tertulia.embedded.hosting import BotUnavailable
 from tertulia.integrations.payloads import short
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.messages import Message
@@ -33,7 +33,7 @@ from tertulia.service.webhooks.embedded import EmbeddedBots, Interface
 from tertulia.store import webhooks
 from tertulia.store.database import DatabaseError
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
-from tertulia.store.webhooks import Lane, WaitingCall
+from tertulia.store.webhooks import LeasedCalls, QueuedCall
 
 logger = logging.getLogger("tertulia.webhooks")
 
@@ -116,12 +116,12 @@ class ServiceCaller:
         store, clock = self._node.store, self._node.clock
         if self._node.state.is_closed:
             return LONGEST_SLEEP
-        lanes, now = await store.read(webhooks.call_lanes), clock()
+        lanes, now = await store.read(webhooks.due_bots), clock()
         if chosen := self.tasks.due(lanes, now):
-            taken = await store.write(lambda c: webhooks.take_calls(c, now, LEASE_SECONDS, chosen))
+            taken = await store.write(lambda c: webhooks.lease_calls(c, now, LEASE_SECONDS, chosen))
             for lane in taken:
                 self.tasks.begin(lane.bot_id, self._lane(lane))
-            lanes = await store.read(webhooks.call_lanes)
+            lanes = await store.read(webhooks.due_bots)
         return self.tasks.pause(lanes, clock(), LONGEST_SLEEP)
 
     async def close(self) -> None:
@@ -134,7 +134,7 @@ class ServiceCaller:
         user = self._node.state.users.get(bot_id)
         return bot_id if user is None else user.person_id
 
-    async def _lane(self, lane: Lane) -> None:
+    async def _lane(self, lane: LeasedCalls) -> None:
         node = self._node
         if lane.dropped:
             dropped = counted(lane.dropped, "message was", "messages were")
@@ -155,7 +155,7 @@ class ServiceCaller:
         if failures and lane.failures + 1 == TOLD_AFTER:
             await self._tell_owner(lane.bot_id, trouble)
 
-    async def _one(self, waiting: WaitingCall) -> _Failed | None:
+    async def _one(self, waiting: QueuedCall) -> _Failed | None:
         """One call. Returns why it is to be made again; None where it is over."""
         call = waiting.call
         try:
@@ -172,7 +172,7 @@ class ServiceCaller:
         self._note(call.bot_id, call, outcome, reason)
         return None
 
-    async def _attempt(self, waiting: WaitingCall) -> tuple[Outcome, str]:
+    async def _attempt(self, waiting: QueuedCall) -> tuple[Outcome, str]:
         node, call = self._node, waiting.call
         bot = node.state.users.get(call.bot_id)
         if bot is not None and bot.is_active and bot.bot is not None and bot.bot.embedded:
@@ -199,14 +199,14 @@ class ServiceCaller:
             return "given up", f"The service responded with status {reply.status}."
         return "delivered", await self._answered(bot, message, waiting, reply)
 
-    async def _told(self, bot_id: int, waiting: WaitingCall) -> tuple[Outcome, str]:
+    async def _told(self, bot_id: int, waiting: QueuedCall) -> tuple[Outcome, str]:
         try:
             return await self.embedded.tell(bot_id, waiting)
-        except NotNow as error:
+        except BotUnavailable as error:
             raise _Failed(str(error), error.wait) from None
 
     async def _sent(
-        self, service: OutgoingService, encoded: Encoded, signature: str, waiting: WaitingCall
+        self, service: OutgoingService, encoded: Encoded, signature: str, waiting: QueuedCall
     ) -> Reply:
         headers = {
             "Content-Type": encoded.content_type,
@@ -221,7 +221,7 @@ class ServiceCaller:
             raise _Failed(f"Couldn't reach the service: {error}.") from None
 
     async def _answered(
-        self, bot: User, message: Message, waiting: WaitingCall, reply: Reply
+        self, bot: User, message: Message, waiting: QueuedCall, reply: Reply
     ) -> str:
         """Send the service's answer, if it has one. Returns what went wrong with it."""
         if not reply.body.strip():
@@ -265,7 +265,7 @@ class ServiceCaller:
 
     async def _tell_owner(self, bot_id: int, reason: str) -> None:
         node = self._node
-        number = await node.store.read(webhooks.calls_waiting, bot_id)
+        number = await node.store.read(webhooks.count_calls, bot_id)
         try:
             await node.log.submit(
                 None, bots.tell_of_failures, bot_id, reason, number, node.renderer.render
@@ -302,5 +302,5 @@ def services_web(config: Config) -> Web:
     """By any port, at public addresses and those that the operator lists."""
     networks = addresses.networks(config.outgoing_webhook_networks)
     # So that no call waits for those of others, who have slow services.
-    at_once = AT_ONCE * webhooks.AT_ONCE
+    at_once = AT_ONCE * webhooks.MAX_PARALLEL
     return Web(config.external_url, ports=None, networks=networks, at_once=at_once)

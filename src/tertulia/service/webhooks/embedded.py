@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from tertulia.domain.accounts import bots
 from tertulia.embedded import catalog
-from tertulia.embedded.hosting import Host, HostedBot, NotHandled, NotNow
+from tertulia.embedded.hosting import BotFailed, BotUnavailable, Host, HostedBot
 from tertulia.model.users import User
 from tertulia.model.webhooks import EmbeddedService, Outcome
 from tertulia.service.node import Node
-from tertulia.store.webhooks import WaitingCall
+from tertulia.store.webhooks import QueuedCall
 
 logger = logging.getLogger("tertulia.embedded")
 
@@ -44,7 +44,7 @@ class EmbeddedBots:
             fields = {"bot": name, "reason": reason}
             logger.warning("an embedded bot isn't available", extra={"fields": fields})
 
-    async def tell(self, bot_id: int, waiting: WaitingCall) -> tuple[Outcome, str]:
+    async def tell(self, bot_id: int, waiting: QueuedCall) -> tuple[Outcome, str]:
         """Have the bot handle the message, after those that it was to be told of before. Returns
         what came of it; NotNow where it is to be tried again."""
         async with self.host.turn(bot_id):
@@ -56,7 +56,7 @@ class EmbeddedBots:
             return await self._told(bot, service, waiting)
 
     async def _told(
-        self, bot: User, service: EmbeddedService, waiting: WaitingCall
+        self, bot: User, service: EmbeddedService, waiting: QueuedCall
     ) -> tuple[Outcome, str]:
         node = self._node
         program = catalog.offered(node.config.embedded_bots).get(service.program)
@@ -64,7 +64,7 @@ class EmbeddedBots:
             return "given up", "This server no longer runs this bot."
         got = await self._interface(bot, "get_message", {"message_id": waiting.call.message_id}, "")
         if got.status == 429 or got.status >= 500:
-            raise NotNow(BUSY)
+            raise BotUnavailable(BUSY)
         if got.status != 200:
             return "nothing", "The message no longer exists, or the bot can't read it."
         hosted = HostedBot(
@@ -80,7 +80,7 @@ class EmbeddedBots:
         asked = partial(self._asked, bot.id, _Marks(waiting.id))
         try:
             await self.host.tell(hosted, got.content["message"], asked)
-        except NotHandled as error:
+        except BotFailed as error:
             return "given up", str(error)
         return "delivered", ""
 

@@ -23,10 +23,10 @@ from tertulia.service.messages import sending
 from tertulia.service.node import Node
 from tertulia.service.tasks import FairTasks
 from tertulia.state.state import State
-from tertulia.store import feeds as rounds
+from tertulia.store import feeds
 from tertulia.store.database import DatabaseError
-from tertulia.store.feeds import Round, Standing
-from tertulia.workers import Unanswered
+from tertulia.store.feeds import FeedLease, FeedStatus
+from tertulia.workers import TaskUnavailable
 
 logger = logging.getLogger("tertulia.feeds")
 
@@ -85,12 +85,12 @@ class FeedReader:
         known = followed(self._node.state)
         if not known or not self._node.config.feed_minutes:
             return LONGEST_SLEEP
-        waiting, now = await store.read(rounds.waiting, known), clock()
+        waiting, now = await store.read(feeds.due_times, known), clock()
         if chosen := self.tasks.due(waiting, now):
-            taken = await store.write(lambda c: rounds.take(c, known, now, LEASE_SECONDS, chosen))
+            taken = await store.write(lambda c: feeds.lease(c, known, now, LEASE_SECONDS, chosen))
             for one in taken:
                 self.tasks.begin(one.feed_id, self._read(one))
-            waiting = await store.read(rounds.waiting, known)
+            waiting = await store.read(feeds.due_times, known)
         return self.tasks.pause(waiting, clock(), LONGEST_SLEEP)
 
     def _owner_of(self, feed_id: int) -> int:
@@ -100,7 +100,7 @@ class FeedReader:
             return 0
         return self._node.state.users[feed.bot_id].person_id
 
-    async def _read(self, due: Round) -> None:
+    async def _read(self, due: FeedLease) -> None:
         """Read the feed, tell what is new, and write down what came of it."""
         node = self._node
         feed = node.state.feeds.get(due.feed_id)
@@ -108,7 +108,7 @@ class FeedReader:
             return
         before = due.standing
         if before.url != feed.url:
-            before = Standing(url=feed.url)
+            before = FeedStatus(url=feed.url)
         interval = node.config.feed_minutes * 60.0
         try:
             async with asyncio.timeout(ROUND_SECONDS):
@@ -126,9 +126,9 @@ class FeedReader:
             if after.reason != before.reason:  # The journal has room for fifty lines.
                 self._note(feed, "failed", after.title, reason=after.reason)
         due_at = node.clock() + pause * random.uniform(*_JITTER)  # noqa: S311 (no secret)
-        await node.store.write(lambda c: rounds.finish(c, due, after, due_at))
+        await node.store.write(lambda c: feeds.finish(c, due, after, due_at))
 
-    async def _told(self, feed: Feed, before: Standing) -> tuple[Standing, bool]:
+    async def _told(self, feed: Feed, before: FeedStatus) -> tuple[FeedStatus, bool]:
         """Read the feed, and tell what is new. Returns how it stands, and whether all was told.
         Raises _Trouble, and Refused."""
         node = self._node
@@ -155,7 +155,7 @@ class FeedReader:
                 told_at = node.clock()
         is_done = len(new) <= MAX_TOLD
         # What is left would not be told if its server said that nothing is new.
-        standing = Standing(
+        standing = FeedStatus(
             url=feed.url,
             etag=etag if is_done else "",
             modified=modified if is_done else "",
@@ -165,7 +165,7 @@ class FeedReader:
         )
         return standing, is_done
 
-    async def _fetched(self, feed: Feed, before: Standing) -> tuple[FeedDocument, str, str]:
+    async def _fetched(self, feed: Feed, before: FeedStatus) -> tuple[FeedDocument, str, str]:
         """The document, and by what its server knows this version. Raises _Trouble, and
         NotModified."""
         since = {"If-None-Match": before.etag, "If-Modified-Since": before.modified}
@@ -264,7 +264,7 @@ def _trouble(error: Exception) -> _Trouble:
             return _Trouble(f"The new entries couldn't be sent: {error}")
         case TimeoutError():
             return _Trouble("Reading the feed took too long.")
-        case Unanswered() | Unavailable() | DatabaseError():
+        case TaskUnavailable() | Unavailable() | DatabaseError():
             return _Trouble("The server was too busy.")
         case _:  # A mistake of ours shall not come back at once.
             logger.exception("a feed was not read", exc_info=error)

@@ -13,7 +13,7 @@ from tertulia.model.webhooks import Delivered
 from tertulia.store import webhooks
 from tertulia.store.database import Connection
 from tertulia.store.store import Store
-from tertulia.store.webhooks import KEPT
+from tertulia.store.webhooks import MAX_JOURNAL
 
 MAX_BOTS: Final = 1000
 """Bots of which lines wait to be written; those of the one that waits longest are dropped."""
@@ -30,7 +30,7 @@ class Journal:
 
     def note(self, bot_id: int, line: Delivered) -> None:
         """Add a line to the bot's journal."""
-        self._waiting.setdefault(bot_id, deque(maxlen=KEPT)).append(line)
+        self._waiting.setdefault(bot_id, deque(maxlen=MAX_JOURNAL)).append(line)
         while len(self._waiting) > MAX_BOTS:
             self._waiting.popitem(last=False)
         self.wanted()
@@ -55,7 +55,7 @@ class Journal:
                 await store.write(write)
             except BaseException:
                 for bot_id, found in self._waiting.items():
-                    lines.setdefault(bot_id, deque(maxlen=KEPT)).extend(found)
+                    lines.setdefault(bot_id, deque(maxlen=MAX_JOURNAL)).extend(found)
                 self._waiting = lines
                 raise
 

@@ -12,7 +12,14 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from tertulia.model.errors import Refused, TooOften, Unavailable
-from tertulia.workers import TEXTS, Allowance, Exceeded, Failed, Job, Unanswered
+from tertulia.workers import (
+    TEXTS,
+    TaskBudget,
+    TaskFailed,
+    TaskLimitExceeded,
+    TaskUnavailable,
+    WorkerTask,
+)
 
 MAX_TEMPLATE: Final = 4000
 """Characters of one."""
@@ -31,7 +38,7 @@ LOST_SECONDS: Final = 1.0
 """What a template costs that took too long: its time, and that of another process's start."""
 _KNOWN: Final = 1000
 
-RENDER: Final[Job[list[str]]] = Job(
+RENDER: Final[WorkerTask[list[str]]] = WorkerTask(
     "tertulia.service.webhooks.template_work:rendered",
     list[str],
     load="tertulia.service.webhooks.template_work:load",
@@ -47,7 +54,7 @@ class Shares:
         """When each has all of `AT_ONCE_SECONDS` again; none who has it now is missed."""
 
     @contextmanager
-    def spent(self, person_id: int) -> Iterator[Allowance]:
+    def spent(self, person_id: int) -> Iterator[TaskBudget]:
         """What the person's templates may take, for the time of the context; what they leave is
         theirs again. TooOften where nothing is left."""
         now = self._clock()
@@ -62,11 +69,11 @@ class Shares:
                 f" {seconds} s, then try again.",
             )
         self._whole_at[person_id] = now + ahead
-        allowance = Allowance(MAX_SECONDS, PATIENCE)
+        allowance = TaskBudget(MAX_SECONDS, PATIENCE)
         is_lost = False
         try:
             yield allowance
-        except Exceeded:
+        except TaskLimitExceeded:
             is_lost = True
             raise
         finally:
@@ -95,9 +102,9 @@ async def _done(shares: Shares, person_id: int, templates: list[str], payload: s
     try:
         with shares.spent(person_id) as allowance:
             return await TEXTS.call(RENDER, *arguments, allowance=allowance)
-    except Failed as error:
+    except TaskFailed as error:
         raise Refused(f"Invalid template: {error}"[:500]) from None
-    except Exceeded:
+    except TaskLimitExceeded:
         raise Refused("The template takes too long to render.") from None
-    except Unanswered as error:
+    except TaskUnavailable as error:
         raise Unavailable("Too many templates are waiting to be rendered. Try again.") from error

@@ -38,7 +38,7 @@ class Storage(ApiResponse, kw_only=True):
 async def get_storage(call: Call, params: GetStorage) -> Storage:
     """What the calling bot keeps with the server."""
     _require_bot(call)
-    found = await call.node.store.read(bots.kept, call.user.id, params.keys)
+    found = await call.node.store.read(bots.stored_values, call.user.id, params.keys)
     _require_all(params.keys, found)
     return Storage(storage=found)
 
@@ -75,7 +75,7 @@ async def remove_storage(call: Call, params: RemoveStorage) -> ApiResponse:
     """Forget what the calling bot keeps."""
     _require_bot(call)
     if params.keys is not None:
-        found = await call.node.store.read(bots.kept, call.user.id, params.keys)
+        found = await call.node.store.read(bots.stored_values, call.user.id, params.keys)
         _require_all(params.keys, found)
     await _change(call, StorageChanged(call.user.id, gone=params.keys))
     return ApiResponse()
@@ -106,7 +106,7 @@ def _require_room(connection: Connection, change: StorageChanged) -> None:
 
 
 async def _change(call: Call, change: StorageChanged) -> None:
-    for part in bots.parts(change):
+    for part in bots.in_parts(change):
         await call.node.store.write(partial(_write, part))
 
 

@@ -12,7 +12,7 @@ from tertulia.model.devices import PushService, PushSubscription
 from tertulia.model.errors import Refused
 from tertulia.service.notifications.push import may_be_plain
 from tertulia.service.notifications.push_sender import send_test_push
-from tertulia.store.pushes import how_they_do
+from tertulia.store.pushes import statuses
 from tertulia.wire.api.events import Event
 from tertulia.wire.api.projection import Projections, to_owner, unseen
 from tertulia.wire.http.call import Call
@@ -185,7 +185,7 @@ async def get_push_subscriptions(call: Call, params: NoParams) -> PushSubscripti
     """Where the caller is pushed to, and the key to subscribe with. Not of the reference's
     interface: this server's."""
     found = call.consider(pushes.listed)
-    doing = await call.node.store.read(how_they_do, [one.id for one in found])
+    doing = await call.node.store.read(statuses, [one.id for one in found])
     return PushSubscriptions(
         enabled=call.node.config.web_push,
         public_key=call.node.push_key.public,

@@ -9,7 +9,7 @@ from tertulia.model import changes
 from tertulia.model.errors import Refused
 from tertulia.model.feeds import Feed
 from tertulia.store import feeds as rounds
-from tertulia.store.feeds import Standing
+from tertulia.store.feeds import FeedStatus
 from tertulia.wire.api.bots import OneBot, check_called
 from tertulia.wire.api.projection import Projections, unseen
 from tertulia.wire.http.call import Call
@@ -49,13 +49,13 @@ async def get_feeds(call: Call, params: OneBot) -> Feeds:
 
 async def _objects(call: Call, found: list[Feed]) -> list[FeedObject]:
     ids = {feed.id for feed in found}
-    known = await call.node.store.read(rounds.standings, ids) if ids else {}
-    return [_object(feed, *known.get(feed.id, (Standing(), 0.0))) for feed in found]
+    known = await call.node.store.read(rounds.statuses, ids) if ids else {}
+    return [_object(feed, *known.get(feed.id, (FeedStatus(), 0.0))) for feed in found]
 
 
-def _object(feed: Feed, standing: Standing, due_at: float) -> FeedObject:
+def _object(feed: Feed, standing: FeedStatus, due_at: float) -> FeedObject:
     if standing.url != feed.url:
-        standing = Standing()
+        standing = FeedStatus()
     return FeedObject(
         id=feed.id,
         url=feed.url,
@@ -128,7 +128,7 @@ async def update_feed(call: Call, params: UpdateFeed) -> OneFeed:
     feed: Feed = await call.submit(
         feeds.change, params.bot_id, params.feed_id, params.url, channel, params.topic
     )
-    await call.node.store.write(lambda c: rounds.want(c, feed.id))
+    await call.node.store.write(lambda c: rounds.read_soon(c, feed.id))
     return OneFeed(feed=(await _objects(call, [feed]))[0])
 
 

@@ -86,7 +86,7 @@ class Nodes(ApiResponse, kw_only=True):
 async def get_nodes(call: Call, params: NoParams) -> Nodes:
     """The processes that serve the organization, each as it was a few seconds ago, for owners."""
     permissions.require_owner(call.state, call.user)
-    found = await call.node.store.read(nodes.listed)
+    found = await call.node.store.read(nodes.list_nodes)
     return Nodes(
         backups=await _backups(call),
         external_url=call.node.config.external_url,
@@ -125,7 +125,7 @@ def _slow(one: SlowRequest) -> SlowRequestObject:
 async def _backups(call: Call) -> BackupsObject | None:
     if not call.node.config.backup_to:
         return None
-    last = await call.node.store.read(backups.last_backup_noted)
+    last = await call.node.store.read(backups.last_backup_at)
     return BackupsObject(
         last_at=None if last is None else int(last), is_old=backups.is_old(last, call.now)
     )

@@ -9,8 +9,8 @@ from tertulia.model.errors import Refused
 from tertulia.service import usage as counting
 from tertulia.store import failures, feeds, usage
 from tertulia.store.database import Connection
-from tertulia.store.failures import Failing
-from tertulia.store.usage import Counted, Files, Period
+from tertulia.store.failures import DeliveryFailure
+from tertulia.store.usage import ChannelFiles, Period, UsageProgress
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, NoParams, Params, Path
 from tertulia.wire.http.routing import ApiResponse
@@ -80,9 +80,11 @@ async def get_usage(call: Call, params: GetUsage) -> Usage:
     until = usage.day_of(call.now) + 1
     first = until - params.days
 
-    def read(connection: Connection) -> tuple[Counted, list[Period], list[Period], list[Files]]:
+    def read(
+        connection: Connection,
+    ) -> tuple[UsageProgress, list[Period], list[Period], list[ChannelFiles]]:
         return (
-            usage.counted(connection),
+            usage.progress(connection),
             usage.periods(connection, first, until),
             usage.periods(connection, first, until, days=usage.WEEK_DAYS),
             usage.files_by_channel(connection, MOST_SHOWN),
@@ -151,13 +153,16 @@ async def get_failing_deliveries(call: Call, params: NoParams) -> FailingDeliver
     def read(
         connection: Connection,
     ) -> tuple[
-        Failing | None, list[Failing], list[Failing], dict[int, tuple[feeds.Standing, float]]
+        DeliveryFailure | None,
+        list[DeliveryFailure],
+        list[DeliveryFailure],
+        dict[int, tuple[feeds.FeedStatus, float]],
     ]:
         return (
             failures.mails(connection),
             failures.pushes(connection, MOST_SHOWN),
             failures.services(connection, MOST_SHOWN),
-            feeds.standings(connection, feed_ids) if feed_ids else {},
+            feeds.statuses(connection, feed_ids) if feed_ids else {},
         )
 
     mails, pushes, services, standings = await call.node.store.read(read)
@@ -172,7 +177,10 @@ async def get_failing_deliveries(call: Call, params: NoParams) -> FailingDeliver
 
 
 def _delivery(
-    kind: Literal["mail", "push", "webhook"], one: Failing, user_id: int | None, name: str = ""
+    kind: Literal["mail", "push", "webhook"],
+    one: DeliveryFailure,
+    user_id: int | None,
+    name: str = "",
 ) -> FailingDelivery:
     return FailingDelivery(
         kind=kind,
@@ -185,7 +193,7 @@ def _delivery(
 
 
 def _of_feeds(
-    call: Call, standings: dict[int, tuple[feeds.Standing, float]]
+    call: Call, standings: dict[int, tuple[feeds.FeedStatus, float]]
 ) -> list[FailingDelivery]:
     found = []
     for feed_id, (standing, _) in standings.items():

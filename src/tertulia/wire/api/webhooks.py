@@ -344,7 +344,7 @@ async def _service(call: Call, bot: User) -> Service:
         interface_type=int(service.format),
         token=call.node.vault.unsealed(service.token_sealed),
         commands=list(service.commands),
-        waiting=await call.node.store.read(webhooks.calls_waiting, bot.id),
+        waiting=await call.node.store.read(webhooks.count_calls, bot.id),
     )
 
 

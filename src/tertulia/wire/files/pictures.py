@@ -19,7 +19,7 @@ from tertulia.service.files import pictures as custom_emoji
 from tertulia.service.files.pictures import AVATAR_SIZE, MEDIUM_SIZE
 from tertulia.service.links import EXTERNAL
 from tertulia.service.tasks import SingleFlight
-from tertulia.store.url_cache import Fetched
+from tertulia.store.url_cache import UrlCache
 from tertulia.wire.api.users.objects import AVATARS_PATH, DRAWN_PATH
 from tertulia.wire.files.downloads import FOREIGN, SANDBOX, Gone, page
 from tertulia.wire.http.errors import NotFound
@@ -138,7 +138,7 @@ class _ExternalContent:
     def __init__(self, node: HttpNode) -> None:
         self._node = node
         room = node.config.external_content_cache_mib * 1024 * 1024
-        self._kept = Fetched(node.disk, room)
+        self._kept = UrlCache(node.disk, room)
         self._fetches = SingleFlight(
             "The server is loading too many external images and videos. Try again."
         )

@@ -20,7 +20,7 @@ from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
 from tertulia.service.files.uploads import require_disk_space, reserved, stored
-from tertulia.store.partial_uploads import InUse, Partial, Pieces, new_key
+from tertulia.store.partial_uploads import PartialUpload, UploadInUse, UploadPieces, new_key
 from tertulia.wire.api.attachments import UploadedFile
 from tertulia.wire.files.tus_headers import (
     ALGORITHMS,
@@ -169,7 +169,7 @@ class _Tus:
         metadata = request.headers.get("upload-metadata", "")
         said = metadata_in(metadata)
         node = self._node
-        partial = Partial(
+        partial = PartialUpload(
             user_id=user.id,
             key=new_key(),
             length=length,
@@ -251,7 +251,7 @@ class _Tus:
             await self._partials.delete(partial)
         return Response(status_code=204)
 
-    async def _known(self, request: Request, user: User) -> Partial:
+    async def _known(self, request: Request, user: User) -> PartialUpload:
         key = request.path_params["key"]
         partial = await self._partials.load(user.id, key)
         if partial is None:
@@ -260,7 +260,7 @@ class _Tus:
             raise TusRefused(410, "This upload has expired. Upload the file again.")
         return partial
 
-    async def _known_now(self, partial: Partial) -> Partial:
+    async def _known_now(self, partial: PartialUpload) -> PartialUpload:
         now = await self._partials.load(partial.user_id, partial.key)
         if now is None:
             raise TusRefused(404, "This upload doesn't exist.")
@@ -270,8 +270,8 @@ class _Tus:
 
     @contextlib.asynccontextmanager
     async def _held(
-        self, partial: Partial
-    ) -> AsyncIterator[tuple[Partial, Pieces | None, asyncio.Event]]:
+        self, partial: PartialUpload
+    ) -> AsyncIterator[tuple[PartialUpload, UploadPieces | None, asyncio.Event]]:
         """Lock the upload. Yields its present record, its file (None if it is complete), and an
         event that is set when another request wants the lock.
 
@@ -290,7 +290,7 @@ class _Tus:
                     try:
                         opening = stack.enter_async_context(self._partials.opened(now))
                         pieces = await _with_room(opening)
-                    except InUse:
+                    except UploadInUse:
                         raise TusRefused(
                             423, "Another request is writing to this upload."
                         ) from None
@@ -305,7 +305,7 @@ class _Tus:
     async def _continued(
         self,
         request: Request,
-        partial: Partial,
+        partial: PartialUpload,
         offset: int,
         checksum: Checksum | None,
         status: int,
@@ -337,8 +337,8 @@ class _Tus:
     async def _take(
         self,
         request: Request,
-        partial: Partial,
-        pieces: Pieces,
+        partial: PartialUpload,
+        pieces: UploadPieces,
         stop: asyncio.Event,
         checksum: Checksum | None,
     ) -> None:
@@ -366,7 +366,7 @@ class _Tus:
         finally:
             await _with_room(pieces.end())
 
-    async def _finished(self, partial: Partial) -> Partial:
+    async def _finished(self, partial: PartialUpload) -> PartialUpload:
         """Make an attachment of a complete file, unless that was done before."""
         if partial.path is not None:
             return partial
@@ -375,7 +375,7 @@ class _Tus:
         await _with_room(self._partials.finish(finished))
         return finished
 
-    async def _stored(self, partial: Partial) -> str:
+    async def _stored(self, partial: PartialUpload) -> str:
         async with self._partials.whole(partial) as file:
             return (await stored(self._node, partial.user_id, file)).path
 
@@ -400,7 +400,7 @@ async def _with_room(writing: Awaitable[T]) -> T:
 
 
 async def _gathered(
-    request: Request, stop: asyncio.Event, pieces: Pieces
+    request: Request, stop: asyncio.Event, pieces: UploadPieces
 ) -> AsyncGenerator[bytes, None]:
     """Yield the body in chunks of about `CHUNK` bytes. Raises TusRefused when another request wants
     the upload, at this process or another. Bytes that arrived before that, or before the client
@@ -431,7 +431,7 @@ async def _gathered(
 
 
 async def _either(
-    coming: "asyncio.Future[bytes | None]", stopped: "asyncio.Future[Any]", pieces: Pieces
+    coming: "asyncio.Future[bytes | None]", stopped: "asyncio.Future[Any]", pieces: UploadPieces
 ) -> None:
     """Wait for more of the body, or until another request wants the upload."""
     while not pieces.is_wanted:
@@ -447,5 +447,5 @@ def _answer(attachment: Attachment) -> UploadedFile:
     return UploadedFile(url=url, uri=url, filename=attachment.name)
 
 
-def _expiry(partial: Partial) -> dict[str, str]:
+def _expiry(partial: PartialUpload) -> dict[str, str]:
     return {"Upload-Expires": formatdate(partial.expires, usegmt=True)}

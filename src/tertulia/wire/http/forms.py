@@ -15,7 +15,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from tertulia.model.errors import Refused, Unavailable
-from tertulia.store.uploads import ArrivedFile, Draft, Uploads
+from tertulia.store.uploads import ArrivedFile, UploadDraft, UploadStore
 from tertulia.wire.http.call import Upload
 from tertulia.wire.http.errors import BadBody, BodyTooLarge, Overloaded
 from tertulia.wire.http.request_head import header
@@ -242,12 +242,16 @@ class _FileParser(StrictParser):
     """Writes the one file of a form to the disk."""
 
     def __init__(
-        self, headers: Headers, stream: AsyncGenerator[bytes, None], uploads: Uploads, limit: int
+        self,
+        headers: Headers,
+        stream: AsyncGenerator[bytes, None],
+        uploads: UploadStore,
+        limit: int,
     ) -> None:
         super().__init__(headers, stream, max_part_size=OVERHEAD)
         self._uploads = uploads
         self._left = limit
-        self.draft: Draft | None = None
+        self.draft: UploadDraft | None = None
 
     def on_headers_finished(self) -> None:
         part = self._current_part
@@ -326,7 +330,7 @@ async def drained(request: Request) -> None:
 
 @contextlib.asynccontextmanager
 async def received_file(
-    request: Request, uploads: Uploads, limit: int
+    request: Request, uploads: UploadStore, limit: int
 ) -> AsyncIterator[tuple[dict[str, str], ArrivedFile]]:
     """Query and fields as text by name, and the one file, which may have so many bytes.
 

@@ -14,7 +14,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.service.config import Config
 from tertulia.service.credentials import Vault
-from tertulia.store.readers import Asker, current_asker
+from tertulia.store.readers import Requester, current_requester
 from tertulia.wire.http.errors import TooManyRequests, TooManyTries
 from tertulia.wire.http.rate_limiter import MAX_KNOWN, RateLimiter
 from tertulia.wire.http.request_head import client_network
@@ -160,7 +160,7 @@ def read_for(request: Request, user: User | None) -> None:
     of a client without an account."""
     state = request.scope["state"]
     person = client_network(request) if user is None else user.person_id
-    current_asker.set(Asker(person or "-", lambda: GONE in state))
+    current_requester.set(Requester(person or "-", lambda: GONE in state))
 
 
 def rate_headers(state: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:

@@ -15,7 +15,7 @@ from tertulia.service.messages import deleting
 from tertulia.service.messages import editing as service
 from tertulia.service.messages.reading import readable_message
 from tertulia.state.state import State
-from tertulia.store import editing as rows
+from tertulia.store import editing
 from tertulia.store.queries import Relation
 from tertulia.wire.api.attachments import AttachmentObject, WithAttachments, attachment_object
 from tertulia.wire.api.events import Event
@@ -308,7 +308,7 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     policy = call.state.realm.message_edit_history_visibility_policy
     if policy == "none":
         raise Refused("This organization doesn't show the edit history of messages.")
-    page = await call.node.store.read(rows.history, message.id, params.before)
+    page = await call.node.store.read(editing.history, message.id, params.before)
     edits = channel_access.history_open(call.state, call.user, page.edits)
     versions = _versions(message, edits, empty_topic_name=params.allow_empty_topic_name)
     is_last = page.end >= len(edits)

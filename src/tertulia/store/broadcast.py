@@ -14,14 +14,14 @@ from msgspec import Struct
 from tertulia.model.changes import AnyChange, Entry
 from tertulia.store.installation import Position
 
-LONGEST_TEXT: Final = 7900
+MAX_BYTES: Final = 7900
 """Bytes of one text from one node to the others, on either database: PostgreSQL's notifications
 have 7,999."""
-MOST_PARTS: Final = 24
+MAX_PARTS: Final = 24
 """A batch that does not fit in so many is not told: reading it costs less by then."""
 
 
-class Told(Struct, frozen=True, array_like=True, gc=False):
+class EntryBroadcast(Struct, frozen=True, array_like=True, gc=False):
     """Consecutive entries of one batch, as they were when they were committed."""
 
     history: str
@@ -52,13 +52,15 @@ class Told(Struct, frozen=True, array_like=True, gc=False):
             yield Entry(seq, at, actor_id, change)
 
 
-MARK: Final = "log "
+PREFIX: Final = "log "
 """What each text begins with; then come who tells it, and the sequence number of its last entry."""
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Told)
+_decoder = msgspec.json.Decoder(EntryBroadcast)
 
 
-def texts(teller: str, entries: Sequence[Entry], batch: str, before: Position) -> list[str]:
+def encode_broadcast(
+    teller: str, entries: Sequence[Entry], batch: str, before: Position
+) -> list[str]:
     """The parts in which others are told these entries, which are committed together at that
     position; where that is too much, the last sequence number alone. `teller` is a name without
     spaces."""
@@ -67,10 +69,10 @@ def texts(teller: str, entries: Sequence[Entry], batch: str, before: Position) -
     for entry in entries:
         encoded = _encoder.encode((entry.at, entry.actor_id, entry.change))
         size += len(encoded) + 1
-        if parts[-1] and size > LONGEST_TEXT - _HEAD:
+        if parts[-1] and size > MAX_BYTES - _HEAD:
             parts.append([])
             size = len(encoded) + 1
-        if size > LONGEST_TEXT - _HEAD or len(parts) > MOST_PARTS:
+        if size > MAX_BYTES - _HEAD or len(parts) > MAX_PARTS:
             return [str(entries[-1].seq)]
         parts[-1].append(encoded)
     found, seq, before_batch = [], before.seq, before.batch
@@ -78,7 +80,7 @@ def texts(teller: str, entries: Sequence[Entry], batch: str, before: Position) -
         head = _encoder.encode((before.history, seq, before_batch, batch))[:-1]
         told = b"".join((head, b",[", b",".join(part), b"]]")).decode()
         seq, before_batch = seq + len(part), batch
-        found.append(f"{MARK}{teller} {seq} {told}")
+        found.append(f"{PREFIX}{teller} {seq} {told}")
     return found
 
 
@@ -86,14 +88,14 @@ _HEAD: Final = 120
 """Bytes that a text has beside its entries, at most."""
 
 
-def teller_of(text: str) -> str:
+def sender_of(text: str) -> str:
     """Whose text it is."""
-    begin = len(MARK)
+    begin = len(PREFIX)
     end = text.find(" ", begin)
     return text[begin:end] if end >= 0 else text[begin:]
 
 
-def read(text: str, known: int) -> Told | int:
+def decode_broadcast(text: str, known: int) -> EntryBroadcast | int:
     """What a text says; where that is not beyond the entry of that number, or nothing that this
     program understands (a newer one may have written it), only the number of its last entry."""
     try:
